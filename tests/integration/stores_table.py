@@ -12,7 +12,7 @@ import logging
 import sys
 from collections.abc import Iterator, Mapping
 
-from holdfast.cli.check_store.report import StoreReport
+from holdfast.cli.store_report import StoreReport
 from holdfast.errors import UnavailableError
 from holdfast.runtime.ids import SystemIds
 from holdfast.s3_server import SeaweedServer

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast.cli.read.rows import first_rows
+from holdfast.cli.read_rows import first_rows
 from holdfast.commit import open_context
 from holdfast.errors import InvalidRequestError
 

@@ -1,7 +1,7 @@
-"""Define the command ``holdfast``: its subcommands, and how all of them handle errors.
+"""Define the command ``holdfast`` and its groups of commands, and how all of them end.
 
 A command's module is imported when the command is looked up, and imports only click and modules that load quickly, so
-that ``--help`` is fast and works without PySpark (`command_group`). A command imports everything else when it runs.
+that ``--help`` is fast and works without PySpark. A command imports everything else when it runs.
 """
 
 from __future__ import annotations
@@ -9,38 +9,22 @@ from __future__ import annotations
 import io
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import click
 
-from holdfast.cli.command_group import CommandGroup
+from holdfast.cli.command import CommandGroup
 from holdfast.cli.failures import INTERRUPTED, TERMINATED, WRONG_USAGE
-from holdfast.cli.lost_signals import repeat_lost_signals
 from holdfast.cli.output import Documents, OutputError, discard_stdout
 from holdfast.cli.screen import escaped
-
-_COMMANDS: Mapping[str, tuple[str, str]] = {
-    "demo": ("demo", "Watch data survive killed tasks and a killed driver."),
-    "s3-server": ("s3_server", "Run an S3 server on this machine, to try Holdfast on."),
-    "write": ("write.command", "Write INPUT to URL with Spark: all of it or nothing."),
-    "read": ("read.command", "Show the first rows of the destination at URL."),
-    "verify": ("verify", "Compare the files at URL with what was committed."),
-    "history": ("history", "Show committed, aborted and undecided jobs."),
-    "recover": ("recover", "End every dead job at URL, whichever committer it used."),
-    "uploads": ("uploads", "List, count or abort pending multipart uploads."),
-    "show": ("show", "Show the report of a job, such as _SUCCESS."),
-    "committers": ("committers", "Show the commit protocols and their guarantees."),
-    "check-store": ("check_store.command", "Test which committers are safe on a store."),
-    "namespace": ("namespace.group", "Create, inspect and clean up namespaces."),
-    "fs": ("fs.group", "Work with the files of a namespace."),
-    "database": ("database.group", "Work with tables of cells in a database."),
-}
-"""The commands in order of use, each with its module in `holdfast.cli` and its line in ``holdfast --help``."""
 
 
 class _Commands(CommandGroup):
     """The commands; however they end, the exit code is a documented one."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        self.format_commands(ctx, formatter)  # --help and --version are known, and the screen is small
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> NoReturn:  # type: ignore[override]  # always exits
         extra.pop("standalone_mode", None)
@@ -95,35 +79,154 @@ def _refuse(error: click.ClickException, documents: Documents) -> int:
     return WRONG_USAGE
 
 
-_EPILOG = """\b
-Examples:
-  holdfast demo
-  holdfast write flights.csv s3://bucket/flights --partition-by month
-  holdfast read s3://bucket/flights -n 5
-  holdfast verify s3://bucket/flights
-  holdfast recover s3://bucket/flights --dry-run
+_START = """\
+Transactional output for Spark: a job's rows appear at once, or not at all.
 
 \b
-Exit codes:
-  0  success                     3    store unavailable, or outcome unknown
-  1  a problem was found         130  interrupted by Ctrl-C
-  2  wrong usage or request      143  ended by SIGTERM
-
-S3 credentials come from the environment, ~/.aws or the instance role, as in every AWS tool, and never from the command
-line."""
+  holdfast demo                                    watch it survive killed tasks
+  holdfast write flights.csv s3://bucket/flights   write a file with Spark
+  holdfast read s3://bucket/flights                show the rows
+"""
 
 
 @click.group(
     cls=_Commands,
-    extensible=True,
-    table=_COMMANDS,
-    epilog=_EPILOG,
+    sections={
+        "Write and read tables": {
+            "write": ("write", "Write INPUT to URL with Spark: all of it or nothing."),
+            "read": ("read", "Show the first rows of the destination at URL."),
+            "history": ("inspection", "Show committed, aborted and undecided jobs."),
+            "show": ("inspection", "Show the report of a job, such as _SUCCESS."),
+        },
+        "Operate them": {
+            "verify": ("inspection", "Compare the files at URL with what was committed."),
+            "recover": ("recovery", "End every dead job at URL, whichever committer it used."),
+            "uploads": ("app", "List or abort pending multipart uploads."),
+        },
+        "Choose a store and a committer": {
+            "committers": ("committers", "Show the commit protocols and their guarantees."),
+            "check-store": ("check_store:check_store", "Test which committers are safe on a store."),
+        },
+        "Keep files and cells in a database": {
+            "fs": ("app", "Work with the files of a namespace, as with hadoop fs."),
+            "namespace": ("app", "Create, inspect and clean up namespaces."),
+            "database": ("database.group", "Work with tables of cells in a database."),
+        },
+        "Try it out": {
+            "demo": ("trying_out", "Watch data survive killed tasks and a killed driver."),
+            "s3-server": ("trying_out:s3_server", "Run an S3 server on this machine, to try Holdfast on."),
+        },
+    },
+    extensible="Choose a store and a committer",
+    help=_START,
+    epilog="""\
+Options and examples: holdfast COMMAND --help. Exit codes: 0 success, 1 a problem was found, 2 wrong usage, 3 store
+unavailable or outcome unknown. S3 credentials come from where every AWS tool has them, never from the command line.""",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     no_args_is_help=True,
 )
 @click.version_option(package_name="holdfast", prog_name="holdfast", message="%(prog)s %(version)s")
 def cli() -> None:
-    """Transactional output for Spark: all of a job's output becomes visible when the job commits, exactly once."""
+    """Run a command."""
+
+
+def _group(
+    name: str, text: str, sections: Mapping[str, Mapping[str, tuple[str, str]]], examples: str = ""
+) -> CommandGroup:
+    epilog = f"\b\nExamples:\n{examples}" if examples else None
+    return CommandGroup(name=name, help=text, sections=sections, epilog=epilog, no_args_is_help=True)
+
+
+uploads = _group(
+    "uploads",
+    "List or abort pending multipart uploads: stored parts that you pay for and that belong to no file.",
+    {
+        "Commands": {
+            "list": ("recovery:list_uploads", "Show the pending uploads below URL."),
+            "abort": ("recovery:abort_uploads", "Abort uploads that belong to no unfinished job."),
+        }
+    },
+)
+
+fs = _group(
+    "fs",
+    "Work with the files of a namespace, as with hadoop fs.",
+    {
+        "Look": {
+            "ls": ("fs.listing", "List directories."),
+            "tree": ("fs.listing", "Draw the tree below a directory."),
+            "find": ("fs.listing", "Find files and directories by name, type, size or time."),
+            "stat": ("fs.listing", "Show everything about files and directories."),
+            "test": ("fs.listing", "Check a path, for scripts: the answer is the exit code."),
+            "cat": ("fs.contents", "Print files."),
+            "head": ("fs.contents", "Print the beginning of files."),
+        },
+        "Copy": {
+            "put": ("fs.copying", "Copy local files into the namespace."),
+            "get": ("fs.copying", "Copy files to this machine."),
+            "cp": ("fs.copying", "Copy within namespaces, and to and from other stores."),
+        },
+        "Change": {
+            "mkdir": ("fs.changing", "Make directories."),
+            "touch": ("fs.changing", "Set times, or create empty files."),
+            "mv": ("fs.moving", "Rename or move files and directories, in one step each."),
+            "rm": ("fs.moving", "Remove files and directories, however large."),
+            "chmod": ("fs.changing", "Change permissions."),
+            "chown": ("fs.changing", "Change owner and group."),
+            "getfattr": ("fs.changing", "Show extended attributes."),
+            "setfattr": ("fs.changing", "Set or remove an extended attribute."),
+        },
+        "Measure": {
+            "du": ("fs.sizes", "Show how much space trees take."),
+            "count": ("fs.sizes", "Count directories, files and bytes, and show quotas."),
+            "quota": ("app", "Limit the names and the bytes in a directory."),
+        },
+    },
+    """\
+  holdfast fs ls -l holdfast://prod/data
+  holdfast fs put ./flights holdfast://prod/data
+  holdfast fs mv holdfast://prod/data holdfast://prod/archive
+  holdfast fs rm -r --trash --glob 'holdfast://prod/archive/2013-*'
+
+A path is holdfast://NAME/path, where holdfast namespace init has created NAME. Every character of a path is literal.
+With --glob, paths are patterns: *, ?, [a-c], [!a], {a,b}, and ** for any number of directories. Put them in quotes, so
+that the shell does not expand them. Options, such as --user, follow the command: holdfast fs ls --user ann URL.""",
+)
+
+quota = _group(
+    "quota",
+    """Limit the names and the bytes in a directory.
+
+A quota of names counts everything below the directory, and the directory itself. A quota of space counts bytes times
+replication. What was deleted counts until holdfast namespace gc has removed it.""",
+    {
+        "Commands": {
+            "set": ("fs.sizes:set_quota", "Set the quotas of directories."),
+            "clear": ("fs.sizes:clear_quota", "Remove the quotas of directories."),
+            "show": ("fs.sizes:show_quota", "Show the quotas of directories and what counts against them."),
+        }
+    },
+)
+
+namespace = _group(
+    "namespace",
+    "Create, inspect and clean up namespaces: trees of directories and files, as in HDFS, over any object store.",
+    {
+        "Commands": {
+            "init": ("namespace.configuration", "Create a namespace in a database."),
+            "list": ("namespace.configuration:list_namespaces", "List the namespaces that this user knows."),
+            "status": ("namespace.configuration", "Show a namespace's configuration and its pending work."),
+            "set": ("namespace.configuration:change", "Change the configuration of a namespace."),
+            "fsck": ("namespace.upkeep", "Prove that a namespace is whole, or show what is wrong."),
+            "gc": ("namespace.upkeep", "Remove what was deleted, and end the leases of dead writers."),
+        }
+    },
+    """\
+  holdfast namespace init prod --database sqlite:///var/lib/prod.db \\
+      --data s3://bucket/prod
+  holdfast namespace status prod
+  holdfast namespace gc prod --every 3600""",
+)
 
 
 def _terminate(number: int, frame: object) -> NoReturn:
@@ -131,10 +234,36 @@ def _terminate(number: int, frame: object) -> NoReturn:
     sys.exit(128 + number)
 
 
+def _repeat_lost_signals() -> None:
+    """From now on, send this process a signal again, a moment later, if Python has ignored what its handler raised.
+
+    Python runs the handler of a signal between any two steps of the main thread, also in finalizers and in callbacks of
+    weak references, such as those that end an import. What it raises there is only printed: the command would go on.
+    """
+    report: Callable[[Any], object] = sys.unraisablehook
+
+    def hook(ignored: Any) -> None:
+        number = _signal_of(ignored.exc_value)
+        if number is None:
+            report(ignored)
+            return
+        signal.signal(signal.SIGALRM, lambda _number, _frame: signal.raise_signal(number))
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
+
+    sys.unraisablehook = hook
+
+
+def _signal_of(error: BaseException | None) -> signal.Signals | None:
+    """Return the signal whose handler has raised an error, which it does in the main thread only."""
+    if isinstance(error, KeyboardInterrupt):
+        return signal.SIGINT
+    return signal.SIGTERM if isinstance(error, SystemExit) and error.code == TERMINATED else None
+
+
 def main() -> None:
     """Run ``holdfast`` with the arguments of this process, and exit."""
     signal.signal(signal.SIGTERM, _terminate)
-    repeat_lost_signals()
+    _repeat_lost_signals()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # escape what the locale's encoding cannot express
             stream.reconfigure(errors="backslashreplace")

@@ -1,45 +1,35 @@
-"""Declare the options that commands share, and parse durations, sizes, words and ``KEY=VALUE`` pairs."""
+"""Parse what users type: durations, sizes, times, words, ``KEY=VALUE`` pairs, and how to reach a store."""
 
 from __future__ import annotations
 
-import functools
 import os
 import re
-import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ParamSpec
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast.cli.failures import PROBLEM, as_holdfast_error, exit_code
-from holdfast.cli.output import Documents, Output, discard_stdout
 from holdfast.errors import InvalidRequestError
 from holdfast.stores.given import GivenOption
 from holdfast.stores.provider import CommandFlag, StoreOptions, fold_name
-from holdfast.stores.registry import (
-    BUILT_IN,
-    installed_providers,
-    parse_store_options,
-    providers_for,
-    secret_names,
-)
+from holdfast.stores.registry import BUILT_IN, installed_providers, parse_store_options, providers_for, secret_names
 from holdfast.wording import nearest
 
 if TYPE_CHECKING:
     from holdfast.commit import CommitContext, CommitSettings, Progress
-
-P = ParamSpec("P")
 
 _UNITS_S = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _AGE = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|min|h|d|w)")
 _LONGEST_AGE_S = 36_500 * 86_400.0
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgtp])(?:i?b)?|b)?")
 _LARGEST_SIZE_BYTES = 8191 * 1024**5
+_TIME = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d{3}(?:\d{3})?)?)?)?(?:Z|[+-]\d\d:\d\d)?")
 
 
 def age(text: str) -> float:
-    """Parse a duration such as 90s, 15m, 1h or 2d into seconds. `click.option` uses this function as a type."""
+    """Parse a duration such as 90s, 15m, 1h or 2d into seconds."""
     found = _AGE.fullmatch(text.strip().lower())
     if found is None:
         raise click.BadParameter(f"'{text}' is not an age: write a number and a unit, such as 0s, 15m, 1h or 2d")
@@ -50,7 +40,7 @@ def age(text: str) -> float:
 
 
 def byte_count(text: str) -> int:
-    """Parse a size such as 512, 64k, 10M or 1.5G into bytes; k is 1024. `click.option` uses this function as a type."""
+    """Parse a size such as 512, 64k, 10M or 1.5G into bytes; k is 1024."""
     found = _SIZE.fullmatch(text.strip().lower())
     if found is None:
         raise click.BadParameter(f"'{text}' is not a size: write a number and a unit, such as 512, 64k, 10M or 1.5G")
@@ -61,11 +51,24 @@ def byte_count(text: str) -> int:
     return int(size_bytes)
 
 
-def filled(text: str) -> str:
-    """Refuse an empty value: a shell variable that is not set must not mean "as if the option were not there".
+def time_ms(text: str) -> int:
+    """Parse a date or a time, in UTC if it has no zone, into milliseconds since the epoch."""
+    stripped = text.strip()
+    try:
+        if not _TIME.fullmatch(stripped):
+            raise ValueError("not a time")
+        found = datetime.fromisoformat(stripped.replace("Z", "+00:00"))
+    except ValueError:
+        raise click.BadParameter(
+            f"'{text}' is not a time: write 2013-01-31, 2013-01-31T12:00 or 2013-01-31T12:00:00+01:00"
+        ) from None
+    if found.tzinfo is None:
+        found = found.replace(tzinfo=timezone.utc)
+    return round(found.timestamp() * 1000)
 
-    `click.option` uses this function as a type.
-    """
+
+def filled(text: str) -> str:
+    """Refuse an empty value: a shell variable that is not set must not mean "as if the option were not there"."""
     if not text:
         raise click.BadParameter("the value is empty: give one")
     return text
@@ -90,13 +93,6 @@ class Word(click.Choice[str]):
         if value in self.choices:
             return str(value)
         raise click.BadParameter(f"'{value}' is not a valid choice: {nearest(str(value), self.choices)}", ctx, param)
-
-
-def save_modes() -> Sequence[str]:
-    """Return the save modes that a write can choose from."""
-    from holdfast.commit import SaveMode
-
-    return [mode.value for mode in SaveMode]
 
 
 def parse_pairs(texts: Iterable[str], *, reserved: Mapping[str, str] | None = None) -> list[tuple[str, str]]:
@@ -164,6 +160,18 @@ class Reach:
     """
 
     given: tuple[GivenOption, ...] = ()
+
+    @classmethod
+    def taken(cls, given: dict[str, Any]) -> Reach:
+        """Take the values of `reach_options` out of the parameters of a command."""
+        found: list[GivenOption] = []
+        for flag in _flags():
+            value = given.pop(_parameter(flag))
+            if value is not None and flag.option:
+                found.append(GivenOption.of(flag.option, str(value), flag.flag))
+            elif value is not None:
+                os.environ[flag.variable] = str(value)  # Spark's workers, children of this process, inherit it
+        return cls((*found, *given.pop("store_option")))
 
     def taking(self, pairs: Iterable[GivenOption], url: str) -> tuple[Reach, list[GivenOption]]:
         """Return a `Reach` that also has those options in `pairs` that the store at `url` takes; and all others."""
@@ -238,85 +246,30 @@ def _prepared(flag: CommandFlag) -> Callable[[click.Context, click.Parameter, st
     return prepare
 
 
-def reports(command: Callable[P, None]) -> Callable[..., None]:
-    """Add ``--json`` and ``--debug`` to a command, pass it an `Output` as `out`, and map its errors to exit codes."""
-    decorated: Callable[..., None] = click.option(
-        "--json", "as_json", is_flag=True, help="Print one JSON document, for programs."
-    )(_mapped(command))
-    return decorated
+def reach_options() -> list[click.Parameter]:
+    """Return the options that say how to reach a store; see `Reach.taken`."""
+    return [
+        *(
+            click.Option([one.flag], metavar=one.metavar or None, callback=_prepared(one), help=one.help)
+            for one in _flags()
+        ),
+        click.Option(
+            ["--store-option"],
+            multiple=True,
+            metavar="KEY=VALUE",
+            callback=_store_options,
+            help="Option of the store at URL; repeatable.",
+        ),
+    ]
 
 
-def reports_lines(command: Callable[P, None]) -> Callable[..., None]:
-    """Do what `reports` does, for a command that lists things: with ``--json``, each of them is a line."""
-    decorated: Callable[..., None] = click.option(
-        "--json", "as_json", is_flag=True, help="Print a JSON document on each line, for programs."
-    )(_mapped(command))
-    return decorated
-
-
-def reports_errors(command: Callable[P, None]) -> Callable[..., None]:
-    """Do what `reports` does, without ``--json``: for a command that prints the bytes of a file."""
-    return _mapped(command)
-
-
-def _mapped(command: Callable[P, None]) -> Callable[..., None]:
-    @click.option("--debug", is_flag=True, help="Show tracebacks and Spark's log.")
-    @functools.wraps(command)
-    def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        documents = click.get_current_context().find_object(Documents) or Documents()
-        documents.wanted = bool(kwargs.pop("as_json", False))
-        out = Output(json=documents.wanted, debug=bool(kwargs.pop("debug")), documents=documents)
-        try:
-            command(*args, out=out, **kwargs)  # type: ignore[arg-type]  # every command takes `out`
-        except (click.ClickException, click.exceptions.Exit, click.Abort):
-            raise
-        except BrokenPipeError:
-            discard_stdout()  # the reader closed the pipe, like `head`
-            raise click.exceptions.Exit(0) from None
-        except Exception as error:
-            known = as_holdfast_error(error)
-            if known is None:
-                raise
-            if out.debug:
-                traceback.print_exception(error)
-            out.error(known)
-            raise click.exceptions.Exit(exit_code(known) or PROBLEM) from None
-
-    return run
-
-
-def on_store(command: Callable[P, None]) -> Callable[..., None]:
-    """Add the flags of the built-in stores and ``--store-option`` to a command; pass it a `Reach` as `reach`."""
-    flags = [flag for provider in BUILT_IN for flag in provider.flags]
-
-    @functools.wraps(command)
-    def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        given = []
-        for flag in flags:
-            value = kwargs.pop(_parameter(flag))
-            if value is not None and flag.option:
-                given.append(GivenOption.of(flag.option, str(value), flag.flag))
-            elif value is not None:
-                os.environ[flag.variable] = str(value)  # Spark's workers, children of this process, inherit it
-        given += kwargs.pop("store_option")  # type: ignore[arg-type]  # its callback returns options
-        command(*args, reach=Reach(tuple(given)), **kwargs)  # type: ignore[arg-type]  # every such command takes `reach`
-
-    decorated: Callable[..., None] = click.option(
-        "--store-option",
-        multiple=True,
-        metavar="KEY=VALUE",
-        callback=_store_options,
-        help="Option of the store at URL; repeatable.",
-    )(run)
-    for flag in reversed(flags):
-        option = click.option(flag.flag, metavar=flag.metavar or None, callback=_prepared(flag), help=flag.help)
-        decorated = option(decorated)
-    return decorated
+def _flags() -> list[CommandFlag]:
+    return [flag for provider in BUILT_IN for flag in provider.flags]
 
 
 def _store_options(ctx: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> list[GivenOption]:
     """Parse ``--store-option`` into options, as in `Reach.given`."""
-    reserved = {flag.option: flag.flag for provider in BUILT_IN for flag in provider.flags if flag.option}
+    reserved = {flag.option: flag.flag for flag in _flags() if flag.option}
     try:
         pairs = parse_pairs(texts, reserved=reserved)
     except InvalidRequestError as error:

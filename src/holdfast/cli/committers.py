@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-import click
-
-from holdfast.cli.arguments import Reach, on_store, reports
-from holdfast.cli.output import Output
-from holdfast.cli.side_by_side import Marked, show_side_by_side
+from holdfast.cli.command import Opens, Run, argument, command, option
+from holdfast.cli.output import Marked, Output, show_side_by_side
 from holdfast.errors import AccessDeniedError
 
 if TYPE_CHECKING:
@@ -18,28 +15,29 @@ if TYPE_CHECKING:
     from holdfast.guarantees import Answer
     from holdfast.stores.base import Capabilities
 
-_EPILOG = """\b
-Examples:
-  holdfast committers
-  holdfast committers s3://bucket/flights
-  holdfast committers --why magic
-
-Choose a committer with --committer in holdfast write, or with option("committer", NAME) in Spark. two_phase is
-right for most; --why COMMITTER tells what speaks for another one and against it."""
+_WHY = option("--why", "Show only this committer, with the reason for each answer.", metavar="COMMITTER")
 
 
-@click.command(epilog=_EPILOG)
-@click.argument("url", required=False)
-@click.option("--why", metavar="COMMITTER", help="Show only this committer, with the reason for each answer.")
-@on_store
-@reports
-def committers(url: str | None, why: str | None, reach: Reach, out: Output) -> None:
-    """Show the commit protocols, what each guarantees, and which of them the store at URL allows."""
+@command(Opens.STORES)
+def committers(
+    run: Run, url: Annotated[str | None, argument(required=False)], why: Annotated[str | None, _WHY]
+) -> None:
+    """Show the commit protocols, what each guarantees, and which of them the store at URL allows.
+
+    Examples:
+      holdfast committers
+      holdfast committers s3://bucket/flights
+      holdfast committers --why magic
+
+    Choose a committer with --committer in holdfast write, or with option("committer", NAME) in Spark. two_phase is
+    right for most; --why COMMITTER tells what speaks for another one and against it.
+    """
     from holdfast.commit import COMMITTERS, TWO_PHASE, get_committer
     from holdfast.guarantees import GUARANTEES
 
     chosen = [get_committer(why)] if why else list(COMMITTERS.values())
-    known = _capabilities(url, reach, out) if url else None
+    out = run.out
+    known = _capabilities(run.store(url), out) if url else None
     here = {one.name: verdict(one, known) for one in chosen} if known is not None else {}
     at_once = {TWO_PHASE.name: _AT_ONCE} if known is not None and known.transactions else {}
     out.document(
@@ -82,21 +80,12 @@ def committers(url: str | None, why: str | None, reach: Reach, out: Output) -> N
 _AT_ONCE = "one transaction decides and publishes a job: every reader sees all of it at one instant"
 
 
-def _capabilities(url: str, reach: Reach, out: Output) -> Capabilities:
-    """Return what the store at `url` can do.
-
-    List the destination first, so that a mistyped bucket raises an error.
-    """
-    with reach.open(url) as ctx:
-        ctx.store.list_page(ctx.prefix, max_keys=1)
-        return _probed(ctx, out)
-
-
-def _probed(ctx: CommitContext, out: Output) -> Capabilities:
+def _capabilities(ctx: CommitContext, out: Output) -> Capabilities:
     """Return the store's capabilities; test conditional writes with a temporary key, like the start of a job."""
     from holdfast.stores.base import Support
     from holdfast.stores.probe import heeds_conditions
 
+    ctx.store.list_page(ctx.prefix, max_keys=1)  # so that a mistyped bucket raises an error
     try:
         heeds = heeds_conditions(ctx.store, ctx.key("_holdfast/"), ctx.ids)
     except AccessDeniedError:

@@ -1,4 +1,8 @@
-"""Print results: tables for a person or one JSON document for a program; notes and progress go to stderr."""
+"""Print results: tables for a person or one JSON document for a program; notes and progress go to stderr.
+
+A command declares what it knows of the things that it lists once, as a tuple of `Column`: `documents` makes JSON of it,
+and `Output.show` a table.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import click
 
@@ -102,6 +106,45 @@ def _escape_in_json(character: str) -> str:
     return f"\\u{ord(character):04x}"
 
 
+# --- what is known of things ------------------------------------------------------------------------------------------
+def as_text(value: object) -> str:
+    """Format a value for a person."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "-" if value is None else str(value)
+
+
+def grouped(number: int | None) -> str:
+    """Format a number with commas, e.g. ``1,234``."""
+    return "-" if number is None else f"{number:,}"
+
+
+class Column(NamedTuple):
+    """One thing that is known of each of several others.
+
+    Attributes:
+        key: its name in documents; empty if only people see it.
+        title: its heading in tables; None if only programs see it.
+        value: returns it as JSON.
+        text: formats it for a person.
+    """
+
+    key: str
+    title: str | None
+    value: Callable[[Any], object]
+    text: Callable[[Any], str] = as_text
+
+
+def document(columns: Sequence[Column], thing: object) -> dict[str, object]:
+    """Return what is known of a thing, for programs."""
+    return {one.key: one.value(thing) for one in columns if one.key}
+
+
+def documents(columns: Sequence[Column], things: Iterable[object]) -> list[dict[str, object]]:
+    """Return what is known of several things, for programs."""
+    return [document(columns, thing) for thing in things]
+
+
 @dataclass(frozen=True)
 class Captioned:
     """A table of texts, with lines above and below it.
@@ -161,6 +204,31 @@ class Output:
         """Print a line for a person, with control characters escaped."""
         if not self.json:
             _put(escaped(text))
+
+    def show(self, columns: Sequence[Column], things: Iterable[object]) -> None:
+        """Print what is known of things for a person, as a table; numbers are right-aligned."""
+        shown = [one for one in columns if one.title is not None]
+        rows = [[one.value(thing) for one in shown] for thing in things]
+        numbers = {
+            one.title or ""
+            for index, one in enumerate(shown)
+            if any(isinstance(row[index], int | float) and not isinstance(row[index], bool) for row in rows)
+        }
+        texts = [[one.text(value) for one, value in zip(shown, row, strict=True)] for row in rows]
+        self.table([one.title or "" for one in shown], texts, right=[*numbers])
+
+    def lines(self, columns: Sequence[Column], things: Sequence[object], *, nothing: str = "") -> None:
+        """Print what is known of things: a line of JSON for each, or a table.
+
+        Args:
+            nothing: what to say if there are no things; empty for nothing.
+        """
+        for thing in things:
+            self.line(document(columns, thing))
+        if things:
+            self.show(columns, things)
+        elif nothing:
+            self.say(nothing)
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[str] = ()) -> None:
         """Print a table for a person.
@@ -310,6 +378,63 @@ def _ignore_text(text: str) -> None:
 
 def _ignore_progress(stage: str, done: int, total: int) -> None:
     """Do nothing: stderr is not a terminal."""
+
+
+# --- tables with a column for each committer --------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Marked:
+    """A cell of the table: a word and its footnotes; each footnote is shown once below the table."""
+
+    word: str
+    notes: tuple[str, ...] = ()
+
+
+def show_side_by_side(titles: Sequence[str], columns: Mapping[str, Sequence[Marked]], out: Output) -> None:
+    """Show the table, divided into several tables if it is too wide for the screen.
+
+    Args:
+        titles: the titles of the rows.
+        columns: the cells of each committer; committers with equal cells share a column.
+    """
+    groups: dict[tuple[Marked, ...], list[str]] = {}
+    for name, cells in columns.items():
+        groups.setdefault(tuple(cells), []).append(name)
+    notes = list(dict.fromkeys(note for cells in zip(*groups, strict=True) for cell in cells for note in cell.notes))
+    shown = [(_head(group), [_cell(cell, notes) for cell in cells]) for cells, group in groups.items()]
+    for some in _fitting(shown, out.width - 2 - max(map(len, titles))):
+        rows = zip(titles, *(column for _name, column in some), strict=True)
+        out.table(["guarantee", *(head for head, _column in some)], list(rows))
+    for number, note in enumerate(notes, start=1):
+        out.say(f"{_mark(number)} {note}")
+
+
+def _fitting(columns: Sequence[tuple[str, list[str]]], room: int) -> Iterable[Sequence[tuple[str, list[str]]]]:
+    some: list[tuple[str, list[str]]] = []
+    used = 0
+    for head, cells in columns:
+        wide = 2 + max(len(line) for line in [*head.split("\n"), *cells])
+        if some and used + wide > room:
+            yield some
+            some, used = [], 0
+        some.append((head, cells))
+        used += wide
+    yield some
+
+
+def _head(group: Sequence[str]) -> str:
+    """Return a narrow heading for a group of committers: ``staging-*``, or names split into lines."""
+    families = {name.partition("-")[0] for name in group}
+    if len(group) > 1 and len(families) == 1:
+        return f"{families.pop()}-*"
+    return "\n".join(name.replace("-", "-\n").replace("_", "_\n") for name in group)
+
+
+def _cell(cell: Marked, notes: Sequence[str]) -> str:
+    return cell.word + ",".join(_mark(notes.index(note) + 1) for note in cell.notes)
+
+
+def _mark(number: int) -> str:
+    return "".join("⁰¹²³⁴⁵⁶⁷⁸⁹"[int(digit)] for digit in str(number))
 
 
 # --- values for a person ----------------------------------------------------------------------------------------------

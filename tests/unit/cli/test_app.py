@@ -29,7 +29,7 @@ _COMMANDS = ["demo", "s3-server", "write", "read", "verify", "history", "recover
 @pytest.mark.parametrize(
     "command",
     [
-        *([], ["namespace"], ["fs"], ["uploads", "list"], ["uploads", "abort"], ["uploads", "expect"]),
+        *(["namespace"], ["fs"], ["uploads", "list"], ["uploads", "abort"]),
         *([name] for name in _COMMANDS),
     ],
 )
@@ -108,7 +108,7 @@ def test_an_interrupted_command_ends_with_one_document(number: int, code: int) -
         "import os, signal\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a background job of a shell ignores SIGINT
         "from holdfast.cli.app import cli, main\n"
-        "from holdfast.cli.arguments import reports\n"
+        "from holdfast.cli.command import reports\n"
         "def wait(out):\n"
         f"    os.kill(os.getpid(), {int(number)})\n"
         "    signal.pause()\n"
@@ -132,7 +132,7 @@ def test_a_signal_whose_exception_python_ignores_still_ends_the_command(number: 
         "import os, signal, weakref\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from holdfast.cli.app import cli, main\n"
-        "from holdfast.cli.arguments import reports\n"
+        "from holdfast.cli.command import reports\n"
         "class Anything: pass\n"
         "def wait(out):\n"
         "    anything = Anything()\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.write.interrupted import _sentence
+from holdfast.cli.write import _sentence
 from holdfast.commit import TWO_PHASE, CommitContext, CommitSettings, SaveMode, get_committer, open_context
 from holdfast.commit.committer import Action, Leftover
 from holdfast.commit.end_write import EndedWrite, WriteEnd, end_write

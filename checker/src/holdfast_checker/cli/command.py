@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from holdfast.cli.arguments import reports
+from holdfast.cli.command import reports
 from holdfast.cli.failures import PROBLEM
 from holdfast.cli.output import Output
 from holdfast_checker.cli.options import STATES, WALK_S, CheckOptions

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
-from holdfast.cli.output import Output
-from holdfast.cli.side_by_side import Marked, show_side_by_side
+from holdfast.cli.output import Marked, Output, show_side_by_side
 from holdfast.wording import counted
 from holdfast_checker.committers.table_v.table import Cell, Progress, Table, build_table
 from holdfast_checker.kernel.explore import Budget

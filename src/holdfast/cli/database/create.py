@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from holdfast.cli.arguments import reports
+from holdfast.cli.command import reports
 from holdfast.cli.database.session import open_url
 from holdfast.cli.output import Output
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from holdfast.cli.database.forms import json_text, row_form
-from holdfast.cli.fs.places.base import Entry, Sink
-from holdfast.cli.fs.places.local import LocalPlace
+from holdfast.cli.fs.local_place import LocalPlace
+from holdfast.cli.fs.places import Entry, Sink
 from holdfast.errors import ConflictError, InvalidRequestError
 from holdfast.records import Database, Row, Value
 from holdfast.records.snapshot import DatabaseSnapshot

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import click
 
-from holdfast.cli.command_group import CommandGroup
+from holdfast.cli.command import CommandGroup
 
 _COMMANDS: Mapping[str, tuple[str, str]] = {
     "create": ("database.create", "Create a table; prepare the database if that is new."),
@@ -38,6 +38,6 @@ does not belong on a command line: set the variable HOLDFAST_DATABASE_<NAME> to 
 place."""
 
 
-@click.group(cls=CommandGroup, table=_COMMANDS, epilog=_EPILOG)
+@click.group(cls=CommandGroup, sections={"Commands": _COMMANDS}, epilog=_EPILOG)
 def database() -> None:
     """Work with tables of typed cells in a database, which computation units share."""

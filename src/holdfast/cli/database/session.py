@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast.cli.arguments import reports, reports_lines
+from holdfast.cli.command import reports, reports_lines
 from holdfast.cli.output import Output
 from holdfast.errors import InvalidRequestError, NotFoundError
 

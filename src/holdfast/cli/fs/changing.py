@@ -1,50 +1,307 @@
-"""Change files and directories, with everything below them if wanted."""
+"""Run the commands that change files and directories where they are: ``mkdir``, ``touch``, ``chmod``, ``chown``, …."""
 
 from __future__ import annotations
 
+import base64
+import binascii
+import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
-from holdfast.cli.fs.command import THREADS
-from holdfast.cli.fs.descent import descend
-from holdfast.cli.fs.items import Item
-from holdfast.cli.fs.problems import Problems
-from holdfast.cli.output import Output
-from holdfast.errors import HoldfastError
-from holdfast.namespace import FileStatus
-from holdfast.runtime import ThreadRunner
+import click
+
+from holdfast.cli.arguments import Word, time_ms
+from holdfast.cli.command import Glob, Opens, Recursive, Run, Shape, Urls, argument, command, option
+from holdfast.cli.output import Column
+from holdfast.cli.screen import in_one_line
+from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.wording import counted
 
+if TYPE_CHECKING:
+    from holdfast.cli.fs.items import Item, NamespacePath, Problems
+    from holdfast.namespace import FileStatus
 
-def change_all(
-    items: Sequence[Item],
+
+# --- mkdir and touch --------------------------------------------------------------------------------------------------
+@command(Opens.NAMESPACES)
+def mkdir(
+    run: Run,
+    urls: Urls,
+    parents: Annotated[bool, option("-p --parents", "Make missing parents; accept directories that exist.")],
+    mode: Annotated[str, option("-m --mode", "Mode, as for chmod.", metavar="MODE", default="755")],
+) -> None:
+    """Make directories.
+
+    Examples:
+      holdfast fs mkdir holdfast://prod/data
+      holdfast fs mkdir -p -m 770 holdfast://prod/a/b/c holdfast://prod/d
+    """
+    from holdfast.cli.fs.items import Problems, find_path
+    from holdfast.cli.fs.modes import parse_mode
+
+    bits = parse_mode(mode)(0o755, True)
+    paths = [find_path(run, url) for url in urls]
+    problems = Problems(run.out)
+    created = []
+    existing = 0
+    for one in paths:
+        with problems.noted(one.url):
+            if one.namespace.mkdirs(one.path, mode=bits, parents=parents):
+                created.append(one.url)
+                run.out.say(f"created {in_one_line(one.url)}")
+            else:
+                existing += 1
+    run.out.document({"created": created, "failed": problems.documents})
+    problems.end(len(created) + existing)
+
+
+@command(Opens.NAMESPACES)
+def touch(
+    run: Run,
+    urls: Urls,
+    glob: Glob,
+    no_create: Annotated[bool, option("-c --no-create", "Create nothing.")],
+    accessed: Annotated[bool, option("-a --accessed", "Set only the time of the last access.")],
+    modified: Annotated[bool, option("-m --modified", "Set only the time of the last modification.")],
+    at_ms: Annotated[int | None, option("-t --time", "Set this time.  [default: now]", type=time_ms, metavar="TIME")],
+) -> None:
+    """Set the times of files and directories, and create missing files.
+
+    Examples:
+      holdfast fs touch holdfast://prod/data/_READY
+      holdfast fs touch -m -t 2013-01-31T12:00 --glob 'holdfast://prod/in/*'
+
+    A file that does not exist is created empty, unless you give -c. A time without a zone is UTC.
+    """
+    from holdfast.cli.fs.items import Problems, find_items, find_path
+    from holdfast.namespace.errors import PathExistsError, PathNotFoundError
+    from holdfast.runtime import SystemClock
+
+    items: list[Item] = []
+    missing: list[NamespacePath] = []
+    for url in urls:
+        try:
+            items += find_items(run, [url], glob=glob)
+        except PathNotFoundError:
+            if url.endswith("/") or glob:
+                raise
+            missing += [] if no_create else [find_path(run, url)]
+    now_ms = int(SystemClock().now_s() * 1000) if at_ms is None else at_ms
+    mtime_ms = None if accessed and not modified else now_ms
+    atime_ms = None if modified and not accessed else now_ms
+    problems = Problems(run.out)
+    created: list[str] = []
+    touched: list[str] = []
+    for one in missing:
+        with problems.noted(one.url):
+            with contextlib.suppress(PathExistsError):  # another program has just created it
+                with one.namespace.create(one.path, parents=False):
+                    pass
+                run.out.say(f"created {in_one_line(one.url)}")
+            created.append(one.url)
+            if at_ms is not None:
+                one.namespace.set_times(one.path, mtime_ms, atime_ms)
+    for item in items:
+        with problems.noted(item.url):
+            item.namespace.set_times(item.status.path, mtime_ms, atime_ms)
+            touched.append(item.url)
+    run.out.document({"touched": touched, "created": created, "failed": problems.documents})
+    problems.end(len(touched) + len(created))
+
+
+# --- chmod and chown --------------------------------------------------------------------------------------------------
+_OWNER_LISTS = 0o500
+
+
+@command(Opens.NAMESPACES, takes_hyphens=True)
+def chmod(run: Run, mode: Annotated[str, argument()], urls: Urls, glob: Glob, recursive: Recursive) -> None:
+    """Change the permissions of files and directories to MODE, or by MODE.
+
+    Examples:
+      holdfast fs chmod 640 holdfast://prod/data/one.csv
+      holdfast fs chmod -R u+rwX,go-w holdfast://prod/data
+      holdfast fs chmod +t holdfast://prod/tmp
+
+    X gives the right to execute to directories, and to files that some user may execute already.
+    """
+    from holdfast.cli.fs.modes import parse_mode
+
+    change = parse_mode(mode)
+
+    def apply(item: Item) -> None:
+        item.namespace.set_permission(item.status.path, change(item.status.mode, item.status.is_directory))
+
+    def is_late(status: FileStatus) -> bool:
+        return change(status.mode, True) & _OWNER_LISTS != _OWNER_LISTS
+
+    _change_all(run, urls, glob, apply, recursive=recursive, is_late=is_late)
+
+
+@command(Opens.NAMESPACES)
+def chown(
+    run: Run, owner: Annotated[str, argument("OWNER[:GROUP]")], urls: Urls, glob: Glob, recursive: Recursive
+) -> None:
+    """Give files and directories to another owner or group.
+
+    Examples:
+      holdfast fs chown ann holdfast://prod/user/ann
+      holdfast fs chown -R ann:staff holdfast://prod/user/ann
+      holdfast fs chown :staff holdfast://prod/data
+
+    Only the superuser may change the owner; an owner may change the group to another one of the owner's own.
+    """
+    user, colon, group = owner.partition(":")
+    if not (user or group) or (colon and not group):
+        raise click.UsageError("write OWNER, OWNER:GROUP or :GROUP")
+
+    def apply(item: Item) -> None:
+        item.namespace.set_owner(item.status.path, user or None, group or None)
+
+    _change_all(run, urls, glob, apply, recursive=recursive)
+
+
+# --- extended attributes ----------------------------------------------------------------------------------------------
+_ENCODING = option(
+    "-e --encoding", "How to show values.  [default: text if it is]", type=Word(["text", "hex", "base64"])
+)
+
+
+@command(Opens.NAMESPACES)
+def setfattr(
+    run: Run,
+    urls: Urls,
+    glob: Glob,
+    name: Annotated[str | None, option("-n --name", "Set this attribute, such as user.origin.", metavar="NAME")],
+    value: Annotated[str | None, option("-v --value", "Its value.  [default: empty]", metavar="VALUE")],
+    removed: Annotated[str | None, option("-x --remove", "Remove this attribute.", metavar="NAME")],
+) -> None:
+    """Set or remove an extended attribute of files and directories.
+
+    Examples:
+      holdfast fs setfattr -n user.origin -v lab7 holdfast://prod/data
+      holdfast fs setfattr -n user.hash -v 0xcafe holdfast://prod/data/one.csv
+      holdfast fs setfattr -x user.origin holdfast://prod/data
+
+    A value that begins with 0x is hexadecimal, with 0s Base64; everything else is text, which may be in double quotes.
+    """
+    if (name is None) == (removed is None) or (removed is not None and value is not None):
+        raise click.UsageError("give -n NAME with -v VALUE to set an attribute, or -x NAME to remove one")
+    content = _decoded(value or "")
+
+    def apply(item: Item) -> None:
+        if name is not None:
+            item.namespace.set_xattr(item.status.path, name, content)
+        else:
+            item.namespace.remove_xattr(item.status.path, removed or "")
+
+    _change_all(run, urls, glob, apply)
+
+
+@command(Opens.NAMESPACES, Shape.LINES)
+def getfattr(
+    run: Run,
+    urls: Urls,
+    glob: Glob,
+    name: Annotated[str | None, option("-n --name", "Show only this attribute.", metavar="NAME")],
+    encoding: Annotated[str | None, _ENCODING],
+) -> None:
+    """Show the extended attributes of files and directories.
+
+    Examples:
+      holdfast fs getfattr holdfast://prod/data
+      holdfast fs getfattr -n user.hash -e hex --glob 'holdfast://prod/data/*.csv'
+    """
+    from holdfast.cli.fs.items import Problems, find_items, titles
+
+    problems = Problems(run.out, lines=True)
+    items: list[Item] = []
+    found: list[tuple[Item, str, bytes]] = []
+    for item in find_items(run, urls, glob=glob):
+        with problems.noted(item.url):
+            values = item.namespace.xattrs(item.status.path)
+            if name is not None and name not in values:
+                raise InvalidRequestError(
+                    "there is no such extended attribute: check the name", name=name, url=item.url
+                )
+            items.append(item)
+            found += [(item, one, value) for one, value in sorted(values.items()) if name in (None, one)]
+    names = titles(items)
+    columns = (
+        Column("url", None, lambda one: one[0].url),
+        Column("", "path", lambda one: names[one[0].url]),
+        Column("name", "name", lambda one: one[1]),
+        Column("value", "value", lambda one: _encoded(one[2], encoding)),
+        Column("base64", None, lambda one: base64.b64encode(one[2]).decode()),
+    )
+    run.out.lines(columns, found, nothing="no extended attributes" if items else "")
+    problems.end(len(items))
+
+
+def _decoded(text: str) -> bytes:
+    """Return the value that a text means, as in Hadoop's ``setfattr``.
+
+    Raises:
+        InvalidRequestError: it is not what its beginning promises.
+    """
+    try:
+        if text[:2] in ("0x", "0X"):
+            return bytes.fromhex(text[2:])
+        if text[:2] in ("0s", "0S"):
+            return base64.b64decode(text[2:], validate=True)
+    except (ValueError, binascii.Error) as error:
+        raise InvalidRequestError("the value is not hexadecimal (0x) or Base64 (0s): correct it", value=text) from error
+    if len(text) >= 2 and text[0] == text[-1] == '"':
+        text = text[1:-1]
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _encoded(value: bytes, encoding: str | None) -> str:
+    if encoding == "hex":
+        return f"0x{value.hex()}"
+    if encoding != "base64":
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            if encoding == "text":
+                return value.decode(errors="backslashreplace")
+    return f"0s{base64.b64encode(value).decode()}"
+
+
+# --- changing a tree --------------------------------------------------------------------------------------------------
+def _change_all(
+    run: Run,
+    urls: Sequence[str],
+    glob: bool,
     change: Callable[[Item], None],
     *,
-    recursive: bool,
-    out: Output,
+    recursive: bool = False,
     is_late: Callable[[FileStatus], bool] = lambda status: False,
 ) -> None:
-    """Change items, and end the command with the number of changes.
+    """Change what URLs name, and end the command with the number of changes.
 
     Args:
         recursive: whether to change everything below directories too, each directory before its entries.
         is_late: returns whether a directory changes only after everything below it, because the change locks it.
     """
-    with out.waiting("changing") as show:
-        changes = _Changes(change, Problems(out), show)
+    from holdfast.cli.fs.items import Problems, find_items
+
+    items = find_items(run, urls, glob=glob)
+    with run.out.waiting("changing") as show:
+        changes = _Changes(change, Problems(run.out), show)
         for item in items:
             if recursive and item.status.is_directory:
                 changes.tree(item, is_late)
             else:
                 changes.one(item)
-    out.document({"changed": changes.done, "failed": changes.problems.documents})
-    out.say(f"changed {counted(changes.done, 'path')}")
+    run.out.document({"changed": changes.done, "failed": changes.problems.documents})
+    run.out.say(f"changed {counted(changes.done, 'path')}")
     changes.problems.end(changes.done)
 
 
 @dataclass
 class _Changes:
-    """Changes items one after the other, or together; see `change_all`.
+    """Changes items one after the other, or together; see `_change_all`.
 
     Attributes:
         show: called with a sentence about the progress.
@@ -62,6 +319,9 @@ class _Changes:
 
     def tree(self, top: Item, is_late: Callable[[FileStatus], bool]) -> None:
         """Change a directory and everything below it. Files change together, directories one by one."""
+        from holdfast.cli.fs.items import THREADS
+        from holdfast.runtime import ThreadRunner
+
         late: list[Item] = []
 
         def files() -> Iterator[Item]:
@@ -96,6 +356,8 @@ class _Changes:
 
 
 def _all(top: Item, problems: Problems) -> Iterator[Item]:
+    from holdfast.cli.fs.items import descend
+
     yield top
     for _, status in descend(top.namespace, top.status.path, failed=problems.below(top.base)):
         yield top.at(status)

@@ -1,23 +1,47 @@
-"""Find what the URLs on a command line name: one path, or everything that matches a pattern."""
+"""Find what the URLs on a command line name, walk through it, say what is known of it, and collect its problems."""
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from holdfast.cli.fs.descent import entries
+import click
+
+from holdfast.cli.command import Run
+from holdfast.cli.failures import PROBLEM, exit_code
+from holdfast.cli.output import Column, Output, size, when
 from holdfast.cli.patterns import compile_word, is_pattern
-from holdfast.cli.session import Session
-from holdfast.errors import InvalidRequestError
+from holdfast.errors import (
+    AccessDeniedError,
+    FencedError,
+    HoldfastError,
+    InvalidRequestError,
+    NotFoundError,
+    OutcomeUnknownError,
+    UnavailableError,
+    UnsupportedError,
+)
 from holdfast.namespace import FileStatus, Namespace, split_url
-from holdfast.namespace.errors import PathNotFoundError
+from holdfast.namespace.errors import (
+    ParentNotDirectoryError,
+    PathNotFoundError,
+    PermissionDeniedError,
+    TreeMovingError,
+    UncountedTreeError,
+)
 from holdfast.namespace.paths import NsPath
+from holdfast.wording import counted
+
+THREADS = 8
+"""How many files are copied or changed at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class NamespacePath:
     """A path in a namespace, which need not exist.
 
     Attributes:
@@ -35,10 +59,6 @@ class Spot:
     def url(self) -> str:
         """The URL of the path."""
         return self.base + self.path
-
-    def find(self) -> FileStatus | None:
-        """Describe what has the path; None if nothing has."""
-        return self.namespace.find(self.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,19 +88,19 @@ def is_namespace_url(text: str) -> bool:
     return text.lower().startswith("holdfast://")
 
 
-def find_spot(session: Session, url: str) -> Spot:
+def find_path(run: Run, url: str) -> NamespacePath:
     """Return the path that a URL names literally. Slashes that follow each other count as one.
 
     Raises:
         InvalidRequestError: it is no URL of a namespace.
-        HoldfastError: the namespace cannot be opened; see `Session.open`.
+        HoldfastError: the namespace cannot be opened; see `Run.namespace`.
     """
     name, path = _split(url)
     checked = NsPath.parse(path)
-    return Spot(session.open(name), f"holdfast://{name}", str(checked), path.endswith("/"))
+    return NamespacePath(run.namespace(name), f"holdfast://{name}", str(checked), path.endswith("/"))
 
 
-def find_items(session: Session, urls: Sequence[str], *, glob: bool) -> list[Item]:
+def find_items(run: Run, urls: Sequence[str], *, glob: bool) -> list[Item]:
     """Return what the URLs name, in their order; the matches of a pattern are sorted. Nothing occurs twice.
 
     What a URL means never depends on what exists, so that a command that is repeated cannot reach anything else.
@@ -91,11 +111,11 @@ def find_items(session: Session, urls: Sequence[str], *, glob: bool) -> list[Ite
 
     Raises:
         PathNotFoundError: nothing has a URL, or matches a pattern.
-        InvalidRequestError, HoldfastError: see `find_spot`.
+        InvalidRequestError, HoldfastError: see `find_path`.
     """
     found: dict[str, Item] = {}
     for url in urls:
-        for item in _find(session, url, glob):
+        for item in _find(run, url, glob):
             found.setdefault(item.url, item)
     return list(found.values())
 
@@ -105,9 +125,9 @@ def _split(url: str) -> tuple[str, str]:
     return name, re.sub("//+", "/", path)
 
 
-def _find(session: Session, url: str, glob: bool) -> list[Item]:
+def _find(run: Run, url: str, glob: bool) -> list[Item]:
     name, path = _split(url)
-    namespace, base = session.open(name), f"holdfast://{name}"
+    namespace, base = run.namespace(name), f"holdfast://{name}"
     if glob:
         matches = {one.path: one for pattern in _without_slashes_in_braces(path) for one in _match(namespace, pattern)}
         if not matches:
@@ -201,3 +221,153 @@ def _step(
         found = namespace.find(f"{parent.path.rstrip('/')}/{name}")
         if found is not None:
             yield found, rest
+
+
+# --- everything below a directory -------------------------------------------------------------------------------------
+def entries(namespace: Namespace, directory: str) -> Iterator[FileStatus]:
+    """Yield the entries of a directory in the order of their names; none if it is gone, or is a file by now."""
+    try:
+        for entry in namespace.list(directory):
+            if entry.path != directory:
+                yield entry
+    except (PathNotFoundError, ParentNotDirectoryError):
+        return
+
+
+def descend(
+    namespace: Namespace,
+    directory: str,
+    *,
+    max_depth: int | None = None,
+    failed: Callable[[str, HoldfastError], None] | None = None,
+) -> Iterator[tuple[int, FileStatus]]:
+    """Yield everything below a directory with its depth, from 1: each directory just before its entries.
+
+    A directory is listed after it was yielded, so a caller that changes it first sees its entries as they are then. At
+    any moment, memory holds a page of entries for each level.
+
+    Args:
+        max_depth: the depth at which directories are not opened anymore; None for no limit.
+        failed: called with the path of a directory that cannot be listed, and the error; the walk goes on. None raises
+            the error.
+    """
+    levels = [(directory, entries(namespace, directory))]
+    if max_depth == 0:
+        return
+    while levels:
+        path, level = levels[-1]
+        try:
+            entry = next(level, None)
+        except HoldfastError as error:
+            if failed is None:
+                raise
+            failed(path, error)
+            entry = None
+        if entry is None:
+            levels.pop()
+            continue
+        yield len(levels), entry
+        if entry.is_directory and (max_depth is None or len(levels) < max_depth):
+            levels.append((entry.path, entries(namespace, entry.path)))
+
+
+# --- what is known of files and directories ---------------------------------------------------------------------------
+ITEM = (
+    Column("url", None, lambda item: item.url),
+    Column("path", None, lambda item: item.status.path),
+    Column("type", None, lambda item: "directory" if item.status.is_directory else "file"),
+    Column("size", None, lambda item: item.status.size),
+    Column("mode", None, lambda item: f"{item.status.mode:04o}"),
+    Column("permissions", None, lambda item: item.status.permissions),
+    Column("owner", None, lambda item: item.status.owner),
+    Column("group", None, lambda item: item.status.group),
+    Column("modified", None, lambda item: when(item.status.mtime_ms / 1000)),
+    Column("modified_ms", None, lambda item: item.status.mtime_ms),
+    Column("accessed_ms", None, lambda item: item.status.atime_ms),
+    Column("replication", None, lambda item: item.status.replication),
+    Column("block_size", None, lambda item: item.status.block_size),
+    Column("id", None, lambda item: item.status.id),
+    Column("being_written", None, lambda item: item.status.is_open),
+)
+"""All that is known about a file or a directory, for programs."""
+
+
+def titles(items: Sequence[Item]) -> dict[str, str]:
+    """Return what to call items in a table, by URL: their paths, or their URLs if they are in several namespaces."""
+    is_one = len({item.base for item in items}) < 2
+    return {item.url: item.status.path if is_one else item.url for item in items}
+
+
+def amount(*, human: bool) -> Callable[[int | None], str]:
+    """Return what formats a number of bytes, exact or in a unit."""
+    return lambda number: "-" if number is None else size(number) if human else str(number)
+
+
+# --- problems ---------------------------------------------------------------------------------------------------------
+_MOST_SHOWN = 20
+_ABOUT_ONE_PATH = (PathNotFoundError, PermissionDeniedError, TreeMovingError, UncountedTreeError)
+_ABOUT_EVERYTHING = (
+    AccessDeniedError,
+    FencedError,
+    NotFoundError,
+    OutcomeUnknownError,
+    UnavailableError,
+    UnsupportedError,
+)
+
+
+class Problems:
+    """The problems of one run of a command, each with the path that has it.
+
+    Args:
+        lines: whether the command prints lines of JSON, so that each problem is such a line.
+    """
+
+    def __init__(self, out: Output, *, lines: bool = False) -> None:
+        self._out = out
+        self._lines = lines
+        self._errors: list[HoldfastError] = []
+        self.documents: list[dict[str, object]] = []
+
+    def add(self, where: str, error: HoldfastError) -> None:
+        """Report the problem of one path.
+
+        Raises:
+            HoldfastError: the error itself, if it does not concern this path alone: the other paths would have it too.
+        """
+        if isinstance(error, _ABOUT_EVERYTHING) and not isinstance(error, _ABOUT_ONE_PATH):
+            raise error
+        self._errors.append(error)
+        document: dict[str, object] = {"url": where, "error": str(error), "kind": type(error).__name__}
+        if self._lines:
+            self._out.line(document)
+        elif self._out.json:
+            self.documents.append(document)
+        if self._out.debug:
+            traceback.print_exception(error)
+        if len(self._errors) <= _MOST_SHOWN:
+            self._out.note(f"error: {error}")
+
+    def below(self, base: str) -> Callable[[str, HoldfastError], None]:
+        """Return a function that reports the problem of a path in the namespace of this URL; see `add`."""
+        return lambda path, error: self.add(base + path, error)
+
+    @contextlib.contextmanager
+    def noted(self, where: str) -> Iterator[None]:
+        """Report an error of the block as the problem of one path; see `add`."""
+        try:
+            yield
+        except HoldfastError as error:
+            self.add(where, error)
+
+    def end(self, succeeded: int) -> None:
+        """End the command with an exit code that tells whether there were problems.
+
+        Args:
+            succeeded: number of paths without a problem.
+        """
+        if not self._errors:
+            return
+        if len(self._errors) > _MOST_SHOWN:
+            self._out.note(f"error: and {counted(len(self._errors) - _MOST_SHOWN, 'more error')} like these")
+        raise click.exceptions.Exit(PROBLEM if succeeded else exit_code(self._errors[0]) or PROBLEM)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from holdfast.cli.fs.command import THREADS
-from holdfast.cli.fs.places.base import Entry, Place
-from holdfast.cli.fs.problems import Problems
+from holdfast.cli.fs.items import THREADS, Problems
+from holdfast.cli.fs.places import Entry, Place
 from holdfast.errors import DestinationExistsError, HoldfastError, InvalidRequestError
 from holdfast.namespace.errors import ParentNotDirectoryError, PathNotFoundError
 from holdfast.runtime import ThreadRunner

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from holdfast.cli.fs.places import base
+from holdfast.cli.fs import places
 from holdfast.namespace import Namespace
 from tests.patience import PATIENCE_S
 from tests.unit.cli.fs.trees import fill, run_fs
@@ -33,7 +33,7 @@ def test_bytes_are_printed_as_they_are(command: list[str]) -> None:
 
 
 def test_large_files_are_read_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(base, "PIECE_BYTES", 100)
+    monkeypatch.setattr(places, "PIECE_BYTES", 100)
     assert run_fs("cat", ":/binary").stdout_bytes == BINARY
     assert run_fs("get", ":/binary", ":/one.txt", "-").stdout_bytes == BINARY + b"1\n2\n3\n"
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.fs.places.base import Entry
-from holdfast.cli.fs.places.local import LocalPlace
+from holdfast.cli.fs.local_place import LocalPlace
+from holdfast.cli.fs.places import Entry
 from holdfast.errors import InvalidRequestError
 from holdfast.namespace import Namespace
 from holdfast.runtime import SystemIds

@@ -9,8 +9,7 @@ import sys
 import click
 import pytest
 
-from holdfast.cli.fs.group import fs
-from holdfast.cli.namespace.group import namespace
+from holdfast.cli.app import fs, namespace
 from holdfast.namespace import Namespace
 from tests.patience import PATIENCE_S
 from tests.unit.cli.destinations import on_screen, run
@@ -33,7 +32,7 @@ def test_help_has_examples_that_fit_a_terminal(command: list[str]) -> None:
 
 
 @pytest.mark.parametrize("option", ["--user", "--database"])
-@pytest.mark.parametrize("command", [["fs", "ls", "holdfast://ns/"], ["namespace", "du", "ns"]], ids=" ".join)
+@pytest.mark.parametrize("command", [["fs", "ls", "holdfast://ns/"], ["namespace", "gc", "ns"]], ids=" ".join)
 def test_an_empty_value_never_means_the_default(ns: Namespace, command: list[str], option: str) -> None:
     """An unset shell variable must not turn a user into the superuser."""
     result = run(*command, option, "")

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.cli.fs.interrupts import Stopped, hold_signals, stop_threads_first
-from holdfast.cli.fs.places.base import Entry
-from holdfast.cli.fs.places.local import LocalPlace
+from holdfast.cli.fs.local_place import LocalPlace
+from holdfast.cli.fs.places import Entry
 from holdfast.runtime import SystemIds, ThreadRunner
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM]

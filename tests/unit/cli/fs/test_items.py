@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.cli.arguments import Reach
+from holdfast.cli.command import Run
 from holdfast.cli.fs.items import find_items
-from holdfast.cli.session import Session
+from holdfast.cli.output import Output
 from holdfast.errors import InvalidRequestError
 from holdfast.namespace import Namespace
 from holdfast.namespace.errors import PathNotFoundError
@@ -25,8 +26,9 @@ def files(ns: Namespace) -> None:
 
 
 def _found(*patterns: str) -> list[str]:
-    with Session(None, None, Reach()) as session:
-        found = find_items(session, [f"holdfast://ns{one}" for one in patterns], glob=True)
+    run = Run(Output(), Reach())
+    with run.closing:
+        found = find_items(run, [f"holdfast://ns{one}" for one in patterns], glob=True)
         return [item.status.path for item in found]
 
 

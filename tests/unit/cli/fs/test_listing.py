@@ -161,12 +161,12 @@ def test_a_heading_is_cut_between_its_words() -> None:
 def test_a_tree_is_drawn() -> None:
     assert run_fs("tree", ":/data").stdout.splitlines() == [
         "holdfast://ns/data",
-        "├── a.csv",
-        "├── b.csv",
-        "├── empty/",
-        "└── sub/",
-        "    └── deep/",
-        "        └── x.csv",
+        "    a.csv",
+        "    b.csv",
+        "    empty/",
+        "    sub/",
+        "        deep/",
+        "            x.csv",
         "3 directories, 3 files",
     ]
 
@@ -174,9 +174,9 @@ def test_a_tree_is_drawn() -> None:
 def test_a_tree_of_some_levels_and_of_directories_only() -> None:
     assert run_fs("tree", "-L", "2", "-d", ":/").stdout.splitlines() == [
         "holdfast://ns/",
-        "└── data/",
-        "    ├── empty/",
-        "    └── sub/",
+        "    data/",
+        "        empty/",
+        "        sub/",
         "3 directories",
     ]
 
@@ -189,7 +189,7 @@ def test_a_tree_as_json() -> None:
 def test_a_tree_goes_around_directories_without_rights(ns: Namespace) -> None:
     ns.set_permission("/data/sub/deep", 0o700)
     result = run_fs("tree", "--user", "bob", ":/data")
-    assert (result.exit_code, result.stdout.splitlines()[-2:]) == (1, ["    └── deep/", "3 directories, 2 files"])
+    assert (result.exit_code, result.stdout.splitlines()[-2:]) == (1, ["        deep/", "3 directories, 2 files"])
 
 
 # --- find -------------------------------------------------------------------------------------------------------------

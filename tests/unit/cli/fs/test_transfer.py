@@ -14,12 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.fs.command import CopyOptions
-from holdfast.cli.fs.places.base import Entry, Failed, Place, Sink
-from holdfast.cli.fs.places.local import LocalPlace
-from holdfast.cli.fs.places.namespace import NamespacePlace
+from holdfast.cli.fs.items import Problems
+from holdfast.cli.fs.local_place import LocalPlace
+from holdfast.cli.fs.places import Entry, Failed, NamespacePlace, Place, Sink
 from holdfast.cli.fs.plan import Source, Target, make_plan
-from holdfast.cli.fs.problems import Problems
 from holdfast.cli.fs.transfer import transfer
 from holdfast.cli.output import Output
 from holdfast.errors import HoldfastError, UnavailableError
@@ -30,8 +28,6 @@ from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
 from holdfast.stores.url import open_destination
 from tests.patience import PATIENCE_S, wait_until
 from tests.unit.cli.fs.trees import fill, run_fs, shown
-
-HOW = CopyOptions(overwrite=False, preserve=False, threads=4)
 
 
 class _Shelf:
@@ -127,7 +123,7 @@ def _transfer(source: Place, target: Place) -> None:
     problems = Problems(out)
     goal = Target(target, "", in_directory=False, overwrite=False)
     plan = make_plan([Source(source, Entry("", is_directory=True))], goal, problems)
-    transfer(plan, goal, HOW, problems, out)
+    transfer(plan, goal, problems, out, preserve=False, threads=4)
 
 
 def test_ctrl_c_gives_up_files_in_hand_and_keeps_complete_ones(capsys: pytest.CaptureFixture[str]) -> None:

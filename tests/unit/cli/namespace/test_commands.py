@@ -1,4 +1,4 @@
-"""`namespace init`, `list`, `status`, `du` and `gc`, on SQLite and local data."""
+"""`namespace init`, `list`, `status` and `gc`, on SQLite and local data."""
 
 from __future__ import annotations
 
@@ -241,30 +241,11 @@ def test_status_shows_a_store_that_cannot_be_reached(place: Path, monkeypatch: p
 )
 def test_a_wrong_database_is_one_sentence(place: Path, arguments: list[str], code: int, sentence: str) -> None:
     _init(place)
-    for command in (["namespace", "status"], ["namespace", "du"], ["namespace", "gc"]):
+    for command in (["namespace", "status"], ["namespace", "gc"]):
         result = run(*command, *(one.replace("/PLACE", str(place)) for one in arguments))
         assert (result.exit_code, result.stdout) == (code, "")
         assert sentence in result.stderr
         assert "very-secret" not in result.output
-
-
-# --- du ---------------------------------------------------------------------------------------------------------------
-def test_du_counts_each_top_directory_and_the_files_beside_them(place: Path) -> None:
-    _init(place)
-    with open_namespace("holdfast://ns", user="root") as namespace:
-        namespace.write_file("/a/b/f", bytes(100))
-        namespace.write_file("/c/f", bytes(10))
-        namespace.write_file("/f", bytes(1))
-        namespace.set_quota("/a", names=6, space=400)
-    lines = run("namespace", "du", "ns").stdout.splitlines()
-    assert [line.split()[:5] for line in lines[1:]] == [
-        ["/a", "2", "1", "100", "100"],
-        ["/c", "1", "1", "10", "10"],
-        ["/", "4", "3", "111", "111"],
-    ]
-    assert "50% of 6" in lines[1] and "25% of 400 B" in lines[1]
-    found = json.loads(run("namespace", "du", "ns", "--json").stdout)
-    assert (found["total"]["size"], found["directories"][0]["names_used"]) == (111, 3)
 
 
 # --- gc ---------------------------------------------------------------------------------------------------------------

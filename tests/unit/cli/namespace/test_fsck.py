@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from holdfast.cli.namespace.fsck import fsck
-from holdfast.cli.namespace.sweep import sweep_namespace
+from holdfast.cli.namespace.upkeep import fsck, sweep_namespace
 from holdfast.cli.output import Output
 from holdfast.namespace import Configuration, Namespace, init_namespace, open_namespace
 from holdfast.namespace.keys import garbage_key, times_key

@@ -1,0 +1,327 @@
+"""Declare commands and groups of commands.
+
+A command is a function. Its docstring is its help, from ``Examples:`` on below the options. Its first parameter is the
+`Run`; the others are what a user gives, each annotated with a type and an `option` or an `argument`. Parameters that
+several commands have are declared once, as aliases such as `Url`, and so are spelled alike everywhere::
+
+    @command(Opens.STORES)
+    def history(run: Run, url: Url, limit: Annotated[int, option("-n --limit", "Jobs to show.", default=20)]) -> None:
+        \"\"\"Show the latest jobs at URL.\"\"\"
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import traceback
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, suppress
+from enum import Enum
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args, get_origin
+
+import click
+
+from holdfast.cli.arguments import Reach, filled, reach_options
+from holdfast.cli.failures import PROBLEM, as_holdfast_error, exit_code
+from holdfast.cli.output import Documents, Output, discard_stdout
+from holdfast.errors import HoldfastError, InvalidRequestError
+from holdfast.wording import nearest
+
+if TYPE_CHECKING:
+    from holdfast.commit import CommitContext, Progress
+    from holdfast.namespace import Namespace
+
+ENTRY_POINT_GROUP = "holdfast.commands"
+
+
+# --- groups -----------------------------------------------------------------------------------------------------------
+class CommandGroup(click.Group):
+    """A group of commands that imports the module of a command only when the command is looked up.
+
+    So ``--help`` is fast, and works without packages that only one command needs. For a wrong command, the error
+    suggests the nearest one.
+
+    Args:
+        sections: the commands in order of use below their headings; each with its module in `holdfast.cli` and its line
+            in ``--help``. The module has the command under its name, or under another one: ``module:name``.
+        extensible: the section to which commands go that other packages register as entry points of
+            `ENTRY_POINT_GROUP`; None if there are no such commands.
+        settings: what `click.Group` takes.
+    """
+
+    def __init__(
+        self, *, sections: Mapping[str, Mapping[str, tuple[str, str]]], extensible: str | None = None, **settings: Any
+    ) -> None:
+        super().__init__(**settings)
+        self._sections = sections
+        self._extensible = extensible
+        self._table = {name: where for section in sections.values() for name, (where, _line) in section.items()}
+
+    def _others(self) -> dict[str, EntryPoint]:
+        """Return the commands of other packages, by name."""
+        return {} if self._extensible is None else {one.name: one for one in entry_points(group=ENTRY_POINT_GROUP)}
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        found: click.Command | None
+        others: dict[str, EntryPoint] = {}
+        if cmd_name in self._table:
+            module, _, attribute = self._table[cmd_name].partition(":")
+            found = getattr(importlib.import_module(f"holdfast.cli.{module}"), attribute or cmd_name)
+        elif cmd_name in (others := self._others()):
+            found = others[cmd_name].load()
+        else:
+            found = super().get_command(ctx, cmd_name)
+        if found is None and not cmd_name.startswith("-"):
+            ctx.fail(f"no such command '{cmd_name}': {nearest(cmd_name, [*self._table, *others])}")
+        return found
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*self._table, *self._others()]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        widest = max(map(len, self.list_commands(ctx)))
+        for heading, section in self._sections.items():
+            lines = [(name, line) for name, (_where, line) in section.items()]
+            if heading == self._extensible:
+                lines += [(name, one.load().get_short_help_str(100)) for name, one in self._others().items()]
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(widest), line) for name, line in lines])
+
+
+# --- what a user gives ------------------------------------------------------------------------------------------------
+class _Given(NamedTuple):
+    names: tuple[str, ...]
+    settings: Mapping[str, Any]
+
+
+def option(names: str, help: str = "", **settings: Any) -> _Given:  # noqa: A002  # the word of click
+    """Declare an option.
+
+    Args:
+        names: such as ``-n --limit``.
+        settings: what `click.Option` takes. The annotation says the rest: a bool is a flag, a tuple may be repeated.
+    """
+    return _Given(tuple(names.split()), {"help": help, "show_default": "default" in settings, **settings})
+
+
+def argument(metavar: str | None = None, **settings: Any) -> _Given:
+    """Declare an argument, required unless `settings`, which are those of `click.Argument`, say otherwise.
+
+    A tuple takes any number of words.
+    """
+    return _Given((), {"metavar": metavar, **settings})
+
+
+Url = Annotated[str, argument()]
+Urls = Annotated[tuple[str, ...], argument("URL...", required=True)]
+Name = Annotated[str, argument()]
+Glob = Annotated[bool, option("--glob", "URLs are patterns, such as '*.csv'.")]
+Human = Annotated[bool, option("-h --human", "Show sizes in units such as MiB.")]
+Recursive = Annotated[bool, option("-R --recursive", "Change everything below too.")]
+Overwrite = Annotated[bool, option("-f --overwrite", "Replace files that exist.")]
+Yes = Annotated[bool, option("-y --yes", "Do not ask for confirmation.")]
+
+
+def _parameters(function: Callable[..., Any]) -> Iterator[click.Parameter]:
+    for name, hint in list(typing.get_type_hints(function, include_extras=True).items()):
+        if get_origin(hint) is not Annotated:
+            continue  # the run, or what is returned
+        kind, given = get_args(hint)
+        settings = dict(given.settings)
+        if kind is bool:
+            settings["is_flag"] = True
+        elif get_origin(kind) is tuple:
+            settings |= {"multiple": True} if given.names else {"nargs": -1}
+        elif Path in (kind, *get_args(kind)):
+            settings.setdefault("type", click.Path(path_type=Path))
+        yield click.Option([*given.names, name], **settings) if given.names else click.Argument([name], **settings)
+
+
+# --- commands ---------------------------------------------------------------------------------------------------------
+class Shape(Enum):
+    """What a command prints: with ``--json`` one document, or one on a line for each thing; or only bytes."""
+
+    DOCUMENT = "Print one JSON document, for programs."
+    LINES = "Print a JSON document on each line, for programs."
+    BYTES = ""
+
+
+class Opens(Enum):
+    """What a command opens, and so has options for."""
+
+    NOTHING = ()
+    STORES = ("stores",)
+    NAMESPACES = ("stores", "namespaces")
+
+
+class Run:
+    """One run of a command: its output, and what it opens, which is closed at its end.
+
+    Args:
+        database: URL of the database of a namespace that neither the catalog nor the environment knows.
+        user: in whose name to act in namespaces; None for the user of this process.
+
+    Attributes:
+        reach: how to reach object stores: those of the namespaces' data, and others.
+    """
+
+    def __init__(self, out: Output, reach: Reach, database: str | None = None, user: str | None = None) -> None:
+        self.out = out
+        self.reach = reach
+        self._database = database
+        self._user = user
+        self._namespaces: dict[str, Namespace] = {}
+        self.closing = ExitStack()
+
+    def store(self, url: str, progress: Progress | None = None, **settings: Any) -> CommitContext:
+        """Open the destination at a URL; see `Reach.open`."""
+        return self.closing.enter_context(self.reach.open(url, progress, **settings))
+
+    def namespace(self, text: str) -> Namespace:
+        """Open a namespace, given its name or a URL in it.
+
+        Raises:
+            HoldfastError: see `holdfast.namespace.open_namespace`; or the database's URL contains a password.
+        """
+        from holdfast.namespace import open_namespace, split_url
+
+        name = split_url(text)[0] if "://" in text else text
+        if name not in self._namespaces:
+            if self._database is not None:
+                refuse_password(self._database, name)
+            self._namespaces[name] = self.closing.enter_context(
+                open_namespace(
+                    f"holdfast://{name}",
+                    database=self._database,
+                    user=self._user,
+                    store_options=self.reach.options_of_any_store(),
+                )
+            )
+        return self._namespaces[name]
+
+    def database_of(self, name: str) -> str:
+        """Return the URL of a namespace's database, which may contain a password."""
+        from holdfast.namespace.catalog import database_of
+
+        return self._database or database_of(name)
+
+
+def refuse_password(database: str, name: str) -> None:
+    """Refuse the URL of a database with a password in it.
+
+    Raises:
+        InvalidRequestError: it contains a password (which the message does not show).
+    """
+    from holdfast.namespace.catalog import variable_of
+    from holdfast.transactions.urls import has_password
+
+    if has_password(database):
+        raise InvalidRequestError(
+            "a password does not belong on a command line, which every user of the machine can read: put the url of "
+            f"the database in the environment variable {variable_of(name)}, or the password in a file of the "
+            "database's client, such as ~/.pgpass"
+        )
+
+
+def command(
+    opens: Opens = Opens.NOTHING,
+    shape: Shape = Shape.DOCUMENT,
+    *,
+    name: str | None = None,
+    kind: type[click.Command] = click.Command,
+    takes_hyphens: bool = False,
+) -> Callable[[Callable[..., None]], click.Command]:
+    """Declare a command, as this module's docstring says, with the options that `opens` and `shape` imply.
+
+    Args:
+        name: if it is not that of the function.
+        takes_hyphens: whether an argument may begin with ``-``, such as a mode.
+    """
+
+    def declare(function: Callable[..., None]) -> click.Command:
+        @functools.wraps(function)
+        def run(*, out: Output, **given: Any) -> None:
+            reach = Reach.taken(given) if opens is not Opens.NOTHING else Reach()
+            users = [given.pop(one) for one in ("database", "user")] if opens is Opens.NAMESPACES else []
+            this = Run(out, reach, *users)
+            try:
+                function(this, **given)
+            except BaseException:
+                with suppress(HoldfastError):  # the first error says more
+                    this.closing.close()
+                raise
+            this.closing.close()
+
+        text, mark, examples = (inspect.getdoc(function) or "").partition("\nExamples:\n")
+        parameters = [*_parameters(function), *_namespace_options(opens)]
+        parameters += [*(reach_options() if opens is not Opens.NOTHING else ()), *_output_options(shape)]
+        has_size = any("-h" in one.opts for one in parameters)
+        return kind(
+            name or function.__name__,
+            callback=reporting(run),
+            params=parameters,
+            help=text,
+            epilog=f"\b\nExamples:\n{examples}" if mark else None,
+            context_settings={"ignore_unknown_options": takes_hyphens}
+            | ({"help_option_names": ["--help"]} if has_size else {}),
+        )
+
+    return declare
+
+
+def _namespace_options(opens: Opens) -> list[click.Parameter]:
+    if opens is not Opens.NAMESPACES:
+        return []
+    about_database = "Database of the namespace, if the catalog does not know it."
+    return [
+        click.Option(["--database"], type=filled, metavar="URL", help=about_database),
+        click.Option(["--user"], type=filled, metavar="NAME", help="Act as this user.  [default: you]"),
+    ]
+
+
+def _output_options(shape: Shape) -> list[click.Parameter]:
+    debug = click.Option(["--debug"], is_flag=True, help="Show tracebacks and Spark's log.")
+    return [*([click.Option(["--json", "as_json"], is_flag=True, help=shape.value)] if shape.value else []), debug]
+
+
+def reports(function: Callable[..., None], shape: Shape = Shape.DOCUMENT) -> Callable[..., None]:
+    """Add ``--json`` and ``--debug`` to a function that `click.command` makes a command; see `reporting`."""
+    run = reporting(function)
+    run.__dict__["__click_params__"] = [*reversed(_output_options(shape)), *run.__dict__.get("__click_params__", [])]
+    return run
+
+
+def reports_lines(function: Callable[..., None]) -> Callable[..., None]:
+    """Do what `reports` does, for a command that lists things."""
+    return reports(function, Shape.LINES)
+
+
+def reporting(function: Callable[..., None]) -> Callable[..., None]:
+    """Pass a command an `Output` as `out`, and map its errors to exit codes."""
+
+    @functools.wraps(function)
+    def run(**given: Any) -> None:
+        documents = click.get_current_context().find_object(Documents) or Documents()
+        documents.wanted = bool(given.pop("as_json", False))
+        out = Output(json=documents.wanted, debug=bool(given.pop("debug")), documents=documents)
+        try:
+            function(out=out, **given)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except BrokenPipeError:
+            discard_stdout()  # the reader closed the pipe, like `head`
+            raise click.exceptions.Exit(0) from None
+        except Exception as error:
+            known = as_holdfast_error(error)
+            if known is None:
+                raise
+            if out.debug:
+                traceback.print_exception(error)
+            out.error(known)
+            raise click.exceptions.Exit(exit_code(known) or PROBLEM) from None
+
+    return run

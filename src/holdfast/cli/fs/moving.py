@@ -1,0 +1,214 @@
+"""Run ``holdfast fs mv`` and ``rm``: give files and directories other paths, or remove them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+from holdfast.cli.command import Glob, Opens, Run, Urls, command, option
+from holdfast.cli.fs.copying import Paths, split_target
+from holdfast.cli.screen import in_one_line
+from holdfast.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from holdfast.cli.fs.items import Item, NamespacePath
+    from holdfast.namespace import Namespace
+
+
+@command(Opens.NAMESPACES)
+def mv(
+    run: Run,
+    paths: Paths,
+    glob: Glob,
+    overwrite: Annotated[bool, option("-f --overwrite", "Replace a file, or an empty directory, in the same step.")],
+) -> None:
+    """Rename SOURCE to TARGET, or move it into the directory TARGET.
+
+    Examples:
+      holdfast fs mv holdfast://prod/data holdfast://prod/archive
+      holdfast fs mv --glob 'holdfast://prod/in/*.csv' holdfast://prod/done/
+
+    If TARGET is a directory, SOURCE moves into it; so it has to be one for several sources. Each move is one step,
+    however large the directory: every reader sees the old path or the new one.
+    """
+    from holdfast.cli.fs.items import Problems, find_items, find_path
+
+    sources, url = split_target(paths)
+    items = find_items(run, sources, glob=glob)
+    target = find_path(run, url)
+    problems = Problems(run.out)
+    moved = []
+    for item, path in _moves(items, target):
+        with problems.noted(item.url):
+            item.namespace.rename(item.status.path, path, overwrite=overwrite)
+            moved.append({"from": item.url, "to": target.base + path})
+            run.out.say(f"moved {in_one_line(item.url)} to {in_one_line(target.base + path)}")
+    run.out.document({"moved": moved, "failed": problems.documents})
+    problems.end(len(moved))
+
+
+def _moves(items: list[Item], target: NamespacePath) -> list[tuple[Item, str]]:
+    """Return each source with its new path.
+
+    Raises:
+        InvalidRequestError: the sources cannot all move to the target.
+    """
+    for item in items:
+        if item.base != target.base:
+            raise InvalidRequestError(
+                "a move does not lead from one namespace to another: copy with fs cp, then remove with fs rm",
+                source=item.url,
+                target=target.url,
+            )
+    found = target.namespace.find(target.path)
+    if found is not None and found.is_directory:
+        moves = [(item, f"{target.path.rstrip('/')}/{item.status.name}") for item in items]
+        by_path: dict[str, str] = {}
+        for item, path in moves:
+            if (other := by_path.setdefault(path, item.url)) != item.url:
+                raise InvalidRequestError(
+                    "two sources have the same name: move them one by one", first=other, second=item.url
+                )
+        return moves
+    if len(items) > 1:
+        what = "is a file" if found is not None else "does not exist"
+        raise InvalidRequestError(
+            f"several sources need a directory to move into, and the target {what}: see fs mkdir", target=target.url
+        )
+    if target.in_directory and (found is not None or not items[0].status.is_directory):
+        raise InvalidRequestError("there is no such directory: make it with fs mkdir", target=target.url)
+    return [(items[0], target.path)]
+
+
+# --- rm ---------------------------------------------------------------------------------------------------------------
+@command(Opens.NAMESPACES)
+def rm(
+    run: Run,
+    urls: Urls,
+    glob: Glob,
+    recursive: Annotated[bool, option("-r -R --recursive", "Remove directories with everything below them.")],
+    force: Annotated[bool, option("-f --force", "Ignore what does not exist.")],
+    trash: Annotated[bool, option("--trash", "Move to the trash instead.")],
+) -> None:
+    """Remove files and directories.
+
+    Examples:
+      holdfast fs rm holdfast://prod/data/one.csv
+      holdfast fs rm -r holdfast://prod/data
+      holdfast fs rm -r --trash --glob 'holdfast://prod/logs/2013-*'
+
+    Nothing is removed if one of the paths does not exist (see -f), or is a directory and -r is missing. A directory is
+    gone in one step, however large. Its space in the store comes back with holdfast namespace gc. --trash moves
+    everything to /user/NAME/.Trash/Current instead, under its present path.
+    """
+    from holdfast.cli.fs.items import Problems, find_items
+    from holdfast.namespace.errors import PathIsDirectoryError, PathNotFoundError
+
+    found: dict[str, Item] = {}
+    for url in urls:
+        try:
+            found.update((item.url, item) for item in find_items(run, [url], glob=glob))
+        except PathNotFoundError:
+            if not force:
+                raise
+    for item in found.values():
+        if item.status.is_directory and not recursive:
+            raise PathIsDirectoryError("the path is a directory: remove it with -r", path=item.status.path)
+        if item.status.path == "/" and not trash:
+            # HDFS, and so the namespace, would silently do nothing.
+            raise InvalidRequestError("the root cannot be deleted: delete its entries", url=item.url)
+        if trash:
+            _check_trashable(item)
+    problems = Problems(run.out)
+    removed = []
+    for item in found.values():
+        with problems.noted(item.url):
+            if trash:
+                place = _move_to_trash(item)
+                run.out.say(f"moved {in_one_line(item.url)} to {in_one_line(place)}")
+                removed.append({"url": item.url, "trash": place})
+            else:
+                item.namespace.delete(item.status.path, recursive=recursive)
+                run.out.say(f"removed {in_one_line(item.url)}")
+                removed.append({"url": item.url})
+    run.out.document({"removed": removed, "failed": problems.documents})
+    problems.end(len(removed))
+
+
+# --- the trash --------------------------------------------------------------------------------------------------------
+_MODE = 0o700
+"""The mode of a home and of all that is in a trash, as in HDFS. All homes are below one directory, which is open."""
+
+_MOST_NUMBERS = 1000
+
+
+def _check_trashable(item: Item) -> None:
+    """Refuse what cannot go to the trash.
+
+    Raises:
+        InvalidRequestError: it is in the trash already, or contains the trash, or is the root.
+    """
+    from holdfast.namespace.paths import NsPath
+
+    path, root = NsPath.parse(item.status.path), NsPath.parse(item.namespace.trash_root())
+    if path.is_below(root):
+        raise InvalidRequestError("this is in the trash already: remove it without --trash", path=str(path))
+    if root.is_below(path):
+        raise InvalidRequestError("this contains the trash: remove what is in it instead", path=str(path))
+
+
+def _move_to_trash(item: Item) -> str:
+    """Move a file or a directory to the trash, in one step; return its URL there.
+
+    A name that is taken gets a number: ``one.csv.1``.
+
+    Raises:
+        PermissionDeniedError: the trash cannot be made, or the path may not be removed.
+        PathNotFoundError: it is gone.
+    """
+    from holdfast.namespace.errors import PathExistsError, PermissionDeniedError
+    from holdfast.namespace.paths import NsPath
+
+    home = item.namespace.trash_root().rpartition("/")[0]
+    namespace = item.namespace
+    place = f"{namespace.trash_root()}/Current"
+    *above, own = (name.decode() for name in NsPath.parse(item.status.path).names)
+    for name in above:
+        place = _beside_files(namespace, f"{place}/{name}")
+    try:
+        if namespace.find(home) is None:
+            namespace.mkdirs(home.rpartition("/")[0])
+        namespace.mkdirs(place, mode=_MODE)
+    except PermissionDeniedError as error:
+        raise PermissionDeniedError(
+            f"the trash cannot be made: let the superuser make {home} and give it to the user, or leave out --trash",
+            path=place,
+        ) from error
+    target = f"{place}/{own}"
+    for free in _numbered(target):
+        try:
+            namespace.rename(item.status.path, free)
+        except PathExistsError:
+            continue
+        return item.base + free
+    raise InvalidRequestError("the trash is full of this name: empty it", path=target)
+
+
+def _beside_files(namespace: Namespace, directory: str) -> str:
+    """Return the path of a directory, with a number if a file has it."""
+    for path in _numbered(directory):
+        found = namespace.find(path)
+        if found is None or found.is_directory:
+            return path
+    raise InvalidRequestError("the trash is full of this name: empty it", path=directory)
+
+
+def _numbered(path: str) -> Iterator[str]:
+    """Yield the path, and then with numbers, for which the longest names are cut."""
+    from holdfast.namespace.paths import MAX_COMPONENT_BYTES
+
+    yield path
+    directory, _, name = path.rpartition("/")
+    for number in range(1, _MOST_NUMBERS):
+        end = f".{number}"
+        yield f"{directory}/{name.encode()[: MAX_COMPONENT_BYTES - len(end)].decode(errors='ignore')}{end}"

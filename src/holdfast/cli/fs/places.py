@@ -1,0 +1,309 @@
+"""Copy files between namespaces, object stores and this machine: what a place can do.
+
+So a copy does not depend on where it leads from and to. Each place publishes a file complete and at once, or not at
+all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from holdfast.cli.fs.items import descend
+from holdfast.commit import CommitContext
+from holdfast.commit.context import Place as StoreRoot
+from holdfast.commit.sinks import PartBudget
+from holdfast.errors import HoldfastError, InvalidRequestError, NotFoundError
+from holdfast.fs.files import PlainSink, WritingFile
+from holdfast.namespace import FileStatus, Namespace
+from holdfast.namespace.errors import PathNotFoundError
+from holdfast.namespace.inode import FILE_MODE
+from holdfast.namespace.paths import NsPath
+from holdfast.runtime import Runner, SerialRunner, ThreadRunner
+from holdfast.stores.base import ObjectInfo, check_key, is_marker, iter_objects
+
+PIECE_BYTES = 8 * 1024 * 1024
+"""How many bytes are read and written at a time."""
+
+Failed = Callable[[str, HoldfastError], None]
+"""Called with the URL of a path that cannot be copied, and the reason; the others are copied."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file or a directory at a place.
+
+    Attributes:
+        path: as the place names it.
+        relative: the path below the directory that was listed, with ``/`` between its components; empty for what was
+            looked up by itself.
+        size: of a file, bytes; None if it is unknown, as that of a pipe.
+        mode: permission bits; None if the place has none.
+        mtime_ms: the last modification, milliseconds since the epoch; None if it is unknown.
+        etag: names the version of an object; empty if the place has no versions.
+    """
+
+    path: str
+    is_directory: bool
+    relative: str = ""
+    size: int | None = None
+    mode: int | None = None
+    mtime_ms: int | None = None
+    etag: str = ""
+
+
+def read_pieces(read: Callable[[int, int], bytes], size: int, readers: int) -> Iterator[bytes]:
+    """Yield the pieces of a file in order.
+
+    Args:
+        read: returns the bytes of a piece, given its start and its length.
+        size: of the file, bytes.
+        readers: see `Place.read`.
+    """
+    starts = range(0, size, PIECE_BYTES)
+    runner: Runner = ThreadRunner(threads=readers) if readers > 1 and len(starts) > 1 else SerialRunner()
+    yield from runner.map(lambda start: read(start, min(PIECE_BYTES, size - start)), starts)
+
+
+class Sink(Protocol):
+    """A new file, invisible until it is closed."""
+
+    def write(self, data: bytes, /) -> object:
+        """Append bytes."""
+        ...
+
+    def close(self) -> object:
+        """Publish the file.
+
+        Raises:
+            ConflictError: a file has the path by now, and may not be replaced.
+        """
+        ...
+
+    def discard(self) -> object:
+        """Give the file up. Does nothing after `close`."""
+        ...
+
+
+class Place(Protocol):
+    """Somewhere files can be copied from and to. Threads may share a place."""
+
+    @property
+    def has_directories(self) -> bool:
+        """Whether a file needs a directory, and a directory can be empty. False for object stores."""
+        ...
+
+    def url(self, path: str) -> str:
+        """Return what to call a path in messages."""
+        ...
+
+    def name(self, path: str) -> str:
+        """Return the name that a file or directory keeps when it is copied into a directory; empty if it has none."""
+        ...
+
+    def join(self, directory: str, relative: str) -> str:
+        """Return the path of something in a directory.
+
+        Raises:
+            InvalidRequestError: no file at this place can have the path.
+        """
+        ...
+
+    def parent(self, path: str) -> str:
+        """Return the path of the directory that a path lies in."""
+        ...
+
+    def find(self, path: str) -> Entry | None:
+        """Describe what has a path; None if nothing has."""
+        ...
+
+    def below(self, path: str, failed: Failed) -> Iterator[Entry]:
+        """Yield everything below a directory, and call `failed` for what cannot be read."""
+        ...
+
+    def read(self, entry: Entry, readers: int = 1) -> Iterator[bytes]:
+        """Yield the content of a file.
+
+        Args:
+            readers: how many pieces may be read at the same time, where each of them is a request; memory holds twice
+                as many.
+        """
+        ...
+
+    def create(self, path: str, source: Entry, *, overwrite: bool, preserve: bool) -> Sink:
+        """Open a new file.
+
+        Args:
+            source: what is copied.
+            overwrite: whether a file may be replaced.
+            preserve: whether the new file gets the mode and the time of the source, as far as both places have them.
+        """
+        ...
+
+    def make_directory(self, path: str) -> None:
+        """Make a directory, whose parent exists; accept one that exists."""
+        ...
+
+
+class NamespacePlace:
+    """A namespace.
+
+    Args:
+        base: its URL, ``holdfast://name``.
+    """
+
+    has_directories = True
+
+    def __init__(self, namespace: Namespace, base: str) -> None:
+        self._namespace = namespace
+        self._base = base
+
+    def url(self, path: str) -> str:
+        """See `Place`."""
+        return self._base + path
+
+    def name(self, path: str) -> str:
+        """See `Place`."""
+        return str(NsPath.parse(path)).rpartition("/")[2]
+
+    def join(self, directory: str, relative: str) -> str:
+        """See `Place`."""
+        path = f"{directory.rstrip('/')}/{relative}"
+        NsPath.parse(path)
+        return path
+
+    def parent(self, path: str) -> str:
+        """See `Place`."""
+        return str(NsPath.parse(path).parent)
+
+    def find(self, path: str) -> Entry | None:
+        """See `Place`."""
+        status = self._namespace.find(path)
+        return None if status is None else _entry(status, "")
+
+    def below(self, path: str, failed: Failed) -> Iterator[Entry]:
+        """See `Place`."""
+        start = len(path.rstrip("/")) + 1
+        for _, status in descend(
+            self._namespace, path, failed=lambda directory, error: failed(self.url(directory), error)
+        ):
+            yield _entry(status, status.path[start:])
+
+    def read(self, entry: Entry, readers: int = 1) -> Iterator[bytes]:
+        """See `Place`. All pieces come from the file that is there when the first one is read."""
+        file = self._namespace.open(entry.path)
+        return read_pieces(file.read, file.size, readers)
+
+    def create(self, path: str, source: Entry, *, overwrite: bool, preserve: bool) -> Sink:
+        """See `Place`."""
+        mode = FILE_MODE if not preserve or source.mode is None else source.mode & 0o777
+        writer = self._namespace.create(path, overwrite=overwrite, mode=mode, parents=False)
+        if preserve and source.mtime_ms is not None:
+            writer.set_mtime(max(source.mtime_ms, 0))
+        return writer
+
+    def make_directory(self, path: str) -> None:
+        """See `Place`."""
+        self._namespace.mkdirs(path)
+
+
+def _entry(status: FileStatus, relative: str) -> Entry:
+    return Entry(
+        status.path,
+        is_directory=status.is_directory,
+        relative=relative,
+        size=None if status.is_directory else status.size,
+        mode=status.mode,
+        mtime_ms=status.mtime_ms,
+    )
+
+
+class StorePlace:
+    """The store of a URL; paths are keys.
+
+    Args:
+        ctx: opened at the URL.
+    """
+
+    has_directories = False
+
+    def __init__(self, ctx: CommitContext) -> None:
+        self.path = ctx.prefix.rstrip("/")
+        self._root = ctx.url[: len(ctx.url) - len(self.path)].rstrip("/") if self.path else ctx.url.rstrip("/")
+        self._ctx = ctx.at(StoreRoot(store=ctx.store, prefix="", url=self._root))
+
+    def url(self, path: str) -> str:
+        """See `Place`."""
+        return f"{self._root}/{path}"
+
+    def name(self, path: str) -> str:
+        """See `Place`."""
+        return path.rpartition("/")[2]
+
+    def join(self, directory: str, relative: str) -> str:
+        """See `Place`."""
+        key = f"{directory}/{relative}" if directory else relative
+        check_key(key)
+        return key
+
+    def parent(self, path: str) -> str:
+        """See `Place`."""
+        return path.rpartition("/")[0]
+
+    def find(self, path: str) -> Entry | None:
+        """See `Place`. A key below which there are others is a directory, unless it is an object too."""
+        if path:
+            try:
+                info = self._ctx.store.head(path)
+            except NotFoundError:
+                pass  # a missing bucket is reported by the listing
+            else:
+                return _object(info, "")
+        prefix = f"{path}/" if path else ""
+        page = self._ctx.store.list_page(prefix, max_keys=1)
+        is_directory = not path or any(info.key.startswith(prefix) for info in page.objects)
+        return Entry(path, is_directory=True) if is_directory else None
+
+    def below(self, path: str, failed: Failed) -> Iterator[Entry]:
+        """See `Place`. The marker of an empty directory is a directory."""
+        prefix = f"{path}/" if path else ""
+        for info in iter_objects(self._ctx.store, prefix, markers=True):
+            relative = info.key[len(prefix) :]
+            if is_marker(info):
+                relative = relative.removesuffix("_$folder$").rstrip("/")
+                if relative:
+                    yield Entry(info.key, is_directory=True, relative=relative)
+            elif relative.endswith("/"):
+                error = InvalidRequestError("the key ends in a slash and is no directory: rename it", key=info.key)
+                failed(self.url(info.key), error)
+            else:
+                yield _object(info, relative)
+
+    def read(self, entry: Entry, readers: int = 1) -> Iterator[bytes]:
+        """See `Place`. All pieces come from the object that was listed."""
+
+        def piece(start: int, length: int) -> bytes:
+            try:
+                found = self._ctx.store.get(entry.path, start, length, entry.etag)
+            except NotFoundError as error:
+                raise PathNotFoundError("the object is gone: list again", key=entry.path) from error
+            if len(found) != length:
+                raise PathNotFoundError("the object is shorter than it was: list again", key=entry.path)
+            return found
+
+        return read_pieces(piece, entry.size or 0, readers)
+
+    def create(self, path: str, source: Entry, *, overwrite: bool, preserve: bool) -> Sink:
+        """See `Place`. Whether something has the key was checked before: not every store can write conditionally."""
+        background = self._ctx.runner.background()
+        budget = PartBudget(self._ctx.settings.part_buffer_bytes)
+        return WritingFile(PlainSink(self._ctx, path, background=background, budget=budget), background)
+
+    def make_directory(self, path: str) -> None:
+        """Do nothing: a directory is there as long as there is a key below it."""
+
+
+def _object(info: ObjectInfo, relative: str) -> Entry:
+    time_ms = int(info.modified_at_s * 1000)
+    return Entry(info.key, False, relative, info.size_bytes, mtime_ms=time_ms, etag=info.etag)

@@ -1,0 +1,329 @@
+"""Run ``holdfast history``, ``verify`` and ``show``: what was written to a destination, and whether it is all there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import click
+
+from holdfast.cli.command import Opens, Run, Url, argument, command, option
+from holdfast.cli.failures import PROBLEM
+from holdfast.cli.output import Column, Output, documents, duration, grouped, milliseconds, size, when
+from holdfast.errors import CorruptDataError, HoldfastError, InvalidRequestError, NotFoundError
+from holdfast.wording import counted
+
+if TYPE_CHECKING:
+    from holdfast.commit import CommitContext, Decision, History
+    from holdfast.commit.statistics import Duration
+
+NO_LOG = (
+    "there is no decision log here: the data was not written by Holdfast, or with a committer that keeps no log: try "
+    "holdfast show, or give the url of the directory that was written to"
+)
+EMPTY = "there are no files at this url either: check its spelling"
+"""What is said about a place without what was looked for."""
+
+
+# --- is there anything? -----------------------------------------------------------------------------------------------
+def is_empty(ctx: CommitContext) -> bool:
+    """Check whether the destination contains neither an object nor a pending upload."""
+    from holdfast.stores.base import iter_objects, iter_uploads, multipart
+
+    if next(iter_objects(ctx.store, ctx.prefix, page_size=2), None) is not None:
+        return False
+    return ctx.store.capabilities.multipart is None or not any(iter_uploads(multipart(ctx.store), ctx.prefix))
+
+
+def require_anything(ctx: CommitContext) -> None:
+    """Refuse a destination that contains nothing at all, so that a mistyped url is not reported as healthy.
+
+    Raises:
+        NotFoundError: the destination is empty: check the url.
+        InvalidRequestError: the destination is a file.
+    """
+    if not is_empty(ctx):
+        return
+    if ctx.prefix:
+        try:
+            ctx.store.head(ctx.prefix.rstrip("/"))
+        except NotFoundError:
+            pass
+        else:
+            raise InvalidRequestError("this is a file: name the directory that holds it", url=ctx.url)
+    raise NotFoundError("there is nothing at this url: check its spelling", url=ctx.url)
+
+
+def _require_history(ctx: CommitContext) -> History:
+    """Read the history of a destination that Holdfast has written to.
+
+    Raises:
+        NotFoundError: the destination is empty.
+        InvalidRequestError: the destination holds data but no decision log.
+    """
+    from holdfast.commit import read_history
+    from holdfast.commit.layout import iter_visible
+
+    history = read_history(ctx)
+    if not history.decisions and not history.open_jobs:
+        require_anything(ctx)
+        if next(iter_visible(ctx.store, ctx.prefix), None) is not None:
+            raise InvalidRequestError(NO_LOG, url=ctx.url)
+    return history
+
+
+# --- history ----------------------------------------------------------------------------------------------------------
+_STATES = {
+    ("commit", "done"): "committed",
+    ("commit", "visible"): "committed, cleanup pending",
+    ("commit", "decided"): "committed, not visible yet",
+    ("abort", "done"): "aborted",
+}
+
+
+def _batch(decision: Decision) -> str:
+    batch = decision.entry.record.stream
+    return f"{batch.stream}, {batch.batch}" if batch else ""
+
+
+_STREAM = Column("", "stream, batch", _batch)
+_DECISION: tuple[Column, ...] = (
+    Column("seq", "#", lambda one: one.entry.seq),
+    Column("job", "job", lambda one: one.entry.job),
+    Column("kind", None, lambda one: one.entry.kind.value),
+    Column("state", None, lambda one: one.state),
+    Column("", "outcome", lambda one: _STATES.get((one.entry.kind.value, one.state), "aborted, cleanup pending")),
+    Column("mode", "mode", lambda one: one.entry.record.mode.value),
+    Column("committer", None, lambda one: one.entry.record.committer),
+    Column("started_at", None, lambda one: when(one.entry.record.started_at_s)),
+    Column("decided_at", None, lambda one: when(one.entry.decided_at_s)),
+    Column("tasks", None, lambda one: one.entry.tasks),
+    Column("files", "files", lambda one: one.entry.totals.files, grouped),
+    Column("rows", "rows", lambda one: one.entry.totals.rows, grouped),
+    Column("bytes", "size", lambda one: one.entry.totals.size_bytes, size),
+    Column("stream", None, lambda one: one.entry.record.stream.stream if one.entry.record.stream else None),
+    Column("batch", None, lambda one: one.entry.record.stream.batch if one.entry.record.stream else None),
+)
+
+
+@command(Opens.STORES)
+def history(
+    run: Run,
+    url: Url,
+    limit: Annotated[int, option("-n --limit", "Decisions to show.", type=click.IntRange(min=1), default=20)],
+) -> None:
+    """Show the latest committed and aborted jobs at URL, and the undecided ones.
+
+    Examples:
+      holdfast history s3://bucket/flights
+      holdfast history s3://bucket/flights -n 5 --json
+    """
+    out = run.out
+    with run.reach.open(url) as ctx, out.waiting("reading the decision log"):
+        found = _require_history(ctx)
+    newest = found.decisions[-limit:]
+    now_s = ctx.clock.now_s()
+    undecided = (
+        Column("job", None, lambda job: job.job),
+        Column("mode", None, lambda job: job.record.mode.value if job.record else None),
+        Column("started_at", None, lambda job: when(job.record.started_at_s) if job.record else None),
+        Column("quiet_s", None, lambda job: round(now_s - job.active_at_s, 1)),
+        Column("task_attempts_reported", None, lambda job: job.manifests),
+    )
+    decisions = documents(_DECISION, newest)
+    out.document({"url": ctx.url, "decisions": decisions, "undecided": documents(undecided, found.open_jobs)})
+    if newest:
+        streams = any(one.entry.record.stream for one in newest)
+        out.show([*_DECISION[:6], *([_STREAM] if streams else []), *_DECISION[6:]], newest)
+    hidden = len(found.decisions) - len(newest)
+    if hidden:
+        out.say(f"not shown: {counted(hidden, 'older decision')}, see --limit")
+    for job in found.open_jobs:
+        quiet = duration(now_s - job.active_at_s)
+        out.say(
+            f"undecided: job {job.job}, last write {quiet} ago: still running, or dead (then run holdfast recover "
+            f"{ctx.url}; --older-than 0s ends it at once, and every other undecided job)"
+        )
+    if any(one.state != "done" for one in found.decisions):
+        out.say(f"some jobs are decided but not finished: run holdfast recover {ctx.url}")
+    if not found.decisions and not found.open_jobs:
+        out.say("no job was ever committed or aborted here")
+
+
+# --- verify -----------------------------------------------------------------------------------------------------------
+@command(Opens.STORES)
+def verify(
+    run: Run,
+    url: Url,
+    read: Annotated[
+        bool, option("--read", "Also read the files, and compare their bytes with the checksums of the log.")
+    ],
+) -> None:
+    """Compare the files at URL with what was committed.
+
+    The listing must show exactly the files and sizes that the decision log names, and no files of aborted or undecided
+    jobs; _SUCCESS must belong to the last job. With --read, the bytes of each file must be those that were committed.
+
+    Examples:
+      holdfast verify s3://bucket/flights
+      holdfast verify s3://bucket/flights --read
+      holdfast verify ./flights --json | jq .verified
+
+    The exit code is 1 if anything does not match. This command changes nothing and is safe while jobs are running.
+    """
+    from holdfast.commit import verify as compare
+
+    out = run.out
+    with out.progress() as progress, run.reach.open(url, progress) as ctx:
+        try:
+            _require_history(ctx)
+        except InvalidRequestError:
+            _note_hadoop_jobs(ctx, out)
+            raise
+        report = compare(ctx, read=read)
+    totals = report.totals
+    out.document(
+        {
+            "url": ctx.url,
+            "verified": report.verified,
+            "jobs": report.jobs,
+            "files": totals.files,
+            "bytes": totals.size_bytes,
+            "pending_uploads": report.pending_uploads,
+            "files_read": report.files_read,
+            "without_checksum": report.without_checksum,
+            "problems": report.problems,
+            "notes": report.notes,
+        }
+    )
+    for kind, sentences in (("problem", report.problems), ("note", report.notes)):
+        for sentence in sentences:
+            out.say(f"{kind}: {sentence}")
+    what = f"{counted(totals.files, 'file')}, {size(totals.size_bytes)}, of {counted(report.jobs, 'job')}"
+    if read:
+        what += f"; {counted(report.files_read, 'file')} read"
+    if not report.verified:
+        out.say(f"NOT verified: {counted(len(report.problems), 'problem')} in {ctx.url} ({what})")
+        raise click.exceptions.Exit(PROBLEM)
+    out.say(f"verified: {ctx.url} ({what})")
+
+
+def _note_hadoop_jobs(ctx: CommitContext, out: Output) -> None:
+    """Report unfinished jobs of Hadoop's committers, which may explain files at a destination without a log."""
+    from holdfast.commit.hadoop_jobs import describe, find_hadoop_jobs
+
+    for found in find_hadoop_jobs(ctx):
+        if not found.is_over:
+            out.note(describe(found.leftover))
+
+
+# --- show -------------------------------------------------------------------------------------------------------------
+@command(Opens.STORES)
+def show(run: Run, where: Annotated[str, argument("URL_OR_FILE")]) -> None:
+    """Show the report of a job: the _SUCCESS of a destination, or a file that holds such a report.
+
+    Examples:
+      holdfast show s3://bucket/flights
+      holdfast show ./downloaded/_SUCCESS
+      holdfast show ./reports/summary-20260102030405678-0123456789ab.json --debug
+
+    Also reads the reports of Hadoop's S3A and manifest committers. Counters that are 0 are left out, except with
+    --json. For a failed job, the report has the error and the stage; --debug adds the stack trace.
+    """
+    from holdfast.commit.success_file import parse_success
+
+    out = run.out
+    key, data = _load(run.store(where))
+    try:
+        report = parse_success(key, data)
+    except CorruptDataError as error:
+        raise CorruptDataError(
+            "this is no report of a job: give the url of a destination, of its _SUCCESS, or of a saved report",
+            path=where,
+        ) from error
+    out.document({"report": report or None})
+    if not report:
+        out.say("an empty _SUCCESS: a job of a classic committer succeeded, without a report")
+        return
+    texts = _mapping(report, "diagnostics")
+    if report.get("success") is False:
+        out.say(f"the job failed in {report.get('stage') or 'an unnamed stage'}: {texts.get('exception', '')}")
+    out.table(["report", ""], [(name, _text(name, value)) for name, value in report.items() if _is_plain(value)])
+    for name in ("metrics", "diagnostics"):
+        rows = [(key, _text(key, value)) for key, value in _mapping(report, name).items() if key != "stacktrace"]
+        if rows:
+            out.table([name, ""], rows)
+    _show_statistics(report, out)
+    names = report.get("filenames")
+    if isinstance(names, list) and names:
+        out.table(["first files"], [(str(name),) for name in names[:10]])
+    if "stacktrace" in texts:
+        out.say(f"stack trace:\n{texts['stacktrace']}" if out.debug else "the report has a stack trace: see --debug")
+
+
+def _show_statistics(report: Mapping[str, object], out: Output) -> None:
+    from holdfast.commit.hadoop.statistics import decode_statistics
+
+    try:
+        statistics = decode_statistics(report.get("iostatistics"))
+    except ValueError as error:
+        out.note(f"the statistics of the report cannot be read: {error}")
+        return
+
+    def rank(name: str) -> tuple[bool, str]:
+        return not name.startswith(("job_stage_", "task_stage_", "committer_")), name
+
+    rows = [
+        (name, f"{spent.count:,}", f"{spent.failures:,}" if spent.failures else "", *_spread(name, spent))
+        for name, spent in sorted(statistics.durations.items(), key=lambda item: rank(item[0]))
+    ]
+    if rows:
+        columns = ["stage or operation", "count", "failed", "min", "mean", "max", "total"]
+        out.table(columns, rows, right=columns[1:])
+    for title, values in (("counter", statistics.counters), ("gauge", statistics.gauges)):
+        counts = [(name, _text(name, value)) for name, value in sorted(values.items()) if value]
+        if counts:
+            out.table([title, ""], counts, right=[""])
+
+
+def _spread(name: str, spent: Duration) -> tuple[str, ...]:
+    """Format minimum, mean, maximum and total. Hadoop records sizes and file counts in the same form as durations."""
+    text: Any = grouped if name.endswith(("_count", "_depth")) else milliseconds
+    text = size if name.endswith(("_size", "_bytes")) else text
+    return tuple(map(text, (spent.min_ms, round(spent.mean_ms), spent.max_ms, spent.total_ms)))
+
+
+def _load(ctx: CommitContext) -> tuple[str, bytes]:
+    """Return the key and the bytes of the report: of the object at the url itself, or of the _SUCCESS below it."""
+    from holdfast.stores.base import iter_objects
+
+    own = ctx.prefix.rstrip("/")
+    for key in ([own] if own else []) + [ctx.key("_SUCCESS")]:
+        try:
+            return key, ctx.store.get(key)
+        except NotFoundError as error:
+            missing: HoldfastError = error
+    saved = next(iter_objects(ctx.store, ctx.key("summary-"), page_size=2), None)
+    if saved is not None:
+        name = saved.key.rpartition("/")[2]
+        raise NotFoundError(f"this is a directory of reports: name one of its files, such as {name}", url=ctx.url)
+    raise NotFoundError(
+        "there is no _SUCCESS here: check the url, or wait until a job has finished", url=ctx.url
+    ) from missing
+
+
+def _is_plain(value: object) -> bool:
+    return isinstance(value, str | int | float | bool) and value != ""
+
+
+def _mapping(report: Mapping[str, object], name: str) -> Mapping[str, object]:
+    found = report.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, int) or isinstance(value, bool):
+        return str(value)
+    if name == "timestamp":
+        return when(value / 1000)
+    return f"{value:,} ({size(value)})" if name == "bytes" or "_bytes" in name else f"{value:,}"

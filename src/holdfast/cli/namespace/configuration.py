@@ -1,0 +1,305 @@
+"""Run ``holdfast namespace init``, ``list``, ``status`` and ``set``."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Annotated, Any
+
+import click
+
+from holdfast.cli.arguments import age, byte_count, filled
+from holdfast.cli.command import Name, Opens, Run, command, option, refuse_password
+from holdfast.cli.failures import exit_code
+from holdfast.cli.output import Column, as_text, documents, duration, size, when
+from holdfast.errors import HoldfastError, InvalidRequestError
+
+if TYPE_CHECKING:
+    from holdfast.namespace import Configuration, Namespace
+
+_DATABASE = "Where the tree is kept: sqlite:///file, postgresql://user@host/db."
+_DATA = "Where the bytes of files are kept: s3://bucket/key, a path."
+_MOVED = "Where the bytes of files are now: you have moved them there."
+_SAFETY = "Keep deleted bytes for readers so long; at first 1d."
+_COPIES = option("--replication", "Factor of space quotas.  [default: 1]", metavar="N", type=click.IntRange(1, 512))
+Superuser = Annotated[
+    str | None,
+    option("--superuser", "Who passes every permission check; at first you.", metavar="USER", type=filled),
+]
+Supergroup = Annotated[
+    str | None, option("--supergroup", "Its members pass them, too; at first supergroup.", metavar="GROUP", type=filled)
+]
+SafetyAge = Annotated[float | None, option("--safety-age", _SAFETY, metavar="AGE", type=age)]
+
+
+@command(Opens.STORES)
+def init(
+    run: Run,
+    name: Name,
+    database: Annotated[str | None, option("--database", _DATABASE, metavar="URL", type=filled)],
+    data: Annotated[str, option("--data", _DATA, metavar="URL", type=filled, required=True)],
+    superuser: Superuser,
+    supergroup: Supergroup,
+    inline_bytes: Annotated[
+        int | None,
+        option("--inline-bytes", "Keep files up to this size in the database.", metavar="SIZE", type=byte_count),
+    ],
+    block_size: Annotated[
+        int | None,
+        option("--block-size", "Block size that Hadoop's clients are told.", metavar="SIZE", type=byte_count),
+    ],
+    replication: Annotated[int | None, _COPIES],
+    safety_age: SafetyAge,
+    no_permissions: Annotated[bool, option("--no-permissions", "Check no permissions.")],
+    no_register: Annotated[bool, option("--no-register", "Do not write the name into your catalog.")],
+) -> None:
+    """Create the namespace NAME, with its tree in a database and its data in an object store.
+
+    Examples:
+      holdfast namespace init prod --database sqlite:///var/lib/prod.db \\
+          --data s3://bucket/prod
+      holdfast namespace init prod --data s3://bucket/prod \\
+          --database postgresql://holdfast@db.example.org/holdfast
+      HOLDFAST_NAMESPACE_PROD=... holdfast namespace init prod --data ./data
+
+    Creates the tables in the database, and the root directory. The database must exist, except for an SQLite file. The
+    namespace's name and the URL of the database are kept in your catalog, ~/.config/holdfast/namespaces.json, so that
+    holdfast://prod/ is all that you need from then on. Options of the object store, such as --endpoint-url, are kept
+    for all clients. A password does not belong on a command line: put the whole URL of the database in the variable
+    HOLDFAST_NAMESPACE_<NAME>, or the password in ~/.pgpass. If the namespace exists already, nothing changes.
+    """
+    from holdfast.namespace import Configuration
+    from holdfast.namespace.opening import user_of_process
+    from holdfast.stores.registry import shared_options
+    from holdfast.stores.url import absolute_url, locate
+
+    given: dict[str, Any] = {
+        "supergroup": supergroup,
+        "inline_bytes": inline_bytes,
+        "block_size": block_size,
+        "replication": replication,
+        "safety_age_s": None if safety_age is None else int(safety_age),
+    }
+    configuration = Configuration(
+        name=name,
+        data=absolute_url(data),
+        data_options=shared_options(locate(data)[0], run.reach.options(data)),
+        superuser=user_of_process() if superuser is None else superuser,
+        permissions=not no_permissions,
+        **{field: value for field, value in given.items() if value is not None},
+    )
+    _create(run, configuration, database, data, register=not no_register)
+
+
+def _create(run: Run, configuration: Configuration, database: str | None, data: str, *, register: bool) -> None:
+    from holdfast.namespace import init_namespace
+    from holdfast.namespace.catalog import known_namespaces, variable_of
+    from holdfast.stores.registry import parse_store_options, providers_for, scheme_of
+    from holdfast.transactions.urls import public_url
+
+    name = configuration.name
+    if database is not None:
+        refuse_password(database, name)
+    where = database or os.environ.get(variable_of(name)) or known_namespaces().get(name)
+    if not where:
+        raise InvalidRequestError(
+            f"the namespace needs a database: give --database, or set {variable_of(name)} to its url"
+        )
+    for url in (where, configuration.data):
+        if scheme_of(url) == "memory":
+            raise InvalidRequestError(
+                "memory:// exists in one process only, and ends with this command: name a database and a store that "
+                "last"
+            )
+    is_new = init_namespace(
+        configuration,
+        where,
+        register=register,
+        store_options=parse_store_options(run.reach.options(data), providers_for([data])),
+    )
+    run.out.document({"name": name, "created": is_new, "database": public_url(where), "data": configuration.data})
+    if is_new:
+        run.out.say(f"created namespace {name}: list it with holdfast fs ls holdfast://{name}/")
+    else:
+        run.out.say(
+            f"namespace {name} exists already, nothing was changed: see holdfast namespace status {name} and set"
+        )
+
+
+@command(name="list")
+def list_namespaces(run: Run) -> None:
+    """List the namespaces in the catalog and in the environment, with their databases.
+
+    Examples:
+      holdfast namespace list
+      holdfast namespace list --json
+
+    Namespaces come from the catalog, ~/.config/holdfast/namespaces.json or the file in HOLDFAST_NAMESPACES, and from
+    the variables HOLDFAST_NAMESPACE_<NAME>, which override it. The databases are not contacted, and passwords not
+    shown.
+    """
+    from holdfast.namespace.catalog import VARIABLE_PREFIX, catalog_file, known_namespaces, variable_of
+    from holdfast.transactions.urls import public_url
+
+    catalog = str(catalog_file())
+    known = known_namespaces()
+    variables = {name: url for name, url in os.environ.items() if name.startswith(VARIABLE_PREFIX) and url}
+    found = [
+        (name, variables.get(variable_of(name), url), variable_of(name) if variable_of(name) in variables else catalog)
+        for name, url in known.items()
+    ]
+    in_catalog = {variable_of(name) for name in known}
+    found += [
+        (variable.removeprefix(VARIABLE_PREFIX).lower(), url, variable)
+        for variable, url in variables.items()
+        if variable not in in_catalog
+    ]
+    rows = sorted(found)
+    columns = (
+        Column("name", "name", lambda one: one[0]),
+        Column("database", "database", lambda one: public_url(one[1])),
+        Column("from", None, lambda one: one[2]),
+        Column("", "from", lambda one: "catalog" if one[2] == catalog else one[2]),
+    )
+    run.out.document({"catalog": catalog, "namespaces": documents(columns, rows)})
+    if rows:
+        run.out.show(columns, rows)
+        run.out.say(f"catalog: {catalog}")
+    else:
+        run.out.say("no namespace is known: create one with holdfast namespace init")
+
+
+# --- status -----------------------------------------------------------------------------------------------------------
+_FIGURES: tuple[tuple[str, Any], ...] = (  # a name, and how a person sees the value
+    ("name", as_text),
+    ("database", as_text),
+    ("schema", as_text),
+    ("layout", as_text),
+    ("data", as_text),
+    ("data_options", lambda options: " ".join(f"{name}={value}" for name, value in options.items()) or "-"),
+    ("created", as_text),
+    ("superuser", as_text),
+    ("supergroup", as_text),
+    ("permissions", lambda checked: "checked" if checked else "not checked"),
+    ("inline_bytes", size),
+    ("block_size", size),
+    ("replication", as_text),
+    ("safety_age_s", duration),
+)
+
+
+@command(Opens.NAMESPACES)
+def status(run: Run, name: Name) -> None:
+    """Show the configuration of the namespace NAME, and what waits for its garbage collection.
+
+    Examples:
+      holdfast namespace status prod
+      holdfast namespace status prod --json
+
+    Contacts the database and the object store. The exit code is 3 if one of them cannot be reached.
+    """
+    from holdfast.cli.namespace.pending import count_pending
+    from holdfast.namespace.leader import current_leader
+    from holdfast.runtime import SystemClock
+    from holdfast.transactions.registry import schema_of
+    from holdfast.transactions.urls import public_url
+
+    out = run.out
+    with out.waiting("contacting the database"):
+        namespace = run.namespace(name)
+        url = run.database_of(namespace.configuration.name)
+        clock = SystemClock()
+        pending = count_pending(namespace, clock)
+        leader = current_leader(namespace.database, clock)
+    with out.waiting("contacting the object store"):
+        problem = _problem_of_store(namespace)
+    known = namespace.configuration
+    values = {
+        "database": public_url(url),
+        "schema": schema_of(url) or None,
+        "created": when(known.created_ms / 1000),
+        "data_options": dict(known.data_options),
+    }
+    found = {key: values[key] if key in values else getattr(known, key) for key, _text in _FIGURES}
+    out.document(
+        {
+            **found,
+            "data_reachable": problem is None,
+            "leases": pending.leases.number,
+            "deleted_trees": pending.trees.number,
+            "garbage_blobs": pending.garbage.number,
+            "garbage_blobs_due": pending.due.number,
+            "leader": None if leader is None else {"holder": leader.holder, "until": when(leader.until_s)},
+        }
+    )
+    rows = [(key.removesuffix("_s").replace("_", " "), text(found[key])) for key, text in _FIGURES]
+    rows += [
+        ("data reachable", "yes" if problem is None else f"no: {problem}"),
+        ("files being written", str(pending.leases)),
+        ("deleted trees waiting", str(pending.trees)),
+        ("garbage blobs", f"{pending.garbage}, of which {pending.due} can be deleted"),
+        ("leader", "none" if leader is None else f"{leader.holder}, until {when(leader.until_s)}"),
+    ]
+    out.table(["field", "value"], rows)
+    if pending.trees.number or pending.due.number:
+        out.say(f"there is something to remove: run holdfast namespace gc {known.name}")
+    if problem is not None:
+        raise click.exceptions.Exit(exit_code(problem))
+
+
+def _problem_of_store(namespace: Namespace) -> HoldfastError | None:
+    """Return why the object store cannot be listed; None if it can."""
+    try:
+        namespace.blobs.store.list_page(namespace.blobs.key(""), max_keys=1)
+    except HoldfastError as error:
+        return error
+    return None
+
+
+# --- set --------------------------------------------------------------------------------------------------------------
+@command(Opens.NAMESPACES, name="set")
+def change(
+    run: Run,
+    name: Name,
+    safety_age: SafetyAge,
+    superuser: Superuser,
+    supergroup: Supergroup,
+    data: Annotated[str | None, option("--data", _MOVED, metavar="URL", type=filled)],
+) -> None:
+    """Change the configuration of the namespace NAME. Only its superuser may.
+
+    Examples:
+      holdfast namespace set prod --safety-age 2d
+      holdfast namespace set prod --superuser hdfs
+      holdfast namespace set prod --endpoint-url https://s3.example.org
+
+    Options of the object store, such as --endpoint-url and --region, are kept for all clients, as by init; to forget
+    them, repeat --data with the URL that it has. Programs that run already go on with the old configuration: start them
+    again, also holdfast namespace gc --every.
+    """
+    from holdfast.namespace.reconfigure import reconfigure
+    from holdfast.stores.registry import shared_options
+    from holdfast.stores.url import absolute_url, locate
+
+    namespace = run.namespace(name)
+    place = None if data is None else absolute_url(data)
+    url = place or namespace.configuration.data
+    shared = shared_options(locate(url)[0], run.reach.options(url))
+    if not shared and all(one is None for one in (safety_age, superuser, supergroup, data)):
+        raise InvalidRequestError("nothing to change: give an option, and see holdfast namespace status")
+    new = reconfigure(
+        namespace,
+        safety_age_s=None if safety_age is None else int(safety_age),
+        superuser=superuser,
+        supergroup=supergroup,
+        data=place,
+        data_options=shared,
+        store_options=run.reach.options_of_any_store(),
+    )
+    kept = ("name", "data", "superuser", "supergroup", "safety_age_s")
+    run.out.document({**{key: getattr(new, key) for key in kept}, "data_options": dict(new.data_options)})
+    run.out.say(f"changed namespace {new.name}: programs that run already keep the old configuration until they end")
+    if new.safety_age_s < new.longest_age_s:
+        run.out.note(
+            f"deleted files go after {duration(new.safety_age_s)}; a sweep still spares blobs that no file refers to "
+            f"for {duration(new.longest_age_s)}, which writers that run may count on"
+        )

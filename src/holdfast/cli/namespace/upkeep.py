@@ -1,0 +1,260 @@
+"""Run ``holdfast namespace fsck`` and ``gc``: prove that a namespace is whole, and remove what was deleted."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import click
+
+from holdfast.cli.arguments import age
+from holdfast.cli.command import Name, Opens, Run, Shape, command, option
+from holdfast.cli.failures import PROBLEM
+from holdfast.cli.output import Output, duration, size
+from holdfast.errors import ConflictError, FencedError, HoldfastError, OutcomeUnknownError, UnavailableError
+from holdfast.wording import counted
+
+if TYPE_CHECKING:
+    from holdfast.namespace import Namespace
+    from holdfast.namespace.collector import Collected
+    from holdfast.namespace.fsck import Finding, RepairReport, Report
+    from holdfast.namespace.leader import Election
+    from holdfast.namespace.sweep import Swept
+    from holdfast.runtime import Clock
+
+_MOST_SHOWN = 20
+"""How many findings of a kind a person is shown; --json has more."""
+
+
+@command(Opens.NAMESPACES)
+def fsck(
+    run: Run,
+    name: Name,
+    reads: Annotated[bool, option("--read", "Read all blobs, and check their bytes.")],
+    repair: Annotated[bool, option("--repair", "Repair what is found.")],
+) -> None:
+    """Prove that the namespace NAME is whole, or show what is wrong.
+
+    Examples:
+      holdfast namespace fsck prod
+      holdfast namespace fsck prod --json | jq .findings
+      holdfast namespace fsck prod --read
+      holdfast namespace fsck prod --repair
+
+    Reads every record once, in one snapshot of the database, and lists the blobs in the object store; the namespace may
+    be in use. --read reads the blobs too, and finds bytes that are not those that were written. The exit code is 1 if
+    something is damaged. Leftovers of programs that died are shown, and are no damage.
+
+    --repair moves what belongs nowhere to /lost+found/<time>/ and never deletes the content of a file. Only the
+    superuser may repair.
+    """
+    if reads and repair:
+        raise click.UsageError("no repair can bring back damaged bytes: give --read or --repair, and then the other")
+    run_fsck(run.namespace(name), run.out, reads=reads, repair=repair)
+
+
+def run_fsck(namespace: Namespace, out: Output, *, reads: bool = False, repair: bool) -> None:
+    """Check a namespace, and repair it if wanted; show the report.
+
+    Raises:
+        click.exceptions.Exit: something is damaged, after the repair if there was one.
+    """
+    name = namespace.configuration.name
+    with out.progress() as progress:
+        if not repair:
+            report = namespace.check(progress, reads=reads)
+            repaired = None
+        else:
+            repaired = namespace.repair(progress)
+            report = repaired.report
+    out.document({"name": name, **(report if repaired is None else repaired).to_json()})
+    if repaired is not None:
+        _show_repairs(repaired, out)
+    _show(report.findings, report, out)
+    counts = report.counts
+    what = (
+        f"{counted(counts.directories, 'directory', 'directories')}, {counted(counts.files, 'file')} of "
+        f"{size(counts.file_bytes)}, {counted(counts.blobs, 'blob')} of {size(counts.blob_bytes)}"
+        + (", not read: see --read" if counts.blobs and not report.has_read_blobs else "")
+    )
+    if report.leftovers:
+        out.say(f"{counted(report.leftovers, 'leftover')}: harmless, see above")
+    if not report.is_healthy:
+        out.say(f"DAMAGED: {counted(report.damage, 'finding')} in {name} ({what})")
+        raise click.exceptions.Exit(PROBLEM)
+    out.say(f"healthy: {name} ({what})")
+
+
+def _show_repairs(repaired: RepairReport, out: Output) -> None:
+    for finding in repaired.repaired[:_MOST_SHOWN]:
+        out.say(f"repaired: {finding}")
+    if len(repaired.repaired) > _MOST_SHOWN:
+        out.say(f"repaired: {len(repaired.repaired) - _MOST_SHOWN:,} more, see --json")
+    for failure in repaired.failed[:_MOST_SHOWN]:
+        out.say(f"not repaired: {failure.finding}: {failure.reason}")
+    if repaired.shelf:
+        out.say(f"what belonged nowhere is in {repaired.shelf}")
+
+
+def _show(findings: Sequence[Finding], report: Report, out: Output) -> None:
+    """Show the first findings of each kind, and what to do about them."""
+    for kind, total in report.totals.items():
+        shown = [finding for finding in findings if finding.kind == kind][:_MOST_SHOWN]
+        for finding in shown:
+            out.say(f"{kind.severity.value}: {finding}")
+        if total > len(shown):
+            out.say(f"{kind.severity.value}: {total - len(shown):,} more of this kind")
+        out.say(f"  next: {kind.next_act}")
+
+
+# --- gc ---------------------------------------------------------------------------------------------------------------
+_RENEWAL_S = 10.0
+
+
+def _interval(text: str) -> float:
+    """Parse a number of seconds, or a duration such as 15m."""
+    seconds = age(f"{text}s" if text.isascii() and text.isdigit() else text)
+    if seconds < 1:
+        raise click.BadParameter("the interval is at least a second")
+    return seconds
+
+
+@command(Opens.NAMESPACES, Shape.LINES)
+def gc(
+    run: Run,
+    name: Name,
+    every: Annotated[
+        float | None,
+        option("--every", "Work again after so many seconds, or after 15m, 1h …", type=_interval, metavar="SECONDS"),
+    ],
+    sweep: Annotated[bool, option("--sweep", "Also look for blobs that no file refers to: reads every record.")],
+) -> None:
+    """Do the background work of the namespace NAME.
+
+    Examples:
+      holdfast namespace gc prod
+      holdfast namespace gc prod --every 1h
+      holdfast namespace gc prod --sweep
+
+    Removes what is below deleted directories, deletes blobs that no file has referred to for the safety age of the
+    namespace, and closes the files of writers that have been silent for 20 minutes. Of several processes, one works and
+    the others do nothing: so run it on as many machines as you like, from cron or with --every. It is safe to
+    interrupt. --sweep also gives up blobs that dead writers had not finished; it is refused while a record is damaged.
+    """
+    from holdfast.namespace.leader import Election
+    from holdfast.runtime import SystemClock, SystemIds
+
+    namespace, clock = run.namespace(name), SystemClock()
+    token = f"{os.uname().nodename}:{os.getpid()}:{SystemIds().token()}"
+    work = _Work(
+        namespace, Election(namespace.database, clock, token), clock, run.out, sweep, is_service=every is not None
+    )
+    work.once()
+    while every is not None:
+        clock.sleep(every)
+        try:
+            work.once()
+        except (UnavailableError, OutcomeUnknownError) as error:
+            run.out.note(f"error: {error}")
+            run.out.line({"error": str(error), "kind": type(error).__name__})
+
+
+@dataclass
+class _Work:
+    """The background work of one namespace.
+
+    Attributes:
+        sweeps: whether to look for blobs that no file refers to, first.
+        is_service: whether there will be other rounds: then a sweep that another sweep or a repair prevents is left to
+            the next one.
+        renew_at_s: when to renew the term, seconds of the monotonic clock.
+    """
+
+    namespace: Namespace
+    election: Election
+    clock: Clock
+    out: Output
+    sweeps: bool
+    is_service: bool
+    renew_at_s: float = 0.0
+
+    def once(self) -> None:
+        """Do all that there is to do, unless another process leads; report it."""
+        if not self.election.lead():
+            self.out.line({"leads": False})
+            self.out.say("another process is at work: nothing was done")
+            return
+        self.renew_at_s = self.clock.elapsed_s() + _RENEWAL_S
+        swept: dict[str, int] = {}
+        try:
+            if self.sweeps:
+                swept = self._sweep()
+            with self.out.waiting("collecting") as show:
+
+                def goes_on(done: Collected) -> bool:
+                    show(f"collecting: {_sentence(done)}")
+                    return self._leads()
+
+                done = self.namespace.collect(after_step=goes_on)
+        finally:
+            with contextlib.suppress(HoldfastError):  # the term ends by itself
+                self.election.resign()
+        self.out.line({"leads": True, **asdict(done)} | ({"swept": swept} if self.sweeps else {}))
+        self.out.say(_sentence(done))
+        self._tell_what_waits()
+
+    def _sweep(self) -> dict[str, int]:
+        try:
+            return asdict(sweep_namespace(self.namespace, self.out))
+        except (ConflictError, FencedError) as error:
+            if not self.is_service:
+                raise
+            self.out.note(f"no sweep this time: {error}")
+            return {}
+
+    def _tell_what_waits(self) -> None:
+        """Say why bytes are not free yet."""
+        from holdfast.cli.namespace.pending import count_garbage
+
+        waiting = count_garbage(self.namespace)
+        if waiting.number:
+            age = duration(self.namespace.configuration.safety_age_s)
+            self.out.say(f"kept for the safety age, {age}: {waiting} {'blob' if waiting.number == 1 else 'blobs'}")
+
+    def _leads(self) -> bool:
+        """Renew the term from time to time; return whether this process still leads."""
+        now_s = self.clock.elapsed_s()
+        if now_s < self.renew_at_s:
+            return True
+        self.renew_at_s = now_s + _RENEWAL_S
+        return self.election.lead()
+
+
+def _sentence(done: Collected) -> str:
+    parts = [
+        (done.trees, f"removed {counted(done.trees, 'directory', 'directories')}"),
+        (done.files, f"removed {counted(done.files, 'file')}"),
+        (done.blobs, f"deleted {counted(done.blobs, 'blob')}"),
+        (done.leases, f"closed {counted(done.leases, 'file')} of dead writers"),
+    ]
+    return ", ".join(words for number, words in parts if number) or "nothing to remove"
+
+
+def sweep_namespace(namespace: Namespace, out: Output) -> Swept:
+    """Find blobs that no file refers to, and show how many. A collection deletes them a safety age later.
+
+    Raises:
+        HoldfastError: see `holdfast.namespace.sweep.sweep`; nothing was deleted.
+    """
+    with out.progress() as progress:
+        swept = namespace.sweep(progress)
+    if swept.blobs:
+        out.say(f"found {counted(swept.blobs, 'blob')} of no file, {size(swept.blob_bytes)}")
+    if swept.records:
+        out.say(f"deleted {counted(swept.records, 'record')} of directories that do not exist")
+    if swept.uploads:
+        out.say(f"gave up {counted(swept.uploads, 'blob')} that dead writers had not finished")
+    return swept

@@ -1,0 +1,72 @@
+"""Run ``holdfast read``: show the first rows of a destination."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import click
+
+from holdfast.cli.arguments import option_pairs
+from holdfast.cli.command import Opens, Run, Url, command, option
+from holdfast.cli.screen import in_one_line, is_terminal
+from holdfast.wording import counted
+
+
+@command(Opens.STORES)
+def read(
+    run: Run,
+    url: Url,
+    limit: Annotated[int, option("-n --limit", "Rows to show.", type=click.IntRange(min=0), default=20)],
+    columns: Annotated[tuple[str, ...], option("--columns", "Columns to show, in this order.", metavar="A,B,…")],
+    conditions: Annotated[tuple[str, ...], option("--where", "Only matching rows; repeatable.", metavar="CONDITION")],
+    file_format: Annotated[str | None, option("--format", "Format, if neither the log nor the names tell it.")],
+    options: Annotated[tuple[str, ...], option("--option", "Option of the format; repeatable.", metavar="KEY=VALUE")],
+    schema: Annotated[str | None, option("--schema", "Columns as in SQL: 'id long, name string'.", metavar="DDL")],
+) -> None:
+    """Show the first rows of the destination at URL.
+
+    Examples:
+      holdfast read s3://bucket/flights -n 5
+      holdfast read ./flights --columns carrier,dest --where "month=12"
+      holdfast read ./flights --json | jq '.rows[0]'
+      holdfast read s3://bucket/in/x.csv.gz --option header=true --option "sep=;"
+      holdfast read './in/*.csv' --schema "id long, name string"
+
+    Shows committed jobs only, never the output of a job that is still running. Does not start Spark. URL may also be a
+    single file, or a quoted pattern with *, ?, [a-c] or {a,b}. A condition compares a column with a value by =, !=, <,
+    <=, > or >=; the value is read as the column's type. All conditions must hold.
+    """
+    from holdfast.cli.read_rows import as_text, as_value, cells, first_rows
+
+    out = run.out
+    names = [name.strip() for text in columns for name in text.split(",")] or None
+    reach, said = run.reach.taking(option_pairs(options, reserved=_RESERVED, urls=[url]), url)
+    with reach.open(url) as ctx, out.waiting("reading"):
+        found = first_rows(
+            ctx, limit, columns=names, conditions=conditions, file_format=file_format, options=said, ddl=schema
+        )
+    header = found.rows.schema.names
+    rows = cells(found)
+    out.document(
+        {
+            "url": ctx.url,
+            "columns": [{"name": field.name, "type": str(field.type)} for field in found.rows.schema],
+            "rows": [{name: as_value(value) for name, value in zip(header, row, strict=True)} for row in rows],
+            "more": found.more,
+            "files": found.files,
+        }
+    )
+    texts = [[as_text(value) for value in row] for row in rows]
+    if is_terminal() and not out.json and len(header) * _LEAST_WIDTH > out.width:
+        for number, row in enumerate(texts, start=1):
+            named = (f"{name}={value}" for name, value in zip(header, row, strict=True))
+            out.say(f"row {number}: " + in_one_line("  ".join(named)))
+    elif header:
+        out.table(header, texts)
+    more = "; there are more rows: see --limit" if found.more else ""
+    out.say(f"{counted(len(rows), 'row')} of {counted(found.files, 'file')}{more}")
+
+
+_LEAST_WIDTH = 8  # narrower table cells are unreadable: each row becomes a line of name=value pairs instead
+_RESERVED = {"path": "URL", "fileFormat": "--format", "columns": "--columns", "filters": "--where"}
+_RESERVED |= {"endpoint": "--endpoint-url", "region": "--region", "caBundle": "--ca-bundle"}

@@ -1,0 +1,220 @@
+"""Read the first rows of a destination through the table layer: without Spark, from as few files as possible.
+
+Without a log and a schema, all CSV or JSON files are read once to infer their types, as in `holdfast.read`.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from operator import eq, ge, gt, le, lt, ne
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+from holdfast.cli.read_columns import SPLIT_BYTES, Source, find_columns, find_source
+from holdfast.commit import CommitContext, VisibleFile
+from holdfast.errors import InvalidRequestError
+from holdfast.formats import RowFilter
+from holdfast.formats.columns.spark_fields import beyond_arrow
+from holdfast.options.read import parse_read_options
+from holdfast.spark.file_format import FormatChoice
+from holdfast.stores.given import GivenOption
+from holdfast.table import TableSchema, plan_splits, read_split
+from holdfast.table.contract import TableRecord, decode_table
+from holdfast.table.inferred import opener
+from holdfast.wording import nearest
+
+_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {"!=": ne, "<=": le, ">=": ge, "==": eq, "=": eq, "<": lt, ">": gt}
+_CONDITION = re.compile(r"\s*(.+?)\s*(!=|<=|>=|==|=|<|>)\s*(.*?)\s*", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class FoundRows:
+    """The first rows, as one Arrow table.
+
+    Attributes:
+        count: number of rows; an Arrow table without columns does not store it.
+        more: whether the destination has more rows.
+        files: number of data files in the snapshot that was read.
+    """
+
+    rows: pa.Table
+    count: int
+    more: bool
+    files: int
+
+
+def first_rows(
+    ctx: CommitContext,
+    limit: int,
+    *,
+    columns: Sequence[str] | None = None,
+    conditions: Sequence[str] = (),
+    file_format: str | None = None,
+    options: Sequence[GivenOption] = (),
+    ddl: str | None = None,
+) -> FoundRows:
+    """Return the first `limit` rows that meet all conditions.
+
+    Guarantee: the columns and types are the same as in `holdfast.read`.
+
+    Args:
+        options: read options and options of the format, as in docs/reference/options.md.
+        ddl: the user's schema in Spark's DDL; None for the schema in the log or, if the log has none, that of the
+            files.
+
+    Raises:
+        NotFoundError: the destination contains no data.
+        InvalidRequestError: a column does not exist (the message suggests the nearest name), or a condition cannot be
+            parsed.
+    """
+    source = find_source(ctx)
+    kept = None if source.snapshot.table is None else decode_table(source.snapshot.table)
+    choice = _choice(source, kept, file_format, options)
+    files = source.snapshot.files
+    table, shown = find_columns(source, files, choice, kept, ddl)
+    names = shown.names if columns is None else [_column(name, shown) for name in columns]
+    filters = [_condition(text, shown) for text in conditions]
+    batches = []
+    rows = 0
+    for batch in _batches(source.ctx, files, choice, table, names, filters) if choice else ():
+        batches.append(batch.slice(0, limit + 1 - rows))
+        rows += batches[-1].num_rows
+        if rows > limit:
+            break
+    schema = pa.schema([shown.field(name) for name in names])
+    found = pa.Table.from_batches(batches, schema if not batches else batches[0].schema)
+    return FoundRows(found.slice(0, limit), min(rows, limit), rows > limit, len(files))
+
+
+def _choice(
+    source: Source, kept: TableRecord | None, file_format: str | None, options: Sequence[GivenOption]
+) -> FormatChoice | None:
+    """Choose how to read the files; None if there are no files and neither the user nor the log names a format."""
+    said = [GivenOption.of("path", source.ctx.url, "URL"), *options]
+    if file_format:
+        said.append(GivenOption.of("fileFormat", file_format, "--format"))
+    if all(one.name != "timezone" for one in options):
+        said.append(GivenOption.of("timeZone", (kept.time_zone if kept is not None else "") or "UTC", "timeZone"))
+    parsed = parse_read_options(said)
+    if not source.snapshot.files and not file_format and kept is None:
+        return None
+    return FormatChoice.of(parsed, source.snapshot)
+
+
+def _batches(
+    ctx: CommitContext,
+    files: Sequence[VisibleFile],
+    choice: FormatChoice,
+    table: TableSchema,
+    names: Sequence[str],
+    filters: Sequence[RowFilter],
+) -> Iterator[pa.RecordBatch]:
+    for file in files:  # lazily, one by one: most files are never opened
+        settings = choice.settings(file.path, SPLIT_BYTES)
+        for split in plan_splits([file], opener(ctx), table, settings, filters):
+            yield from read_split(split, opener(ctx), table, settings, names, filters)
+
+
+def _column(name: str, schema: pa.Schema) -> str:
+    folded: dict[str, str] = {known.lower(): known for known in schema.names}
+    if name.lower() not in folded:
+        raise InvalidRequestError(f"no such column: {nearest(name, schema.names)}", column=name)
+    return folded[name.lower()]
+
+
+def _condition(text: str, schema: pa.Schema) -> RowFilter:
+    found = _CONDITION.fullmatch(text)
+    if found is None:
+        raise InvalidRequestError("not a condition: write column=value, with =, !=, <, <=, > or >=", where=text)
+    name = _column(found[1], schema)
+    if "collated string" in beyond_arrow(schema.field(name)):  # strings are compared byte by byte here
+        raise InvalidRequestError(
+            "the column has a collation, which --where does not support: read with Spark and filter there", column=name
+        )
+    try:
+        value = _typed(_unquoted(found[3]), schema.field(name).type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise InvalidRequestError(
+            "the value does not fit the column's type: change it", where=text, type=str(schema.field(name).type)
+        ) from error
+    return RowFilter(_OPERATORS[found[2]](pc.field(name), value), frozenset({name}))
+
+
+def _unquoted(word: str) -> str:
+    """Strip one pair of quotes around the whole value; keep any other quotes."""
+    return word[1:-1] if len(word) > 1 and word[0] == word[-1] and word[0] in "'\"" else word
+
+
+def _typed(word: str, kind: pa.DataType) -> Any:
+    """Convert a word of a condition to the column's type; a timestamp without a zone is in UTC, like all output."""
+    if pat.is_nested(kind) or pat.is_null(kind):
+        raise pa.ArrowNotImplementedError(f"not comparable: {kind}")
+    if pat.is_timestamp(kind) and kind.tz is not None:
+        with suppress(pa.ArrowInvalid):  # the word names a zone
+            return pa.scalar(word).cast(pa.timestamp(kind.unit)).cast(kind)
+    return pa.scalar(word).cast(kind)
+
+
+# --- cells ------------------------------------------------------------------------------------------------------------
+def cells(found: FoundRows) -> list[tuple[object, ...]]:
+    """Return the rows as Python values. Where Python has none, as for the year 10000, return Arrow's text."""
+    columns = [_values(column) for column in found.rows.columns]
+    return list(zip(*columns, strict=True)) if columns else [()] * found.count
+
+
+def _values(column: Any) -> list[object]:
+    with suppress(OverflowError, ValueError):
+        found: list[object] = column.to_pylist()
+        return found
+    return [_value(cell) for cell in column]
+
+
+def _value(cell: Any) -> object:
+    with suppress(OverflowError, ValueError):
+        value: object = cell.as_py()
+        return value
+    try:
+        return str(cell.cast(pa.string()).as_py())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return str(cell)
+
+
+def as_text(value: object) -> str:
+    """Format a cell for a person; null is empty."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, datetime.datetime):
+        return value.isoformat(" ").replace("+00:00", "Z")
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, dict | list | tuple):
+        return json.dumps(as_value(value), ensure_ascii=False)
+    return str(value)
+
+
+def as_value(value: object) -> object:
+    """Convert a cell to a JSON value: JSON types unchanged, times in ISO 8601, decimals as text, bytes in base64."""
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if value == value and abs(value) != float("inf") else str(value)  # JSON has neither NaN nor inf
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode("ascii")
+    if isinstance(value, dict):
+        return {str(key): as_value(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_value(inner) for inner in value]
+    return str(value)
