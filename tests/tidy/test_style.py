@@ -1,4 +1,4 @@
-"""Check sizes, names, lint and types, for the reasons in docs/decisions/0005-style-as-tests.md."""
+"""Check sizes, names, lint and types, for the reasons in docs/decisions/0002-rules-are-tests.md."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ botocore looks up models, rules and hooks for each request. This takes a millise
 and limits a process to about 700 requests per second, regardless of the number of threads. This module needs a fifth of
 that time, because its requests differ only in their key and body. Credentials, TLS, timeouts and connection pools come
 from the client. If there is a proxy, if there are no credentials, or if botocore's internals have changed, botocore's
-own signer and session send the same request. docs/decisions/0035.
+own signer and session send the same request. docs/decisions/0012.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Send the three requests that each file costs: create an upload, upload a part, complete the upload.
 
-Source: Amazon S3 API reference, CreateMultipartUpload, UploadPart, CompleteMultipartUpload; docs/decisions/0011, 0035.
+Source: Amazon S3 API reference, CreateMultipartUpload, UploadPart, CompleteMultipartUpload; docs/decisions/0012.
 """
 
 from __future__ import annotations

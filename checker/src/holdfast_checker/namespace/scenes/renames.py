@@ -76,7 +76,7 @@ RENAMES = (
     ),
     Scene(
         name="below-a-rename",
-        summary="an ancestor is renamed, a file is created below it, and a third process lists (decision 49)",
+        summary="an ancestor is renamed, a file is created below it, and a third process lists (decision 18)",
         start=(("mkdirs", "/a/b"),),
         scripts={
             "ann": (("rename", "/a", "/z"),),
