@@ -30,7 +30,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         [*command, str(ROOT / "docs"), str(out / "html")],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTHONWARNINGS": "ignore"},
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(str(ROOT / one) for one in ("src", "checker/src")),
+            "PYTHONWARNINGS": "ignore",
+        },
         timeout=PATIENCE_S,
         check=False,
     )
