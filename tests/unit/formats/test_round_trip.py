@@ -134,8 +134,8 @@ NESTED = ["parquet", "orc", "avro", "arrow", "json"]
 @pytest.mark.parametrize("name", FLAT)
 def test_flat_types_round_trip(name: str) -> None:
     batch = scalars()
-    if name == "orc":  # instants before 1900 are rejected: test_orc.py
-        batch = batch.drop_columns(["instant"])
+    if name == "orc":  # dates before 1582 and instants before 1900 are rejected: test_orc.py
+        batch = batch.drop_columns(["instant", "day"])
     data = write(get_format(name), [batch, batch.slice(3, 5), batch.slice(0, 0)], batch.schema)
     expected = pa.Table.from_batches([batch, batch.slice(3, 5)])
     result = read(get_format(name), data, batch.schema)

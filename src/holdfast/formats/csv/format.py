@@ -4,7 +4,7 @@ Writing: null becomes an absent value, and the empty string becomes ``""``. A va
 the separator, a quote, the escape character, a line end, or a leading or trailing blank. Within quotes, the escape
 character precedes quotes and itself. To read a value with a line end, Spark needs ``multiLine``.
 
-Reading: the records come from `csv.dialect`, which follows Spark's parser, and the values from `lines.values`. Columns
+Reading: the records come from `csv.records`, which follows Spark's parser, and the values from `lines.values`. Columns
 are identified by the names in the header, or by position if there is no header. A record with fewer values than columns
 is filled with nulls; a record with more values is rejected.
 """
@@ -25,7 +25,7 @@ from holdfast.errors import CorruptDataError, InvalidRequestError
 from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, Inference, RowFilter
 from holdfast.formats.columns.conversion import batch_of, finish, needed_schema
 from holdfast.formats.columns.types import check_columns, is_string
-from holdfast.formats.csv.dialect import Dialect, Plain, Record, Records, decode_csv, read_records, tokens
+from holdfast.formats.csv.records import Dialect, Record, Records, read_records
 from holdfast.formats.csv.schema import SeenColumns, column_type, merge_columns, safe_names, schema_of
 from holdfast.formats.lines.blocks import BYTE_ORDER_MARK, CODEC_EXTENSIONS, TEXT_PARSERS, TIME_PARSERS, LineWriter
 from holdfast.formats.lines.render import scalar_text, text_bytes
@@ -174,45 +174,25 @@ def _lines(cells: Sequence[Any], options: CsvOptions) -> Any:
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
-def _iter_pieces(source: BinaryIO, options: CsvOptions) -> Iterator[tuple[Record | None, Plain | Records]]:
+def _iter_records(source: BinaryIO, options: CsvOptions) -> Iterator[tuple[Record | None, Records]]:
     """Yield runs of records, each as a pair with the header (None if the file has none). The first run may be empty."""
     names: Record | None = None
-    first = options.header
-    for piece in read_records(source, options.codec, lambda end: _dialect(options, end), options.line_end):
-        if not first:
-            yield names, piece
-            continue
-        names, rest = _split_first_record(piece, options)
-        if names is not None:
-            first = False
-            yield names, rest
+    for records in read_records(source, options.codec, lambda end: _dialect(options, end), options.line_end):
+        if options.header and names is None:
+            names, records = _split_first_record(records, options)
+        if names is not None or not options.header:
+            yield names, records
 
 
-def _split_first_record(piece: Plain | Records, options: CsvOptions) -> tuple[Record | None, Plain | Records]:
-    """Return the first record (None if there is none) and the remaining records.
-
-    Raises:
-        CorruptDataError: the first record is not UTF-8.
-    """
-    if isinstance(piece, Records):
-        return (piece.rows[0], Records(piece.rows[1:])) if piece.rows else (None, piece)
-    dialect = _plain_dialect(piece, options)
-    text = decode_csv(piece.data[: piece.data.find(b"\n") + 1])
-    rows, used = tokens(text, dialect, final=False, most=1)
-    if not rows:  # the first record contains a line end within quotes
-        text = decode_csv(piece.data)
-        rows, used = tokens(text, dialect, most=1)
-    if not rows:
-        return None, piece
-    return rows[0], Plain(piece.data[len(text[:used].encode()) :], piece.doubled)
+def _split_first_record(records: Records, options: CsvOptions) -> tuple[Record | None, Records]:
+    """Return the first record (None if there is none) and the remaining records."""
+    for row, end in _dialect(options).rows(records):
+        return row, records._replace(data=records.data.decode()[end:].encode())
+    return None, records
 
 
-def _plain_dialect(piece: Plain, options: CsvOptions) -> Dialect:
-    return Dialect(options.separator, options.quote, options.quote if piece.doubled else options.escape)
-
-
-def _columns(piece: Plain | Records, width: int, wanted: Sequence[int], options: CsvOptions) -> tuple[list[Any], int]:
-    """Return some columns of a piece as string arrays, and the number of rows.
+def _columns(records: Records, width: int, wanted: Sequence[int], options: CsvOptions) -> tuple[list[Any], int]:
+    """Return some columns as string arrays, and the number of rows.
 
     Args:
         width: the number of columns in the file.
@@ -221,34 +201,28 @@ def _columns(piece: Plain | Records, width: int, wanted: Sequence[int], options:
     Raises:
         CorruptDataError: a record has more than `width` values, and one of the surplus values is not null.
     """
-    if isinstance(piece, Plain):
-        if not piece.data.strip(b"\n"):
-            return [pa.array([], pa.string()) for _ in wanted], 0
-        try:
-            return _parse(piece, width, wanted, options)
-        except pa.ArrowInvalid:  # records of different lengths
-            piece = Records(_parse_plain(piece, options))
-    for row in piece.rows:
-        if len(row) > width and any(value is not None for value in row[width:]):
+    if not records.data.strip(b"\n"):
+        return [pa.array([], pa.string()) for _ in wanted], 0
+    try:
+        return _parse(records, width, wanted, options)
+    except pa.ArrowInvalid:  # records of different lengths
+        rows = [row for row, _ in _dialect(options).rows(records)]
+    for row in rows:
+        if any(value is not None for value in row[width:]):
             raise CorruptDataError(
                 "a CSV record has more values than columns: check header, sep, quote and the schema",
                 columns=width,
                 record=options.separator.join(value or "" for value in row)[:80],
             )
-    return [
-        pa.array([row[index] if index < len(row) else None for row in piece.rows], pa.string()) for index in wanted
-    ], len(piece.rows)
+    found = [pa.array([row[index] if index < len(row) else None for row in rows], pa.string()) for index in wanted]
+    return found, len(rows)
 
 
-def _parse_plain(piece: Plain, options: CsvOptions) -> list[Record]:
-    return tokens(decode_csv(piece.data), _plain_dialect(piece, options))[0]
-
-
-def _parse(piece: Plain, width: int, wanted: Sequence[int], options: CsvOptions) -> tuple[list[Any], int]:
+def _parse(records: Records, width: int, wanted: Sequence[int], options: CsvOptions) -> tuple[list[Any], int]:
     names = [str(index) for index in range(width)]
     read = [names[index] for index in wanted] or names[:1]
-    # pyarrow drops a byte order mark at the start of any piece; the one at the start of the file was removed before
-    data = BYTE_ORDER_MARK + piece.data if piece.data.startswith(BYTE_ORDER_MARK) else piece.data
+    # pyarrow drops a byte order mark at the start of any buffer; the one at the start of the file was removed before
+    data = BYTE_ORDER_MARK + records.data if records.data.startswith(BYTE_ORDER_MARK) else records.data
     table = pa_csv.read_csv(
         pa.BufferReader(data),  # in memory, because pyarrow would read ahead in its own thread
         read_options=pa_csv.ReadOptions(
@@ -257,7 +231,7 @@ def _parse(piece: Plain, width: int, wanted: Sequence[int], options: CsvOptions)
         parse_options=pa_csv.ParseOptions(
             delimiter=options.separator,
             quote_char=options.quote,
-            double_quote=piece.doubled,
+            double_quote=records.doubled,
             escape_char=False,
             newlines_in_values=True,
             ignore_empty_lines=True,
@@ -290,16 +264,16 @@ def _inspect(source: BinaryIO, options: CsvOptions) -> SeenColumns:
     """Infer the columns of a file and their types like Spark."""
     names: list[str] | None = None
     types: list[pa.DataType | None] = []
-    for header, piece in _iter_pieces(source, options):
+    for header, records in _iter_records(source, options):
         if names is None:
             if header is None:
-                first = _split_first_record(piece, options)[0]
+                first = _split_first_record(records, options)[0]
                 names = None if first is None else [f"_c{index}" for index in range(len(first))]
             else:
                 names = safe_names(header, options.null_value)
             types = [None] * len(names or ())
         if names:
-            columns = _sample(piece, len(names), options)
+            columns = _columns(records, len(names), range(len(names)), options)[0]
             types = [column_type(texts, options.null_value, kind) for texts, kind in zip(columns, types, strict=True)]
     return SeenColumns.of(names or (), types, by_name=options.header)
 
@@ -309,17 +283,8 @@ def header_names(source: BinaryIO, options: CsvOptions) -> list[str]:
 
     Requires: the option ``header`` is set.
     """
-    header = next((names for names, _ in _iter_pieces(source, options) if names is not None), [])
+    header = next((names for names, _ in _iter_records(source, options) if names is not None), [])
     return [name or "" for name in header]
-
-
-def _sample(piece: Plain | Records, width: int, options: CsvOptions) -> list[Any]:
-    """Return all columns as string arrays, to infer their types from; ignore surplus values of a record."""
-    try:
-        return _columns(piece, width, range(width), options)[0]
-    except CorruptDataError:
-        rows = piece.rows if isinstance(piece, Records) else _parse_plain(piece, options)
-        return _columns(Records([row[:width] for row in rows]), width, range(width), options)[0]
 
 
 def _positions(header: Record | None, schema: pa.Schema, needed: pa.Schema, null_value: str) -> list[int | None]:
@@ -370,10 +335,10 @@ def _read_batches(
     row_groups: Sequence[int] | None,
 ) -> Iterator[pa.RecordBatch]:
     needed = needed_schema(schema, columns, row_filter)
-    for header, piece in _iter_pieces(source, options):
+    for header, records in _iter_records(source, options):
         positions = _positions(header, schema, needed, options.null_value)
         width = len(schema if header is None else header)
-        found, rows = _columns(piece, width, [index for index in positions if index is not None], options)
+        found, rows = _columns(records, width, [index for index in positions if index is not None], options)
         arrays = iter(found)
         values = []
         for field, index in zip(needed, positions, strict=True):

@@ -7,7 +7,6 @@ exchange, not for speed.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
@@ -19,9 +18,9 @@ from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, Inference
 from holdfast.formats.columns.conversion import batch_of, finish, needed_schema, plain_schema
 from holdfast.formats.columns.types import check_map_keys, check_types, children, special_struct
 from holdfast.formats.json.names import speller
-from holdfast.formats.json.parser import decoder, json_rows, read_lines, repeated_keys, scan
+from holdfast.formats.json.parser import decoder, json_rows, read_lines, repeated_keys
 from holdfast.formats.json.schema import merge_types, schema_of, type_of_rows
-from holdfast.formats.json.values import NeedsSource, build_column, field_decoder, has_map
+from holdfast.formats.json.values import build_column, field_decoder, has_map
 from holdfast.formats.lines.blocks import CODEC_EXTENSIONS, TEXT_PARSERS, TIME_PARSERS, LineWriter
 from holdfast.formats.lines.render import join_object, json_field, text_bytes
 from holdfast.formats.options import boolean, only, text
@@ -110,10 +109,7 @@ def _read_batches(
     for block in read_lines(source, options.codec):
         for start in range(0, len(block), _READ_ROWS):
             lines = block[start : start + _READ_ROWS]
-            try:
-                batch = build([row for line in lines for row in json_rows(line, parse)])
-            except NeedsSource:
-                batch = build([row for line in lines for row in json_rows(line, _SCAN)])
+            batch = build([row for line in lines for row in json_rows(line, parse)])
             yield finish(batch, needed, columns, row_filter)
 
 
@@ -122,16 +118,6 @@ def _spelled(rows: list[dict[str, Any]], spelled: Callable[[dict[str, Any]], dic
         return [spelled(row) for row in rows]
     except ValueError as error:
         raise InvalidRequestError(f"{error}: spell the column like one of them") from error
-
-
-class _Scan(json.JSONDecoder):
-    """A decoder that keeps the text of objects and arrays."""
-
-    def decode(self, s: str, _w: Any = None) -> Any:
-        return scan(s)
-
-
-_SCAN = _Scan()
 
 
 JSON = FileFormat(

@@ -18,7 +18,7 @@ import pyarrow.types as pat
 from holdfast.errors import InvalidRequestError
 from holdfast.formats.columns.types import children, is_string
 from holdfast.formats.json.names import speller
-from holdfast.formats.json.parser import Constant, Fraction, SourceArray, SourceObject, Whole
+from holdfast.formats.json.parser import Constant, Fraction, RepeatedKeys, Whole
 from holdfast.formats.lines.rounding import is_rounded
 from holdfast.formats.lines.values import (
     date_days,
@@ -42,10 +42,6 @@ _WORDS = {
 _MICROS = 1_000_000
 
 
-class NeedsSource(Exception):  # a signal between this module and the reader
-    """Raised when a string column needs the text of an object or array, but the parser did not keep it."""
-
-
 def has_map(kind: pa.DataType) -> bool:
     """Check whether the type contains a map."""
     return bool(pat.is_map(kind)) or any(has_map(child.type) for child in children(kind))
@@ -56,7 +52,6 @@ def build_column(values: list[Any], field: pa.Field, decode: _Decode, time_zone:
 
     Raises:
         InvalidRequestError: a value does not match the type.
-        NeedsSource: a string column needs the text of an object or array; parse the rows again with `scan`.
     """
     kind = field.type
     in_time = pat.is_timestamp(kind) or pat.is_date(kind)
@@ -148,9 +143,7 @@ def _text(value: Any) -> str:
         return str(value)
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, SourceObject | SourceArray) and value.text:
-        return value.text
-    raise NeedsSource
+    raise ValueError("an object or array stands where the type is string: give it a type, or use reader=native")
 
 
 def _string(value: Any) -> str:
@@ -223,7 +216,7 @@ def _array(value: Any) -> list[Any]:
 
 def _pairs(value: Any) -> Any:
     found = _object(value)
-    return found.pairs if isinstance(found, SourceObject) and found.pairs else found.items()
+    return found.pairs if isinstance(found, RepeatedKeys) else found.items()
 
 
 def _unknown(value: Any) -> Any:

@@ -14,7 +14,7 @@ import pytest
 
 from holdfast.errors import CorruptDataError, InvalidRequestError
 from holdfast.formats import get_format
-from holdfast.formats.csv.dialect import Dialect, Plain, Records, read_records, tokens
+from holdfast.formats.csv.records import Dialect, read_records
 
 CSV = get_format("csv")
 ALPHABET = ["a", '"', "'", "\\", "\n", "\r", " ", ",", ";", "#", "\t", "1", "é", "\u2028", "\ufeff", "|"]
@@ -92,9 +92,8 @@ def test_only_the_file_begins_with_a_byte_order_mark(monkeypatch: pytest.MonkeyP
     data = "\ufeff" + "".join(f"{x},{y}\n" for x, y in values)
     wanted = [{"x": x, "y": y} for x, y in values]
     assert read(data, strings("x", "y")) == wanted
-    header, odd = "\ufeffx,y\n", '"a"b,c\n'  # a run of plain records begins after either of them
+    header = "\ufeffx,y\n"
     assert read(header + data.removeprefix("\ufeff"), strings("x", "y"), header="true") == wanted
-    assert read(header + odd + data.removeprefix("\ufeff"), strings("x", "y"), header="true")[1:] == wanted
 
 
 def test_reader_options_read_what_was_written() -> None:
@@ -179,8 +178,25 @@ def test_what_python_writes_is_read_with_doubled_quotes() -> None:
     assert [[value or "" for value in row.values()] for row in found] == rows
 
 
-def test_doubled_quotes_without_the_option_stay_as_in_spark() -> None:
-    assert read('"say ""hi""",1\n', strings("a", "b")) == [{"a": '"say ""hi"""', "b": "1"}]
+@pytest.mark.parametrize(
+    ("data", "options"),
+    [
+        ('"say ""hi""",1\n', {}),
+        ('a,b\n"say ""hi""",1\n', {"header": "true"}),
+        ('1,"a"b\n', {}),
+        ('1,"a" \n', {}),
+        ('1,"a"b\n', {"escape": '"'}),
+        ('1,"a\n2,3\n', {}),
+        ('1,"a""\n2,3\n', {"escape": '"'}),
+    ],
+)
+@pytest.mark.parametrize("block_bytes", [4, 1000])
+def test_quotes_that_only_univocity_understands_are_refused(
+    monkeypatch: pytest.MonkeyPatch, data: str, options: dict[str, str], block_bytes: int
+) -> None:
+    monkeypatch.setattr("holdfast.formats.lines.blocks.BLOCK_BYTES", block_bytes)
+    with pytest.raises(CorruptDataError, match=r"a quote in a CSV file is neither escaped .*use reader=native"):
+        read(data, strings("a", "b"), **options)
 
 
 def test_a_backslash_is_nothing_special_outside_of_quotes() -> None:
@@ -206,16 +222,15 @@ def test_records_with_more_values_are_refused(record: str) -> None:
         read(f"a,b\n{record}\n", strings("a", "b"))
 
 
-def test_a_carriage_return_is_a_character_where_lines_end_in_a_line_feed() -> None:
-    """As in Spark, also before the end of a later line."""
-    assert read("a,b\n1,x\r\n2,y\n", strings("a", "b"), header="true")[0] == {"a": "1", "b": "x\r"}
-
-
-def test_mixed_line_ends_are_refused() -> None:
-    """Spark's result depends on how its buffer happens to be filled."""
+@pytest.mark.parametrize("data", ["a,b\n1,x\r\n2,y\n", "a,b\r\nc,d\ne,f\r\n", "a,b\rc,d\ne,f\r"])
+def test_mixed_line_ends_are_refused(data: str) -> None:
     with pytest.raises(CorruptDataError, match="mixes line ends"):
-        read("a,b\r\nc,d\ne,f\r\n", strings("a", "b"))
-    assert read('a,"b\nc"\r\nd,e\r\n', strings("a", "b"))[0]["b"] == "b\nc"
+        read(data, strings("a", "b"))
+
+
+def test_line_ends_within_quotes_become_line_feeds() -> None:
+    found = read('a,b\r\nc,"b\nc"\r\nd,"\r\n"\r\n', strings("a", "b"))
+    assert [row["b"] for row in found] == ["b", "b\nc", "\n"]
 
 
 def test_columns_are_found_by_the_names_in_the_header() -> None:
@@ -314,32 +329,31 @@ def test_files_without_rows(data: str) -> None:
     assert read(data, strings("a", "b"), header="true") == []
 
 
-# --- the tokenizer ----------------------------------------------------------------------------------------------------
-def test_ordinary_records_are_left_to_pyarrow() -> None:
-    """Only unusual records are parsed in Python, which makes CSV fast."""
-    ordinary = '1,plain,"quoted, with a separator","two\nlines",c:\\path,5" pipe\n' * 500
-    escaped = '2,"say \\"hi\\"","ends in \\\\"\n' * 500
-    odd = '3,"say ""hi""",x\n'
-    pieces = list(
-        read_records(
-            io.BytesIO((ordinary + odd + ordinary + escaped).encode()), "", lambda end: Dialect(",", '"', "\\", end)
-        )
-    )
-    taken_apart = sum(len(piece.rows) for piece in pieces if isinstance(piece, Records))
-    assert taken_apart < 100
-    assert sum(len(piece.data) for piece in pieces if isinstance(piece, Plain)) > len(ordinary) * 1.8
-
-
+# --- the records ------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("options", [('"', "\\"), ('"', '"'), ("a", "1")], ids=str)
 def test_both_ways_to_take_a_text_apart_agree(options: tuple[str, str]) -> None:
-    """The fast parser, through pyarrow, and the one that follows univocity step by step."""
+    """The fast parser, through pyarrow, and the one for records of different lengths."""
     draw = random.Random(str(options))  # the same cases in every run
     dialect = Dialect(",", *options)
     schema = strings(*"abcdefgh")
-    for _ in range(400):
+    compared = 0
+    for _ in range(1000):
         text = "".join(draw.choices('a,"\\\n 1', k=draw.randint(5, 30)))
-        rows, used = tokens(text, dialect)
+        try:
+            records, used = dialect.take(text.encode(), final=True)
+        except CorruptDataError:
+            continue
         assert used == len(text)
+        rows = [row for row, _ in dialect.rows(records)]
         if max((len(row) for row in rows), default=0) <= len(schema):
             found = read(text, schema, quote=options[0], escape=options[1], lineSep="\n")
             assert [list(row.values()) for row in found] == [[*row, *[None] * (8 - len(row))] for row in rows], text
+            compared += 1
+    assert compared > 200
+
+
+def test_a_run_of_records_is_as_long_as_a_chunk() -> None:
+    """Values with line ends, separators and escapes do not cut it."""
+    data = b'1,plain,"with, separator","two\nlines",c:\\path,5" pipe\n2,"say \\"hi\\"","ends in \\\\"\n' * 500
+    (records,) = read_records(io.BytesIO(data), "", lambda end: Dialect(",", '"', "\\", end))
+    assert records.doubled and records.data.count(b'"say ""hi"""') == 500
