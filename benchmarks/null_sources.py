@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from holdfast.formats.parquet.format import PARQUET
+from holdfast.formats.parquet import PARQUET
 
 __all__ = ["ArrowOnly", "EncodeOnly"]
 

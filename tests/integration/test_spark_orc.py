@@ -20,7 +20,7 @@ pytest.importorskip("pyspark.sql")
 
 from tests.integration.test_spark_formats import Directory, expected, rows_of
 from tests.unit.formats.nested_batches import random_batches
-from tests.unit.formats.orc.test_orc import INSTANT, old_and_nested
+from tests.unit.formats.test_orc import INSTANT, old_and_nested
 from tests.unit.formats.test_round_trip import read, write
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]

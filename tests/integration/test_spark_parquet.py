@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 import holdfast
-from holdfast.formats.parquet.format import PARQUET
+from holdfast.formats.parquet import PARQUET
 from holdfast.formats.spark.schema_json import SPARK_SCHEMA_KEY, spark_schema_json
 
 pytestmark = [

@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from holdfast.errors import HoldfastError
-from holdfast.formats.spark.arrow_schema import arrow_schema_of
 from holdfast.formats.spark.ddl import parse_ddl
+from holdfast.formats.spark.schema_json import arrow_schema_of
 from holdfast.spark.types import arrow_schema, nullable
 
 pytestmark = pytest.mark.spark

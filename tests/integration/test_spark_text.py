@@ -119,7 +119,7 @@ def test_a_timestamp_without_a_zone_is_local_to_the_session(spark: Any, tmp_path
 
 
 JSON_FILES = [
-    ['{"a":1,"n":{"x":1},"l":[1],"k":null,"d":1,"s":{"x":1}}', '{"s":"text"}'],
+    ['{"a":1,"n":{"x":1},"l":[1],"k":null,"d":1,"s":1}', '{"s":"text"}'],
     ['{"a":1.5,"n":{"y":"t"},"l":[null,"x"],"k":null,"d":12345678901234567890,"e":""}', '{"a":null,"l":[]}'],
     ['{"b":true,"n":null,"l":null,"m":[{"p":1}]}', '{"m":[{"q":[1.5]},{"p":"t"}],"n":{"x":2.5}}', "{}"],
 ]

@@ -18,9 +18,8 @@ from holdfast.commit.layout import HOME
 from holdfast.commit.nesting import refuse_part
 from holdfast.errors import InvalidRequestError, NotFoundError
 from holdfast.formats import get_format
-from holdfast.formats.spark.arrow_schema import arrow_schema_of
 from holdfast.formats.spark.ddl import parse_ddl
-from holdfast.formats.spark.schema_json import spark_schema_json
+from holdfast.formats.spark.schema_json import arrow_schema_of, spark_schema_json
 from holdfast.spark.file_format import FormatChoice
 from holdfast.stores.base import iter_objects
 from holdfast.table import TableSchema, first_with_bytes, given_schema, read_schema

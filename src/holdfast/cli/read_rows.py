@@ -23,7 +23,7 @@ from holdfast.cli.read_columns import SPLIT_BYTES, Source, find_columns, find_so
 from holdfast.commit import CommitContext, VisibleFile
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import RowFilter
-from holdfast.formats.columns.spark_fields import beyond_arrow
+from holdfast.formats.columns.types import beyond_arrow
 from holdfast.options.read import parse_read_options
 from holdfast.spark.file_format import FormatChoice
 from holdfast.stores.given import GivenOption

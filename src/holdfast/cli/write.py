@@ -12,6 +12,7 @@ from holdfast.cli.arguments import Word, option_pairs, parse_pairs
 from holdfast.cli.command import Opens, Run, Url, argument, command, option
 from holdfast.cli.output import Output, size
 from holdfast.errors import HoldfastError, InvalidRequestError, NotFoundError
+from holdfast.formats import format_of_path
 from holdfast.stores.given import GivenOption, contradiction
 from holdfast.wording import counted
 
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
     from holdfast.spark.write import JobResult
 
 INPUT_FORMATS = ("csv", "json", "parquet", "orc", "text", "avro")
-_EXTENSIONS = {"csv": "csv", "tsv": "csv", "json": "json", "jsonl": "json", "ndjson": "json", "txt": "text"}
-_EXTENSIONS |= {"parquet": "parquet", "orc": "orc", "avro": "avro"}
-_CODECS = ("gz", "bz2", "zst", "snappy", "lz4", "deflate", "crc")
 
 
 def _save_modes() -> Sequence[str]:
@@ -221,15 +219,14 @@ def format_of(path: str) -> str:
     Raises:
         InvalidRequestError: the name indicates no format.
     """
-    words = PurePosixPath(path).name.lower().split(".")[1:]
-    while words and words[-1] in _CODECS:
-        words.pop()
-    if not words or words[-1] not in _EXTENSIONS:
+    name = PurePosixPath(path).name.lower()
+    found = "csv" if ".tsv" in name else format_of_path(name)
+    if found not in INPUT_FORMATS:
         raise InvalidRequestError(
             f"the file name does not tell the format of the input: give --input-format {'|'.join(INPUT_FORMATS)}",
             input=path,
         )
-    return _EXTENSIONS[words[-1]]
+    return found
 
 
 # --- after Ctrl-C -----------------------------------------------------------------------------------------------------

@@ -1,8 +1,17 @@
-"""Read and write file formats through `FileFormat`, one package per format.
+"""Read and write file formats through `FileFormat`: a module for each format, some with a second one for reading.
 
-A format's module, and with it pyarrow, is imported when the format is first requested.
+A format's module, and with it pyarrow, is imported when the format is first requested: a process of a Spark job needs
+only one.
 """
 
+from __future__ import annotations
+
+import copyreg
+import importlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from holdfast.errors import InvalidRequestError
 from holdfast.formats.base import (
     BatchWriter,
     ByteSink,
@@ -12,7 +21,7 @@ from holdfast.formats.base import (
     RowFilter,
     require_all,
 )
-from holdfast.formats.registry import FORMATS, format_name, format_of_name, get_format
+from holdfast.wording import nearest
 
 __all__ = [
     "FORMATS",
@@ -23,7 +32,82 @@ __all__ = [
     "ParsedOptions",
     "RowFilter",
     "format_name",
-    "format_of_name",
+    "format_of_bytes",
+    "format_of_path",
     "get_format",
     "require_all",
 ]
+
+_NAMES: Mapping[str, tuple[str, ...]] = {
+    "parquet": ("pq",),
+    "csv": (),
+    "json": ("jsonl", "ndjson"),
+    "orc": (),
+    "text": ("txt",),
+    "arrow": ("ipc", "feather"),
+    "avro": (),
+}
+"""The aliases of each format. A format is the upper-case constant in the module `holdfast.formats.<name>`."""
+_BY_ALIAS = {alias: name for name, aliases in _NAMES.items() for alias in (name, *aliases)}
+
+
+class _Formats(Mapping[str, FileFormat[Any]]):
+    """A read-only mapping of all formats that imports each one on access."""
+
+    def __getitem__(self, name: str) -> FileFormat[Any]:
+        if name not in _NAMES:
+            raise KeyError(name)
+        found: FileFormat[Any] = getattr(importlib.import_module(f"holdfast.formats.{name}"), name.upper())
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_NAMES)
+
+    def __len__(self) -> int:
+        return len(_NAMES)
+
+
+FORMATS: Mapping[str, FileFormat[Any]] = _Formats()
+
+
+def format_of_path(path: str) -> str | None:
+    """Return the name of the format that a file's name indicates, ignoring the suffix of a codec; None for none."""
+    words = path.rpartition("/")[2].lower().split(".")[1:]
+    return next((_BY_ALIAS[word] for word in reversed(words) if word in _BY_ALIAS), None)
+
+
+def format_of_bytes(start: bytes) -> str | None:
+    """Return the name of the format whose files start with these bytes; None for none."""
+    return next((one.name for one in FORMATS.values() if one.magic and start.startswith(one.magic)), None)
+
+
+def format_name(name: str) -> str:
+    """Return the canonical name of a format, given its name or an alias in upper or lower case.
+
+    Raises:
+        InvalidRequestError: there is no such format; the message suggests the closest names.
+    """
+    try:
+        return _BY_ALIAS[name.strip().lower()]
+    except KeyError:
+        raise InvalidRequestError(f"no such file format: {nearest(name, FORMATS)}", format=name) from None
+
+
+def get_format(name: str) -> FileFormat[Any]:
+    """Return a format, given its name or an alias in upper or lower case.
+
+    Raises:
+        InvalidRequestError: there is no such format; the message suggests the closest names.
+    """
+    return FORMATS[format_name(name)]
+
+
+def _by_name(file_format: FileFormat[Any]) -> tuple[Callable[[str], FileFormat[Any]], tuple[str]]:
+    """Pickle a format as its name, because its functions cannot be pickled.
+
+    Spark sends settings from process to process.
+    """
+    return get_format, (file_format.name,)
+
+
+copyreg.pickle(FileFormat, _by_name)

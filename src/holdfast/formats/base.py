@@ -59,6 +59,7 @@ class FormatOptions:
 
 
 Opt = TypeVar("Opt", bound=FormatOptions)
+OptionParser = tuple[str, Callable[[str], Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +133,11 @@ class FileFormat(Generic[Opt]):
 
     Attributes:
         name: the canonical name of the format.
-        aliases: other names that `get_format` accepts.
         default_options: the options used when none are given.
-        parsers: maps option names (Spark's, in lower case) to functions, each of which parses one option's value. It
-            returns the fields of the options class to set, as a mapping from field name to value, or raises
-            `InvalidRequestError`.
+        parsers: maps option names (Spark's, in lower case) to pairs: the field of the options class to set (empty if
+            the option is only checked), and a function that parses the option's value.
+        holds: the kinds of types that the format supports (`holdfast.formats.columns.types`).
+        reasons: why the format does not support the other kinds, and what to do instead; errors show these texts.
         extension: takes the options and returns the suffix of file names, with the leading dot, e.g.
             ``.snappy.parquet``.
         check_schema: raises `InvalidRequestError` if the format does not support a column; the error names the column,
@@ -150,6 +151,9 @@ class FileFormat(Generic[Opt]):
             columns. `row_groups` restricts the read to one of the groups of row groups that `plan_splits` returned.
         plan_splits: takes (source, options, bytes) and returns groups of row groups, each of about `bytes` bytes;
             ``[None]`` if the file cannot be split.
+        magic: the first bytes of each file; empty if files have no such mark.
+        is_text: whether files are lines of text: values do not say their type, and a codec applies to the whole file.
+        void_becomes_any: whether a column of untyped nulls can be read as any type.
         by_position: whether files identify columns by position only, so that all files must use the same order.
         maybe_by_position: whether some files identify columns by position only, so that a reader must know all columns
             of the table.
@@ -160,15 +164,19 @@ class FileFormat(Generic[Opt]):
     """
 
     name: str
-    aliases: tuple[str, ...] = ()
     default_options: Opt
-    parsers: Mapping[str, Callable[[str], Mapping[str, Any]]]
+    parsers: Mapping[str, OptionParser]
+    holds: frozenset[str]
+    reasons: Mapping[str, str] = field(default_factory=dict)
     extension: Callable[[Opt], str]
     check_schema: Callable[[pa.Schema], None]
     open_writer: Callable[[ByteSink, pa.Schema, Opt], BatchWriter]
     read_schema: Callable[[BinaryIO, Opt], pa.Schema]
     read_batches: ReadBatches[Opt]
     plan_splits: Callable[[BinaryIO, Opt, int], Sequence[Sequence[int] | None]] = field(default=lambda *_: (None,))
+    magic: bytes = b""
+    is_text: bool = False
+    void_becomes_any: bool = True
     by_position: bool = False
     maybe_by_position: bool = False
     reader_options: Callable[[Opt], Mapping[str, str]] = field(default=lambda _: {})
@@ -187,19 +195,19 @@ class FileFormat(Generic[Opt]):
         set_by: dict[str, str] = {}
         unknown: list[str] = []
         for key, value in given.items():
-            parser = self.parsers.get(key.lower())
-            if parser is None:
+            if key.lower() not in self.parsers:
                 unknown.append(key)
                 continue
+            name, parse = self.parsers[key.lower()]
             try:
-                parsed = parser(value)
+                parsed = parse(value)
             except InvalidRequestError as error:
                 raise InvalidRequestError(error.message, option=key, value=value, format=self.name) from error
-            for name, field_value in parsed.items():
-                if name in fields and fields[name] != field_value:
-                    raise InvalidRequestError(
-                        "two options contradict each other: set only one", first=set_by[name], second=key
-                    )
-                fields[name] = field_value
+            if name in fields and fields[name] != parsed:
+                raise InvalidRequestError(
+                    "two options contradict each other: set only one", first=set_by[name], second=key
+                )
+            if name:
+                fields[name] = parsed
                 set_by[name] = key
         return ParsedOptions(replace(self.default_options, **fields), tuple(unknown))

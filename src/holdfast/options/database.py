@@ -5,20 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from holdfast.errors import InvalidRequestError
-from holdfast.options.conditions import Condition, parse_conditions
-from holdfast.options.unknown import refuse_unknown
-from holdfast.options.values import as_columns, as_number
+from holdfast.options.file_format import refuse_unknown
+from holdfast.options.values import Condition, as_columns, parse_conditions
 from holdfast.records.tables import check_table_name
 from holdfast.stores.given import GivenOptions, OptionSource
+from holdfast.stores.option_values import number
+from holdfast.stores.provider import OptionSpec
 
 _TABLE_KEYS = ("url", "table", "rowColumn")
-STORE_READ_KEYS = (*_TABLE_KEYS, "partitions", "columns", "filters")
-"""Names of the options that `parse_database_read` takes."""
-STORE_WRITE_KEYS = (*_TABLE_KEYS, "jsonColumns", "batchRows")
-"""Names of the options that `parse_database_write` takes."""
-
-_MOST_PARTITIONS = 10_000
-_MOST_BATCH_ROWS = 10_000
+_READ = (
+    OptionSpec("partitions", "partitions", number(1, 10_000)),
+    OptionSpec("columns", "columns", as_columns),
+    OptionSpec("filters", "conditions", parse_conditions),
+)
+_WRITE = (
+    OptionSpec("jsonColumns", "json_columns", as_columns),
+    OptionSpec("batchRows", "batch_rows", number(1, 10_000)),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,14 +78,8 @@ def parse_database_read(options: OptionSource) -> DatabaseReadOptions:
     Raises:
         InvalidRequestError: an option is unknown, missing or invalid; the message says how to fix it.
     """
-    given = GivenOptions(options, STORE_READ_KEYS)
-    source = _table(given)
-    return DatabaseReadOptions(
-        source=source,
-        partitions=given.take("partitions", lambda text: as_number(text, 1, _MOST_PARTITIONS)),
-        columns=given.take("columns", as_columns),
-        conditions=given.take("filters", parse_conditions) or (),
-    )
+    given = GivenOptions(options, (*_TABLE_KEYS, *(spec.name for spec in _READ)))
+    return DatabaseReadOptions(source=_table(given), **given.fields(_READ))
 
 
 def parse_database_write(options: OptionSource) -> DatabaseWriteOptions:
@@ -91,14 +88,8 @@ def parse_database_write(options: OptionSource) -> DatabaseWriteOptions:
     Raises:
         InvalidRequestError: an option is unknown, missing or invalid; the message says how to fix it.
     """
-    given = GivenOptions(options, STORE_WRITE_KEYS)
-    target = _table(given)
-    batch_rows = given.take("batchRows", lambda text: as_number(text, 1, _MOST_BATCH_ROWS))
-    return DatabaseWriteOptions(
-        target=target,
-        json_columns=given.take("jsonColumns", as_columns) or (),
-        batch_rows=batch_rows or DatabaseWriteOptions.batch_rows,
-    )
+    given = GivenOptions(options, (*_TABLE_KEYS, *(spec.name for spec in _WRITE)))
+    return DatabaseWriteOptions(target=_table(given), **given.fields(_WRITE))
 
 
 def _table(given: GivenOptions) -> DatabaseTable:

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 
 from holdfast.errors import InvalidRequestError
-from holdfast.options.conditions import conditions_text
+from holdfast.options.values import conditions_text
 from holdfast.stores.given import GivenOption
 from holdfast.stores.url import LOST_SLASH, absolute_url
 from holdfast.wording import nearest

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from holdfast.commit import CommitContext, CommitSettings, get_committer, open_context
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.formats import FORMATS
-from holdfast.options.values import as_number
 from holdfast.stores.given import GivenOptions, OptionSource
+from holdfast.stores.option_values import number
 from holdfast.stores.provider import StoreOptions, StoreProvider, fold_name
 from holdfast.stores.registry import BUILT_IN, providers_for, take_store_options
 
@@ -103,5 +103,5 @@ def parse_location(given: GivenOptions) -> LocationOptions:
     return LocationOptions(
         url=url,
         store_options=take_store_options(_providers(given), given),
-        threads=given.take("threads", lambda text: as_number(text, 1, 256)) or 32,
+        threads=given.take("threads", number(1, 256)) or 32,
     )

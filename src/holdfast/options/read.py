@@ -7,22 +7,21 @@ from dataclasses import dataclass, field
 
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import format_name
-from holdfast.options.conditions import Condition, parse_conditions
 from holdfast.options.file_format import FormatRequest
 from holdfast.options.location import LOCATION_KEYS, LocationOptions, given_options, parse_location
-from holdfast.options.values import MIB, as_choice, as_columns, as_size
+from holdfast.options.values import Condition, as_columns, parse_conditions
 from holdfast.stores.given import OptionSource
+from holdfast.stores.option_values import MIB, one_of, size
+from holdfast.stores.provider import OptionSpec
 
-READ_KEYS = (
-    *LOCATION_KEYS,
-    "fileFormat",
-    "partitionBy",
-    "columns",
-    "filters",
-    "splitSize",
-    "timeZone",
-    "reader",
+_SPECS = (
+    OptionSpec("columns", "columns", as_columns),
+    OptionSpec("filters", "conditions", parse_conditions),
+    OptionSpec("splitSize", "split_size_bytes", size(1)),
+    OptionSpec("timeZone", "time_zone"),
+    OptionSpec("reader", "reader", one_of("auto", "native", "python")),
 )
+READ_KEYS = (*LOCATION_KEYS, "fileFormat", "partitionBy", *(spec.name for spec in _SPECS))
 """Names of the options that `parse_read_options` takes, except those of the file format."""
 
 
@@ -72,13 +71,4 @@ def parse_read_options(options: OptionSource) -> ReadOptions:
     given.take("partitionBy", as_columns)  # accepted for views, which are read and written with the same options
     if file_format is not None:
         FormatRequest(file_format, given.rest).check(given.known)
-    return ReadOptions(
-        store=store,
-        file_format=file_format,
-        format_options=given.rest,
-        columns=given.take("columns", as_columns),
-        conditions=given.take("filters", parse_conditions) or (),
-        time_zone=given.take("timeZone", str),
-        reader=given.take("reader", lambda text: as_choice(text, ("auto", "native", "python"))) or "auto",
-        split_size_bytes=given.take("splitSize", lambda text: as_size(text, least=1)) or 128 * MIB,
-    )
+    return ReadOptions(store=store, file_format=file_format, format_options=given.rest, **given.fields(_SPECS))

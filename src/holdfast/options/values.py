@@ -1,51 +1,21 @@
-"""Parse single option values: booleans, numbers, sizes, names, directories and lists of columns."""
+"""Parse single option values: names, directories, lists of columns, and the row conditions of a read."""
 
 from __future__ import annotations
 
+import datetime
+import json
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
 
 from holdfast.errors import InvalidRequestError
-from holdfast.wording import nearest
-
-MIB = 1024 * 1024
-_SIZE = re.compile(r"(\d+)\s*([kmgt]?)(?:i?b)?")
-_UNITS = {"": 1, "k": 1024, "m": MIB, "g": 1024 * MIB, "t": 1024 * 1024 * MIB}
-
-
-def as_choice(text: str, choices: tuple[str, ...]) -> str:
-    """Parse one of a few words, in any case."""
-    word = text.strip().lower()
-    if word not in choices:
-        raise InvalidRequestError(f"no such choice: {nearest(word, choices)}")
-    return word
-
-
-def as_boolean(text: str) -> bool:
-    """Parse ``true`` or ``false``, in any case."""
-    return as_choice(text, ("true", "false")) == "true"
-
-
-def as_number(text: str, least: int, most: int) -> int:
-    """Parse a whole number from `least` to `most`, both included."""
-    word = text.strip()
-    if not (word.isascii() and word.isdigit() and least <= int(word) <= most):
-        raise InvalidRequestError(f"not a whole number from {least} to {most}: write one")
-    return int(word)
+from holdfast.stores.option_values import number
 
 
 def as_record_limit(text: str) -> int | None:
     """Parse a number of rows; 0 means no limit, as in Spark."""
-    return as_number(text, 0, 2**62) or None
-
-
-def as_size(text: str, least: int) -> int:
-    """Parse a number of bytes, with or without a unit: ``134217728``, ``128m``, ``1 GiB``."""
-    match = _SIZE.fullmatch(text.strip().lower())
-    size_bytes = int(match[1]) * _UNITS[match[2]] if match else -1
-    if not least <= size_bytes < 2**50:
-        at_least = f" of at least {least} bytes" if least > 1 else ""
-        raise InvalidRequestError(f"not a size{at_least}: write bytes, or a number with k, m or g such as 128m")
-    return size_bytes
+    return number(0, 2**62)(text) or None
 
 
 def as_name(text: str) -> str:
@@ -90,3 +60,70 @@ def as_columns(text: str) -> tuple[str, ...]:
         if not match[3]:
             return tuple(names)
         rest = rest[match.end() :]
+
+
+# --- conditions -------------------------------------------------------------------------------------------------------
+OPERATORS = ("=", "!=", "<", "<=", ">", ">=", "in")
+
+
+@dataclass(frozen=True)
+class Condition:
+    """The condition ``column operator value``. A null does not meet any condition, and NaN meets only ``!=``.
+
+    `holdfast.spark.filters` applies it.
+    """
+
+    column: str
+    operator: str
+    value: object
+
+
+def parse_conditions(text: str) -> tuple[Condition, ...]:
+    """Parse the option ``filters``: JSON such as ``[["month", "=", 1], ["day", "in", [1, 2]]]``.
+
+    Raises:
+        InvalidRequestError: the text is not a list of conditions; the message shows an example.
+    """
+    try:
+        triples = json.loads(text)
+        return tuple(_condition(*triple) for triple in triples)
+    except (ValueError, TypeError) as error:
+        if isinstance(error, InvalidRequestError):
+            raise
+        raise InvalidRequestError(
+            'not a list of conditions: write [["month", "=", 1], ["day", "in", [1, 2]]]'
+        ) from error
+
+
+def _condition(column: object, operator: object, value: object) -> Condition:
+    if operator not in OPERATORS:
+        raise InvalidRequestError(f"no such operator: use one of {' '.join(OPERATORS)}")
+    if isinstance(value, list) != (operator == "in"):
+        raise InvalidRequestError("the operator in takes a list of values, the other operators take a single value")
+    return Condition(str(column), str(operator), tuple(value) if isinstance(value, list) else value)
+
+
+def conditions_text(conditions: Sequence[object]) -> str:
+    """Encode conditions with Python values as the option ``filters``; dates, timestamps and decimals become text.
+
+    Raises:
+        InvalidRequestError: a condition is malformed, or its value has an unsupported type.
+    """
+    triples = [list(one) if isinstance(one, tuple | list) else [] for one in conditions]
+    if not all(triples):
+        raise InvalidRequestError('not a list of conditions: write [("month", "=", 1)]')
+    return json.dumps(triples, default=_plain)
+
+
+def _plain(value: object) -> object:
+    """Convert a value that JSON cannot express to text; refuse types whose text would be compared as a string."""
+    if isinstance(value, set | frozenset):
+        return list(value)
+    if isinstance(value, datetime.date | datetime.time | Decimal):
+        return str(value)
+    if callable(item := getattr(value, "item", None)):  # a NumPy number
+        return item()
+    raise InvalidRequestError(
+        "conditions compare with strings, numbers, booleans, dates, times and decimals: use one of those",
+        type=type(value).__name__,
+    )

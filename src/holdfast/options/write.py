@@ -1,37 +1,81 @@
-"""Parse the options of a batch write.
+"""Parse the options of a write: of a batch, of a stream's batches, or of `holdfast.job`.
 
 Unknown, invalid or contradictory options are refused in one sentence before any work starts: an option that is
-silently ignored costs its user a day. Names are Spark's own wherever Spark has one.
+silently ignored costs its user a day. Names are Spark's own wherever Spark has one. To add an option, add a field to
+`WriteOptions` and a line to the table above it.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from holdfast.commit import CommitSettings, SaveMode
+from holdfast.commit import CommitSettings, HadoopSettings, SaveMode, get_committer
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import format_name
-from holdfast.options.commit import COMMIT_KEYS, as_committer, parse_commit_settings
-from holdfast.options.file_format import FormatRequest
+from holdfast.options.file_format import FormatRequest, refuse_unknown
 from holdfast.options.keywords import to_strings
 from holdfast.options.location import LOCATION_KEYS, LocationOptions, given_options, parse_location
-from holdfast.options.values import as_boolean, as_choice, as_columns, as_name, as_record_limit, as_size
+from holdfast.options.values import as_columns, as_directory, as_name, as_place, as_record_limit
 from holdfast.stores.given import GivenOption, GivenOptions, OptionSource
+from holdfast.stores.option_values import MIB, as_boolean, number, one_of, size
+from holdfast.stores.provider import OptionSpec
 
+
+def _names(specs: Sequence[OptionSpec]) -> tuple[str, ...]:
+    return tuple(spec.name for spec in specs)
+
+
+# --- the commit -------------------------------------------------------------------------------------------------------
+_COMMIT = (
+    OptionSpec("partSize", "part_size_bytes", size(5 * MIB)),
+    OptionSpec("logRetention", "log_retention_entries", number(1, 100_000)),
+    OptionSpec("allowUnfenced", "allow_unfenced", as_boolean),
+    OptionSpec("allowUnsafe", "allow_unsafe", as_boolean),
+    OptionSpec("scratchDir", "scratch_dir", as_directory),
+    OptionSpec("sharedDir", "shared_dir", as_place),
+    OptionSpec("reportDir", "report_dir", as_place),
+)
+
+
+def _hadoop_spec(name: str, is_flag: bool) -> OptionSpec:
+    """Return the option for a field of `HadoopSettings`: ``cleanupSkipped`` for ``cleanup_skipped``."""
+    option = re.sub(r"_([a-z])", lambda letter: letter[1].upper(), name)
+    return OptionSpec(option, name, as_boolean if is_flag else number(1, 1000))
+
+
+_HADOOP = tuple(_hadoop_spec(one.name, isinstance(one.default, bool)) for one in dataclasses.fields(HadoopSettings))
+COMMIT_KEYS = (*_names(_COMMIT), *_names(_HADOOP))
+"""Names of the options of a commit, including those of Hadoop's committers."""
+
+
+def _commit_settings(given: GivenOptions) -> CommitSettings:
+    return CommitSettings(**given.fields(_COMMIT), hadoop=HadoopSettings(**given.fields(_HADOOP)))
+
+
+def _as_committer(text: str) -> str:
+    return get_committer(text).name
+
+
+# --- batches ----------------------------------------------------------------------------------------------------------
+_WRITE = (
+    OptionSpec("committer", "committer", _as_committer),
+    OptionSpec("partitionBy", "partition_by", as_columns),
+    OptionSpec("maxRecordsPerFile", "max_records_per_file", as_record_limit),
+    OptionSpec("targetFileSize", "target_file_size_bytes", size(1)),
+    OptionSpec("writeId", "write_id", as_name),
+    OptionSpec("writeToken", "token"),
+    OptionSpec("mergeSchema", "merge_schema", as_boolean),
+    OptionSpec("timeZone", "time_zone", as_name),
+)
 WRITE_KEYS = (
     *LOCATION_KEYS,
     "fileFormat",
-    "committer",
-    "partitionBy",
     "ifExists",
     "partitionOverwriteMode",
-    "maxRecordsPerFile",
-    "targetFileSize",
-    "writeId",
-    "writeToken",
-    "mergeSchema",
-    "timeZone",
+    *_names(_WRITE),
     *COMMIT_KEYS,
 )
 """Names of the options that `parse_write_options` takes, except those of the file format."""
@@ -117,10 +161,10 @@ def parse_write_options(options: OptionSource, overwrite: bool) -> WriteOptions:
     Raises:
         InvalidRequestError: an option is unknown, invalid or contradicts another; the message says how to fix it.
     """
-    return parse_write(given_options(options, WRITE_KEYS), overwrite)
+    return _parse_write(given_options(options, WRITE_KEYS), overwrite)
 
 
-def parse_write(given: GivenOptions, overwrite: bool) -> WriteOptions:
+def _parse_write(given: GivenOptions, overwrite: bool) -> WriteOptions:
     """Parse the options of a write, in a call that may take other options as well.
 
     Args:
@@ -131,34 +175,21 @@ def parse_write(given: GivenOptions, overwrite: bool) -> WriteOptions:
     """
     store = parse_location(given)
     file_format = FormatRequest(given.take("fileFormat", format_name) or "parquet", given.rest).check(given.known)
-    partition_by = given.take("partitionBy", as_columns) or ()
-    committer = given.take("committer", as_committer) or "two_phase"
-    write_id = given.take("writeId", as_name) or ""
-    if write_id and committer != "two_phase":
+    fields = given.fields(_WRITE)
+    mode = _save_mode(given, overwrite, fields.get("partition_by", ()))
+    options = WriteOptions(store=store, format=file_format, mode=mode, settings=_commit_settings(given), **fields)
+    if options.write_id and options.committer != "two_phase":
         raise InvalidRequestError(
             "only two_phase records which writes are committed: leave out writeId, or the committer",
             option="writeId",
-            committer=committer,
+            committer=options.committer,
         )
-    return WriteOptions(
-        store=store,
-        format=file_format,
-        committer=committer,
-        mode=_save_mode(given, overwrite, partition_by),
-        partition_by=partition_by,
-        max_records_per_file=given.take("maxRecordsPerFile", as_record_limit),
-        target_file_size_bytes=given.take("targetFileSize", lambda text: as_size(text, least=1)),
-        settings=parse_commit_settings(given),
-        write_id=write_id,
-        token=given.take("writeToken", str) or "",
-        merge_schema=given.take("mergeSchema", as_boolean) or False,
-        time_zone=given.take("timeZone", as_name) or "",
-    )
+    return options
 
 
 def _save_mode(given: GivenOptions, overwrite: bool, partition_by: tuple[str, ...]) -> SaveMode:
-    if_exists = given.take("ifExists", lambda text: as_choice(text, ("append", "fail", "ignore")))
-    scope = given.take("partitionOverwriteMode", lambda text: as_choice(text, ("static", "dynamic")))
+    if_exists = given.take("ifExists", one_of("append", "fail", "ignore"))
+    scope = given.take("partitionOverwriteMode", one_of("static", "dynamic"))
     if not overwrite:
         if scope == "dynamic":
             raise InvalidRequestError(
@@ -179,3 +210,90 @@ def _save_mode(given: GivenOptions, overwrite: bool, partition_by: tuple[str, ..
             "partitionBy, or use mode overwrite with partitionOverwriteMode static, which deletes all that is there"
         )
     return SaveMode.OVERWRITE_PARTITIONS
+
+
+# --- streams ----------------------------------------------------------------------------------------------------------
+_STREAM_KEYS = (*WRITE_KEYS, "streamId", "checkpointLocation", "queryName")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamOptions:
+    """The parsed options of a stream's writes.
+
+    Attributes:
+        write: the options of each batch.
+        stream_id: the stream's name at the destination; empty for the query's id, which is stored in its checkpoint.
+    """
+
+    write: WriteOptions
+    stream_id: str = ""
+
+
+def parse_stream_options(options: OptionSource, overwrite: bool) -> StreamOptions:
+    """Parse the options of a stream's writes.
+
+    Args:
+        options: the options of ``df.writeStream``, including Spark's own ``checkpointLocation`` and ``queryName``.
+        overwrite: whether the output mode is ``complete``; the only other mode that Spark allows here is ``append``.
+
+    Raises:
+        InvalidRequestError: an option is unknown, invalid or not for streams; the message says how to fix it.
+    """
+    given = given_options(options, _STREAM_KEYS)
+    for option, other in (("ifExists", "append"), ("partitionOverwriteMode", "static")):
+        if (value := given.take(option, str.lower)) not in (None, other):
+            raise InvalidRequestError(
+                "a stream appends its batches, or replaces everything in output mode complete: leave the option out",
+                option=option,
+                value=value,
+            )
+    write = _parse_write(given, overwrite)
+    if write.write_id:
+        raise InvalidRequestError(
+            "a stream identifies its batches by number, and a write id would let only the first one through: use "
+            "streamId",
+            option="writeId",
+        )
+    if write.committer != "two_phase":
+        raise InvalidRequestError(
+            "only two_phase records which batches are committed, another committer would duplicate a batch that Spark "
+            "repeats: leave the option out",
+            option="committer",
+            value=write.committer,
+        )
+    return StreamOptions(write=write, stream_id=given.take("streamId", as_name) or "")
+
+
+# --- jobs of any files ------------------------------------------------------------------------------------------------
+JOB_KEYS = (*LOCATION_KEYS, "committer", *COMMIT_KEYS)
+"""Names of the options that `parse_job_options` takes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobOptions:
+    """The parsed options of a job whose tasks write files of any kind; any process can carry the job out.
+
+    Attributes:
+        store: the destination.
+        committer: name of the committer.
+        settings: the settings of the commit.
+    """
+
+    store: LocationOptions
+    committer: str = "two_phase"
+    settings: CommitSettings = field(default_factory=CommitSettings)
+
+
+def parse_job_options(options: OptionSource) -> JobOptions:
+    """Parse the options of `holdfast.job`.
+
+    Raises:
+        InvalidRequestError: an option is unknown or invalid; the message says how to fix it.
+    """
+    given = given_options(options, JOB_KEYS)
+    refuse_unknown(given.rest, given.known)
+    return JobOptions(
+        store=parse_location(given),
+        committer=given.take("committer", _as_committer) or "two_phase",
+        settings=_commit_settings(given),
+    )

@@ -9,15 +9,12 @@ from typing import Any
 
 from holdfast.commit import Snapshot
 from holdfast.errors import InvalidRequestError
-from holdfast.formats import FormatOptions, format_of_name, get_format
+from holdfast.formats import FormatOptions, format_of_path, get_format
 from holdfast.formats.lines.blocks import codec_of_name
 from holdfast.options.file_format import FormatRequest
 from holdfast.options.read import READ_KEYS, ReadOptions
 from holdfast.table import ReadSettings, first_with_bytes
 from holdfast.table.contract import decode_table
-
-_STREAM_FORMATS = ("csv", "json", "text")
-_ZONED_FORMATS = ("csv", "json")  # these may contain timestamps without a zone
 
 
 @dataclass(frozen=True)
@@ -41,7 +38,7 @@ class FormatChoice:
         recorded = table.reader_options if table is not None and table.file_format == name else {}
         strings = {key.lower(): value for key, value in recorded.items()}
         strings |= {key.lower(): value for key, value in options.format_options.items()}
-        if options.time_zone is not None and name in _ZONED_FORMATS:
+        if options.time_zone is not None and "timezone" in get_format(name).parsers:
             strings["timezone"] = options.time_zone
         zone = (table.time_zone if table is not None else "") or options.time_zone or "UTC"
         choice = cls(name, strings, zone)
@@ -64,7 +61,7 @@ class FormatChoice:
         known: dict[str, ReadSettings] = {}
 
         def settings(path: str) -> ReadSettings:
-            extension = path[path.rfind(".") :].lower() if self.name in _STREAM_FORMATS else ""
+            extension = path[path.rfind(".") :].lower() if get_format(self.name).is_text else ""
             if extension not in known:
                 known[extension] = self.settings(path, split_bytes)
             return known[extension]
@@ -73,14 +70,14 @@ class FormatChoice:
 
     def parsed(self, path: str) -> FormatOptions:
         """Return the format options for the file at `path`. As in Spark, a text file's name determines its codec."""
-        if self.name in _STREAM_FORMATS:
+        if get_format(self.name).is_text:
             return replace(self._options, codec=codec_of_name(path))  # type: ignore[call-arg]  # all of these have one
         return self._options
 
     @functools.cached_property
     def _options(self) -> FormatOptions:
         strings = dict(self.option_strings)
-        if self.name in _STREAM_FORMATS:
+        if get_format(self.name).is_text:
             strings.pop("compression", None)
             strings.pop("codec", None)
         return FormatRequest(self.name, strings).check(READ_KEYS).options
@@ -104,18 +101,17 @@ def _require_recorded(recorded: Mapping[str, str], given: Mapping[str, str]) -> 
 def _format_of(snapshot: Snapshot) -> str:
     first = first_with_bytes(snapshot.files)
     assert first is not None  # without files and without a table, the read was refused before
-    known = format_of_name(first.path)
+    known = format_of_path(first.path)
     if known is not None:
         for file in snapshot.files:
-            other = format_of_name(file.path)
-            if other is not None and other is not known and file.size_bytes:
+            if file.size_bytes and format_of_path(file.path) not in (None, known):
                 raise InvalidRequestError(
                     "the files have different formats: read them separately, or give the option fileFormat to read all "
                     "of them as one format",
                     first=first.path,
                     other=file.path,
                 )
-        return known.name
+        return known
     raise InvalidRequestError(
         "the file names do not show the format: give it (option fileFormat, --format on a command line)",
         file=first.path,

@@ -24,8 +24,8 @@ from pyspark.sql.types import DataType, DateType, DoubleType, FloatType, Timesta
 
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import RowFilter
-from holdfast.options.conditions import Condition
 from holdfast.options.read import ReadOptions
+from holdfast.options.values import Condition
 from holdfast.spark.types import arrow_schema
 from holdfast.wording import nearest
 

@@ -22,8 +22,8 @@ from holdfast.commit import (
 from holdfast.commit.context import table_in_the_way
 from holdfast.commit.two_phase.decision_log import read_log, read_newest
 from holdfast.errors import HoldfastError, InvalidRequestError
-from holdfast.options.job import JobOptions, parse_job_options
 from holdfast.options.keywords import from_options, from_text, from_url, with_absolute_paths
+from holdfast.options.write import JobOptions, parse_job_options
 from holdfast.spark.failures import errors_of_tasks
 from holdfast.spark.session import is_classic, require_dataframe, require_reachable, require_session
 from holdfast.spark.task import RUNS, TaskFunction

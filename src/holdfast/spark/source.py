@@ -68,7 +68,7 @@ class HoldfastDataSource(DataSource):
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> HoldfastStreamWriter:
         """Check the write of a stream's batch; the batch's tasks will announce its job."""
-        from holdfast.options.stream import parse_stream_options
+        from holdfast.options.write import parse_stream_options
         from holdfast.spark.writer import HoldfastStreamWriter
 
         with one_sentence():

@@ -19,7 +19,7 @@ from holdfast.commit import JobRecord, TaskAttempt, TaskCommit, get_committer
 from holdfast.commit.sequential_file import SequentialFile
 from holdfast.commit.text_file import TextFile
 from holdfast.errors import InvalidRequestError
-from holdfast.options.job import JobOptions
+from holdfast.options.write import JobOptions
 from holdfast.spark.failures import one_sentence
 
 if TYPE_CHECKING:

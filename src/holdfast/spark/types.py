@@ -11,8 +11,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType, _parse_datatype_json_string
 
 from holdfast.errors import InvalidRequestError
-from holdfast.formats.columns.spark_fields import beyond_arrow, describe, spark_field
-from holdfast.formats.columns.types import UNREACHABLE
+from holdfast.formats.columns.types import UNREACHABLE, beyond_arrow, describe, spark_field
 from holdfast.table.contract import TableRecord
 
 # Column metadata that Spark stores in the tables of its catalog. When Spark reads files with such metadata, it fills
@@ -54,7 +53,7 @@ def _reason(kind: DataType) -> str:
 def described_schema(schema: StructType) -> pa.Schema:
     """Return the Arrow schema, with metadata for details that Arrow types cannot express.
 
-    See `holdfast.formats.columns.spark_fields`.
+    See `holdfast.formats.columns.types`.
 
     Raises:
         InvalidRequestError: a type has no counterpart in Arrow.

@@ -27,8 +27,7 @@ from holdfast.commit.two_phase.stream_jobs import join_batch, plan_batch, settle
 from holdfast.commit.two_phase.write_ids import find_write
 from holdfast.commit.write_lookup import JobIds, refuse_running
 from holdfast.errors import InvalidRequestError, UnsupportedError
-from holdfast.options.stream import StreamOptions
-from holdfast.options.write import WriteOptions
+from holdfast.options.write import StreamOptions, WriteOptions
 from holdfast.spark.failures import one_sentence, refuse_table
 from holdfast.spark.table_job import TableJob, TaskReport
 

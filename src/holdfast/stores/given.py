@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from holdfast.errors import InvalidRequestError
 from holdfast.stores.provider import OptionSpec, fold_name
@@ -108,9 +108,10 @@ class GivenOptions:
                 raise contradiction(given[0].spelled, one.spelled)
         return values[0] if values else None
 
-    def take_spec(self, spec: OptionSpec) -> object | None:
-        """Return the parsed value of a store's option; see `take`."""
-        return self.take(spec.name, spec.parse, secret=spec.secret)
+    def fields(self, specs: Iterable[OptionSpec]) -> dict[str, Any]:
+        """Return the parsed values of the options that were given, by the names of the fields that they set."""
+        found = {spec.field: self.take(spec.name, spec.parse, secret=spec.secret) for spec in specs}
+        return {name: value for name, value in found.items() if value is not None}
 
 
 def _parsed(name: str, text: str, parse: Callable[[str], T], secret: bool) -> T:

@@ -186,7 +186,7 @@ def with_shared(
     given = tuple(given)
     own, default = options_of(provider, given), provider.options()
     kept = GivenOptions(shared, specs)
-    values = {specs[name].field: kept.take_spec(specs[name]) for name in shared}
+    values = kept.fields(specs[name] for name in shared)
     fresh = {field: value for field, value in values.items() if getattr(own, field) == getattr(default, field)}
     return (*(one for one in given if type(one) is not provider.options), replace(own, **fresh))
 
@@ -199,8 +199,7 @@ def take_store_options(providers: Iterable[StoreProvider], given: GivenOptions) 
     """
     found = []
     for provider in providers:
-        values = {spec.field: value for spec in provider.specs if (value := given.take_spec(spec)) is not None}
-        if values:
+        if values := given.fields(provider.specs):
             found.append(provider.options(**values))
     return tuple(found)
 

@@ -22,8 +22,6 @@ from holdfast.table.text_files import TextFiles
 from holdfast.table.typed_files import TypedFiles
 from holdfast.table.widening import fold
 
-_SELF_DESCRIBING = frozenset({"parquet", "orc", "avro", "arrow"})
-
 
 @dataclass(frozen=True, slots=True)
 class Adopted:
@@ -63,13 +61,13 @@ def adopted_columns(
     mine = [one for one in given.fields if str(one["name"]).lower() not in partition_by]
     given_fields = fold(given.fields)
     directories = [{**given_fields[name.lower()], "name": name} for name in given.partition_by]
-    if file_format.name in _SELF_DESCRIBING:
+    if not file_format.is_text:
         typed = TypedFiles(ctx, file_format, options)
         return Adopted([*typed.columns(files, partition_by), *directories], plain=not typed.odd)
-    if file_format.name in ("csv", "json"):
+    if file_format.inference is not None:
         looked_at = list(files if limit is None else itertools.islice(files, 1))
         texts = TextFiles(ctx, file_format, options, looked_at, whole=limit is None)
-        if file_format.name == "csv":
+        if file_format.by_position:
             names = texts.require_columns([str(one["name"]) for one in mine])
             mine = [{**one, "name": name} for one, name in zip(mine, names, strict=True)]
         else:

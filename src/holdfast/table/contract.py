@@ -138,11 +138,12 @@ def agree(known: TableRecord, given: TableRecord, *, merge: bool, written: bool 
         return known  # the usual append; return early, because the code below loads the format
     try:
         _require_layout(known, given)
-        rules = Rules(file_format=known.file_format, merge=merge, written=written)
+        file_format = get_format(known.file_format)
+        rules = Rules(file_format=file_format, merge=merge, written=written)
         fields = merge_fields(known.fields, given.fields, rules)
         after = replace(known, fields=fields)
         _require_partition_types(known, after, given)
-        if written and get_format(known.file_format).by_position:
+        if written and file_format.by_position:
             _require_positions(after, given)
         return after
     except _Misfit as misfit:

@@ -19,17 +19,14 @@ import pyarrow.types as pat
 from holdfast.commit import CommitContext, VisibleFile
 from holdfast.commit.layout import iter_visible
 from holdfast.errors import InvalidRequestError
-from holdfast.formats import FORMATS, FileFormat, FormatOptions, format_of_name
-from holdfast.formats.lines.rounding import is_rounded
+from holdfast.formats import FORMATS, FileFormat, FormatOptions, format_of_bytes, format_of_path, get_format
+from holdfast.formats.lines.values import is_rounded
 from holdfast.table.adopted import adopted_columns
 from holdfast.table.contract import TableRecord
 from holdfast.table.fingerprint import Fingerprint
 from holdfast.table.partition import parse_partition_path, segment
 from holdfast.table.values import parse_float, parse_values
 from holdfast.wording import OR_OVERWRITE
-
-_MAGIC = {b"PAR1": "parquet", b"ORC": "orc", b"Obj\x01": "avro", b"ARROW1": "arrow"}
-_LONGEST_MAGIC = max(map(len, _MAGIC))
 
 
 def find_existing(
@@ -53,12 +50,13 @@ def find_existing(
     first = next(files, None)
     if first is None:
         return None
-    file_format = format_of_name(first.path) or _sniff_format(ctx, first)
-    if file_format is None:
+    name = format_of_path(first.path) or _sniff_format(ctx, first)
+    if name is None:
         raise InvalidRequestError(
             f"the destination holds files that are not a table: use another destination, {OR_OVERWRITE}",
             file=first.path,
         )
+    file_format = get_format(name)
     directories = tuple(parse_partition_path(first.path))
     values: list[set[str | None]] = [set() for _ in directories]
     alike = _alike(itertools.islice(itertools.chain((first,), files), limit), first, file_format, values)
@@ -95,8 +93,7 @@ def _alike(
             )
         for seen, value in zip(values, found.values(), strict=True):
             seen.add(value)
-        known = format_of_name(file.path)
-        if known is not None and known.name != file_format.name:
+        if format_of_path(file.path) not in (None, file_format.name):
             raise InvalidRequestError(
                 f"the destination holds files of different formats: use another destination, {OR_OVERWRITE}",
                 first=first.path,
@@ -105,10 +102,10 @@ def _alike(
         yield file
 
 
-def _sniff_format(ctx: CommitContext, file: VisibleFile) -> FileFormat[Any] | None:
+def _sniff_format(ctx: CommitContext, file: VisibleFile) -> str | None:
     """Detect the format from the first bytes, because Hive's files have no extension."""
-    start = ctx.store.get(ctx.key(file.path), 0, min(_LONGEST_MAGIC, file.size_bytes), file.etag)
-    return next((FORMATS[name] for magic, name in _MAGIC.items() if start.startswith(magic)), None)
+    longest = max(len(one.magic) for one in FORMATS.values())
+    return format_of_bytes(ctx.store.get(ctx.key(file.path), 0, min(longest, file.size_bytes), file.etag))
 
 
 def _require_values(

@@ -13,9 +13,8 @@ import pyarrow.types as pat
 from holdfast.errors import InvalidRequestError
 from holdfast.formats.columns.conversion import map_children
 from holdfast.formats.columns.types import children, is_binary, is_list, is_string
-from holdfast.formats.json.schema import merge_types, schema_of
-from holdfast.formats.spark.arrow_schema import arrow_schema_of
-from holdfast.formats.spark.schema_json import spark_schema_json
+from holdfast.formats.json_inference import merge_types, schema_of
+from holdfast.formats.spark.schema_json import arrow_schema_of, spark_schema_json
 from holdfast.table.widening import nullable_fields
 from holdfast.wording import OR_OVERWRITE
 

@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from holdfast.errors import InvalidRequestError
+from holdfast.formats import FileFormat, get_format
 from holdfast.table.contract import TableRecord
 from holdfast.table.widening import SparkType, fold, read_exactly, type_text
 from holdfast.wording import nearest
 
-_TEXT_FORMATS = frozenset({"csv", "json", "text"})
 _HINT = "read the table without a schema, or build the DataFrame again if the table was replaced since"
 
 
@@ -25,11 +25,11 @@ def require_known(wanted: Sequence[Mapping[str, Any]], table: TableRecord) -> No
     Raises:
         InvalidRequestError: the table lacks a column; the error says what the table has.
     """
-    _require_fields("", wanted, table.fields, table.file_format)
+    _require_fields("", wanted, table.fields, get_format(table.file_format))
 
 
 def _require_fields(
-    path: str, wanted: Sequence[Mapping[str, Any]], known: Sequence[Mapping[str, Any]], file_format: str
+    path: str, wanted: Sequence[Mapping[str, Any]], known: Sequence[Mapping[str, Any]], file_format: FileFormat[Any]
 ) -> None:
     existing = fold(known)
     for field in wanted:
@@ -41,7 +41,7 @@ def _require_fields(
         _require_type(name, field["type"], found["type"], file_format)
 
 
-def _require_type(path: str, wanted: SparkType, known: SparkType, file_format: str) -> None:
+def _require_type(path: str, wanted: SparkType, known: SparkType, file_format: FileFormat[Any]) -> None:
     wanted, known = _stored(wanted), _stored(known)
     if isinstance(wanted, dict) and isinstance(known, dict) and wanted.get("type") == known.get("type"):
         if wanted["type"] == "struct":
@@ -51,7 +51,7 @@ def _require_type(path: str, wanted: SparkType, known: SparkType, file_format: s
         for name in inner:
             _require_type(f"{path}.{name.removesuffix('Type')}", wanted[name], known[name], file_format)
         return
-    as_text = wanted == "string" and file_format in _TEXT_FORMATS
+    as_text = wanted == "string" and file_format.is_text
     if not (as_text or wanted == known or read_exactly(file_format, wanted, known)):
         raise InvalidRequestError(
             f"the table's column has another type: {_HINT}",

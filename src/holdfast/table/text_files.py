@@ -13,10 +13,10 @@ import pyarrow as pa
 from holdfast.commit import CommitContext
 from holdfast.errors import CorruptDataError, InvalidRequestError
 from holdfast.formats import FileFormat, FormatOptions
-from holdfast.formats.csv.format import header_names
-from holdfast.formats.csv.schema import safe_names
+from holdfast.formats.csv import header_names
+from holdfast.formats.csv_inference import safe_names
 from holdfast.formats.lines.blocks import codec_of_name
-from holdfast.formats.spark.arrow_schema import arrow_schema_of
+from holdfast.formats.spark.schema_json import arrow_schema_of
 from holdfast.table.contract import TableRecord
 from holdfast.table.inferred import File, infer_types, map_files, opener
 from holdfast.wording import OR_OVERWRITE

@@ -100,7 +100,7 @@ class TypedFiles:
 
     @property
     def _rules(self) -> Rules:
-        return Rules(file_format=self.file_format.name, merge=True, written=True)
+        return Rules(file_format=self.file_format, merge=True, written=True)
 
     def _held(self, one: Mapping[str, Any], other: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Return a field that can represent the values of both fields, or None if no field can."""

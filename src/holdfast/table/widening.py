@@ -13,9 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from holdfast.formats import FileFormat
+
 _INTEGERS = ("byte", "short", "integer", "long")
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
-_TEXT_FORMATS = frozenset({"csv", "json"})
 
 SparkType = Any
 """A type in the JSON of a Spark schema: a string, or a mapping for arrays, maps and structs."""
@@ -43,12 +44,12 @@ class Rules:
     """The circumstances that decide which changes of a table's types are allowed.
 
     Attributes:
-        file_format: name of the files' format.
+        file_format: the files' format.
         merge: whether the table may change.
         written: whether the rows are already in files, rather than cast before they are written.
     """
 
-    file_format: str
+    file_format: FileFormat[Any]
     merge: bool
     written: bool
 
@@ -76,15 +77,15 @@ def holds(wide: SparkType, narrow: SparkType) -> bool:
     return False
 
 
-def read_exactly(file_format: str, wide: SparkType, narrow: SparkType) -> bool:
+def read_exactly(file_format: FileFormat[Any], wide: SparkType, narrow: SparkType) -> bool:
     """Check whether values that files of this format store with the atomic type `narrow` can be read exactly as `wide`.
 
     Text does not distinguish float from double: the ``0.1`` of a float column would become a double with a different
-    value. Parquet stores a column of untyped nulls as integers, which Spark cannot read as most other types.
+    value.
     """
     if narrow == "void" and wide != "void":
-        return file_format != "parquet"
-    return holds(wide, narrow) and not (file_format in _TEXT_FORMATS and narrow == "float" and wide != "float")
+        return file_format.void_becomes_any
+    return holds(wide, narrow) and not (file_format.is_text and narrow == "float" and wide != "float")
 
 
 def merge_types(path: str, known: SparkType, given: SparkType, rules: Rules) -> SparkType:

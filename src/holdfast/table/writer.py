@@ -16,8 +16,7 @@ import pyarrow as pa
 
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import BatchWriter, FileFormat, FormatOptions
-from holdfast.formats.columns.buffer import BatchBuffer
-from holdfast.formats.columns.conversion import conform
+from holdfast.formats.columns.conversion import BatchBuffer, conform
 from holdfast.table.attempt import AttemptFiles, AttemptSink
 from holdfast.table.partition import PartitionSplitter, resolve_partition_columns
 

@@ -186,7 +186,7 @@ def test_json_rows(case: dict[str, Any]) -> None:
         spark[case["lines"].index(line)] = OTHER_CASE[line]  # each earlier line is one row
     for line in sorted(ONLY_SPARK & set(case["lines"]), key=case["lines"].index, reverse=True):
         del spark[case["lines"].index(line)]
-        with pytest.raises(HoldfastError, match=r"a line is not JSON|use reader=native"):
+        with pytest.raises(HoldfastError, match=r"a line is not JSON|use spark.read"):
             read("json", line, schema)
     given = [line for line in case["lines"] if line not in ONLY_SPARK]
     for lines in (given, given[::-1]):

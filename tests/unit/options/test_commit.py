@@ -11,8 +11,7 @@ pytest.importorskip("pyspark")
 
 from holdfast.commit import CommitSettings, HadoopSettings
 from holdfast.errors import InvalidRequestError
-from holdfast.options.commit import COMMIT_KEYS
-from holdfast.options.write import parse_write_options
+from holdfast.options.write import COMMIT_KEYS, parse_write_options
 
 
 def settings(**given: str) -> CommitSettings:
@@ -53,8 +52,8 @@ def test_the_others() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "sentence"),
     [
-        ("allowUnsafe", "yes", "no such choice"),
-        ("cleanupSkipped", "", "no such choice"),
+        ("allowUnsafe", "yes", "not a boolean"),
+        ("cleanupSkipped", "", "not a boolean"),
         ("manifestSaveAttempts", "0", "not a whole number from 1 to 1000"),
         ("manifestSaveAttempts", "five", "not a whole number"),
         ("scratchDir", "s3://bucket/x", "expected a local directory"),

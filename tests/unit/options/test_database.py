@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import InvalidRequestError
-from holdfast.options.conditions import Condition
 from holdfast.options.database import parse_database_read, parse_database_write
+from holdfast.options.values import Condition
 
 URL = "postgresql://me:hunter2@db/shop"
 GIVEN = {"url": URL, "table": "words"}

@@ -19,7 +19,6 @@ import holdfast
 from holdfast.commit import SaveMode
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import FORMATS
-from holdfast.options.job import JOB_KEYS, parse_job_options
 from holdfast.options.keywords import (
     as_flag,
     from_columns,
@@ -32,7 +31,15 @@ from holdfast.options.keywords import (
 )
 from holdfast.options.location import given_options
 from holdfast.options.read import READ_KEYS, ReadOptions, parse_read_options
-from holdfast.options.write import WRITE_KEYS, WriteOptions, WriteRequest, parse_write_options, parse_write_request
+from holdfast.options.write import (
+    JOB_KEYS,
+    WRITE_KEYS,
+    WriteOptions,
+    WriteRequest,
+    parse_job_options,
+    parse_write_options,
+    parse_write_request,
+)
 from holdfast.spark.source import HoldfastDataSource
 from holdfast.spark.write import run_write
 from holdfast.stores.given import GivenOption, GivenOptions, OptionSource

@@ -7,8 +7,8 @@ import pytest
 pytest.importorskip("pyspark")
 
 from holdfast.errors import InvalidRequestError
-from holdfast.options.conditions import Condition
 from holdfast.options.read import parse_read_options
+from holdfast.options.values import Condition
 
 
 def test_read_options() -> None:

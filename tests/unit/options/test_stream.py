@@ -6,8 +6,7 @@ import pytest
 
 from holdfast.commit import SaveMode
 from holdfast.errors import InvalidRequestError
-from holdfast.options.stream import parse_stream_options
-from holdfast.options.write import parse_write_options
+from holdfast.options.write import parse_stream_options, parse_write_options
 
 SPARKS_OWN = {"path": "s3://bucket/t", "checkpointlocation": "/ck", "queryname": "q"}
 

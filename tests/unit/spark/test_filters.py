@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from holdfast.errors import InvalidRequestError
-from holdfast.options.conditions import conditions_text, parse_conditions
+from holdfast.options.values import conditions_text, parse_conditions
 from holdfast.spark.filters import row_filters
 
 UTC = datetime.timezone.utc

@@ -24,7 +24,7 @@ import pytest
 import holdfast
 from holdfast.commit import TWO_PHASE, SaveMode, TaskAttempt
 from holdfast.errors import InvalidRequestError, UnavailableError
-from holdfast.options.job import parse_job_options
+from holdfast.options.write import parse_job_options
 from holdfast.spark.job import Job
 from holdfast.spark.task import Task, TaskFile
 from holdfast.stores.interceptors.faulty import Fault, FaultMode, Faulty

@@ -14,8 +14,7 @@ from pyspark.sql.types import DoubleType, FloatType, LongType, StructField, Stru
 from holdfast.commit import TWO_PHASE, SaveMode
 from holdfast.commit.two_phase.decision_log import read_log
 from holdfast.errors import ConflictError, InvalidRequestError
-from holdfast.options.stream import parse_stream_options
-from holdfast.options.write import parse_write_options
+from holdfast.options.write import parse_stream_options, parse_write_options
 from holdfast.spark.table_job import TableJob
 from holdfast.spark.writer import HoldfastStreamWriter
 

@@ -15,9 +15,8 @@ from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.fs import MagicFileSystem
 from holdfast.namespace.object_store.provider import PROVIDER as NAMESPACE
 from holdfast.namespace.object_store.provider import NamespaceOptions
-from holdfast.options.job import parse_job_options
 from holdfast.options.read import parse_read_options
-from holdfast.options.write import parse_write_options
+from holdfast.options.write import parse_job_options, parse_write_options
 from holdfast.stores import registry
 from holdfast.stores.base import ObjectStore
 from holdfast.stores.given import GivenOption

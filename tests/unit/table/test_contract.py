@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast.errors import ConflictError, CorruptDataError, InvalidRequestError
+from holdfast.formats import get_format
 from holdfast.table.contract import TableRecord, agree, decode_table
 from holdfast.table.widening import Rules, holds, merge_types, type_text
 
@@ -169,7 +170,7 @@ def test_files_of_floats_are_never_read_as_doubles_from_text(file_format: str) -
     assert agree(doubles, floats, merge=False) == doubles  # cast before they are written
     with pytest.raises(ConflictError):
         agree(doubles, floats, merge=True, written=True)
-    rules = Rules(file_format="parquet", merge=True, written=True)
+    rules = Rules(file_format=get_format("parquet"), merge=True, written=True)
     assert merge_types("c", "float", "double", rules) == "double"
 
 

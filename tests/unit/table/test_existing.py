@@ -20,7 +20,7 @@ from holdfast.commit import CommitContext, open_context
 from holdfast.commit.layout import iter_visible
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import get_format
-from holdfast.formats.csv.format import CsvOptions
+from holdfast.formats.csv import CsvOptions
 from holdfast.formats.spark.ddl import parse_type
 from holdfast.formats.spark.schema_json import spark_schema_json
 from holdfast.table import typed_files

@@ -14,7 +14,7 @@ import pytest
 from holdfast.commit import VisibleFile
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import RowFilter, get_format
-from holdfast.formats.parquet.format import ParquetOptions
+from holdfast.formats.parquet import ParquetOptions
 from holdfast.table import (
     ReadSettings,
     TableSchema,

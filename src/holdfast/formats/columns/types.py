@@ -1,18 +1,77 @@
-"""Define which types each format supports, and why it does not support the others.
+"""Name the kinds of types that formats support, and attach what Spark knows of a column beyond its Arrow type.
 
-A *kind* is a name for a group of types that formats treat alike, such as ``integer``.
+A *kind* is a name for a group of types that formats treat alike, such as ``integer``. Collations, interval fields,
+user-defined types and metadata are in the JSON of Spark's schema only; the metadata of the Arrow field carries the JSON
+of the column's ``StructField`` until a file is written.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as pat
 
-from holdfast.errors import InvalidRequestError
-from holdfast.formats.columns.spark_fields import beyond_arrow
+from holdfast.errors import InvalidRequestError, UnsupportedError
+from holdfast.formats import FORMATS, FileFormat
+
+_KEY = b"holdfast.spark.field"
+_FINE_TIME = re.compile(r"time\([7-9]\)")
+
+
+def describe(field: pa.Field, spark: Mapping[str, Any]) -> pa.Field:
+    """Return the field with Spark's description attached: the JSON of a ``StructField`` as Python values."""
+    return field.with_metadata({_KEY: json.dumps(spark, ensure_ascii=False)})
+
+
+def spark_field(field: pa.Field) -> Mapping[str, Any] | None:
+    """Return the description that `describe` attached to the field, or None."""
+    text = (field.metadata or {}).get(_KEY)
+    if text is None:
+        return None
+    found: Mapping[str, Any] = json.loads(text)
+    return found
+
+
+def with_spark_fields_of(schema: pa.Schema, like: pa.Schema) -> pa.Schema:
+    """Return the schema with the field metadata of another schema that has the same columns."""
+    fields = (field.with_metadata(other.metadata) for field, other in zip(schema, like, strict=True))
+    return pa.schema(fields)
+
+
+def beyond_arrow(field: pa.Field) -> frozenset[str]:
+    """Return the kinds of types in a column that Arrow cannot express, such as ``collated string``.
+
+    The kinds are those of `holdfast.formats.columns.types`; Spark's JSON reveals them.
+    """
+    spark = spark_field(field)
+    return frozenset() if spark is None else frozenset(_words(spark))
+
+
+def _words(field: Mapping[str, Any]) -> Iterator[str]:
+    if (field.get("metadata") or {}).get("__COLLATIONS"):
+        yield "collated string"
+    yield from _type_words(field["type"])
+
+
+def _type_words(kind: Any) -> Iterator[str]:
+    if isinstance(kind, str):
+        if _FINE_TIME.fullmatch(kind):
+            yield "time of nanoseconds"
+        if kind.startswith("interval") and kind != "interval day to second":
+            yield "interval of other fields"
+        return
+    if kind["type"] == "udt":
+        yield "user-defined"
+    for part in ("elementType", "keyType", "valueType"):
+        if part in kind:
+            yield from _type_words(kind[part])
+    for field in kind.get("fields", ()):
+        yield from _words(field)
 
 
 def is_string(kind: pa.DataType) -> bool:
@@ -52,7 +111,7 @@ def special_struct(kind: pa.DataType) -> str | None:
 
 
 # --- kinds: names for groups of types ---------------------------------------------------------------------------------
-_KINDS: Mapping[str, Callable[[pa.DataType], bool]] = {
+KINDS: Mapping[str, Callable[[pa.DataType], bool]] = {
     "null": pat.is_null,
     "boolean": pat.is_boolean,
     "integer": pat.is_signed_integer,
@@ -72,75 +131,29 @@ _KINDS: Mapping[str, Callable[[pa.DataType], bool]] = {
     "geography": lambda kind: special_struct(kind) == "geography",
     "struct": pat.is_struct,
 }
-_BASE = frozenset({"boolean", "integer", "float", "decimal", "string", "date", "timestamp", "timestamp_ntz"})
-_NESTED = frozenset({"list", "map", "struct"})
-_BEYOND = frozenset({"interval of other fields", "collated string", "user-defined"})
+BASE = frozenset({"boolean", "integer", "float", "decimal", "string", "date", "timestamp", "timestamp_ntz"})
+NESTED = frozenset({"list", "map", "struct"})
+BEYOND = frozenset({"interval of other fields", "collated string", "user-defined"})
 
 
 def _kind_of(kind: pa.DataType) -> str | None:
-    return next((name for name, matches in _KINDS.items() if matches(kind)), None)
+    return next((name for name, matches in KINDS.items() if matches(kind)), None)
 
 
 def kind_of(field: pa.Field) -> str | None:
-    """Return the kind of a column's type, as in `HOLDS` and `REASONS`; None for a type that Spark does not have."""
+    """Return the kind of a column's type; None for a type that Spark does not have."""
     beyond = sorted(beyond_arrow(field))
     if beyond:
         return beyond[0]
     return _kind_of(field.type.value_type if pat.is_dictionary(field.type) else field.type)
 
 
-# --- which kinds each format supports, and why not --------------------------------------------------------------------
-HOLDS: Mapping[str, frozenset[str]] = {
-    "parquet": _BASE | _NESTED | {"null", "binary", "interval", "time", "variant", *_BEYOND},
-    "orc": _BASE | _NESTED | {"binary", "interval", "time"},
-    "avro": _BASE | _NESTED | {"null", "binary"},
-    "arrow": frozenset(_KINDS) - {"geometry", "geography"} | _BEYOND,
-    "json": _BASE | _NESTED | {"null", "binary", "collated string", "user-defined"},
-    "csv": _BASE | {"null", "collated string"},
-    "text": frozenset({"string", "collated string"}),
-}
-_SPATIAL = "spatial types are not supported yet: store st_asbinary(column) and the SRID"
-_NANOSECONDS = "times are stored in microseconds: cast the column to time(6)"
-_TEXT = "a line of text is a string: cast the column to a string"
-REASONS: Mapping[tuple[str, str], str] = {
-    **{(name, kind): _SPATIAL for name in HOLDS for kind in ("geometry", "geography")},
-    ("parquet", "time of nanoseconds"): _NANOSECONDS,
-    ("arrow", "time of nanoseconds"): _NANOSECONDS,
-    **{
-        ("text", kind): _TEXT
-        for kind in (*_KINDS, *_BEYOND, "time of nanoseconds")
-        if kind not in ("string", "collated string", "geometry", "geography")
-    },
-    ("orc", "null"): "every ORC column needs a concrete type: cast the column to one",
-    ("orc", "interval of other fields"): "ORC files store only day-time intervals: cast to interval day to second",
-    ("orc", "time of nanoseconds"): _NANOSECONDS,
-    ("orc", "variant"): "ORC has no VARIANT: store to_json(column)",
-    ("orc", "collated string"): "ORC does not store collations: cast to string collate UTF8_BINARY",
-    ("orc", "user-defined"): "ORC stores only the underlying type of a user-defined type: store its parts",
-    ("avro", "interval"): "Avro has no interval type: cast the column to a string",
-    ("avro", "interval of other fields"): "Avro has no interval type: cast the column to a string",
-    ("avro", "time"): "Spark does not support times in Avro: cast the column to a string",
-    ("avro", "time of nanoseconds"): "Spark does not support times in Avro: cast the column to a string",
-    ("avro", "variant"): "Avro has no VARIANT: store to_json(column)",
-    ("avro", "collated string"): "Avro does not store collations: cast to string collate UTF8_BINARY",
-    ("avro", "user-defined"): "Avro stores only the underlying type of a user-defined type: store its parts",
-    ("json", "interval"): "JSON has no interval type: cast the column to a string",
-    ("json", "interval of other fields"): "JSON has no interval type: cast the column to a string",
-    ("json", "time"): "JSON has no time type: cast the column to a string",
-    ("json", "time of nanoseconds"): "JSON has no time type: cast the column to a string",
-    ("json", "variant"): "JSON does not store types, so 1 and 1.0 would be the same value: store to_json(column)",
-    ("csv", "binary"): "CSV stores text only, and Spark's [00 FF] cannot be read back: store base64(column)",
-    ("csv", "interval"): "CSV has no interval type: cast the column to a string",
-    ("csv", "interval of other fields"): "CSV has no interval type: cast the column to a string",
-    ("csv", "time"): "CSV has no time type: cast the column to a string",
-    ("csv", "time of nanoseconds"): "CSV has no time type: cast the column to a string",
-    ("csv", "list"): "CSV has no nested values: store to_json(column)",
-    ("csv", "map"): "CSV has no nested values: store to_json(column)",
-    ("csv", "struct"): "CSV has no nested values: store to_json(column)",
-    ("csv", "variant"): "CSV has no nested values: store to_json(column)",
-    ("csv", "user-defined"): "CSV has no nested values: store its parts",
-}
-"""Why a format does not support a kind, and what to do instead. Errors and a table in the docs show these texts."""
+# --- which kinds a format supports, and why not -----------------------------------------------------------------------
+SPATIAL = "spatial types are not supported yet: store st_asbinary(column) and the SRID"
+NANOSECONDS = "times are stored in microseconds: cast the column to time(6)"
+INTERVALS = ("interval", "interval of other fields")
+TIMES = ("time", "time of nanoseconds")
+
 
 # Types that never reach a format, because PySpark cannot pass them to Python.
 UNREACHABLE: Mapping[str, str] = {
@@ -186,25 +199,27 @@ def _refuse_nul(field: pa.Field) -> None:
         _refuse_nul(child)
 
 
-def check_types(format_name: str, schema: pa.Schema) -> None:
+def check_types(file_format: FileFormat[Any], schema: pa.Schema) -> None:
     """Check that the format supports all columns; see `FileFormat.check_schema`.
 
     Raises:
         InvalidRequestError: the format does not support a column; the message names the formats that do.
     """
-    holds = HOLDS[format_name]
     check_names(schema)
     for column in schema:
-        for unsupported in (*_beyond(column, holds), *_unsupported(column.name, column.type, holds)):
+        for unsupported in (
+            *_beyond(column, file_format.holds),
+            *_unsupported(column.name, column.type, file_format.holds),
+        ):
             raise InvalidRequestError(
-                f"{format_name} does not support this type{_advice(format_name, unsupported.needs)}",
+                f"{file_format.name} does not support this type{_advice(file_format, unsupported.needs)}",
                 column=unsupported.path,
                 type=str(unsupported.type),
             )
         _check_struct_names(column.name, column.type)
 
 
-def check_columns(format_name: str, schema: pa.Schema) -> None:
+def check_columns(file_format: FileFormat[Any], schema: pa.Schema) -> None:
     """Check that there is at least one column and that the format supports all columns.
 
     Raises:
@@ -212,7 +227,7 @@ def check_columns(format_name: str, schema: pa.Schema) -> None:
     """
     if not schema.names:
         raise InvalidRequestError("a file needs at least one column: select one")
-    check_types(format_name, schema)
+    check_types(file_format, schema)
 
 
 def check_map_keys(format_name: str, schema: pa.Schema) -> None:
@@ -233,10 +248,11 @@ def _check_map_keys(format_name: str, path: str, kind: pa.DataType) -> None:
         _check_map_keys(format_name, inner, child.type)
 
 
-def _advice(format_name: str, kind: str) -> str:
+def _advice(file_format: FileFormat[Any], kind: str) -> str:
     """Return the reason why the format does not support the kind, and what to do."""
-    reason, _, act = REASONS.get((format_name, kind), ": cast the column").rpartition(": ")
-    others = sorted(name for name, kinds in HOLDS.items() if kind in kinds)
+    usual = SPATIAL if kind in ("geometry", "geography") else ": cast the column"
+    reason, _, act = file_format.reasons.get(kind, usual).rpartition(": ")
+    others = sorted(one.name for one in FORMATS.values() if kind in one.holds)
     return f"{reason and ', '}{reason}: {' or '.join([act, *(f'use {name}' for name in others)])}"
 
 
@@ -266,3 +282,51 @@ def _check_struct_names(path: str, kind: pa.DataType) -> None:
             raise InvalidRequestError("two field names of a struct differ only by case: rename one", column=path)
     for child in children(kind):
         _check_struct_names(f"{path}.{child.name}", child.type)
+
+
+# PySpark recognizes the type by the metadata of its second field.
+VARIANT = pa.struct(
+    [
+        pa.field("value", pa.binary(), nullable=False),
+        pa.field("metadata", pa.binary(), nullable=False, metadata={b"variant": b"true"}),
+    ]
+)
+_SHREDDED = "typed_value"
+
+
+def refuse_shredded(needed: pa.Schema, physical: pa.Schema) -> None:
+    """Check that the file does not store a requested VARIANT column in shredded form.
+
+    Args:
+        needed: the requested columns.
+        physical: the columns of the file.
+
+    Raises:
+        UnsupportedError: a requested column is shredded.
+    """
+    there = {field.name.lower(): field for field in physical}
+    for field in needed:
+        found = there.get(field.name.lower())
+        if found is not None and _is_shredded(field.type, found.type):
+            raise UnsupportedError(
+                "a file stores a VARIANT column in shredded form, which only Spark can read: read it with spark.read, "
+                "or write it with spark.sql.variant.writeShredding.enabled=false",
+                column=field.name,
+            )
+
+
+def _is_shredded(wanted: pa.DataType, found: pa.DataType) -> bool:
+    if special_struct(wanted) == "variant":
+        return pat.is_struct(found) and any(field.name == _SHREDDED for field in children(found))
+    if not pat.is_nested(wanted) or not pat.is_nested(found):
+        return False
+    if pat.is_struct(wanted):
+        there = {field.name.lower(): field.type for field in children(found)}
+        return any(
+            _is_shredded(field.type, there[field.name.lower()])
+            for field in children(wanted)
+            if field.name.lower() in there
+        )
+    return any(
+        _is_shredded(one.type, other.type) for one, other in zip(children(wanted), children(found), strict=False)
+    )

@@ -7,11 +7,11 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from holdfast.errors import CorruptDataError
-from holdfast.formats.base import ByteSink
+from holdfast.errors import CorruptDataError, InvalidRequestError
+from holdfast.formats.base import ByteSink, OptionParser
 from holdfast.formats.columns.conversion import plain_batch, plain_schema
-from holdfast.formats.options import OptionParser, choice, only
 from holdfast.formats.streams import input_file, output_stream
+from holdfast.stores.option_values import choice
 
 BLOCK_BYTES = 8 * 1024 * 1024
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -27,12 +27,22 @@ def codec_of_name(path: str) -> str:
     return next((codec for codec, known in CODEC_EXTENSIONS.items() if known and known == ending), "")
 
 
+def only(accepted: tuple[str, ...], instead: str) -> OptionParser:
+    """Return the parser of a Spark option that is supported only with some values; `instead` says what else to do."""
+
+    def check(value: str) -> None:
+        if value.lower() not in (word.lower() for word in accepted):
+            raise InvalidRequestError(f"this value is not supported: {instead}")
+
+    return "", check
+
+
 _UTF8 = only(("utf-8", "utf8"), "files are UTF-8; omit the option")
 _LINE_FEED = only(("\n", "\\n"), "lines end in \\n; omit the option")
 
 TEXT_PARSERS: dict[str, OptionParser] = {
-    "compression": choice("codec", _CODECS),
-    "codec": choice("codec", _CODECS),
+    "compression": ("codec", choice(_CODECS)),
+    "codec": ("codec", choice(_CODECS)),
     "encoding": _UTF8,
     "charset": _UTF8,
     "linesep": _LINE_FEED,

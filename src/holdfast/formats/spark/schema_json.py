@@ -1,7 +1,7 @@
-"""Write an Arrow schema as Spark's schema JSON, and apply such JSON to the columns of a file.
+"""Convert between Arrow's schemas and Spark's schema JSON, and apply such JSON to the columns of a file.
 
 The types in the JSON are those of the Arrow columns. Details that Arrow cannot express come from Spark's own JSON of
-the column (`holdfast.formats.columns.spark_fields`), if this JSON still describes the column's type: the column may
+the column (`holdfast.formats.columns.types.describe`), if this JSON still describes the column's type: the column may
 have been cast since.
 """
 
@@ -15,11 +15,19 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pat
 
-from holdfast.errors import InvalidRequestError
+from holdfast.errors import CorruptDataError, InvalidRequestError
 from holdfast.formats.columns.conversion import map_children
-from holdfast.formats.columns.spark_fields import describe, spark_field
-from holdfast.formats.columns.types import children, is_binary, is_list, is_string, special_struct
-from holdfast.formats.columns.variant import VARIANT
+from holdfast.formats.columns.types import (
+    VARIANT,
+    children,
+    describe,
+    is_binary,
+    is_list,
+    is_string,
+    spark_field,
+    special_struct,
+)
+from holdfast.formats.spark.ddl import parse_type
 
 SPARK_SCHEMA_KEY = b"org.apache.spark.sql.parquet.row.metadata"
 """The key of a Parquet footer under which Spark stores its own schema."""
@@ -166,3 +174,53 @@ def _recognized_type(kind: pa.DataType, spark: Any) -> pa.DataType:
     else:
         words = iter([spark.get("elementType")])
     return map_children(kind, lambda field: field.with_type(_recognized_type(field.type, next(words))))
+
+
+def arrow_schema_of(text: str) -> pa.Schema:
+    """Parse the output of `StructType.json` into an Arrow schema.
+
+    Guarantee: the types are those in which PySpark passes the columns to Python: timestamps are in UTC, ``char`` and
+    ``varchar`` are strings, and times are in microseconds. `describe` attaches the details that Arrow cannot express.
+
+    Raises:
+        CorruptDataError: the text is not the JSON of a struct.
+        InvalidRequestError: a column has a type that only Spark can read; the error names the column.
+    """
+    try:
+        described = json.loads(text)
+        if described["type"] != "struct":
+            raise ValueError(described["type"])
+        return pa.schema([_described_column(field) for field in described["fields"]])
+    except (KeyError, TypeError, ValueError) as error:
+        if isinstance(error, InvalidRequestError):  # it is a ValueError too
+            raise
+        raise CorruptDataError("a stored schema is not Spark's: keep the bytes and report", schema=text) from error
+
+
+def _described_column(field: dict[str, Any]) -> pa.Field:
+    try:
+        return describe(_arrow_field(field), field)
+    except InvalidRequestError as error:
+        raise InvalidRequestError(
+            "a column's type cannot be read without Spark: use holdfast.read", column=field["name"], type=field["type"]
+        ) from error
+
+
+def _arrow_field(field: dict[str, Any]) -> pa.Field:
+    return pa.field(field["name"], _arrow_type(field["type"]), bool(field["nullable"]))
+
+
+def _arrow_type(described: Any) -> pa.DataType:
+    if isinstance(described, str):
+        return parse_type(described)
+    kind = described["type"]
+    if kind == "array":
+        return pa.list_(pa.field("element", _arrow_type(described["elementType"]), bool(described["containsNull"])))
+    if kind == "map":
+        value = pa.field("value", _arrow_type(described["valueType"]), bool(described["valueContainsNull"]))
+        return pa.map_(_arrow_type(described["keyType"]), value)
+    if kind == "struct":
+        return pa.struct([_arrow_field(field) for field in described["fields"]])
+    if kind == "udt":  # a user-defined class on top of a Spark type
+        return _arrow_type(described["sqlType"])
+    raise ValueError(kind)

@@ -7,9 +7,7 @@ import pytest
 
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import FORMATS, get_format
-from holdfast.formats.columns.spark_fields import describe
-from holdfast.formats.columns.types import HOLDS, REASONS, kind_of
-from holdfast.formats.columns.variant import VARIANT
+from holdfast.formats.columns.types import SPATIAL, VARIANT, describe, kind_of
 
 GEOMETRY = pa.struct(
     [
@@ -55,21 +53,21 @@ FIELDS = {
 def test_a_format_holds_a_kind_or_says_why_not(name: str, kind: str) -> None:
     field = FIELDS[kind]
     assert kind_of(field) == kind
-    if kind in HOLDS[name]:
-        assert (name, kind) not in REASONS
+    if kind in FORMATS[name].holds:
+        assert kind not in FORMATS[name].reasons
         get_format(name).check_schema(pa.schema([field]))
         return
-    reason, _, act = REASONS[name, kind].rpartition(": ")
+    usual = {"geometry": SPATIAL, "geography": SPATIAL}
+    reason, _, act = {**usual, **FORMATS[name].reasons}[kind].rpartition(": ")
     assert reason and act
     with pytest.raises(InvalidRequestError) as raised:
         get_format(name).check_schema(pa.schema([field]))
     assert f"{name} does not support this type, {reason}: {act}" in str(raised.value)
 
 
-def test_every_reason_is_of_a_format_and_a_kind() -> None:
-    assert {name for name, _ in REASONS} <= set(FORMATS) == set(HOLDS)
-    kinds = {kind for _, kind in REASONS} | {kind for kinds in HOLDS.values() for kind in kinds}
-    assert kinds == {*FIELDS, "geography"}
+def test_every_reason_is_of_a_kind() -> None:
+    kinds = {kind for one in FORMATS.values() for kind in (*one.reasons, *one.holds)}
+    assert kinds | {"geometry", "geography"} == {*FIELDS, "geography"}
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,8 @@ import pyarrow as pa
 import pytest
 
 from holdfast.errors import CorruptDataError, InvalidRequestError
-from holdfast.formats.spark.arrow_schema import arrow_schema_of
 from holdfast.formats.spark.ddl import parse_ddl
-from holdfast.formats.spark.schema_json import spark_schema_json
+from holdfast.formats.spark.schema_json import arrow_schema_of, spark_schema_json
 
 EVERY_TYPE = pa.schema(
     [

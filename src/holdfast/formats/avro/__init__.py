@@ -1,1 +1,0 @@
-"""Read and write Avro object container files."""

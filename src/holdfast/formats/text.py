@@ -1,0 +1,110 @@
+"""Read and write plain text: one string column, one row per line.
+
+Values that would not survive a round trip are rejected: null, which a line cannot express, and line ends. The reader
+accepts lines that end in a line feed, a carriage return or both, as Spark does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from holdfast.errors import InvalidRequestError
+from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, RowFilter
+from holdfast.formats.columns.conversion import finish, needed_schema
+from holdfast.formats.columns.types import BEYOND, KINDS, check_types
+from holdfast.formats.lines.blocks import (
+    BYTE_ORDER_MARK,
+    CODEC_EXTENSIONS,
+    TEXT_PARSERS,
+    LineWriter,
+    after_last_line,
+    decode_lines,
+    read_blocks,
+)
+from holdfast.formats.lines.render import scalar_text, text_bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextOptions(FormatOptions):
+    """Options of text files.
+
+    Attributes:
+        codec: the pyarrow codec of the whole file; empty for none (Spark's default).
+    """
+
+    codec: str = ""
+
+
+def _check_schema(schema: pa.Schema) -> None:
+    if len(schema) != 1:
+        raise InvalidRequestError(
+            "a text file has exactly one string column: select one, or use csv or json", columns=schema.names
+        )
+    check_types(TEXT, schema)
+
+
+def _open_writer(sink: ByteSink, schema: pa.Schema, options: TextOptions) -> LineWriter:
+    def render(batch: pa.RecordBatch) -> Any:
+        lines = scalar_text(batch.column(0))
+        _refuse_lossy_values(lines, schema.names[0])
+        return text_bytes(pc.binary_join_element_wise(lines, "\n", ""))
+
+    return LineWriter(sink, schema, options.codec, render)
+
+
+def _refuse_lossy_values(lines: Any, name: str) -> None:
+    if lines.null_count:
+        raise InvalidRequestError(
+            "text files cannot store null: replace it, for example with coalesce, or use csv or json", column=name
+        )
+    if pc.any(pc.match_substring_regex(lines, r"[\r\n]|^\x{FEFF}")).as_py():
+        raise InvalidRequestError(
+            "a line of text cannot contain a line end or begin with a byte order mark: replace it, or use csv or json",
+            column=name,
+        )
+
+
+def _read_schema(source: BinaryIO, options: TextOptions) -> pa.Schema:
+    return pa.schema([("value", pa.string())])
+
+
+def _read_batches(
+    source: BinaryIO,
+    schema: pa.Schema,
+    columns: Sequence[str],
+    row_filter: RowFilter | None,
+    options: TextOptions,
+    row_groups: Sequence[int] | None,
+) -> Iterator[pa.RecordBatch]:
+    needed = needed_schema(schema, columns, row_filter)
+    first = True
+    for block in read_blocks(source, options.codec, after_last_line):
+        if first:
+            block = block.removeprefix(BYTE_ORDER_MARK)
+            first = False
+        if block:
+            column = pa.array(decode_lines(block, "text"), pa.string())
+            yield finish(pa.record_batch([column], names=schema.names[:1]), needed, columns, row_filter)
+
+
+TEXT: FileFormat[TextOptions] = FileFormat(
+    name="text",
+    default_options=TextOptions(),
+    parsers=TEXT_PARSERS,
+    holds=frozenset({"string", "collated string"}),
+    reasons=dict.fromkeys(
+        {*KINDS, *BEYOND, "time of nanoseconds"} - {"string", "collated string", "geometry", "geography"},
+        "a line of text is a string: cast the column to a string",
+    ),
+    is_text=True,
+    extension=lambda options: f".txt{CODEC_EXTENSIONS[options.codec]}",
+    check_schema=_check_schema,
+    open_writer=_open_writer,
+    read_schema=_read_schema,
+    read_batches=_read_batches,
+)
