@@ -24,8 +24,11 @@ from benchmarks.committer_report import plot_runs, show_runs, write_runs
 from benchmarks.committer_runs import FAR_RENAME, FAR_UPLOAD, SERVER, CommitterRun, Shape, World, run_committer
 from benchmarks.measure import Say
 from holdfast.commit import COMMITTERS
+from holdfast_checker.specimens import SPECIMENS
 
-__all__ = ["main", "measure_committers"]
+__all__ = ["COMPARED", "main", "measure_committers"]
+
+COMPARED = {**COMMITTERS, **SPECIMENS}
 
 
 def measure_committers(shape: Shape, worlds: Sequence[World], say: Say, only: Sequence[str] = ()) -> list[CommitterRun]:
@@ -40,7 +43,7 @@ def measure_committers(shape: Shape, worlds: Sequence[World], say: Say, only: Se
     runs: list[CommitterRun] = []
     for world in worlds:
         with world.opened() as place:
-            for committer in COMMITTERS.values():
+            for committer in COMPARED.values():
                 if only and committer.name not in only:
                     continue
                 if world.fits(committer, place.capabilities):
@@ -58,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--threads", type=int, default=32, help="driver threads (%(default)s)")
     parser.add_argument("--latency-ms", type=float, default=50, help="latency of the in-memory store (%(default)s)")
     parser.add_argument(
-        "--only", action="append", default=[], choices=list(COMMITTERS), metavar="COMMITTER", help="run only this one"
+        "--only", action="append", default=[], choices=list(COMPARED), metavar="COMMITTER", help="run only this one"
     )
     parser.add_argument(
         "--world", action="append", choices=["far", "server"], help="far: in-memory, server: local S3 server (both)"

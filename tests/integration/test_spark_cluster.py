@@ -82,8 +82,7 @@ def test_the_next_application_of_this_process_has_none_of_these_settings(spark: 
 
 
 def test_every_safe_committer_is_tried() -> None:
-    comparison = {name for name, committer in COMMITTERS.items() if committer.unsafe}
-    assert set(SAFE) == set(COMMITTERS) - comparison - {"file-v2"}  # visible at task commit: not safe, and says so
+    assert set(SAFE) == set(COMMITTERS) - {"file-v2"}  # visible at task commit: not safe, and says so
 
 
 def test_files_of_a_job_come_from_one_attempt(spark: SparkSession, server: SeaweedServer, tmp_path: Path) -> None:

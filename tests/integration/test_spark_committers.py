@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import holdfast
 from holdfast.commit import COMMITTERS, CommitContext, CommitSettings, SaveMode, open_context, recover
-from holdfast.errors import DestinationExistsError, HoldfastError, InvalidRequestError, UnsupportedError
+from holdfast.errors import DestinationExistsError, HoldfastError, InvalidRequestError
 from holdfast.s3_server import SeaweedServer
 from holdfast.spark.write import JobResult
 from holdfast.stores.base import iter_uploads, multipart
@@ -27,10 +27,10 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore"),  # PySpark's own imports warn; the subject here is the files
 ]
 
-RENAMES = {"manifest"}
+RENAMES = {"manifest", "file-v1", "file-v2"}
 HOME = [(name, "s3") for name in ("two_phase", "magic", "staging-directory", "staging-partitioned")]
 HOME += [("manifest", "disk"), ("file-v1", "disk")]
-"""Committers that no setting makes run on S3."""
+"""The usual store of each safe committer."""
 
 
 @dataclass
@@ -45,7 +45,7 @@ class Table:
     s3: S3Options | None = None
 
     def write(self, rows: DataFrame, **given: Any) -> JobResult:
-        return holdfast.write(rows, self.url, committer=self.committer, allow_unsafe=True, **self.options, **given)
+        return holdfast.write(rows, self.url, committer=self.committer, **self.options, **given)
 
     def ids(self) -> list[int]:
         access = {name: value for name, value in self.options.items() if not name.endswith("_dir")}
@@ -61,7 +61,7 @@ def bucket(server: SeaweedServer) -> None:
 
 
 def _places(on_s3: Iterable[str]) -> list[Any]:
-    """List each safe committer with its usual store; other stores and unsafe committers run only in `make check`."""
+    """List each safe committer with its usual store; other stores and file-v2 run only in `make check`."""
     places = [(name, "disk") for name in COMMITTERS] + [(name, "s3") for name in on_s3]
     return [
         pytest.param(place, id="-".join(place), marks=() if place in HOME else pytest.mark.slow) for place in places
@@ -74,7 +74,7 @@ def table(
 ) -> Iterator[Table]:
     committer, store = request.param
     shared = str(tmp_path / "shared")
-    settings = CommitSettings(allow_unsafe=True, shared_dir=shared, scratch_dir=str(tmp_path / "scratch"))
+    settings = CommitSettings(shared_dir=shared, scratch_dir=str(tmp_path / "scratch"))
     options: dict[str, Any] = {"shared_dir": shared, "scratch_dir": settings.scratch_dir}
     if store == "disk":
         found = Table(spark, committer, str(tmp_path / "out put"), settings, options)
@@ -98,7 +98,7 @@ def rows(spark: SparkSession) -> DataFrame:
     return spark.range(0, 60, 1, 3).selectExpr("id", "cast(id % 3 as int) as k", "concat('v', id) as v")
 
 
-@pytest.mark.parametrize("table", _places(name for name in COMMITTERS if name not in RENAMES), indirect=True)
+@pytest.mark.parametrize("table", _places(set(COMMITTERS) - RENAMES), indirect=True)
 def test_what_was_written_is_read_back(table: Table, rows: DataFrame) -> None:
     first = table.write(rows)
     assert (first.rows, first.finished) == (60, True)
@@ -155,13 +155,6 @@ def test_without_success_the_files_are_counted(rows: DataFrame, tmp_path: Path) 
 def test_a_report_is_left_where_it_was_asked_for(rows: DataFrame, tmp_path: Path) -> None:
     result = holdfast.write(rows, str(tmp_path / "t"), committer="manifest", report_dir=str(tmp_path / "reports"))
     assert [path.name for path in (tmp_path / "reports").glob("*.json")] == [f"summary-{result.job}.json"]
-
-
-@pytest.mark.parametrize("name", sorted(name for name, one in COMMITTERS.items() if one.unsafe))
-def test_unsafe_committers_are_refused_before_anything_is_written(name: str, rows: DataFrame, tmp_path: Path) -> None:
-    with pytest.raises(UnsupportedError, match="runs only with allow_unsafe"):
-        holdfast.write(rows, str(tmp_path / "t"), committer=name)
-    assert not (tmp_path / "t").exists()
 
 
 def test_renames_are_refused_on_s3(rows: DataFrame, server: SeaweedServer) -> None:

@@ -14,11 +14,14 @@ import pytest
 
 pytest.importorskip("pyspark.sql")
 
+from dataclasses import replace
+from functools import partial
+
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 import holdfast
-from holdfast.commit import COMMITTERS, Kind, get_committer, open_context, read_history, recover
+from holdfast.commit import COMMITTERS, TWO_PHASE, Kind, open_context, read_history, recover
 from holdfast.commit.committer import Action
 from holdfast.commit.layout import iter_visible
 from holdfast.errors import DestinationExistsError, FencedError, InvalidRequestError
@@ -152,18 +155,14 @@ def test_an_error_in_the_block_aborts(rows: DataFrame, tmp_path: Path, error: ty
 def test_ctrl_c_in_the_commit(rows: DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before the decision the job is aborted; after it the files stay (Iceberg 4686)."""
 
-    class Interrupted(type(get_committer("two_phase"))):  # type: ignore[misc]  # the class behind the name
-        def __init__(self, before: bool) -> None:
-            self._before = before
-
-        def commit_job(self, *args: Any) -> Any:
-            if not self._before:
-                super().commit_job(*args)
-            raise KeyboardInterrupt
+    def interrupted(before: bool, *args: Any) -> Any:
+        if not before:
+            TWO_PHASE.commit(*args)
+        raise KeyboardInterrupt
 
     for before, files in ((True, 0), (False, ROWS)):
         target = tmp_path / str(before)
-        committer = Interrupted(before)
+        committer = replace(TWO_PHASE, commit=partial(interrupted, before))
         monkeypatch.setattr("holdfast.spark.job.get_committer", lambda name, committer=committer: committer)
         with pytest.raises(KeyboardInterrupt), holdfast.job(rows.sparkSession, str(target)) as job:
             job.run(rows, save_each)
@@ -341,7 +340,6 @@ def test_a_task_that_dies_on_s3_leaves_no_upload(rows: DataFrame, access: dict[s
 FITTING = {
     "two_phase": "s3",
     "magic": "s3",
-    "emr": "s3",
     "staging-directory": "s3",
     "staging-partitioned": "s3",
     "manifest": "disk",
@@ -358,7 +356,7 @@ FITTING = {
 def test_every_committer(
     rows: DataFrame, tmp_path: Path, access: dict[str, Any], s3: S3Options, committer: str
 ) -> None:
-    options: dict[str, Any] = {"committer": committer, "allow_unsafe": bool(COMMITTERS[committer].unsafe)}
+    options: dict[str, Any] = {"committer": committer}
     if COMMITTERS[committer].staging:
         options |= {"scratch_dir": str(tmp_path / "scratch"), "shared_dir": str(tmp_path / "shared")}
     url = str(tmp_path / "t") if FITTING[committer] == "disk" else f"s3://spark-job/{committer}"

@@ -32,10 +32,10 @@ def committers(
     Choose a committer with --committer in holdfast write, or with option("committer", NAME) in Spark. two_phase is
     right for most; --why COMMITTER tells what speaks for another one and against it.
     """
-    from holdfast.commit import COMMITTERS, TWO_PHASE, get_committer
+    from holdfast.commit import TWO_PHASE, get_committer, installed_committers
     from holdfast.guarantees import GUARANTEES
 
-    chosen = [get_committer(why)] if why else list(COMMITTERS.values())
+    chosen = [get_committer(why)] if why else list(installed_committers().values())
     out = run.out
     known = _capabilities(run.store(url), out) if url else None
     here = {one.name: verdict(one, known) for one in chosen} if known is not None else {}
@@ -52,7 +52,7 @@ def committers(
                     "title": row.title,
                     "meaning": row.meaning,
                     "wanted": row.wanted,
-                    "answers": {one.name: _answer_fields(row.answers[one.name]) for one in chosen},
+                    "answers": {one.name: _answer_fields(one.guarantees[row.name]) for one in chosen},
                 }
                 for row in GUARANTEES
             ],
@@ -67,13 +67,13 @@ def committers(
             ["committer", "what it does", "needs"], [(names[one.name], one.summary, _needs(one)) for one in chosen]
         )
     if why:
-        answers = [(row.title, row.meaning, row.answers[chosen[0].name]) for row in GUARANTEES]
+        answers = [(row.title, row.meaning, chosen[0].guarantees[row.name]) for row in GUARANTEES]
         out.table(
             ["guarantee", "meaning", "holds", "why"],
             [(title, meaning, _sentence(answer), answer.why) for title, meaning, answer in answers],
         )
     else:
-        _guarantee_tables([one.name for one in chosen], out)
+        _guarantee_tables(chosen, out)
 
 
 # --- what a store allows ----------------------------------------------------------------------------------------------
@@ -96,24 +96,16 @@ def _capabilities(ctx: CommitContext, out: Output) -> Capabilities:
 
 def verdict(committer: Committer, capabilities: Capabilities) -> tuple[str, str]:
     """Return whether and how a committer runs on a store with these capabilities, and the reason if it is limited."""
-    from holdfast.commit import CommitSettings
+    from holdfast.commit.committer import UNFENCED
 
     refused = committer.refusal(capabilities)
     if not refused:
         return "runs", ""
-    accepted = {*committer.waivers(capabilities), *(["allow_unsafe"] if committer.unsafe else [])}
-    settings = CommitSettings(allow_unsafe="allow_unsafe" in accepted, allow_unfenced="allow_unfenced" in accepted)
-    if committer.refusal(capabilities, settings):
-        return "refused", refused
-    return f"runs with {' and '.join(sorted(map(_OPTIONS.__getitem__, accepted)))}", committer.unsafe or refused
-
-
-_OPTIONS = {"allow_unsafe": "allowUnsafe", "allow_unfenced": "allowUnfenced"}
+    return "refused" if committer.refusal(capabilities, UNFENCED) else "runs with allowUnfenced", refused
 
 
 def _needs(committer: Committer) -> str:
-    needs = [need.what for need in committer.needs]
-    return "; ".join(dict.fromkeys([*needs, *(["allowUnsafe"] if committer.unsafe else [])]))
+    return "; ".join(need.what for need in committer.needs)
 
 
 def _fields(committer: Committer, here: Mapping[str, tuple[str, str]]) -> dict[str, object]:
@@ -124,7 +116,6 @@ def _fields(committer: Committer, here: Mapping[str, tuple[str, str]]) -> dict[s
         "source": committer.source,
         "needs": [need.what for need in committer.needs],
         "modes": sorted(mode.value for mode in committer.modes),
-        "unsafe": committer.unsafe or None,
         "here": word,
         "reason": reason or None,
     }
@@ -140,13 +131,13 @@ def _sentence(answer: Answer) -> str:
     return f"{word}, unless {answer.unless}" if answer.unless else word
 
 
-def _guarantee_tables(names: Sequence[str], out: Output) -> None:
+def _guarantee_tables(chosen: Sequence[Committer], out: Output) -> None:
     """Show the guarantees as rows and the committers as columns."""
     from holdfast.guarantees import GUARANTEES
 
     show_side_by_side(
         [row.title for row in GUARANTEES],
-        {name: [_cell(row.answers[name]) for row in GUARANTEES] for name in names},
+        {one.name: [_cell(one.guarantees[row.name]) for row in GUARANTEES] for one in chosen},
         out,
     )
 

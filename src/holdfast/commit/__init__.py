@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from holdfast.commit.records import JobOutcome, JobRecord, JobReport, Kind, StreamBatch, TaskCommit, Totals
     from holdfast.commit.recovery import recover
     from holdfast.commit.recovery_report import RecoveredJob, RecoveryReport
-    from holdfast.commit.registry import COMMITTERS, get_committer, require_fit
+    from holdfast.commit.registry import COMMITTERS, get_committer, installed_committers, require_fit
     from holdfast.commit.save_mode import SaveMode
     from holdfast.commit.task import TaskAttempt
     from holdfast.commit.two_phase.committer import TWO_PHASE
@@ -58,6 +58,7 @@ __all__ = [
     "VerifyReport",
     "VisibleFile",
     "get_committer",
+    "installed_committers",
     "open_context",
     "read_history",
     "read_instant",
@@ -98,6 +99,7 @@ _MODULES = {
     "VerifyReport": "verification",
     "VisibleFile": "two_phase.snapshot",
     "get_committer": "registry",
+    "installed_committers": "registry",
     "open_context": "context_factory",
     "read_history": "two_phase.history",
     "read_instant": "two_phase.snapshot",

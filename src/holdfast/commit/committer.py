@@ -1,22 +1,29 @@
-"""Define the interface of a committer: what it needs from a store, and the steps of its jobs and tasks."""
+"""Define a committer: a value with the steps in which commit protocols differ, and the template that runs them."""
 
 from __future__ import annotations
 
-import abc
 import enum
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import logging
+import traceback
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from holdfast.commit.context import CommitContext, CommitSettings
+from holdfast.commit.hadoop_names import file_name
 from holdfast.commit.ids import FileOwner, JobId
-from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, TaskCommit
+from holdfast.commit.measure import Measure
+from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, JobReport, TaskCommit
 from holdfast.commit.save_mode import SaveMode
 from holdfast.commit.sinks import RenameSink, UploadSink
+from holdfast.commit.success_file import encode_report
 from holdfast.commit.task import TaskAttempt, TaskScope
-from holdfast.errors import InvalidRequestError, UnsupportedError
+from holdfast.errors import HoldfastError, InvalidRequestError, UnsupportedError
+from holdfast.guarantees import Answer
 from holdfast.stores.base import Capabilities, Support
 
 _DEFAULTS = CommitSettings()
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,20 +33,28 @@ class Need:
     Attributes:
         what: a noun phrase for messages, such as "conditional writes".
         met: returns whether a store has the capability, or may have it.
-        waiver: the setting that lets the committer run, unsafely, without the capability; empty if there is none.
+        waivable: whether the setting ``allow_unfenced`` lets the committer run, unsafely, without the capability.
     """
 
     what: str
     met: Callable[[Capabilities], bool]
-    waiver: str = ""
-
-    def waived(self, settings: CommitSettings) -> bool:
-        """Check whether the user agreed, in the settings, to run without this capability."""
-        return {"allow_unsafe": settings.allow_unsafe, "allow_unfenced": settings.allow_unfenced}.get(
-            self.waiver, False
-        )
+    waivable: bool = False
 
 
+MULTIPART = Need(what="multipart uploads", met=lambda can: can.multipart is not None)
+CONSISTENT_LISTING = Need(what="listings that show every object at once", met=lambda can: can.consistent_listing)
+RENAME = Need(what="atomic file rename", met=lambda can: can.rename)
+RENAME_DIR = Need(what="atomic directory rename", met=lambda can: can.rename_dir)
+HIDDEN_WRITES = Need(
+    what="multipart uploads or atomic file rename", met=lambda can: can.rename or can.multipart is not None
+)
+CONDITIONAL_WRITES = Need(
+    what="conditional writes", met=lambda can: can.conditional_put is not Support.NO, waivable=True
+)
+HADOOP_MODES = frozenset({SaveMode.APPEND, SaveMode.FAIL, SaveMode.IGNORE, SaveMode.OVERWRITE})
+
+
+# --- recovery ---------------------------------------------------------------------------------------------------------
 class Action(str, enum.Enum):
     """What recovery may do with a dead job."""
 
@@ -71,13 +86,60 @@ class Leftover:
     uploads: int = 0
 
 
-class Committer(abc.ABC):
+# --- reports of tasks -------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class TaskReports:
+    """The reports of the tasks of a job, as the driver received them.
+
+    Attributes:
+        commits: the reports of the accepted attempts.
+        tasks: the numbers of all tasks, or just the number of tasks if they are numbered from 0.
+    """
+
+    commits: Sequence[TaskCommit | None]
+    tasks: int | Collection[int]
+
+    def check(self, job: JobRecord) -> list[TaskCommit]:
+        """Return one report per task, in order of tasks; check that none is missing or duplicate (C1, C3).
+
+        Raises:
+            InvalidRequestError: a task is missing or reported twice. The job is undecided.
+        """
+        present = [commit for commit in self.commits if commit is not None]
+        wanted = sorted(range(self.tasks) if isinstance(self.tasks, int) else self.tasks)
+        found = sorted(commit.task for commit in present)
+        if found != wanted:
+            raise InvalidRequestError(
+                "the job cannot be committed because not every task reported exactly once: run the job again",
+                job=job.job,
+                tasks=len(wanted),
+                reported=len(found),
+                missing=sorted(set(wanted) - set(found))[:5],
+            )
+        others = [commit.job for commit in present if commit.job != job.job]
+        if others:
+            raise InvalidRequestError(
+                "a task reported for another job: run the job again", job=job.job, other=others[0]
+            )
+        return sorted(present, key=lambda commit: commit.task)
+
+
+# --- committers -------------------------------------------------------------------------------------------------------
+Details: TypeAlias = Mapping[str, object]
+
+
+def find_nothing(ctx: CommitContext) -> Iterable[Leftover]:
+    """Find no leftovers: the committer keeps a log, which `recover` reads, or its jobs leave no records."""
+    return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Committer:
     """A protocol that holds a job's output back and then makes it visible.
 
-    The steps have the names of Hadoop's ``OutputCommitter``. The driver calls `setup_job`, then `commit_job` or
-    `abort_job`; tasks call `setup_task`, and the attempt that it returns calls `commit_task` or `abort_task`.
-
-    A committer is a leaf class without state that only implements these steps.
+    The driver calls `setup_job`, then `commit_job` or `abort_job`; tasks call `setup_task`, and the attempt that it
+    returns calls `commit_task` or `abort_task`. These are the names of Hadoop's ``OutputCommitter``. The steps in which
+    protocols differ are functions in attributes; `setup_job`, `commit_job` and `abort_job` check, time and report them.
 
     Attributes:
         name: the value of the option ``committer`` that selects it.
@@ -85,32 +147,51 @@ class Committer(abc.ABC):
         source: the paper or manual that describes it.
         needs: the capabilities that a store must have.
         modes: the save modes that it supports.
-        unsafe: why it runs only with ``allow_unsafe``; empty if it runs without that setting.
+        guarantees: its answers to the rows of `GUARANTEES`, by their names.
         staging: whether it needs `CommitContext.staging`.
         keeps_log: whether it records the commits of its jobs in the destination's decision log.
         leaves_records: whether a job that died leaves records, so that `find_leftovers` can find the job.
-        adopts_uploads: whether `find_leftovers` assumes that uploads of jobs without records belong to this committer.
         pins_attempts: whether the job commit publishes exactly the attempts that reported. If not, it publishes one
             attempt per task number, which may be a different attempt from the one that reported.
+        setup: checks the destination and announces a job of this name; see `setup_job`.
+        commit: makes a job's output visible; see `commit_job`.
+        abort: see `abort_job`.
+        name_file: returns the base name of an attempt's file with a number, counted from 0, and an extension.
+        open_file: opens a sink, a hidden file to write to, whose target is a path relative to the destination.
+        commit_task: commits an attempt whose files are all complete and durable, and returns its report.
+        abort_task: discards what an attempt left behind. Runs in any process, even long after the attempt died;
+            idempotent (scenario 21).
+        find_leftovers: lists jobs that left data behind, including live ones, and what recovery may do with each.
+            Raises `CorruptDataError` if a record that is needed cannot be read.
+        knows_job: returns whether the committer has stored records of a job in one of these folders, or in its own
+            place.
+        work_path: returns the directory in which a program may write the attempt's files itself, relative to the
+            destination; empty if there is no such directory (see `holdfast.fs`).
     """
 
     name: str
     summary: str
     source: str
     needs: tuple[Need, ...]
-    modes: frozenset[SaveMode]
-    unsafe: str = ""
+    modes: frozenset[SaveMode] = HADOOP_MODES
+    guarantees: Mapping[str, Answer] = field(repr=False)
     staging: bool = False
     keeps_log: bool = False
     leaves_records: bool = True
     pins_attempts: bool = False
-    adopts_uploads: bool = False
+    setup: Callable[[CommitContext, str, SaveMode, Details], JobRecord | None]
+    commit: Callable[[Measure, JobRecord, TaskReports], JobOutcome]
+    abort: Callable[[Measure, JobRecord], JobOutcome]
+    name_file: Callable[[FileOwner, int, str], str] = file_name
+    open_file: Callable[[TaskScope, str], UploadSink | RenameSink]
+    commit_task: Callable[[TaskScope, tuple[FileEntry, ...]], TaskCommit]
+    abort_task: Callable[[CommitContext, JobRecord, FileOwner], None]
+    find_leftovers: Callable[[CommitContext], Iterable[Leftover]] = find_nothing
+    knows_job: Callable[[CommitContext, JobId, Sequence[str]], bool] = lambda ctx, job, folders: False
+    work_path: Callable[[FileOwner], str] = lambda owner: ""
 
     # --- driver -------------------------------------------------------------------------------------------------------
-    @abc.abstractmethod
-    def setup_job(
-        self, ctx: CommitContext, mode: SaveMode, details: Mapping[str, object] | None = None
-    ) -> JobRecord | None:
+    def setup_job(self, ctx: CommitContext, mode: SaveMode, details: Details | None = None) -> JobRecord | None:
         """Check the destination and announce a job. Nothing is written before every check has passed.
 
         Args:
@@ -125,95 +206,75 @@ class Committer(abc.ABC):
                 another destination or contains one.
             DestinationExistsError: the mode is ``fail`` and the destination contains data.
         """
+        self.check_fit(ctx, mode)
+        return self.setup(ctx, self.name, mode, details or {})
 
-    @abc.abstractmethod
     def commit_job(
-        self,
-        ctx: CommitContext,
-        job: JobRecord,
-        commits: Sequence[TaskCommit | None],
-        tasks: int | Collection[int],
+        self, ctx: CommitContext, job: JobRecord, commits: Sequence[TaskCommit | None], tasks: int | Collection[int]
     ) -> JobOutcome:
-        """Make the job's output visible.
+        """Make the job's output visible. If there is a report directory, a report there contains the details.
 
         Args:
-            commits: the reports of the accepted attempts.
-            tasks: the numbers of all tasks, or just the number of tasks if they are numbered from 0.
+            commits, tasks: see `TaskReports`.
 
         Raises:
-            HoldfastError: the job is not committed, or its outcome is unknown: call `abort_job`. If there is a report
-                directory, a report there contains the details.
+            HoldfastError: the job is not committed, or its outcome is unknown: call `abort_job`.
         """
+        measure = Measure(ctx)
+        try:
+            with measure.recorder.timed("committer_commit_job"):
+                outcome = self.commit(measure, job, TaskReports(commits, tasks))
+        except Exception as error:
+            _save_report(ctx, self._failure(measure, job, error))
+            raise
+        if outcome.report is not None:
+            _save_report(ctx, outcome.report)
+        return replace(outcome, statistics=measure.statistics())
 
-    @abc.abstractmethod
     def abort_job(self, ctx: CommitContext, job: JobRecord) -> JobOutcome:
         """Abort the job, unless it turns out to be committed. Idempotent (scenario 20)."""
+        measure = Measure(ctx)
+        with measure.stage("job_stage_abort"):
+            outcome = self.abort(measure, job)
+        if not outcome.committed:
+            _save_report(ctx, self._failure(measure, job, InvalidRequestError("the job was aborted")))
+        return outcome
 
-    @abc.abstractmethod
-    def find_leftovers(self, ctx: CommitContext, recorded: Collection[JobId] = ()) -> Iterator[Leftover]:
-        """List jobs that left data behind, including live ones, and what recovery may do with each.
-
-        A committer that keeps a log lists nothing here, because `recover` finds its jobs in the log. A committer that
-        leaves no records lists nothing either.
-
-        Args:
-            recorded: jobs that have records of other committers (`recorded_jobs`) and therefore are not this
-                committer's. Only a committer that adopts uploads uses this argument.
-
-        Raises:
-            CorruptDataError: a record that is needed cannot be read.
-        """
-
-    def recorded_jobs(self, ctx: CommitContext) -> Collection[JobId]:
-        """Return the jobs, live or dead, for which this committer has stored records. Sends only list requests."""
-        return ()
+    def _failure(self, measure: Measure, job: JobRecord, error: BaseException) -> JobReport:
+        """Return the report of a failed job: its last stage, the error and the metrics so far (scenario 74)."""
+        return JobReport(
+            job=job.job,
+            committer=self.name,
+            mode=job.mode,
+            at_s=measure.ctx.clock.now_s(),
+            success=False,
+            stage=measure.stage_name,
+            metrics=measure.metrics(),
+            diagnostics={
+                "exception": f"{type(error).__name__}: {error}",
+                "stacktrace": "".join(traceback.format_tb(error.__traceback__)),
+            },
+            statistics=measure.statistics(),
+        )
 
     # --- tasks --------------------------------------------------------------------------------------------------------
     def setup_task(self, ctx: CommitContext, job: JobRecord, task: int) -> TaskAttempt:
         """Start an attempt at task number `task`, for this process alone."""
         return TaskAttempt(ctx, job, task, self)
 
-    @abc.abstractmethod
-    def name_file(self, owner: FileOwner, number: int, extension: str) -> str:
-        """Return the base name of the attempt's `number`-th file, counted from 0."""
-
-    @abc.abstractmethod
-    def open_file(self, scope: TaskScope, path: str) -> UploadSink | RenameSink:
-        """Open a sink, a hidden file to write to, whose target is `path`, relative to the destination."""
-
-    @abc.abstractmethod
-    def commit_task(self, scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
-        """Commit an attempt whose files are all complete and durable, and return its report."""
-
-    @abc.abstractmethod
-    def abort_task(self, ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
-        """Discard what an attempt left behind. Runs in any process; idempotent (scenario 21)."""
-
-    def work_path(self, owner: FileOwner) -> str:
-        """Return the directory in which a program may write the attempt's files itself, relative to the destination.
-
-        Empty if the committer offers no such directory; see `holdfast.fs`.
-        """
-        return ""
-
     # --- requirements -------------------------------------------------------------------------------------------------
     def refusal(self, capabilities: Capabilities, settings: CommitSettings = _DEFAULTS) -> str:
         """Return the reason why the committer does not run on a store with these capabilities; empty if it does."""
-        if self.unsafe and not settings.allow_unsafe:
-            return f"{self.name} runs only with allow_unsafe: {self.unsafe}"
-        missing = next((need for need in self.needs if not need.met(capabilities) and not need.waived(settings)), None)
-        return "" if missing is None else f"{self.name} needs {missing.what}, which the store does not offer"
-
-    def waivers(self, capabilities: Capabilities) -> list[str]:
-        """Return the settings that let the committer run on a store that `refusal` refuses; empty if no settings do."""
-        missing = [need.waiver for need in self.needs if not need.met(capabilities)]
-        return sorted(set(missing)) if all(missing) else []
+        for need in self.needs:
+            if not need.met(capabilities) and not (need.waivable and settings.allow_unfenced):
+                return f"{self.name} needs {need.what}, which the store does not offer"
+        return ""
 
     def check_fit(self, ctx: CommitContext, mode: SaveMode, others: str = "another committer or store") -> None:
         """Refuse a store or a mode that the committer does not support. Sends no request.
 
         Args:
-            others: the alternatives that the error suggests, besides the settings that waive a need.
+            others: the alternatives that the error suggests, besides the setting that waives a need.
 
         Raises:
             UnsupportedError: the committer does not fit the store; the message says why.
@@ -222,21 +283,26 @@ class Committer(abc.ABC):
         can = ctx.store.capabilities
         refused = self.refusal(can, ctx.settings)
         if refused:
-            waivers = "".join(f", or accept that with {waiver}" for waiver in self.waivers(can))
-            raise UnsupportedError(f"{refused}: choose {others}{waivers}", url=ctx.url)
+            waiver = "" if self.refusal(can, UNFENCED) else ", or accept that with allow_unfenced"
+            raise UnsupportedError(f"{refused}: choose {others}{waiver}", url=ctx.url)
         if mode not in self.modes:
             known = ", ".join(sorted(one.value for one in self.modes))
             raise InvalidRequestError(f"{self.name} supports only the modes {known}: choose one", mode=mode.value)
 
 
-MULTIPART = Need(what="multipart uploads", met=lambda can: can.multipart is not None)
-CONSISTENT_LISTING = Need(what="listings that show every object at once", met=lambda can: can.consistent_listing)
-RENAME = Need(what="atomic file rename", met=lambda can: can.rename)
-RENAME_OR_COPY = Need(what="atomic file rename", met=lambda can: can.rename, waiver="allow_unsafe")
-RENAME_DIR = Need(what="atomic directory rename", met=lambda can: can.rename_dir, waiver="allow_unsafe")
-HIDDEN_WRITES = Need(
-    what="multipart uploads or atomic file rename", met=lambda can: can.rename or can.multipart is not None
-)
-CONDITIONAL_WRITES = Need(
-    what="conditional writes", met=lambda can: can.conditional_put is not Support.NO, waiver="allow_unfenced"
-)
+UNFENCED = CommitSettings(allow_unfenced=True)
+"""The settings that waive every need that can be waived."""
+
+
+def _save_report(ctx: CommitContext, report: JobReport) -> None:
+    """Save a report in the report directory, if there is one. An error is logged, never raised."""
+    if ctx.reports is None:
+        return
+    try:
+        ctx.reports.store.put(f"{ctx.reports.prefix}summary-{report.job}.json", encode_report(report))
+    except HoldfastError as error:
+        _log.warning("the report of job %s could not be saved in %s: %s", report.job, ctx.reports.url, error)
+
+
+def leave_to_cleanup(ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
+    """Do nothing: the sinks have discarded their files, and the end of the job cleans up after dead attempts."""

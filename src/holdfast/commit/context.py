@@ -104,8 +104,6 @@ class CommitSettings:
         check_nesting: check that no other destination lies above or below this one, before a job starts and again
             before a destination's first job is decided. Switch this off only if there can be no such destination. The
             checker switches it off, because the check would multiply the number of histories to explore.
-        allow_unsafe: allow committers that exist only for comparison, and committers on a store that lacks a capability
-            they need.
         scratch_dir: directory on each machine where `staging-*` stores a task's files; empty for the system's default.
         shared_dir: directory or url that all machines share, where `staging-*` stores its pending sets; empty for a
             directory on this machine, which is enough if all tasks run here.
@@ -122,7 +120,6 @@ class CommitSettings:
     roll_forward_attempts: int = 4
     allow_unfenced: bool = False
     check_nesting: bool = True
-    allow_unsafe: bool = False
     scratch_dir: str = ""
     shared_dir: str = ""
     report_dir: str = ""

@@ -11,7 +11,6 @@ from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import JobId
 from holdfast.commit.records import JobRecord
 from holdfast.commit.recovery import find_leftovers
-from holdfast.commit.registry import COMMITTERS
 from holdfast.commit.save_mode import SaveMode
 from holdfast.commit.two_phase.history import read_history
 from holdfast.commit.write_lookup import TOKEN, find_files, find_written, is_job_of
@@ -90,11 +89,7 @@ def _find_leftover(ctx: CommitContext, token: str) -> Leftover | None:
 
     Ask every committer, not only the one that the write used: at first, jobs of `file-v1` and `file-v2` look the same.
     """
-    for committer in COMMITTERS.values():
-        for found in find_leftovers(ctx, committer):
-            if is_job_of(found.job, token):
-                return found
-    return None
+    return next((found for found in find_leftovers(ctx) if is_job_of(found.job, token)), None)
 
 
 def _abort_by_files(ctx: CommitContext, committer: Committer, token: str, job: str) -> EndedWrite:

@@ -7,18 +7,22 @@ during Job Commit" and "Cleaning up after complete job failure").
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import posixpath
+from collections.abc import Callable, Collection, Iterator
+from functools import partial
 
-from holdfast.commit.committer import Committer, Leftover
-from holdfast.commit.context import CommitContext, CommitSettings
+from holdfast.commit.committer import UNFENCED, Action, Committer, Leftover
+from holdfast.commit.context import CommitContext
 from holdfast.commit.hadoop_jobs import ForeignJobPolicy, end_hadoop_jobs
-from holdfast.commit.ids import JobId
+from holdfast.commit.layout import folders
 from holdfast.commit.recovery_report import RecoveryReport, end_leftover, is_quiet
-from holdfast.commit.registry import COMMITTERS
+from holdfast.commit.registry import installed_committers
 from holdfast.commit.two_phase.recovery import recover_log
+from holdfast.commit.uploads import abort_named_uploads, named_uploads
 from holdfast.errors import HoldfastError
 
-_ANYTHING = CommitSettings(allow_unsafe=True, allow_unfenced=True)
+UNKNOWN = "unknown"
+"""Stands for the committer of a job of which only uploads are left."""
 
 
 def recover(
@@ -28,7 +32,7 @@ def recover(
     dry_run: bool = False,
     accept_damage: bool = False,
     foreign: ForeignJobPolicy | None = None,
-    committers: Iterable[Committer] = tuple(COMMITTERS.values()),
+    committers: Collection[Committer] | None = None,
 ) -> RecoveryReport:
     """End every interrupted job of the destination.
 
@@ -47,7 +51,7 @@ def recover(
         accept_damage: roll committed jobs forward even if some of their files are lost, and record the lost files;
             commit Hadoop jobs even if some of their tasks may be missing.
         foreign: how to end dead jobs of Hadoop's own committers; None to ignore them.
-        committers: search for undecided jobs of these committers.
+        committers: search for undecided jobs of these committers; None for all.
 
     Raises:
         HoldfastError: the store cannot be read.
@@ -56,36 +60,68 @@ def recover(
     """
     report = RecoveryReport()
     recover_log(ctx, report, older_than_s=older_than_s, dry_run=dry_run, accept_damage=accept_damage)
-    for committer in committers:
-        try:
-            leftovers = find_leftovers(ctx, committer)
-        except HoldfastError as error:
-            report.add_failure(committer.name, error)
-            continue
-        for leftover in leftovers:
-            reported = {job.job for job in report.jobs} | report.damaged.keys() | report.pending.keys()
-            if leftover.job not in reported:
-                quiet = is_quiet(leftover.active_at_s, ctx.clock.now_s(), older_than_s)
-                end_leftover(report, leftover, is_alive=not quiet, dry_run=dry_run)
+    for leftover in find_leftovers(ctx, committers, on_error=report.add_failure):
+        reported = {job.job for job in report.jobs} | report.damaged.keys() | report.pending.keys()
+        if leftover.job not in reported:
+            quiet = is_quiet(leftover.active_at_s, ctx.clock.now_s(), older_than_s)
+            end_leftover(report, leftover, is_alive=not quiet, dry_run=dry_run)
     if foreign is not None:
         end_hadoop_jobs(ctx, report, foreign, dry_run=dry_run, insist=accept_damage)
     return report
 
 
-def find_leftovers(ctx: CommitContext, committer: Committer) -> list[Leftover]:
-    """List the leftovers that a committer without a log finds; none if the committer cannot run on this store.
+def _raise(what: str, error: HoldfastError) -> None:
+    raise error
 
-    Raises:
-        CorruptDataError: a record that the committer needs cannot be read.
+
+def find_leftovers(
+    ctx: CommitContext,
+    committers: Collection[Committer] | None = None,
+    *,
+    on_error: Callable[[str, HoldfastError], None] = _raise,
+) -> Iterator[Leftover]:
+    """List the leftovers of committers without a log, then jobs of which only uploads are left (see `_orphans`).
+
+    A committer that cannot run on this store has none.
+
+    Args:
+        committers: the committers to ask; None for all.
+        on_error: called with the name of a committer whose search failed, and the error; if it returns, the others are
+            asked. The error is `CorruptDataError` if a record that the committer needs cannot be read.
     """
-    if committer.refusal(ctx.store.capabilities, _ANYTHING):
-        return []
-    if committer.staging and ctx.staging is None:
-        return []
-    recorded = frozenset(_recorded_jobs(ctx)) if committer.adopts_uploads else frozenset()
-    return list(committer.find_leftovers(ctx, recorded))
+    asked = list(installed_committers().values() if committers is None else committers)
+    able = [
+        one
+        for one in asked
+        if not one.refusal(ctx.store.capabilities, UNFENCED) and (ctx.staging is not None or not one.staging)
+    ]
+    searches = [(one.name, one.find_leftovers) for one in able] + [("uploads", partial(_orphans, able))]
+    for name, search in searches:
+        try:
+            found = list(search(ctx))
+        except HoldfastError as error:
+            on_error(name, error)
+            continue
+        yield from found
 
 
-def _recorded_jobs(ctx: CommitContext) -> Iterator[JobId]:
-    for committer in COMMITTERS.values():
-        yield from committer.recorded_jobs(ctx)
+def _orphans(committers: Collection[Committer], ctx: CommitContext) -> Iterator[Leftover]:
+    """List jobs that have only uploads: the names of their files contain a job's id, and no committer has records.
+
+    A job that is alive may look the same before its first task commit, and so does a job of `staging-*` whose shared
+    directory is not accessible. Only the age of the uploads distinguishes them.
+    """
+    if ctx.store.capabilities.multipart is None:
+        return
+    for job, uploads in sorted(named_uploads(ctx).items()):
+        above = list(folders(posixpath.commonprefix([upload.key for upload in uploads])))
+        if not any(committer.knows_job(ctx, job, above) for committer in committers):
+            yield Leftover(
+                committer=UNKNOWN,
+                job=job,
+                active_at_s=max(upload.initiated_at_s for upload in uploads),
+                action=Action.BACK,
+                reason="its uploads are pending and it has no records",
+                recover=partial(abort_named_uploads, ctx, job),
+                uploads=len(uploads),
+            )

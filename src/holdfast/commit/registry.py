@@ -1,8 +1,17 @@
-"""Find a committer by its name, and find the committers that fit a store."""
+"""Find a committer by its name, and find the committers that fit a store.
+
+Other packages add a committer by registering its `Committer` as an entry point of its name::
+
+    [project.entry-points."holdfast.committers"]
+    direct = "holdfast_checker.specimens:DIRECT"
+
+Entry points are searched only for names that no built-in committer has, and to list all committers.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from holdfast.commit.committer import Committer
 from holdfast.commit.context import CommitContext
@@ -13,28 +22,20 @@ from holdfast.commit.manifest.committer import MANIFEST
 from holdfast.commit.save_mode import SaveMode
 from holdfast.commit.staging.committer import STAGING_DIRECTORY, STAGING_PARTITIONED
 from holdfast.commit.two_phase.committer import TWO_PHASE
-from holdfast.commit.unsafe.direct import DIRECT
-from holdfast.commit.unsafe.emr import EMR
-from holdfast.commit.unsafe.stocator import STOCATOR
-from holdfast.errors import InvalidRequestError
+from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.stores.base import Capabilities
 from holdfast.wording import nearest
 
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+ENTRY_POINT_GROUP = "holdfast.committers"
+
 COMMITTERS: Mapping[str, Committer] = {
     committer.name: committer
-    for committer in (
-        TWO_PHASE,
-        MAGIC,
-        STAGING_DIRECTORY,
-        STAGING_PARTITIONED,
-        MANIFEST,
-        FILE_V1,
-        FILE_V2,
-        DIRECT,
-        STOCATOR,
-        EMR,
-    )
+    for committer in (TWO_PHASE, MAGIC, STAGING_DIRECTORY, STAGING_PARTITIONED, MANIFEST, FILE_V1, FILE_V2)
 }
+"""The built-in committers; the default one first."""
 
 
 def get_committer(name: str) -> Committer:
@@ -42,16 +43,59 @@ def get_committer(name: str) -> Committer:
 
     Raises:
         InvalidRequestError: no committer has this name; the message suggests the most similar name.
+        UnsupportedError: an installed package registers the name, but its committer cannot be used.
     """
-    wanted = name.strip().lower().replace("_", "-")
+    wanted = _folded(name)
     for known, committer in COMMITTERS.items():
-        if known.replace("_", "-") == wanted:
+        if _folded(known) == wanted:
             return committer
-    raise InvalidRequestError(f"unknown committer: {nearest(name, COMMITTERS)}", committer=name)
+    entries = _entry_points()
+    for entry in entries:
+        if _folded(entry.name) == wanted:
+            return _loaded(entry)
+    names = [*COMMITTERS, *(entry.name for entry in entries)]
+    raise InvalidRequestError(f"unknown committer: {nearest(name, names)}", committer=name)
+
+
+def installed_committers() -> Mapping[str, Committer]:
+    """Return the built-in committers and those of every installed package.
+
+    Raises:
+        UnsupportedError: a package registers a committer that cannot be used.
+    """
+    return {**COMMITTERS, **{entry.name: _loaded(entry) for entry in _entry_points()}}
+
+
+def _folded(name: str) -> str:
+    return name.strip().lower().replace("_", "-")
+
+
+def _entry_points() -> list[EntryPoint]:
+    from importlib.metadata import entry_points  # deferred: it takes 7 ms, and the built-in committers never need it
+
+    return [entry for entry in entry_points(group=ENTRY_POINT_GROUP) if entry.name not in COMMITTERS]
+
+
+def _loaded(entry: EntryPoint) -> Committer:
+    try:
+        committer = entry.load()
+    except Exception as error:  # importing another package's module may raise anything
+        raise UnsupportedError(
+            "the package that provides this committer cannot be imported: reinstall it",
+            committer=entry.name,
+            provider=entry.value,
+        ) from error
+    if not isinstance(committer, Committer) or committer.name != entry.name:
+        raise UnsupportedError(
+            "the entry point names no committer of this name: correct it in the package that registers it",
+            committer=entry.name,
+            provider=entry.value,
+        )
+    return committer
 
 
 def fitting_committers(capabilities: Capabilities) -> list[Committer]:
-    """List the committers that run with default settings on a store with these capabilities; the default one first."""
+    """List the built-in committers that run with default settings on a store with these capabilities."""
     return [committer for committer in COMMITTERS.values() if not committer.refusal(capabilities)]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -50,23 +50,16 @@ class TaskScope:
 
 
 class TaskSteps(Protocol):
-    """The steps of a task attempt in which committers differ; every `Committer` has them."""
+    """The steps of a task attempt in which committers differ: see `holdfast.commit.committer.Committer`."""
 
-    def name_file(self, owner: FileOwner, number: int, extension: str) -> str:
-        """Return the base name of the attempt's `number`-th file, counted from 0."""
-        ...
-
-    def open_file(self, scope: TaskScope, path: str) -> UploadSink | RenameSink:
-        """Open a sink, a hidden file to write to, whose target is `path`, relative to the destination."""
-        ...
-
-    def commit_task(self, scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
-        """Commit the attempt, whose files are all complete and durable, and return its report."""
-        ...
-
-    def abort_task(self, ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
-        """Discard what the attempt left behind. Runs in any process, even long after the attempt died."""
-        ...
+    @property
+    def name_file(self) -> Callable[[FileOwner, int, str], str]: ...
+    @property
+    def open_file(self) -> Callable[[TaskScope, str], UploadSink | RenameSink]: ...
+    @property
+    def commit_task(self) -> Callable[[TaskScope, tuple[FileEntry, ...]], TaskCommit]: ...
+    @property
+    def abort_task(self) -> Callable[[CommitContext, JobRecord, FileOwner], None]: ...
 
 
 class TaskAttempt:

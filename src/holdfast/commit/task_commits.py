@@ -1,43 +1,13 @@
-"""Check that every task of a job reported exactly once, and build the parts of a task's report."""
+"""Build the parts of a task's report."""
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import FileOwner
-from holdfast.commit.records import FileEntry, JobRecord, TaskCommit, Totals
-from holdfast.errors import InvalidRequestError
-
-
-def check_messages(
-    job: JobRecord, commits: Sequence[TaskCommit | None], tasks: int | Collection[int]
-) -> list[TaskCommit]:
-    """Return one commit message per task, in order of tasks; check that none is missing or duplicate (C1, C3).
-
-    Args:
-        tasks: the numbers of all tasks, or just the number of tasks if they are numbered from 0.
-
-    Raises:
-        InvalidRequestError: a task is missing or reported twice. The job is undecided.
-    """
-    present = [commit for commit in commits if commit is not None]
-    wanted = sorted(range(tasks) if isinstance(tasks, int) else tasks)
-    found = sorted(commit.task for commit in present)
-    if found != wanted:
-        missing = sorted(set(wanted) - set(found))
-        raise InvalidRequestError(
-            "the job cannot be committed because not every task reported exactly once: run the job again",
-            job=job.job,
-            tasks=len(wanted),
-            reported=len(found),
-            missing=missing[:5],
-        )
-    others = [commit.job for commit in present if commit.job != job.job]
-    if others:
-        raise InvalidRequestError("a task reported for another job: run the job again", job=job.job, other=others[0])
-    return sorted(present, key=lambda commit: commit.task)
+from holdfast.commit.records import FileEntry, TaskCommit, Totals
 
 
 def inline_record(ctx: CommitContext, data: bytes) -> bytes | None:

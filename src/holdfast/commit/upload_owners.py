@@ -13,12 +13,11 @@ from holdfast.commit.hadoop_names import file_job
 from holdfast.commit.ids import JobId
 from holdfast.commit.intents import find_announcers
 from holdfast.commit.layout import job_of
-from holdfast.commit.recovery import find_leftovers
-from holdfast.commit.registry import COMMITTERS
+from holdfast.commit.recovery import UNKNOWN, find_leftovers
 from holdfast.commit.two_phase.committer import TWO_PHASE
 from holdfast.commit.two_phase.live_jobs import LiveJobs
 from holdfast.commit.two_phase.pending_uploads import NOTES, find_listing, find_uploads
-from holdfast.errors import CorruptDataError, UnsupportedError
+from holdfast.errors import CorruptDataError, HoldfastError, UnsupportedError
 from holdfast.stores.base import UploadInfo
 
 
@@ -113,9 +112,7 @@ class _Owners:
     def _without_log(self, job: str) -> tuple[str, UploadState]:
         """Return the committer of a job that is not in the log, and the state of its uploads."""
         leftover = self._leftovers.get(job)
-        # A job of `emr` leaves nothing but uploads. A live job of another committer may look the same before its first
-        # task commit, so the two cannot be distinguished.
-        if leftover is None or COMMITTERS[leftover.committer].adopts_uploads:
+        if leftover is None or leftover.committer == UNKNOWN:
             return "", UploadState.UNKNOWN
         return leftover.committer, UploadState.OVER if leftover.action is Action.CLEAN else UploadState.UNFINISHED
 
@@ -129,11 +126,12 @@ def _two_phase_jobs(upload: UploadInfo, announcers: Mapping[str, set[JobId]]) ->
 def _leftovers(ctx: CommitContext) -> dict[str, Leftover]:
     """Map job ids to the leftover data of jobs whose committers keep no log; nothing else shows these jobs."""
     found: dict[str, Leftover] = {}
-    for committer in COMMITTERS.values():
-        try:
-            leftovers = find_leftovers(ctx, committer)
-        except CorruptDataError:
-            continue  # the uploads of its jobs stay UNKNOWN; holdfast recover reports the corrupt record
-        for leftover in leftovers:
-            found.setdefault(leftover.job, leftover)
+    for leftover in find_leftovers(ctx, on_error=_leave_unknown):
+        found.setdefault(leftover.job, leftover)
     return found
+
+
+def _leave_unknown(_committer: str, error: HoldfastError) -> None:
+    """Leave the uploads of a committer's jobs UNKNOWN; holdfast recover reports the corrupt record."""
+    if not isinstance(error, CorruptDataError):
+        raise error

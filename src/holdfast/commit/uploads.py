@@ -6,12 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from holdfast.commit.context import CommitContext
-from holdfast.commit.ids import AttemptId, file_owner
+from holdfast.commit.hadoop_names import file_job
+from holdfast.commit.ids import AttemptId, JobId, file_owner
+from holdfast.commit.layout import is_hidden
 from holdfast.commit.records import FileEntry
 from holdfast.commit.sinks import UploadGuard, UploadSink
 from holdfast.commit.task import TaskScope
 from holdfast.errors import NotFoundError, OutcomeUnknownError
-from holdfast.stores.base import multipart
+from holdfast.stores.base import UploadInfo, iter_uploads, multipart
 
 ATTEMPT_METADATA = "holdfast-attempt"
 """Metadata key of an upload, for the attempt that started it. Distinguishes the object from other attempts' objects."""
@@ -125,3 +127,25 @@ def complete_upload(
         lambda: store.complete_upload(ctx.key(file.path), file.upload_id, parts),
         is_there or (lambda: is_published(ctx, file, written_by)),
     )
+
+
+# --- uploads that only their names identify ---------------------------------------------------------------------------
+def named_uploads(ctx: CommitContext) -> dict[JobId, list[UploadInfo]]:
+    """Return pending uploads to visible paths, grouped by the job ids in Hadoop's file names.
+
+    Uploads to hidden directories are left out: they belong to committers that later move the files.
+    """
+    jobs: dict[JobId, list[UploadInfo]] = {}
+    for upload in iter_uploads(multipart(ctx.store), ctx.prefix):
+        job = file_job(upload.key)
+        if job is not None and not is_hidden(upload.key[len(ctx.prefix) :]):
+            jobs.setdefault(job, []).append(upload)
+    return jobs
+
+
+def abort_named_uploads(ctx: CommitContext, job: JobId) -> None:
+    """Abort the pending uploads whose file names contain the job's id. Idempotent."""
+    store = multipart(ctx.store)
+    pending = named_uploads(ctx).get(job, [])
+    for _done in ctx.runner.map(lambda upload: store.abort_upload(upload.key, upload.upload_id), pending):
+        pass

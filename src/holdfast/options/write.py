@@ -33,7 +33,6 @@ _COMMIT = (
     OptionSpec("partSize", "part_size_bytes", size(5 * MIB)),
     OptionSpec("logRetention", "log_retention_entries", number(1, 100_000)),
     OptionSpec("allowUnfenced", "allow_unfenced", as_boolean),
-    OptionSpec("allowUnsafe", "allow_unsafe", as_boolean),
     OptionSpec("scratchDir", "scratch_dir", as_directory),
     OptionSpec("sharedDir", "shared_dir", as_place),
     OptionSpec("reportDir", "report_dir", as_place),

@@ -6,13 +6,12 @@ import json
 import logging
 import re
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
-from holdfast.commit import COMMITTERS
-from holdfast.guarantees import GUARANTEES, Answer
+from holdfast.guarantees import Answer
 from holdfast_checker.committers.subject import CHECKED
+from holdfast_checker.specimens import COMPARED
 from holdfast_checker.subjects import SUBJECTS, find_subject
 from tests.unit.cli.destinations import run
 
@@ -57,11 +56,9 @@ def test_the_worst_violation_is_told_and_each_other_has_its_command() -> None:
 
 
 def test_an_undeclared_violation_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
-    c4 = next(row for row in GUARANTEES if row.name == "C4")
-    held = replace(c4, answers={"file-v2": Answer(holds=True, why="")})
-    monkeypatch.setattr("holdfast_checker.committers.subject.GUARANTEES", (held,))
+    monkeypatch.setitem(COMPARED["file-v2"].guarantees, "C4", Answer(holds=True, why=""))  # type: ignore[arg-type]  # a dict
     assert "This is NOT DECLARED" in run("check", *_BROKEN).stdout
-    monkeypatch.setattr("holdfast_checker.committers.subject.GUARANTEES", ())
+    monkeypatch.delitem(COMPARED["file-v2"].guarantees, "C4")  # type: ignore[arg-type]  # a dict
     assert "There is no declaration about this property" in run("check", *_BROKEN).stdout
 
 
@@ -229,7 +226,7 @@ def test_a_check_uses_no_network_and_no_process(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_every_committer_has_worlds() -> None:
-    for name in COMMITTERS:
+    for name in COMPARED:
         result = run("check", name, "--scene", "overwrite", "--states", "1")
         assert result.exit_code in (0, 1), (name, result.stderr)
         assert f"{name}: " in result.stdout

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from holdfast.commit import layout
 from holdfast.commit.codec import digest
+from holdfast.commit.committer import TaskReports
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import AttemptId, FileOwner, JobId
 from holdfast.commit.intents import QUIET_S
@@ -22,7 +23,6 @@ from holdfast.commit.task import TaskScope
 from holdfast.commit.task_commits import totals_of
 from holdfast.commit.two_phase import roll_forward, snapshot
 from holdfast.commit.two_phase.codec import decode_entry, decode_manifest, encode_entry
-from holdfast.commit.two_phase.committer import TwoPhaseCommitter
 from holdfast.commit.two_phase.decision_log import append_entry, find_decision, write_mark
 from holdfast.commit.two_phase.decision_result import DecisionResult, result_of
 from holdfast.commit.two_phase.helping import StuckDecision
@@ -107,15 +107,11 @@ def _blind_once() -> Callable[..., LogEntry | None]:
 
 
 def commit_without_looking(
-    shipped: Callable[..., DecisionResult],
-    measure: Measure,
-    job: JobRecord,
-    commits: Sequence[TaskCommit | None],
-    tasks: int | Collection[int],
+    shipped: Callable[..., DecisionResult], measure: Measure, job: JobRecord, reports: TaskReports
 ) -> DecisionResult:
     """In place of the commit's `_decide`: do not check whether the log already has an entry about the job."""
     with planted(swap(find_decision, _blind_once())):
-        return shipped(measure, job, commits, tasks)
+        return shipped(measure, job, reports)
 
 
 def believe_in_the_record(shipped: Callable[..., bool], ctx: CommitContext, job: JobId) -> bool:
@@ -318,13 +314,11 @@ def help_nobody(shipped: Callable[..., list[StuckDecision]], ctx: CommitContext,
 
 
 # --- tasks ------------------------------------------------------------------------------------------------------------
-def publish_in_task(
-    shipped: Callable[..., TaskCommit], self: TwoPhaseCommitter, scope: TaskScope, files: tuple[FileEntry, ...]
-) -> TaskCommit:
+def publish_in_task(shipped: Callable[..., TaskCommit], scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
     """In place of the task commit: publish the files, then write the manifest."""
     for file in files:
         publication_of(scope.job).publish_file(scope.ctx, file, scope.owner.attempt)
-    return shipped(self, scope, files)
+    return shipped(scope, files)
 
 
 def name_by_task(shipped: Callable[..., str], job: JobId, task: int, attempt: AttemptId) -> str:
@@ -338,23 +332,19 @@ def name_without_attempt(shipped: Callable[..., str], owner: FileOwner, number: 
 
 
 def list_manifests(
-    shipped: Callable[..., DecisionResult],
-    measure: Measure,
-    job: JobRecord,
-    commits: Sequence[TaskCommit | None],
-    tasks: int | Collection[int],
+    shipped: Callable[..., DecisionResult], measure: Measure, job: JobRecord, reports: TaskReports
 ) -> DecisionResult:
     """In place of the commit's `_decide`: take the manifests in the job's folder, not those in the messages."""
-    return shipped(measure, job, _listed_commits(measure.ctx, job), tasks)
+    return shipped(measure, job, replace(reports, commits=_listed_commits(measure.ctx, job)))
 
 
 def abort_every_upload_of_the_job(
-    shipped: Callable[..., None], self: TwoPhaseCommitter, ctx: CommitContext, job: JobRecord, owner: FileOwner
+    shipped: Callable[..., None], ctx: CommitContext, job: JobRecord, owner: FileOwner
 ) -> None:
     """In place of the task abort: abort every pending upload of the job."""
     left = Leftovers(listing=UploadListing.BY_DIRECTORY)
     publication_of(job).sweep(ctx, lambda found, key: found == job.job, left)
-    shipped(self, ctx, job, owner)
+    shipped(ctx, job, owner)
 
 
 def _listed_commits(ctx: CommitContext, record: JobRecord) -> list[TaskCommit]:
@@ -422,7 +412,7 @@ def commit_open_job(
 
     def commit(shipped: Callable[..., JobOutcome], measure: Measure, job: JobRecord) -> JobOutcome:
         found = _listed_commits(measure.ctx, job)
-        return commit_job(measure, job, found, [one.task for one in found])
+        return commit_job(measure, job, TaskReports(found, [one.task for one in found]))
 
     with planted(swap(abort_job, commit)):
         shipped(ctx, record, report)

@@ -15,9 +15,10 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from holdfast.commit import SaveMode, layout, uploads
+from holdfast.commit.committer import leave_to_cleanup
 from holdfast.commit.ids import file_name
 from holdfast.commit.two_phase import cleanup, decision, job, publication, recovery, roll_forward, snapshot
-from holdfast.commit.two_phase.committer import TWO_PHASE, TwoPhaseCommitter
+from holdfast.commit.two_phase.committer import TWO_PHASE, commit_task
 from holdfast.commit.two_phase.decision_log import append_entry, job_exists
 from holdfast.commit.two_phase.helping import help_earlier_jobs
 from holdfast.commit.two_phase.live_jobs import LiveJobs
@@ -261,7 +262,7 @@ MUTANTS = (
     Mutant(
         name="task-publishes",
         slip="A task completes its uploads when it commits, to save the driver work.",
-        swaps=(swap(TwoPhaseCommitter.commit_task, mistakes.publish_in_task),),
+        swaps=(swap(commit_task, mistakes.publish_in_task),),
         scene=_SPECULATION,
         breaks=("C4",),
     ),
@@ -282,7 +283,7 @@ MUTANTS = (
     Mutant(
         name="task-abort-sweeps-job",
         slip="An attempt that may not commit aborts every pending upload of its job.",
-        swaps=(swap(TwoPhaseCommitter.abort_task, mistakes.abort_every_upload_of_the_job),),
+        swaps=(swap(leave_to_cleanup, mistakes.abort_every_upload_of_the_job),),
         scene=SCENES["asking"],
         breaks=("C9",),
     ),

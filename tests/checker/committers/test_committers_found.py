@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.commit import COMMITTERS
+from holdfast.commit.committer import RENAME_DIR, Committer
 from holdfast_checker.committers.cluster import Order
 from holdfast_checker.committers.narration.job_narrator import job_narrator
 from holdfast_checker.committers.scenes import SCENES
@@ -23,6 +23,7 @@ from holdfast_checker.kernel.counterexample import Counterexample
 from holdfast_checker.kernel.explore import Budget, explore
 from holdfast_checker.kernel.shrink import shrink
 from holdfast_checker.narrative.story import tell
+from holdfast_checker.specimens import COMPARED
 
 _STATES = 20_000
 """Seconds of exploration, where a minute is allowed."""
@@ -49,6 +50,12 @@ def _quiet() -> Iterator[None]:
     logging.disable(logging.NOTSET)
 
 
+def _on_any_directories(name: str) -> Committer:
+    """Return a committer that also runs on stores that do not rename directories."""
+    committer = COMPARED[name]
+    return replace(committer, needs=tuple(need for need in committer.needs if need is not RENAME_DIR))
+
+
 @pytest.mark.parametrize(
     ("committer", "scene", "name", "says"),
     [
@@ -67,7 +74,7 @@ def _quiet() -> Iterator[None]:
     ],
 )
 def test_it_is_found_shrunk_and_told(committer: str, scene: Scene, name: str, says: str) -> None:
-    world = build_world(COMMITTERS[committer], scene)
+    world = build_world(_on_any_directories(committer), scene)
     found = explore(world, budget=Budget(states=_STATES), until=lambda now: name in now.findings)
     assert name in found.findings, f"{found.states} states, {found.findings}"
     finding = found.findings[name]
@@ -86,8 +93,11 @@ def test_it_is_found_shrunk_and_told(committer: str, scene: Scene, name: str, sa
     [pytest.param(_ONE_BY_ONE, True, id="renamed"), pytest.param(_MOVES_FILE_BY_FILE, False, id="file-by-file")],
 )
 def test_when_file_v1_mixes_attempts(scene: Scene, while_merging: bool) -> None:
-    """With directory renames no task commit mixes attempts, but the merge of the job commit may."""
-    world = build_world(COMMITTERS["file-v1"], replace(scene, properties=("C2",)))
+    """With directory renames no task commit mixes attempts, but the merge of the job commit may.
+
+    So the committer refuses other stores.
+    """
+    world = build_world(_on_any_directories("file-v1"), replace(scene, properties=("C2",)))
     found = explore(world, budget=Budget(states=_STATES), until=lambda one: bool(one.findings)).findings["C2"]
     story = tell(
         world, shrink(world, Counterexample(world.name, "C2", found.broke, found.choices)), job_narrator(world)
@@ -98,15 +108,15 @@ def test_when_file_v1_mixes_attempts(scene: Scene, while_merging: bool) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("committer", sorted({one.name for one in COMMITTERS.values()} - {"two_phase"}))
+@pytest.mark.parametrize("committer", sorted({one.name for one in COMPARED.values()} - {"two_phase"}))
 def test_what_breaks_is_declared(committer: str) -> None:
     """In every scene, within the limits of `holdfast check`.
 
     C1 of `manifest` breaks after 94,000 states of slow-driver, which is beyond the limit of the table of all
     committers.
     """
-    check = Check(committer_subject(COMMITTERS[committer]))
+    check = Check(committer_subject(COMPARED[committer]))
     for scene in SCENES.values():
         check.explore([scene], Budget(states=100_000))
-    answers = {name: declared(committer, name) for name in check.violations}
+    answers = {name: declared(COMPARED[committer], name) for name in check.violations}
     assert [name for name, answer in answers.items() if answer and answer.holds and not answer.unless] == []

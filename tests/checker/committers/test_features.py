@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.commit import COMMITTERS
 from holdfast.errors import InvalidRequestError, NotFoundError
 from holdfast_checker.committers.features import FEATURES, combine, draw, features_of
 from holdfast_checker.committers.goals import GOALS
@@ -21,9 +20,10 @@ from holdfast_checker.kernel.explore import explore
 from holdfast_checker.kernel.process import Port
 from holdfast_checker.simulated_store.handle import SimulatedStore
 from holdfast_checker.simulated_store.resource import StoreResource
+from holdfast_checker.specimens import COMPARED
 from tests.checker.kernel.toys import with_ends
 
-SUBJECT = committer_subject(COMMITTERS["two_phase"])
+SUBJECT = committer_subject(COMPARED["two_phase"])
 
 
 @pytest.mark.parametrize("name", [*COMBINED, *(scene.name for scene in VERDICT)])
@@ -114,7 +114,7 @@ def test_forgetting_and_reduction_leave_no_end_out(name: str) -> None:
     scene = combine(features_of(name) or ())
     ends = []
     for forgetful, reduce in ((True, True), (False, False)):
-        world, seen = with_ends(build_world(COMMITTERS["two_phase"], replace(scene, forgetful=forgetful)))
+        world, seen = with_ends(build_world(COMPARED["two_phase"], replace(scene, forgetful=forgetful)))
         assert explore(world, reduce=reduce).complete
         ends.append(seen)
     assert ends[0] == ends[1]

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.commit import COMMITTERS, Committer
+from holdfast.commit import Committer
 from holdfast_checker.committers.narration.job_narrator import job_narrator
 from holdfast_checker.committers.properties import PROPERTIES
 from holdfast_checker.committers.scenes import SCENES
@@ -27,6 +27,7 @@ from holdfast_checker.kernel.counterexample import Counterexample
 from holdfast_checker.kernel.explore import Budget, Exploration, explore
 from holdfast_checker.kernel.shrink import shrink
 from holdfast_checker.narrative.story import Story, tell
+from holdfast_checker.specimens import COMPARED
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "explanation" / "holes.md"
 WRITE = "HOLDFAST_WRITE_DOCS"
@@ -129,12 +130,12 @@ def look(committer: Committer, hole: Hole, scene: Scene, *, whole: bool = False)
 def found_in(name: str, committer: str) -> Exploration:
     """Return what the hole's scene shows about a committer."""
     hole = next(hole for hole in HOLES if hole.name == name)
-    return look(COMMITTERS[committer], hole, SCENES[hole.scene])
+    return look(COMPARED[committer], hole, SCENES[hole.scene])
 
 
 def told(hole: Hole) -> Story:
     """Return the story of a hole, as `holdfast check` tells it."""
-    committer, scene = COMMITTERS[hole.committers[0]], SCENES[hole.scene]
+    committer, scene = COMPARED[hole.committers[0]], SCENES[hole.scene]
     found = found_in(hole.name, committer.name).findings[hole.property_name]
     world = build_world(committer, replace(scene, properties=(hole.property_name,)))
     counterexample = Counterexample(world.name, found.property, found.broke, found.choices)
@@ -152,7 +153,7 @@ def test_it_is_found(hole: Hole, name: str) -> None:
 def test_the_variant_closes_it(hole: Hole, name: str) -> None:
     """Explores every history of a scene in which the committer itself violates the property."""
     scene = replace(SCENES[hole.scene], **hole.narrow)
-    assert look(COMMITTERS[name.partition("+")[0]], hole, scene).findings
+    assert look(COMPARED[name.partition("+")[0]], hole, scene).findings
     closed = look(VARIANTS[name], hole, scene, whole=True)
     assert closed.complete and not closed.findings, closed.findings
 

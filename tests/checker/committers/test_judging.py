@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.commit import COMMITTERS, SaveMode
+from holdfast.commit import SaveMode
 from holdfast_checker.committers.actors import Setting
 from holdfast_checker.committers.cluster import CLUSTER, Cluster, ClusterState, Order, Phase, Told
 from holdfast_checker.committers.cluster import Attempt as Doing
@@ -19,6 +19,7 @@ from holdfast_checker.committers.sandbox import Copy, Sandbox
 from holdfast_checker.kernel.calls import Call
 from holdfast_checker.kernel.world import View
 from holdfast_checker.simulated_store.resource import StoreResource
+from holdfast_checker.specimens import COMPARED
 
 MINE = Origin("main", 0, 0, 0)
 ENDED = ClusterState(attempts=((Doing.ENDED,),), accepted=(None,))
@@ -59,7 +60,7 @@ def test_a_driver_that_gives_up_does_not_hide_that_another_commits() -> None:
 def _empty(mode: SaveMode) -> tuple[Sandbox, Copy]:
     store = StoreResource(DESTINATION, time_of=lambda actor: 0.0)
     setting = Setting(
-        committer=COMMITTERS["two_phase"],
+        committer=COMPARED["two_phase"],
         capabilities={DESTINATION: store.capabilities},
         tasks=1,
         attempts=1,

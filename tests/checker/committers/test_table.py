@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.commit import COMMITTERS
 from holdfast.errors import InvalidRequestError
 from holdfast.guarantees import ANOTHER_ENDS, GUARANTEES
 from holdfast_checker.committers.narration.job_narrator import job_narrator
@@ -20,6 +19,7 @@ from holdfast_checker.committers.table_v.table import Cell, Progress, Table, bui
 from holdfast_checker.kernel.counterexample import decode
 from holdfast_checker.kernel.replay import replay
 from holdfast_checker.narrative.story import tell
+from holdfast_checker.specimens import COMPARED
 from holdfast_checker.subjects import find_subject
 from tests.table_v import TABLE_V
 
@@ -95,7 +95,7 @@ def test_the_papers_answers_are_those_of_table_v() -> None:
     for row, (direct, stocator, s3a, emr) in TABLE_V.items():
         found = [paper_answer(name, row) for name in ("direct", "stocator", "emr")]
         assert found == [direct, stocator, emr]
-        assert {paper_answer(name, row) for name in COMMITTERS if name.startswith(("magic", "staging"))} == {s3a}
+        assert {paper_answer(name, row) for name in COMPARED if name.startswith(("magic", "staging"))} == {s3a}
         assert paper_answer("two_phase", row) is None
     assert paper_answer("direct", "C1") is None
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.commit import COMMITTERS
 from holdfast_checker.committers.features import combine, features_of
 from holdfast_checker.committers.narration.job_narrator import job_narrator
 from holdfast_checker.committers.scenes import SCENES, SMALL, TRANSACTIONAL
@@ -16,6 +15,7 @@ from holdfast_checker.committers.worlds import build_world
 from holdfast_checker.kernel.counterexample import Counterexample
 from holdfast_checker.kernel.explore import explore
 from holdfast_checker.narrative.story import tell
+from holdfast_checker.specimens import COMPARED
 from tests.checker.committers.mutants import world_of
 from tests.checker.committers.transaction_mutants import TRANSACTION_MUTANTS
 
@@ -30,10 +30,10 @@ def _quiet() -> Iterator[None]:
 
 def test_plain_readers_are_promised_something_only_on_a_store_with_transactions() -> None:
     for name, judged in (("one-task", False), ("one-task+renames", False), ("one-task+transactions", True)):
-        world = build_world(COMMITTERS["two_phase"], combine(features_of(name) or ()))
+        world = build_world(COMPARED["two_phase"], combine(features_of(name) or ()))
         [found] = [one for one in world.properties if one.name == "plain-reads"]
         assert (found.step is not None) is judged
-    magic = build_world(COMMITTERS["magic"], combine(features_of("one-task+transactions") or ()))
+    magic = build_world(COMPARED["magic"], combine(features_of("one-task+transactions") or ()))
     assert all(one.step is None for one in magic.properties if one.name == "plain-reads")
 
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.commit import COMMITTERS
 from holdfast_checker.committers.features import combine, features_of
 from holdfast_checker.committers.scenes import COMBINED, LARGE, SCENES, SMALL, STORES, TRANSACTIONAL
 from holdfast_checker.committers.subject import committer_subject
@@ -18,6 +17,7 @@ from holdfast_checker.framework.check import Check
 from holdfast_checker.kernel.calls import Fault
 from holdfast_checker.kernel.explore import Budget, explore
 from holdfast_checker.kernel.walk import walk
+from holdfast_checker.specimens import COMPARED
 
 _TRANSACTIONS = TRANSACTIONAL["transactional-crash"].store
 _QUICK = ("speculation", "asking", "partition", "lost-reply", "failure", "overwrite")
@@ -45,7 +45,7 @@ def _small_worlds() -> list[object]:
 
 @pytest.mark.parametrize("scene", _scenes())
 def test_nothing_is_found(scene: Scene) -> None:
-    found = explore(build_world(COMMITTERS["two_phase"], scene))
+    found = explore(build_world(COMPARED["two_phase"], scene))
     assert found.complete
     assert found.histories > 1
     assert found.findings == {}
@@ -55,7 +55,7 @@ def test_nothing_is_found(scene: Scene) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("scene", [pytest.param(one, id=one.name) for one in COMBINED.values()])
 def test_nothing_is_found_in_combinations_and_everything_is_reached(scene: Scene) -> None:
-    found = Check(committer_subject(COMMITTERS["two_phase"])).explore([scene])
+    found = Check(committer_subject(COMPARED["two_phase"])).explore([scene])
     assert found.complete
     assert found.broken == ()
     assert found.missing == []
@@ -76,7 +76,7 @@ def test_no_decision_is_made_in_the_trimmed_past() -> None:
 @pytest.mark.parametrize("scene", _small_worlds())
 def test_nothing_is_found_in_the_small_worlds_as_far_as_a_minute_goes(scene: Scene) -> None:
     """`holdfast check two_phase --small` explores them completely."""
-    found = explore(build_world(COMMITTERS["two_phase"], scene), budget=Budget(seconds=60))
+    found = explore(build_world(COMPARED["two_phase"], scene), budget=Budget(seconds=60))
     assert found.findings == {}
     assert found.states > 10_000 or found.complete
 
@@ -85,7 +85,7 @@ def test_nothing_is_found_in_the_small_worlds_as_far_as_a_minute_goes(scene: Sce
 @pytest.mark.parametrize("store", [LARGE.store, {**_TRANSACTIONS}, {**_TRANSACTIONS, "rename": True}])
 def test_nothing_is_found_on_random_walks(store: Mapping[str, object]) -> None:
     scene = replace(LARGE, store=store)
-    found = walk(build_world(COMMITTERS["two_phase"], scene), seed=1, budget=Budget(seconds=60))
+    found = walk(build_world(COMPARED["two_phase"], scene), seed=1, budget=Budget(seconds=60))
     assert found.findings == {}
     assert found.faults.keys() >= {Fault.CRASH, Fault.LOST_REPLY, Fault.FAILURE}
 
@@ -93,5 +93,5 @@ def test_nothing_is_found_on_random_walks(store: Mapping[str, object]) -> None:
 @pytest.mark.parametrize("committer", ["staging-directory", "file-v1"])
 def test_who_goes_by_listings_loses_files_where_they_lag(committer: str) -> None:
     """This is why `staging-*` and `file-v1` require a store with consistent listings; a job of `magic` fails there."""
-    world = build_world(COMMITTERS[committer], STORES["stale-listing"])
+    world = build_world(COMPARED[committer], STORES["stale-listing"])
     assert "C1" in explore(world, until=lambda now: "C1" in now.findings).findings

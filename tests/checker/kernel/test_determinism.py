@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from holdfast.commit import COMMITTERS
+from holdfast_checker.specimens import COMPARED
 from tests.patience import PATIENCE_S
 
 _ROOT = Path(__file__).parents[3]
@@ -39,10 +39,10 @@ def _in_two_processes(*arguments: str) -> list[Any]:
 def test_every_committer_is_the_same_in_every_process() -> None:
     """Compares all calls, replies and states of random histories, and all figures of an exploration."""
     one, other = _in_two_processes()
-    assert set(one) == set(COMMITTERS)
-    for name in COMMITTERS:
+    assert set(one) == set(COMPARED)
+    for name in COMPARED:
         assert one[name] == other[name], name
-    assert len({digest for digest, _figures in one.values()}) == len(COMMITTERS), "digests of nothing are all the same"
+    assert len({digest for digest, _figures in one.values()}) == len(COMPARED), "digests of nothing are all the same"
 
 
 def test_the_comparison_sees_the_order_of_a_set() -> None:

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from holdfast.commit import COMMITTERS
 from holdfast.errors import HoldfastError
 from holdfast_checker.committers.cluster import Order
 from holdfast_checker.committers.worlds import Scene, build_world
 from holdfast_checker.kernel.calls import Fault
 from holdfast_checker.kernel.explore import explore
 from holdfast_checker.kernel.world import World
+from holdfast_checker.specimens import COMPARED
 from tests.checker.kernel.toys import (
     CELLS,
     LOCK,
@@ -206,7 +206,7 @@ _SMALL = [
 
 
 def _commit_world(committer: str, scene: str) -> World:
-    return build_world(COMMITTERS[committer], Scene(name=scene, summary="", files=1, **SCENES[scene]))  # type: ignore[arg-type]  # keyword arguments
+    return build_world(COMPARED[committer], Scene(name=scene, summary="", files=1, **SCENES[scene]))  # type: ignore[arg-type]  # keyword arguments
 
 
 @pytest.mark.parametrize(("committer", "scene"), _SMALL)
@@ -216,6 +216,6 @@ def test_commits(committer: str, scene: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scene", SCENES)
-@pytest.mark.parametrize("committer", COMMITTERS)
+@pytest.mark.parametrize("committer", COMPARED)
 def test_commits_of_every_committer(committer: str, scene: str) -> None:
     _same(_commit_world(committer, scene))

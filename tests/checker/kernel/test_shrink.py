@@ -6,7 +6,6 @@ from itertools import groupby
 
 import pytest
 
-from holdfast.commit import COMMITTERS
 from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast_checker.committers.worlds import Scene, build_world
 from holdfast_checker.kernel.calls import Fault
@@ -16,6 +15,7 @@ from holdfast_checker.kernel.replay import replay
 from holdfast_checker.kernel.shrink import shrink
 from holdfast_checker.kernel.walk import walk
 from holdfast_checker.kernel.world import Choice, World
+from holdfast_checker.specimens import COMPARED
 from tests.checker.kernel.toys import Handle, always, cells, ends_with, increment, toy_world
 
 FAULTS = {Fault.CRASH: 2, Fault.LOST_REPLY: 2, Fault.FAILURE: 2}
@@ -112,7 +112,7 @@ def test_an_end_is_still_an_end() -> None:
 )
 def test_early_output_needs_a_driver_and_one_attempt(committer: str, name: str, most: tuple[int, ...]) -> None:
     scene = Scene(name="large", summary="", recovery=1, budgets={Fault.CRASH: 1, Fault.PARTITION: 1})
-    world = build_world(COMMITTERS[committer], scene)
+    world = build_world(COMPARED[committer], scene)
     small = shrink(world, _found(world, name))
     assert _cost(world, small) <= most
     assert _runs(small) == ["driver", "task 0 attempt 0"]

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.commit import COMMITTERS
 from holdfast_checker.committers.worlds import Scene, build_world
 from holdfast_checker.kernel import walk as walking
 from holdfast_checker.kernel.calls import Fault
@@ -14,6 +13,7 @@ from holdfast_checker.kernel.explore import Budget, explore
 from holdfast_checker.kernel.replay import replay
 from holdfast_checker.kernel.walk import Walks, draw_history, walk
 from holdfast_checker.kernel.world import DIES, World
+from holdfast_checker.specimens import COMPARED
 from tests.checker.kernel.test_explore import ticking
 from tests.checker.kernel.toys import (
     Handle,
@@ -31,7 +31,7 @@ ALL = dict.fromkeys(Fault, 1)
 def _commit_world(committer: str = "two_phase", crashes: int = 1) -> World:
     budgets = {**ALL, Fault.CRASH: crashes}
     scene = Scene(name="large", summary="", recovery=1, second_driver=True, budgets=budgets)
-    return build_world(COMMITTERS[committer], scene)
+    return build_world(COMPARED[committer], scene)
 
 
 def test_what_is_rare_is_found() -> None:

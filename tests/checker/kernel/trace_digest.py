@@ -11,7 +11,6 @@ import logging
 import sys
 from collections.abc import Hashable
 
-from holdfast.commit import COMMITTERS
 from holdfast_checker.committers.worlds import Scene, build_world
 from holdfast_checker.kernel.calls import Fault
 from holdfast_checker.kernel.canonical import canonical
@@ -19,6 +18,7 @@ from holdfast_checker.kernel.explore import explore
 from holdfast_checker.kernel.replay import replay
 from holdfast_checker.kernel.walk import draw_history
 from holdfast_checker.kernel.world import World
+from holdfast_checker.specimens import COMPARED
 from tests.checker.kernel.toys import Handle, toy_world
 
 WALKS = 3
@@ -55,7 +55,7 @@ def _figures(world: World) -> list[object]:
 
 def _digests() -> dict[str, object]:
     record: dict[str, object] = {}
-    for name, committer in COMMITTERS.items():
+    for name, committer in COMPARED.items():
         large = Scene(name="large", summary="", files=1, recovery=1, second_driver=True, budgets=BUDGETS)
         small = Scene(name="small", summary="", tasks=1, attempts=1, files=1, budgets={Fault.CRASH: 1})
         record[name] = [digest_of(build_world(committer, large)), _figures(build_world(committer, small))]

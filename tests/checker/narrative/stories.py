@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from holdfast.commit import COMMITTERS
 from holdfast_checker.committers.actors import OtherJob
 from holdfast_checker.committers.cluster import Order
 from holdfast_checker.committers.narration.job_narrator import job_narrator
@@ -17,6 +16,7 @@ from holdfast_checker.kernel.replay import Replay, replay
 from holdfast_checker.kernel.state_space import StateSpace
 from holdfast_checker.kernel.world import Choice, Property, World
 from holdfast_checker.narrative.story import Story, tell
+from holdfast_checker.specimens import COMPARED
 
 __all__ = ["Found", "find", "wander"]
 
@@ -40,7 +40,7 @@ def find(committer: str) -> dict[str, Found]:
         order=Order.ASK_FIRST,
         budgets={Fault.PARTITION: 1, Fault.CRASH: 1},
     )
-    world = build_world(COMMITTERS[committer], scene)
+    world = build_world(COMPARED[committer], scene)
     findings = explore(world).findings.values()
     return {
         one.property: Found(world, Counterexample(world.name, one.property, one.broke, one.choices)) for one in findings
@@ -66,7 +66,7 @@ def wander(committer: str, seed: int) -> Found:
         budgets=dict.fromkeys(Fault, 2),
     )
     end = Property(name="end", title="never over", meaning="it never ends", end=lambda view: "it is over")
-    world = replace(build_world(COMMITTERS[committer], scene), properties=(end,))
+    world = replace(build_world(COMPARED[committer], scene), properties=(end,))
     space = StateSpace(world)
     state, choices = space.initial(), list[Choice]()
     while steps := list(space.steps(state)):

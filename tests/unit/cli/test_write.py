@@ -27,7 +27,6 @@ from tests.unit.cli.destinations import run
         (["flights.csv", "out", "--committer", "magik"], "unknown committer"),
         (["flights.csv", "out", "--option", "maxRecordPerFile=1"], "did you mean maxRecordsPerFile"),
         (["flights.csv", "out", "--option", "hedaer=true"], "header is an option of csv files"),
-        (["flights.csv", "out", "--committer", "direct"], "direct runs only with allow_unsafe"),
         (["flights.csv", "s3://bucket/t", "--committer", "manifest"], "manifest needs atomic file rename"),
         (
             ["flights.csv", "out", "--committer", "magic", "--mode", "overwrite-partitions", "--partition-by", "k"],

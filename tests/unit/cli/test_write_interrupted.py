@@ -17,8 +17,6 @@ from holdfast.commit.write_lookup import JobIds
 from holdfast.options.write import WriteOptions, parse_write_options
 
 MINE, OTHER = "00000000abcd", "00000000ef01"
-LEAVES_FILES = {"direct", "emr"}
-"""Files that their tasks have committed stay visible (paper 000, XII.A and XII.C)."""
 
 
 @pytest.fixture(params=list(COMMITTERS))
@@ -26,7 +24,6 @@ def options(request: pytest.FixtureRequest, tmp_path: Path) -> WriteOptions:
     given = {
         "path": str(tmp_path / "out"),
         "committer": request.param,
-        "allowUnsafe": "true",
         "sharedDir": str(tmp_path / "shared"),
         "scratchDir": str(tmp_path / "scratch"),
         "writeToken": MINE,
@@ -63,14 +60,8 @@ def test_an_undecided_job_is_aborted(
     job, _ = start(ctx, options, MINE)
     end_interrupted_write(options, Output())
     said = capsys.readouterr().err.splitlines()[-1]
-    if options.committer in LEAVES_FILES:
-        assert said == (
-            f"the job is aborted, but some of its files are visible (1): delete the files with {job.job} in their names"
-        )
-        assert contents(ctx) == [MINE]
-    else:
-        assert said == f"the job is aborted and none of its output is visible: job {job.job}"
-        assert contents(ctx) == []
+    assert said == f"the job is aborted and none of its output is visible: job {job.job}"
+    assert contents(ctx) == []
     assert recover(ctx).jobs == []
 
 

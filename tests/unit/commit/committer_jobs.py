@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from holdfast.commit import COMMITTERS, CommitContext, CommitSettings, Committer, JobOutcome, JobRecord, Place, SaveMode
@@ -28,6 +28,7 @@ class Bucket:
     Args:
         committer: its name.
         part_bytes: minimum and actual size of a part.
+        known: the committers among which it is.
     """
 
     committer: str
@@ -35,6 +36,7 @@ class Bucket:
     runner: Runner = field(default_factory=SerialRunner)
     clock: SimulatedClock = field(default_factory=SimulatedClock)
     ids: CountingIds = field(default_factory=CountingIds)
+    known: Mapping[str, Committer] = field(default_factory=lambda: COMMITTERS)
 
     def __post_init__(self) -> None:
         limits = MultipartLimits(min_part_size_bytes=self.part_bytes)
@@ -44,7 +46,7 @@ class Bucket:
 
     @property
     def value(self) -> Committer:
-        return COMMITTERS[self.committer]
+        return self.known[self.committer]
 
     def context(
         self,
@@ -62,7 +64,7 @@ class Bucket:
                 scratch=Place(store=self.scratch, prefix="", url="memory://scratch"),
                 shared=Place(store=self.shared, prefix="", url="memory://shared"),
             ),
-            settings=settings or CommitSettings(part_size_bytes=self.part_bytes, allow_unsafe=True),
+            settings=settings or CommitSettings(part_size_bytes=self.part_bytes),
             progress=progress or (lambda stage, done, total: None),
             environment=Environment(clock=self.clock, ids=self.ids, runner=self.runner),
         )

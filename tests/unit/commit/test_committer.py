@@ -6,13 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.commit import COMMITTERS, TWO_PHASE, CommitSettings, SaveMode, get_committer, require_fit
-from holdfast.commit.committer import CONSISTENT_LISTING, RENAME_DIR
+from holdfast.commit import COMMITTERS, TWO_PHASE, SaveMode, get_committer, require_fit
+from holdfast.commit.committer import CONDITIONAL_WRITES, CONSISTENT_LISTING, RENAME_DIR, UNFENCED
 from holdfast.commit.registry import fitting_committers
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.stores.base import Capabilities, MultipartLimits, Support
 from holdfast.stores.memory.store import MemoryStore
-from tests.altered import altered
 from tests.simulation.world import World
 
 S3 = Capabilities(conditional_put=Support.YES, multipart=MultipartLimits(), metadata=True, copy=True)
@@ -29,7 +28,7 @@ def test_the_default_fits_everywhere_and_comes_first() -> None:
     assert [fitting_committers(can)[0].name for can in (S3, DISK)] == ["two_phase", "two_phase"]
 
 
-def test_what_runs_without_allow_unsafe_on_an_object_store_and_on_a_disk() -> None:
+def test_what_runs_on_an_object_store_and_on_a_disk() -> None:
     """Design 5: `manifest` and `file-v1` need renames, `magic` needs a consistent listing."""
     on_s3 = {committer.name for committer in fitting_committers(S3)}
     on_disk = {committer.name for committer in fitting_committers(DISK)}
@@ -39,36 +38,32 @@ def test_what_runs_without_allow_unsafe_on_an_object_store_and_on_a_disk() -> No
     assert late == on_s3 - {"magic"}
 
 
-@pytest.mark.parametrize("name", ["direct", "stocator", "emr"])
-def test_committers_for_comparison_say_why_they_are_refused(name: str) -> None:
-    committer = COMMITTERS[name]
-    assert f"{name} runs only with allow_unsafe: " in committer.refusal(S3)
-    assert committer.refusal(S3, CommitSettings(allow_unsafe=True)) == ""
-
-
-def test_manifest_never_runs_without_rename() -> None:
+@pytest.mark.parametrize("name", ["manifest", "file-v1", "file-v2"])
+def test_what_renames_never_runs_without_rename(name: str) -> None:
     """Scenario 63; paper 002: the store does not meet the rename requirements, consistent or not."""
-    assert "atomic file rename" in COMMITTERS["manifest"].refusal(S3, CommitSettings(allow_unsafe=True))
+    assert " rename, which the store does not offer" in COMMITTERS[name].refusal(S3, UNFENCED)
 
 
-def test_file_v1_runs_on_copies_only_if_the_user_accepts_that() -> None:
-    assert COMMITTERS["file-v1"].refusal(S3) and COMMITTERS["file-v1"].waivers(S3) == ["allow_unsafe"]
-    assert COMMITTERS["file-v1"].refusal(S3, CommitSettings(allow_unsafe=True)) == ""
+class Unconditional(MemoryStore):
+    @property
+    def capabilities(self) -> Capabilities:
+        return replace(super().capabilities, conditional_put=Support.NO)
 
 
 def test_a_refusal_names_what_would_do() -> None:
     ctx = World("upload").context(store=MemoryStore())
-    picky = altered(TWO_PHASE, name="picky", needs=(RENAME_DIR, CONSISTENT_LISTING))
+    careless = replace(TWO_PHASE, name="careless", needs=(CONDITIONAL_WRITES,))
     with pytest.raises(
         UnsupportedError,
-        match=r"picky needs atomic directory rename.*: choose two_phase.*, or accept that with allow_unsafe",
+        match=r"careless needs conditional writes.*: choose magic.*, or accept that with allow_unfenced",
     ):
-        require_fit(picky, ctx, SaveMode.APPEND)
+        require_fit(careless, World("upload").context(store=Unconditional()), SaveMode.APPEND)
+    picky = replace(TWO_PHASE, name="picky", needs=(RENAME_DIR, CONSISTENT_LISTING))
     with pytest.raises(UnsupportedError, match=r"picky needs atomic directory rename.*: choose another committer"):
         picky.setup_job(ctx, SaveMode.APPEND)
 
 
 def test_a_mode_that_a_committer_lacks_is_refused() -> None:
-    plain = altered(TWO_PHASE, name="plain", modes=frozenset({SaveMode.APPEND}))
+    plain = replace(TWO_PHASE, name="plain", modes=frozenset({SaveMode.APPEND}))
     with pytest.raises(InvalidRequestError, match="plain supports only the modes append"):
         plain.setup_job(World("upload").context(), SaveMode.OVERWRITE)

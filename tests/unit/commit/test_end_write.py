@@ -51,17 +51,17 @@ def test_a_job_that_cannot_be_judged_is_kept(ctx: CommitContext, monkeypatch: py
         reason="1 file is lost",
         recover=lambda: finished.append("finish"),
     )
-    monkeypatch.setattr("holdfast.commit.end_write.find_leftovers", lambda ctx, committer: [leftover])
+    monkeypatch.setattr("holdfast.commit.end_write.find_leftovers", lambda ctx: iter([leftover]))
     ended = end_write(ctx, get_committer("magic"), TOKEN_VALUE)
     assert ended == EndedWrite(end=WriteEnd.KEPT, job=leftover.job, reason="1 file is lost")
     assert finished == ["finish"]
 
 
 def test_a_write_without_records_and_files_has_no_job(tmp_path: Path) -> None:
-    ctx = open_context(str(tmp_path / "out"), settings=CommitSettings(allow_unsafe=True))
+    ctx = open_context(str(tmp_path / "out"), settings=CommitSettings())
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "foreign.csv").write_bytes(b"1")
-    assert end_write(ctx, get_committer("direct"), TOKEN_VALUE) == EndedWrite(end=WriteEnd.ABORTED)
+    assert end_write(ctx, get_committer("file-v2"), TOKEN_VALUE) == EndedWrite(end=WriteEnd.ABORTED)
     assert (tmp_path / "out" / "foreign.csv").exists()
 
 

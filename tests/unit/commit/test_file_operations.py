@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from holdfast.commit import CommitContext
@@ -27,7 +29,6 @@ from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode, Faul
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
 from holdfast.stores.interceptors.recording import Recorder
 from holdfast.stores.memory.store import MemoryStore
-from tests.altered import altered
 from tests.unit.commit.committer_jobs import Bucket
 
 HOME = "out put/dataset1/"
@@ -163,7 +164,7 @@ def open_sink(ctx: CommitContext) -> FileSink:
         mode=SaveMode.APPEND,
         started_at_s=0.0,
     )
-    steps = altered(FILE_V1, open_file=lambda scope, path: open_whole_file(scope, f"hidden/{path}", path))
+    steps = replace(FILE_V1, open_file=lambda scope, path: open_whole_file(scope, f"hidden/{path}", path))
     return TaskAttempt(ctx, job, 0, steps).open("x")
 
 

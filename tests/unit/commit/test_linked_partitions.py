@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.commit import COMMITTERS, CommitSettings, SaveMode, open_context
+from holdfast.commit import COMMITTERS, SaveMode, open_context
 from holdfast.commit.layout import iter_visible
 
 
 @pytest.mark.parametrize("filled", [False, True])
-@pytest.mark.parametrize("committer", ["two_phase", "manifest", "file-v1", "file-v2", "direct", "emr"])
+@pytest.mark.parametrize("committer", ["two_phase", "manifest", "file-v1", "file-v2"])
 def test_a_job_writes_through_the_link(tmp_path: Path, committer: str, filled: bool) -> None:
     for day, inside in enumerate(("day=0", "day=1/hour=1" if filled else "day=1")):
         (tmp_path / f"elsewhere{day}").mkdir()
@@ -20,7 +20,7 @@ def test_a_job_writes_through_the_link(tmp_path: Path, committer: str, filled: b
         (tmp_path / "t" / inside).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "t" / inside).symlink_to(tmp_path / f"elsewhere{day}")
     value = COMMITTERS[committer]
-    ctx = open_context(str(tmp_path / "t"), settings=CommitSettings(allow_unsafe=True))
+    ctx = open_context(str(tmp_path / "t"))
     job = value.setup_job(ctx, SaveMode.APPEND, {})
     assert job is not None
     with value.setup_task(ctx, job, 0) as attempt:

@@ -59,7 +59,7 @@ def test_a_job_that_fails_leaves_its_report() -> None:
     report = saved(reports, job.job)
     assert report["success"] is False and report["state"] == "failed"
     assert "not every task reported" in report["diagnostics"]["exception"]
-    assert "check_messages" in report["diagnostics"]["stacktrace"]
+    assert "in check" in report["diagnostics"]["stacktrace"]
 
 
 def test_an_abort_is_reported_with_its_stage() -> None:

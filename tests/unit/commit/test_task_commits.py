@@ -36,7 +36,7 @@ def test_each_task_reports_exactly_once(committer: str, wrong: str) -> None:
     before = bucket.visible()
     with pytest.raises(InvalidRequestError):
         bucket.value.commit_job(ctx, job, WRONG[wrong](commits), 2)
-    assert bucket.visible() == before, "only unsafe committers show files of tasks before the job commit"
+    assert bucket.visible() == before, "only file-v2 shows files of tasks before the job commit"
     assert read_success(ctx) is None
     assert bucket.commit(ctx, job, commits).committed, "the right messages are still accepted"
     assert sorted(bucket.visible().values()) == bucket.expected("new")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 import pytest
 
-from holdfast.commit import TWO_PHASE, CommitContext, Committer, JobRecord, SaveMode
+from holdfast.commit import TWO_PHASE, CommitContext, JobRecord, SaveMode
 from holdfast.commit.committer import Action, Leftover
 from holdfast.commit.layout import job_record
 from holdfast.commit.upload_owners import UploadState, find_pending
-from holdfast.errors import CorruptDataError
+from holdfast.errors import CorruptDataError, HoldfastError
 from tests.servers.minio_like import MinioLike
 from tests.simulation.world import HOME, World, start
 from tests.unit.commit.committer_jobs import Bucket
@@ -49,13 +51,16 @@ def test_a_record_that_one_committer_cannot_read_hides_no_job_of_the_others(monk
     job = bucket.start(ctx)
     bucket.run_task(ctx, job, 0, [b"0"])
 
-    def find(ctx: CommitContext, committer: Committer) -> list[Leftover]:
-        if committer.name == "magic":
-            raise CorruptDataError("a record cannot be parsed")
-        found = Leftover(
-            committer=committer.name, job=job.job, active_at_s=0.0, action=Action.CLEAN, reason="", recover=lambda: None
+    def find(ctx: CommitContext, on_error: Callable[[str, HoldfastError], None]) -> Iterator[Leftover]:
+        on_error("magic", CorruptDataError("a record cannot be parsed"))
+        yield Leftover(
+            committer="staging-directory",
+            job=job.job,
+            active_at_s=0.0,
+            action=Action.CLEAN,
+            reason="",
+            recover=lambda: None,
         )
-        return [found] if committer.name == "staging-directory" else []
 
     monkeypatch.setattr("holdfast.commit.upload_owners.find_leftovers", find)
     (pending,), _note = find_pending(ctx)

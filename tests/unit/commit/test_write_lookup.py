@@ -37,7 +37,7 @@ def test_a_write_is_found_by_its_name(committer: str) -> None:
 @pytest.mark.parametrize("committer", [name for name in COMMITTERS if name != "two_phase"])
 def test_files_are_found_without_a_report(committer: str) -> None:
     bucket = Bucket(committer)
-    quiet = CommitSettings(part_size_bytes=4, allow_unsafe=True, hadoop=HadoopSettings(mark_successful_jobs=False))
+    quiet = CommitSettings(part_size_bytes=4, hadoop=HadoopSettings(mark_successful_jobs=False))
     ctx = bucket.context(settings=quiet)
     job = run(bucket, ctx)
     run(bucket, ctx, "00000000ef01")

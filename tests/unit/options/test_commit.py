@@ -39,20 +39,20 @@ def test_flags_turn_what_is_preset() -> None:
 
 def test_the_others() -> None:
     found = settings(
-        allowUnsafe="true",
+        allowUnfenced="true",
         scratchDir="/mnt/a b",
         sharedDir="s3://bucket/shared",
         reportDir="/reports",
         manifestSaveAttempts="7",
     )
-    assert (found.allow_unsafe, found.scratch_dir, found.shared_dir) == (True, "/mnt/a b", "s3://bucket/shared")
+    assert (found.allow_unfenced, found.scratch_dir, found.shared_dir) == (True, "/mnt/a b", "s3://bucket/shared")
     assert (found.report_dir, found.hadoop.manifest_save_attempts) == ("/reports", 7)
 
 
 @pytest.mark.parametrize(
     ("name", "value", "sentence"),
     [
-        ("allowUnsafe", "yes", "not a boolean"),
+        ("allowUnfenced", "yes", "not a boolean"),
         ("cleanupSkipped", "", "not a boolean"),
         ("manifestSaveAttempts", "0", "not a whole number from 1 to 1000"),
         ("manifestSaveAttempts", "five", "not a whole number"),
@@ -70,5 +70,5 @@ def test_a_bad_value_is_one_sentence(name: str, value: str, sentence: str) -> No
 
 
 def test_an_unknown_option_offers_the_nearest() -> None:
-    with pytest.raises(InvalidRequestError, match="did you mean allowUnsafe"):
-        settings(alowUnsafe="true")
+    with pytest.raises(InvalidRequestError, match="did you mean allowUnfenced"):
+        settings(alowUnfenced="true")

@@ -186,7 +186,7 @@ def test_a_format_option_under_two_spellings(data: st.DataObject, name: str) -> 
 
 
 def test_every_option_has_a_sample() -> None:
-    flags = {"pathStyle", "allowUnfenced", "allowUnsafe", "markSuccessfulJobs", "abortPendingUploads"}
+    flags = {"pathStyle", "allowUnfenced", "markSuccessfulJobs", "abortPendingUploads"}
     flags |= {"uniqueFilenames", "etagsAsText", "deleteTargetFiles", "validateOutput", "cleanupSkipped"}
     flags |= {"cleanupFailuresIgnored", "cleanupParallelDelete", "cleanupBaseFirst", "mergeSchema"}
     assert {*WRITE_KEYS, *JOB_KEYS, *READ_KEYS} == {*SAMPLES, *flags}
@@ -200,7 +200,7 @@ def test_a_keyword_or_the_option_of_that_name(parsed: dict[str, Any]) -> None:
         assert write(parsed, **options).partition_by == ("k",)
     assert write(parsed, partition_by="a,b").partition_by == ("a,b",), "the keyword takes one name"
     assert write(parsed, partitionBy="a,b").partition_by == ("a", "b"), "the option takes names between commas"
-    assert write(parsed, Committer="magic", allow_unsafe=True).committer == "magic"
+    assert write(parsed, Committer="magic", allow_unfenced=True).committer == "magic"
     assert write(parsed, writeId="a", write_id="a").write_id == "a"
     assert write(parsed, path="/data/t").store.url == "/data/t"
     assert write(parsed, write_id=None).write_id == ""

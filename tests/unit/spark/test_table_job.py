@@ -67,7 +67,7 @@ def test_a_committer_without_a_log_leaves_a_logged_table_as_it_is(tmp_path: Path
             job.write_rows(iter([pa.record_batch({"id": pa.array([1], pa.int32())})]), attempt)
             commit = attempt.commit()
         TWO_PHASE.commit_job(ctx, record, [commit], 1)
-    options = {"committer": committer, "mergeSchema": "true", "allowUnsafe": "true"}
+    options = {"committer": committer, "mergeSchema": "true"}
     assert _fitted(tmp_path, narrow, **options).columns.names == ["id"]
     for changed in (
         StructType([StructField("id", LongType())]),

@@ -51,9 +51,7 @@ QUIET_S = 3600.0
 
 
 _REPLACING = (SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS)
-SETTINGS = CommitSettings(
-    part_size_bytes=1 << 20, allow_unsafe=True, conflict_attempts=6, roll_forward_attempts=2, check_nesting=False
-)
+SETTINGS = CommitSettings(part_size_bytes=1 << 20, conflict_attempts=6, roll_forward_attempts=2, check_nesting=False)
 """Settings with few retries, so that histories stay short."""
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from holdfast.commit import COMMITTERS, CommitContext, JobOutcome, JobRecord, Place, SaveMode, TaskCommit
+from holdfast.commit import CommitContext, JobOutcome, JobRecord, Place, SaveMode, TaskCommit
 from holdfast.commit.context import StagingPlaces
 from holdfast.commit.recovery import recover
 from holdfast.commit.two_phase.committer import TWO_PHASE
@@ -91,13 +91,11 @@ class Copy:
     def recover(self) -> bool:
         """Run `holdfast recover` once; return whether it changed anything.
 
-        Recovery of two committers looks for leftovers: that of the one under test, and that of `emr`, which finds
-        unrecorded uploads by the job id in their names.
+        Only the committer under test is asked for leftovers, apart from uploads that no committer has recorded.
         """
         before = self.key()
-        committers = (self.setting.committer, COMMITTERS["emr"])
         try:
-            report = recover(self.context(), older_than_s=QUIET_S, committers=committers)
+            report = recover(self.context(), older_than_s=QUIET_S, committers=(self.setting.committer,))
         except HoldfastError as error:
             self.recovered.append(str(error))
             self.troubles.append(str(error))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from holdfast.commit import COMMITTERS, Committer
+from holdfast.commit import Committer
 from holdfast.commit.two_phase.committer import TWO_PHASE
-from holdfast.guarantees import GUARANTEES, Answer
+from holdfast.guarantees import Answer
 from holdfast_checker.committers.features import FEATURES, combine, draw, features_of
 from holdfast_checker.committers.goals import GOALS, WITHOUT_LOG
 from holdfast_checker.committers.narration.job_narrator import job_narrator
@@ -17,8 +17,9 @@ from holdfast_checker.committers.variants import VARIANTS
 from holdfast_checker.committers.worlds import Scene, build_world
 from holdfast_checker.framework.subject import GoalTracker, Subject, find_name
 from holdfast_checker.kernel.world import World
+from holdfast_checker.specimens import COMPARED
 
-CHECKED: Mapping[str, Committer] = {**COMMITTERS, **VARIANTS}
+CHECKED: Mapping[str, Committer] = {**COMPARED, **VARIANTS}
 """Every committer that can be checked, by name."""
 
 _BY_HARM = (
@@ -54,7 +55,7 @@ def committer_subject(committer: Committer) -> Subject[Scene]:
         find=_find,
         draw=draw,
         walk=None if has_log else LARGE,
-        declared=lambda name: declared(committer.name, name),
+        declared=lambda name: declared(committer, name),
     )
 
 
@@ -71,8 +72,6 @@ def _find(name: str) -> Scene | None:
     return None
 
 
-def declared(committer: str, name: str) -> Answer | None:
+def declared(committer: Committer, name: str) -> Answer | None:
     """Return what `holdfast committers` declares about a property; None if it declares nothing."""
-    wanted = PART_OF.get(name, name)
-    row = next((row for row in GUARANTEES if row.name == wanted), None)
-    return None if row is None else row.answers.get(committer)
+    return committer.guarantees.get(PART_OF.get(name, name))

@@ -20,18 +20,11 @@ Sources: paper 000, III.B; paper 001, "Hadoop MR Commit algorithm 1".
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import final
+from functools import partial
 
-from holdfast.commit.committer import (
-    CONSISTENT_LISTING,
-    HIDDEN_WRITES,
-    RENAME_DIR,
-    RENAME_OR_COPY,
-    Committer,
-    Leftover,
-)
+from holdfast.commit.committer import CONSISTENT_LISTING, HIDDEN_WRITES, RENAME, RENAME_DIR, Committer, TaskReports
 from holdfast.commit.context import CommitContext
 from holdfast.commit.file_operations import delete_dir, is_dir, list_children, list_files, move_dir
 from holdfast.commit.file_output.layout import (
@@ -48,17 +41,32 @@ from holdfast.commit.file_output.layout import (
 )
 from holdfast.commit.file_output.merging import merge_paths_v1
 from holdfast.commit.file_output.recovery import file_leftovers
-from holdfast.commit.hadoop_names import file_name
-from holdfast.commit.ids import FileOwner, JobId
-from holdfast.commit.job_report import measured_abort, measured_commit, report_abort, report_commit
+from holdfast.commit.ids import FileOwner
 from holdfast.commit.job_success import has_succeeded, succeed
+from holdfast.commit.measure import Measure
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, TaskCommit
-from holdfast.commit.save_mode import SaveMode
-from holdfast.commit.sinks import RenameSink, UploadSink
 from holdfast.commit.success_file import FILENAME_LIMIT
 from holdfast.commit.task import TaskScope
-from holdfast.commit.task_commits import check_messages, report_task, reported_totals
+from holdfast.commit.task_commits import report_task, reported_totals
 from holdfast.errors import NotFoundError
+from holdfast.guarantees import (
+    ANOTHER_ENDS,
+    APPEARS,
+    BOTH_COMMIT,
+    COMMIT_BEGUN,
+    DISPLACED,
+    EMPTIED,
+    ENDED,
+    LAST_WINS,
+    NO_RECORD,
+    NOT_YET_VISIBLE,
+    OR,
+    PARTITIONED,
+    TWO_DRIVERS,
+    Answer,
+    no,
+    yes,
+)
 
 
 # --- task -------------------------------------------------------------------------------------------------------------
@@ -121,83 +129,83 @@ def recover_v1_task(ctx: CommitContext, job: JobRecord, task: int) -> bool:
     return True
 
 
-@final
-class FileV1Committer(Committer):
-    """Rename a directory at each task commit and merge the directories at job commit."""
+def commit_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOutcome:
+    """Merge the committed directories one by one, write ``_SUCCESS``, then delete ``_temporary``.
 
-    name = "file-v1"
-    summary = "directories renamed at task commit, merged one by one at job commit; one job at a time in a destination"
-    source = "papers 000 (III.B) and 001 (algorithm 1)"
-    needs = (RENAME_DIR, CONSISTENT_LISTING, RENAME_OR_COPY, HIDDEN_WRITES)
-    modes = frozenset({SaveMode.APPEND, SaveMode.FAIL, SaveMode.IGNORE, SaveMode.OVERWRITE})
+    Args:
+        commits: the reports of the tasks that ran in this attempt at the job; recovered tasks do not report.
 
-    def setup_job(
-        self, ctx: CommitContext, mode: SaveMode, details: Mapping[str, object] | None = None
-    ) -> JobRecord | None:
-        self.check_fit(ctx, mode)
-        return start_file_job(ctx, self.name, mode, details or {})
+    Raises:
+        NotFoundError: the job's record no longer exists, because the job was already committed or aborted (scenario
+            8), or the destination was renamed or deleted; or tasks wrote files that no longer exist.
 
-    def commit_job(
-        self,
-        ctx: CommitContext,
-        job: JobRecord,
-        commits: Sequence[TaskCommit | None],
-        tasks: int | Collection[int],
-    ) -> JobOutcome:
-        """Merge the committed directories one by one, write ``_SUCCESS``, then delete ``_temporary``.
-
-        Args:
-            commits: the reports of the tasks that ran in this attempt at the job; recovered tasks do not report.
-
-        Raises:
-            NotFoundError: the job's record no longer exists, because the job was already committed or aborted (scenario
-                8), or the destination was renamed or deleted; or tasks wrote files that no longer exist.
-
-        Crash: some files are visible. The job commit cannot be repeated; `holdfast recover` deletes these files.
-        """
-        with measured_commit(ctx, self.name, job) as measure:
-            totals = reported_totals(check_messages(job, commits, tasks))
-            require_job(measure.ctx, job)
-            committed = list(list_v1_tasks(measure.ctx, job))
-            if totals.files and not committed:
-                raise NotFoundError(
-                    "no output of the job exists, because a late attempt is replacing it or the job has ended: run it "
-                    "again",
-                    url=measure.ctx.url,
-                    job=job.job,
-                )
-            names: list[str] = []
-            with measure.stage("job_stage_rename_files"):
-                for done, directory in enumerate(committed, start=1):
-                    if len(names) < FILENAME_LIMIT:
-                        names += [path[len(directory) + 1 :] for path, _info in list_files(measure.ctx, directory)]
-                    merge_paths_v1(measure.ctx, directory)
-                    measure.ctx.progress("tasks", done, len(committed))
-            outcome = clean_up(measure, job, succeed(measure, job, totals=totals, tasks=len(committed), paths=names))
-        return report_commit(ctx, measure, outcome)
-
-    def abort_job(self, ctx: CommitContext, job: JobRecord) -> JobOutcome:
-        """Delete ``_temporary`` with the job's directory in it. Files that a failed job commit has merged stay (C5)."""
-        with measured_abort(ctx) as measure:
-            committed = has_succeeded(measure.ctx, job.job)
-            outcome = clean_up(measure, job, JobOutcome(job=job.job, committed=committed))
-        return report_abort(ctx, measure, self.name, job, outcome)
-
-    def find_leftovers(self, ctx: CommitContext, recorded: Collection[JobId] = ()) -> Iterator[Leftover]:
-        return file_leftovers(ctx, committer=self.name)
-
-    def name_file(self, owner: FileOwner, number: int, extension: str) -> str:
-        return file_name(owner, number, extension)
-
-    def open_file(self, scope: TaskScope, path: str) -> UploadSink | RenameSink:
-        return open_attempt_file(scope, path)
-
-    def commit_task(self, scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
-        commit_v1_attempt(scope.ctx, scope.job, scope.owner, len(files))
-        return report_task(scope.owner, files)
-
-    def abort_task(self, ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
-        abort_attempt(ctx, job, owner)
+    Crash: some files are visible. The job commit cannot be repeated; `holdfast recover` deletes these files.
+    """
+    totals = reported_totals(reports.check(job))
+    require_job(measure.ctx, job)
+    committed = list(list_v1_tasks(measure.ctx, job))
+    if totals.files and not committed:
+        raise NotFoundError(
+            "no output of the job exists, because a late attempt is replacing it or the job has ended: run it again",
+            url=measure.ctx.url,
+            job=job.job,
+        )
+    names: list[str] = []
+    with measure.stage("job_stage_rename_files"):
+        for done, directory in enumerate(committed, start=1):
+            if len(names) < FILENAME_LIMIT:
+                names += [path[len(directory) + 1 :] for path, _info in list_files(measure.ctx, directory)]
+            merge_paths_v1(measure.ctx, directory)
+            measure.ctx.progress("tasks", done, len(committed))
+    return clean_up(measure, job, succeed(measure, job, totals=totals, tasks=len(committed), paths=names))
 
 
-FILE_V1 = FileV1Committer()
+def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
+    """Delete ``_temporary`` with the job's directory in it. Files that a failed job commit has merged stay (C5)."""
+    committed = has_succeeded(measure.ctx, job.job)
+    return clean_up(measure, job, JobOutcome(job=job.job, committed=committed))
+
+
+def commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
+    """Rename the attempt's directory to the task's; see `commit_v1_attempt`."""
+    commit_v1_attempt(scope.ctx, scope.job, scope.owner, len(files))
+    return report_task(scope.owner, files)
+
+
+_GUARANTEES: Mapping[str, Answer] = {
+    "speculative-tasks": yes("each attempt has its own directory, and one per task remains", unless=BOTH_COMMIT),
+    "recoverable-job": yes("the next attempt at the job reuses the directories of committed tasks"),
+    "abortable-task": yes("its directory is deleted"),
+    "abortable-job": yes(NOT_YET_VISIBLE),
+    "uncommitted-output-observable": no("it is in a hidden directory"),
+    "committed-output-observable": no("its files are renamed by the job commit"),
+    "atomic-task-commit": yes("it is one rename of a directory", unless=BOTH_COMMIT),
+    "atomic-job-commit": no("it renames one file after the other"),
+    "partitioned-executor": yes("its files stay in its directory", unless=PARTITIONED),
+    "C1": yes("every task has one directory", unless=f"{DISPLACED}{OR}{TWO_DRIVERS}"),
+    "C2": yes("a directory belongs to one attempt", unless=DISPLACED),
+    "C3": no(LAST_WINS),
+    "C4": no(APPEARS),
+    "C5": yes("its directory is deleted", unless=COMMIT_BEGUN),
+    "C6": yes("what a slow attempt writes stays hidden", unless=ANOTHER_ENDS),
+    "C7": no("its cleanup deletes _temporary, including the work of other jobs"),
+    "C8": no(NO_RECORD),
+    "C9": no("each rename loses where a file was and whose it is"),
+    "C10": no(ENDED),
+    "replaced-data": no(EMPTIED),
+}
+
+FILE_V1 = Committer(
+    name="file-v1",
+    summary="directories renamed at task commit, merged one by one at job commit; one job at a time in a destination",
+    source="papers 000 (III.B) and 001 (algorithm 1)",
+    needs=(RENAME_DIR, CONSISTENT_LISTING, RENAME, HIDDEN_WRITES),
+    guarantees=_GUARANTEES,
+    setup=start_file_job,
+    commit=commit_job,
+    abort=abort_job,
+    open_file=open_attempt_file,
+    commit_task=commit_task,
+    abort_task=abort_attempt,
+    find_leftovers=partial(file_leftovers, committer="file-v1"),
+)

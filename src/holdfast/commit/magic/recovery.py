@@ -5,7 +5,7 @@ Source: paper 001, "Job Driver failure during Job Commit" and "Cleaning up after
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from holdfast.commit.committer import Leftover
 from holdfast.commit.context import CommitContext
@@ -15,6 +15,7 @@ from holdfast.commit.magic.sets import clean_up, list_pendingsets, load_pendings
 from holdfast.commit.pending_sets.recovery import PendingSetAccess, pending_set_leftover
 from holdfast.commit.records import JobRecord
 from holdfast.commit.save_mode import SaveMode
+from holdfast.errors import AccessDeniedError
 from holdfast.stores.base import iter_objects
 
 _SETS = PendingSetAccess(
@@ -35,10 +36,22 @@ def magic_jobs(ctx: CommitContext) -> dict[JobId, float]:
     return dict(sorted(jobs.items()))
 
 
+def has_records(ctx: CommitContext, job: JobId, folders: Sequence[str]) -> bool:
+    """Check whether one of these folders contains the job's magic directory; it may be another destination's (C7)."""
+
+    def is_home(folder: str) -> bool:
+        try:
+            return next(iter_objects(ctx.store, f"{folder}{MAGIC_JOB_PREFIX}{job}/", page_size=2), None) is not None
+        except AccessDeniedError:
+            if folder.startswith(ctx.prefix):
+                raise
+            return False  # the credentials cover only this destination; see `holdfast.commit.two_phase.live_jobs`
+
+    return any(is_home(folder) for folder in folders)
+
+
 def magic_leftovers(ctx: CommitContext) -> Iterator[Leftover]:
     """List the leftover data of every job with a magic directory, including live jobs."""
-    if ctx.store.capabilities.multipart is None:
-        return
     for job, active_at_s in magic_jobs(ctx).items():
         yield pending_set_leftover(ctx, _job_record(job), active_at_s, _SETS)
 

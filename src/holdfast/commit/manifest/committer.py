@@ -1,75 +1,71 @@
-"""Implement `manifest`: tasks list the files to rename, and the job commit renames all of them in parallel."""
+"""Define `manifest`: tasks list the files to rename, and the job commit renames all of them in parallel.
+
+Stores without atomic rename, such as S3, are refused, whatever the settings are (scenario 63).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import final
+from collections.abc import Mapping
 
-from holdfast.commit.committer import CONSISTENT_LISTING, RENAME, Committer, Leftover
-from holdfast.commit.context import CommitContext
-from holdfast.commit.hadoop_names import file_name
-from holdfast.commit.ids import FileOwner, JobId
-from holdfast.commit.job_report import measured_abort, measured_commit, report_abort, report_commit
+from holdfast.commit.committer import CONSISTENT_LISTING, RENAME, Committer
 from holdfast.commit.manifest.job import abort_job, commit_job, setup_job
 from holdfast.commit.manifest.recovery import find_leftovers
 from holdfast.commit.manifest.task import abort_task, commit_task, open_file
-from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, TaskCommit
 from holdfast.commit.save_mode import SaveMode
-from holdfast.commit.sinks import RenameSink
-from holdfast.commit.task import TaskScope
+from holdfast.guarantees import (
+    APPEARS,
+    BOTH_COMMIT,
+    COMMIT_BEGUN,
+    DELETED,
+    ENDED,
+    LAST_WINS,
+    NO_RECORD,
+    NOT_YET_VISIBLE,
+    PARTITIONED,
+    STARTS_OVER,
+    TWO_DRIVERS,
+    Answer,
+    no,
+    yes,
+)
 
+_GUARANTEES: Mapping[str, Answer] = {
+    "speculative-tasks": yes(
+        "each attempt has its own directory, and one manifest per task remains", unless=BOTH_COMMIT
+    ),
+    "recoverable-job": no(STARTS_OVER),
+    "abortable-task": yes("its directory is deleted"),
+    "abortable-job": yes(NOT_YET_VISIBLE),
+    "uncommitted-output-observable": no("it is in a hidden directory"),
+    "committed-output-observable": no("its files are renamed by the job commit"),
+    "atomic-task-commit": yes("it is one rename of a manifest", unless=BOTH_COMMIT),
+    "atomic-job-commit": no("it renames one file after the other"),
+    "partitioned-executor": yes("its files stay in its directory", unless=PARTITIONED),
+    "C1": yes("a task that has reported but has no manifest fails the job", unless=TWO_DRIVERS),
+    "C2": yes("a manifest belongs to one attempt"),
+    "C3": no(LAST_WINS),
+    "C4": no(APPEARS),
+    "C5": yes("its directory is deleted", unless=COMMIT_BEGUN),
+    "C6": yes("what a slow attempt writes stays in its directory", unless=TWO_DRIVERS),
+    "C7": yes("the name of its directory contains the job"),
+    "C8": no(NO_RECORD),
+    "C9": no("files that a failed job commit has renamed stay, and its abort deletes the manifests"),
+    "C10": no(ENDED),
+    "replaced-data": no(DELETED),
+}
 
-@final
-class ManifestCommitter(Committer):
-    """Let each task list the files to rename; rename all of them in parallel in the job commit.
-
-    Stores without atomic rename, such as S3, are refused, whatever the settings are (scenario 63).
-    """
-
-    name = "manifest"
-    summary = "one manifest per task lists the files to rename, the job commit renames them all"
-    source = "paper 002"
-    needs = (RENAME, CONSISTENT_LISTING)
-    modes = frozenset(SaveMode)
-
-    def setup_job(
-        self, ctx: CommitContext, mode: SaveMode, details: Mapping[str, object] | None = None
-    ) -> JobRecord | None:
-        self.check_fit(ctx, mode)
-        return setup_job(ctx, self.name, mode, details or {})
-
-    def commit_job(
-        self,
-        ctx: CommitContext,
-        job: JobRecord,
-        commits: Sequence[TaskCommit | None],
-        tasks: int | Collection[int],
-    ) -> JobOutcome:
-        """Rename the files of all committed tasks to their final names; see `holdfast.commit.manifest.job`."""
-        with measured_commit(ctx, self.name, job) as measure:
-            outcome = commit_job(measure, job, commits, tasks)
-        return report_commit(ctx, measure, outcome)
-
-    def abort_job(self, ctx: CommitContext, job: JobRecord) -> JobOutcome:
-        """Delete the job's directory; may be called from any process, and repeatedly (scenarios 17 to 22)."""
-        with measured_abort(ctx) as measure:
-            outcome = abort_job(measure, job)
-        return report_abort(ctx, measure, self.name, job, outcome)
-
-    def find_leftovers(self, ctx: CommitContext, recorded: Collection[JobId] = ()) -> Iterator[Leftover]:
-        return find_leftovers(ctx)
-
-    def name_file(self, owner: FileOwner, number: int, extension: str) -> str:
-        return file_name(owner, number, extension)
-
-    def open_file(self, scope: TaskScope, path: str) -> RenameSink:
-        return open_file(scope, path)
-
-    def commit_task(self, scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
-        return commit_task(scope, files)
-
-    def abort_task(self, ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
-        abort_task(ctx, job, owner)
-
-
-MANIFEST = ManifestCommitter()
+MANIFEST = Committer(
+    name="manifest",
+    summary="one manifest per task lists the files to rename, the job commit renames them all",
+    source="paper 002",
+    needs=(RENAME, CONSISTENT_LISTING),
+    modes=frozenset(SaveMode),
+    guarantees=_GUARANTEES,
+    setup=setup_job,
+    commit=commit_job,
+    abort=abort_job,
+    open_file=open_file,
+    commit_task=commit_task,
+    abort_task=abort_task,
+    find_leftovers=find_leftovers,
+)

@@ -8,11 +8,12 @@ Source: paper 002, "Job Setup", "Job Commit", "Job Abort/cleanup"; Hadoop's job 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from holdfast.commit import layout
 from holdfast.commit.codec import encode_job
+from holdfast.commit.committer import TaskReports
 from holdfast.commit.context import CommitContext
 from holdfast.commit.file_operations import is_dir, move_file
 from holdfast.commit.job_setup import new_job
@@ -22,9 +23,8 @@ from holdfast.commit.manifest.layout import job_attempt_dir, job_mark, success_d
 from holdfast.commit.manifest.loading import LoadedJob, check_reported, load_manifests, require_open
 from holdfast.commit.manifest.renaming import make_room, rename_files, validate_files
 from holdfast.commit.measure import Measure
-from holdfast.commit.records import JobOutcome, JobRecord, TaskCommit
+from holdfast.commit.records import JobOutcome, JobRecord
 from holdfast.commit.save_mode import SaveMode
-from holdfast.commit.task_commits import check_messages
 from holdfast.errors import (
     DestinationExistsError,
     HoldfastError,
@@ -62,9 +62,7 @@ def setup_job(ctx: CommitContext, committer: str, mode: SaveMode, details: Mappi
 
 
 # --- commit -----------------------------------------------------------------------------------------------------------
-def commit_job(
-    measure: Measure, job: JobRecord, commits: Sequence[TaskCommit | None], tasks: int | Collection[int]
-) -> JobOutcome:
+def commit_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOutcome:
     """Rename the files of all committed tasks to their final paths.
 
     Guarantee: on return every file of every manifest in the job's directory is at its final path (C1), and no files of
@@ -86,7 +84,7 @@ def commit_job(
     Crash: see `rename_files`; recovery rolls the job forward or back.
     """
     ctx = measure.ctx
-    present = check_messages(job, commits, tasks)
+    present = reports.check(job)
     with measure.stage("job_stage_load_manifests"):
         require_open(ctx, job)
         loaded = load_manifests(ctx, job)

@@ -23,19 +23,18 @@ Sources: paper 000, VI.1, VI.2, VIII.B and XIV; paper 001, "The Netflix Staging 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import final
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 
-from holdfast.commit.committer import MULTIPART, Committer, Leftover, Need
+from holdfast.commit.committer import HADOOP_MODES, MULTIPART, Committer, TaskReports
 from holdfast.commit.context import CommitContext
 from holdfast.commit.file_operations import delete_dir
 from holdfast.commit.file_output.layout import abort_attempt
 from holdfast.commit.file_output.v1 import commit_v1_attempt
 from holdfast.commit.hadoop.pending import TASK_ATTEMPT_ID, PendingSet, encode_pendingset
-from holdfast.commit.hadoop_names import attempt_name, file_name
-from holdfast.commit.ids import FileOwner, JobId
-from holdfast.commit.job_report import measured_abort, measured_commit, report_abort, report_commit
+from holdfast.commit.hadoop_names import attempt_name
+from holdfast.commit.ids import FileOwner
 from holdfast.commit.job_setup import new_job
 from holdfast.commit.job_success import has_succeeded
 from holdfast.commit.measure import Measure
@@ -54,13 +53,33 @@ from holdfast.commit.staging.layout import (
     scratch_context,
     scratch_dir,
     shared_context,
-    staged_jobs,
 )
-from holdfast.commit.staging.recovery import staging_leftovers
+from holdfast.commit.staging.recovery import has_records, staging_leftovers
 from holdfast.commit.staging.uploading import upload_files
 from holdfast.commit.task import TaskScope
-from holdfast.commit.task_commits import check_messages, report_task
+from holdfast.commit.task_commits import report_task
 from holdfast.errors import HoldfastError
+from holdfast.guarantees import (
+    ALL_UPLOADS,
+    APPEARS,
+    BOTH_COMMIT,
+    COMMIT_BEGUN,
+    DELETED,
+    DISPLACED,
+    ENDED,
+    LAST_WINS,
+    NO_RECORD,
+    NOT_YET_VISIBLE,
+    OR,
+    PARTITIONED,
+    STAGED,
+    STARTS_OVER,
+    TWO_DRIVERS,
+    UNDONE_BY_HAND,
+    Answer,
+    no,
+    yes,
+)
 from holdfast.stores.base import rename
 
 _log = logging.getLogger(__name__)
@@ -82,165 +101,182 @@ def _delete_scratch(ctx: CommitContext, owner: FileOwner) -> None:
         )
 
 
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StagingCommitter(Committer):
-    """Stage files on each task's machine, upload them at task commit and complete the uploads at job commit.
+def setup_job(
+    conflicts: ConflictPolicy, ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping[str, object]
+) -> JobRecord | None:
+    """Check the destination, as far as `conflicts` does so at the start, and write the job's record."""
+    # If a mode is checked later, in tasks, it must not refuse or skip the destination now.
+    later = mode in (SaveMode.FAIL, SaveMode.IGNORE) and not conflicts.at_setup
+    job = new_job(ctx, committer, SaveMode.APPEND if later else mode, details)
+    if job is None:
+        return None
+    job = replace(job, mode=mode)
+    announce_job(ctx, job)
+    return job
 
-    Attributes:
-        conflicts: how the committer treats existing data in the destination.
+
+def commit_job(conflicts: ConflictPolicy, measure: Measure, job: JobRecord, reports: TaskReports) -> JobOutcome:
+    """Resolve conflicts, complete the uploads of every pending set, write ``_SUCCESS``, then clean up.
+
+    The pending sets in the shared directory count, not the tasks' reports.
+
+    Guarantee: on return every file of the sets is visible. If an error occurs after conflict resolution has
+    started, the job is aborted, as far as possible: files that became visible are deleted and all other uploads are
+    aborted (scenarios 11 and 46). Replaced data is not restored.
+
+    Raises:
+        NotFoundError: the job has ended (scenario 8), or an upload does not exist.
+        DestinationExistsError: the mode is ``fail``, and data was added after the job had started.
+        CorruptDataError: a set cannot be parsed.
+
+    Crash: replaced data may be deleted (C9); some files may be visible and the others pending (C4).
+    Source: paper 000, VI.1 (commitJob); each set is loaded when its uploads are completed (HADOOP-16570).
     """
-
-    name: str
-    summary: str
-    modes: frozenset[SaveMode]
-    conflicts: ConflictPolicy
-    source: str = "papers 000 (VI.1, VI.2) and 001 (staging committer)"
-    needs: tuple[Need, ...] = (MULTIPART,)
-    staging: bool = True
-
-    def setup_job(
-        self, ctx: CommitContext, mode: SaveMode, details: Mapping[str, object] | None = None
-    ) -> JobRecord | None:
-        self.check_fit(ctx, mode)
-        # If a mode is checked later, in tasks, it must not refuse or skip the destination now.
-        later = mode in (SaveMode.FAIL, SaveMode.IGNORE) and not self.conflicts.at_setup
-        job = new_job(ctx, self.name, SaveMode.APPEND if later else mode, details or {})
-        if job is None:
-            return None
-        job = replace(job, mode=mode)
-        announce_job(ctx, job)
-        return job
-
-    def commit_job(
-        self,
-        ctx: CommitContext,
-        job: JobRecord,
-        commits: Sequence[TaskCommit | None],
-        tasks: int | Collection[int],
-    ) -> JobOutcome:
-        """Resolve conflicts, complete the uploads of every pending set, write ``_SUCCESS``, then clean up.
-
-        The pending sets in the shared directory count, not the tasks' reports.
-
-        Guarantee: on return every file of the sets is visible. If an error occurs after conflict resolution has
-        started, the job is aborted, as far as possible: files that became visible are deleted and all other uploads are
-        aborted (scenarios 11 and 46). Replaced data is not restored.
-
-        Raises:
-            NotFoundError: the job has ended (scenario 8), or an upload does not exist.
-            DestinationExistsError: the mode is ``fail``, and data was added after the job had started.
-            CorruptDataError: a set cannot be parsed.
-
-        Crash: replaced data may be deleted (C9); some files may be visible and the others pending (C4).
-        Source: paper 000, VI.1 (commitJob); each set is loaded when its uploads are completed (HADOOP-16570).
-        """
-        with measured_commit(ctx, self.name, job) as measure:
-            check_messages(job, commits, tasks)
-            with measure.stage("job_stage_load_manifests"):
-                names = list_pendingsets(measure.ctx, job)
-                require_job(measure.ctx, job.job)  # after the listing: a deleted directory would look empty
-            try:
-                published = self._publish(measure, job, names)
-            except Exception:
-                failed_in = measure.stage_name
-                clean_up(measure, job)
-                measure.stage_name = failed_in  # the report names the stage that failed
-                raise
-            outcome = succeed_with(measure, job, published)
-            left = clean_up(measure, job, with_sets=False)
-            outcome = replace(outcome, finished=not left, pending_reason=left)
-        return report_commit(ctx, measure, outcome)
-
-    def _publish(self, measure: Measure, job: JobRecord, names: Sequence[str]) -> Published:
-        def load(name: str) -> PendingSet:
-            return load_pendingset(measure, job.job, name)
-
-        with measure.stage("job_stage_resolve_conflicts"):
-            self.conflicts.resolve(measure, job, names, load)
-        with measure.stage("job_stage_complete_uploads"):
-            return complete_all(measure, names, load)
-
-    def abort_job(self, ctx: CommitContext, job: JobRecord) -> JobOutcome:
-        """Abort the uploads of all pending sets, then delete the sets and the scratch files. Visible files stay.
-
-        If ``_SUCCESS`` names the job, it is committed; then this only finishes its clean-up.
-        """
-        with measured_abort(ctx) as measure:
-            committed = has_succeeded(measure.ctx, job.job)
-            left = clean_up(measure, job)
-            outcome = JobOutcome(job=job.job, committed=committed, finished=not left, pending_reason=left)
-        return report_abort(ctx, measure, self.name, job, outcome)
-
-    def find_leftovers(self, ctx: CommitContext, recorded: Collection[JobId] = ()) -> Iterator[Leftover]:
-        return staging_leftovers(ctx, self.name)
-
-    def recorded_jobs(self, ctx: CommitContext) -> Collection[JobId]:
-        return staged_jobs(ctx).keys()
-
-    def name_file(self, owner: FileOwner, number: int, extension: str) -> str:
-        return file_name(owner, number, extension)
-
-    def open_file(self, scope: TaskScope, path: str) -> RenameSink:
-        scratch = scratch_context(scope.ctx)
-        source = f"{scratch_dir(scope.job.job, scope.owner)}/{path}"
-        return RenameSink(rename(scratch.store), scratch.key(source), "", path, background=scope.background)
-
-    def commit_task(self, scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
-        """Upload the attempt's files, save the pending set, and commit the set with the algorithm of `file-v1`.
-
-        Guarantee: the task's pending set is the set of the last attempt to commit (scenario 7). An attempt without
-        files has nothing to commit. After an error, every upload that was started is aborted (scenarios 12 to 15).
-
-        Raises:
-            NotFoundError: the job has ended (scenario 6), the shared directory is not really shared, or a staged file
-                does not exist.
-
-        Crash: uploads are pending. The task is committed once its pending set is renamed.
-        Source: paper 000, VI.1 (commitTask). In the paper's text the record is saved before the commit, as here; in its
-        program listing, after the commit.
-        """
-        measure, owner, job = scope.measure, scope.owner, scope.job
-        self.conflicts.check_task(scope.ctx, job, files)
-        if files:
-            require_job(measure.ctx, job.job)
-            with measure.stage("task_stage_upload_files"):
-                pendings = upload_files(measure, owner, files)
-            try:
-                with measure.stage("task_stage_save_manifest"):
-                    _save_pendingset(
-                        measure.ctx,
-                        job,
-                        owner,
-                        PendingSet(
-                            job_id=owner.job,
-                            commits=tuple(pendings),
-                            extra_data={TASK_ATTEMPT_ID: attempt_name(owner)},
-                            statistics=measure.statistics(),
-                        ),
-                    )
-            except Exception:
-                abort_all(measure, pendings)
-                raise
-            _delete_scratch(measure.ctx, owner)
-        return report_task(owner, files)
-
-    def abort_task(self, ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
-        """Delete the attempt's scratch files on this machine, and its pending set if the attempt has not committed."""
-        delete_dir(scratch_context(ctx), scratch_dir(owner.job, owner))
-        abort_attempt(shared_context(ctx, job.job), job, owner)
+    reports.check(job)
+    with measure.stage("job_stage_load_manifests"):
+        names = list_pendingsets(measure.ctx, job)
+        require_job(measure.ctx, job.job)  # after the listing: a deleted directory would look empty
+    try:
+        published = _publish(conflicts, measure, job, names)
+    except Exception:
+        failed_in = measure.stage_name
+        clean_up(measure, job)
+        measure.stage_name = failed_in  # the report names the stage that failed
+        raise
+    outcome = succeed_with(measure, job, published)
+    left = clean_up(measure, job, with_sets=False)
+    return replace(outcome, finished=not left, pending_reason=left)
 
 
-STAGING_DIRECTORY = StagingCommitter(
-    name="staging-directory",
-    summary="files on the task's machine, uploaded at task commit, completed at job commit; replaces whole directories",
-    modes=frozenset({SaveMode.APPEND, SaveMode.FAIL, SaveMode.IGNORE, SaveMode.OVERWRITE}),
-    conflicts=DIRECTORY_CONFLICTS,
+def _publish(conflicts: ConflictPolicy, measure: Measure, job: JobRecord, names: Sequence[str]) -> Published:
+    def load(name: str) -> PendingSet:
+        return load_pendingset(measure, job.job, name)
+
+    with measure.stage("job_stage_resolve_conflicts"):
+        conflicts.resolve(measure, job, names, load)
+    with measure.stage("job_stage_complete_uploads"):
+        return complete_all(measure, names, load)
+
+
+def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
+    """Abort the uploads of all pending sets, then delete the sets and the scratch files. Visible files stay.
+
+    If ``_SUCCESS`` names the job, it is committed; then this only finishes its clean-up.
+    """
+    committed = has_succeeded(measure.ctx, job.job)
+    left = clean_up(measure, job)
+    return JobOutcome(job=job.job, committed=committed, finished=not left, pending_reason=left)
+
+
+def open_file(scope: TaskScope, path: str) -> RenameSink:
+    """Open a file of the attempt in this machine's scratch directory."""
+    scratch = scratch_context(scope.ctx)
+    source = f"{scratch_dir(scope.job.job, scope.owner)}/{path}"
+    return RenameSink(rename(scratch.store), scratch.key(source), "", path, background=scope.background)
+
+
+def commit_task(conflicts: ConflictPolicy, scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
+    """Upload the attempt's files, save the pending set, and commit the set with the algorithm of `file-v1`.
+
+    Guarantee: the task's pending set is the set of the last attempt to commit (scenario 7). An attempt without
+    files has nothing to commit. After an error, every upload that was started is aborted (scenarios 12 to 15).
+
+    Raises:
+        NotFoundError: the job has ended (scenario 6), the shared directory is not really shared, or a staged file
+            does not exist.
+
+    Crash: uploads are pending. The task is committed once its pending set is renamed.
+    Source: paper 000, VI.1 (commitTask). In the paper's text the record is saved before the commit, as here; in its
+    program listing, after the commit.
+    """
+    measure, owner, job = scope.measure, scope.owner, scope.job
+    conflicts.check_task(scope.ctx, job, files)
+    if files:
+        require_job(measure.ctx, job.job)
+        with measure.stage("task_stage_upload_files"):
+            pendings = upload_files(measure, owner, files)
+        try:
+            with measure.stage("task_stage_save_manifest"):
+                _save_pendingset(
+                    measure.ctx,
+                    job,
+                    owner,
+                    PendingSet(
+                        job_id=owner.job,
+                        commits=tuple(pendings),
+                        extra_data={TASK_ATTEMPT_ID: attempt_name(owner)},
+                        statistics=measure.statistics(),
+                    ),
+                )
+        except Exception:
+            abort_all(measure, pendings)
+            raise
+        _delete_scratch(measure.ctx, owner)
+    return report_task(owner, files)
+
+
+def abort_task(ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
+    """Delete the attempt's scratch files on this machine, and its pending set if the attempt has not committed."""
+    delete_dir(scratch_context(ctx), scratch_dir(owner.job, owner))
+    abort_attempt(shared_context(ctx, job.job), job, owner)
+
+
+_GUARANTEES: Mapping[str, Answer] = {
+    "speculative-tasks": yes(
+        "the files of an attempt that does not count stay on its machine, or its uploads pending",
+        unless=BOTH_COMMIT,
+    ),
+    "recoverable-job": no(STARTS_OVER),
+    "abortable-task": yes("its files are on its machine, its uploads are aborted"),
+    "abortable-job": yes(NOT_YET_VISIBLE, unless=UNDONE_BY_HAND),
+    "uncommitted-output-observable": no("it is on the task's machine"),
+    "committed-output-observable": no("its uploads are completed by the job commit"),
+    "atomic-task-commit": yes("it is one rename of a directory, after the uploads", unless=BOTH_COMMIT),
+    "atomic-job-commit": no("it completes one upload after the other"),
+    "partitioned-executor": yes("its uploads stay pending", unless=PARTITIONED),
+    "C1": yes("every task has one pending set", unless=DISPLACED),
+    "C2": yes("a pending set belongs to one attempt"),
+    "C3": no(LAST_WINS),
+    "C4": no(APPEARS),
+    "C5": yes("its uploads are aborted and its pending sets deleted", unless=COMMIT_BEGUN),
+    "C6": yes("what a slow attempt uploads stays pending", unless=TWO_DRIVERS),
+    "C7": yes("the names of its directories and uploads contain the job", unless=ALL_UPLOADS),
+    "C8": no(NO_RECORD),
+    "C9": yes("pending sets, uploads and files show how far it came", unless=f"{TWO_DRIVERS}{OR}{STAGED}"),
+    "C10": no(ENDED),
+    "replaced-data": no(DELETED),
+}
+
+
+def _committer(name: str, summary: str, modes: frozenset[SaveMode], conflicts: ConflictPolicy) -> Committer:
+    return Committer(
+        name=name,
+        summary=summary,
+        source="papers 000 (VI.1, VI.2) and 001 (staging committer)",
+        needs=(MULTIPART,),
+        modes=modes,
+        guarantees=_GUARANTEES,
+        staging=True,
+        setup=partial(setup_job, conflicts),
+        commit=partial(commit_job, conflicts),
+        abort=abort_job,
+        open_file=open_file,
+        commit_task=partial(commit_task, conflicts),
+        abort_task=abort_task,
+        find_leftovers=partial(staging_leftovers, committer=name),
+        knows_job=has_records,
+    )
+
+
+STAGING_DIRECTORY = _committer(
+    "staging-directory",
+    "files on the task's machine, uploaded at task commit, completed at job commit; replaces whole directories",
+    HADOOP_MODES,
+    DIRECTORY_CONFLICTS,
 )
-
-STAGING_PARTITIONED = StagingCommitter(
-    name="staging-partitioned",
-    summary="like staging-directory, but checks and replaces only the partitions that it writes into",
-    modes=frozenset({SaveMode.APPEND, SaveMode.FAIL, SaveMode.OVERWRITE_PARTITIONS}),
-    conflicts=PARTITION_CONFLICTS,
+STAGING_PARTITIONED = _committer(
+    "staging-partitioned",
+    "like staging-directory, but checks and replaces only the partitions that it writes into",
+    frozenset({SaveMode.APPEND, SaveMode.FAIL, SaveMode.OVERWRITE_PARTITIONS}),
+    PARTITION_CONFLICTS,
 )

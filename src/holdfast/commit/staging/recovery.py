@@ -1,6 +1,6 @@
 """Find dead `staging-*` jobs in the shared directory; `pending_sets.recovery` chooses the recovery action for each.
 
-Without the shared directory, only a job's uploads can be found, by the job id in their names; the committer `emr` lists
+Without the shared directory, only a job's uploads can be found, by the job id in their names; recovery lists
 them. A job without a record is over: the pending sets of its late attempts are deleted, and the uploads that these sets
 name are aborted.
 
@@ -9,7 +9,7 @@ Source: paper 001, "Job Driver failure before Job Commit", "… during Job Commi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -28,8 +28,10 @@ from holdfast.commit.staging.layout import (
     list_pendingsets,
     list_saved_pendingsets,
     load_pendingset,
+    shared_context,
 )
 from holdfast.errors import CorruptDataError, NotFoundError, UnavailableError
+from holdfast.stores.base import iter_objects
 
 _SETS = PendingSetAccess(
     names=list_pendingsets,
@@ -38,10 +40,16 @@ _SETS = PendingSetAccess(
 )
 
 
-def staging_leftovers(ctx: CommitContext, committer: str) -> Iterator[Leftover]:
+def has_records(ctx: CommitContext, job: JobId, folders: Sequence[str]) -> bool:
+    """Check whether the shared directory contains data of the job."""
+    if ctx.staging is None:
+        return False
+    shared = shared_context(ctx, job)
+    return next(iter_objects(shared.store, shared.prefix, page_size=2), None) is not None
+
+
+def staging_leftovers(ctx: CommitContext, *, committer: str) -> Iterator[Leftover]:
     """List the jobs of `committer` in the shared directory, including live jobs."""
-    if ctx.staging is None or ctx.store.capabilities.multipart is None:
-        return
     for destination, job, active_at_s in find_jobs(ctx):
         if job.committer != committer:
             continue

@@ -9,107 +9,92 @@ driver; the decision log, helping and fencing are Holdfast's own (docs/decisions
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import final
+from collections.abc import Mapping
 
 from holdfast.commit import layout
 from holdfast.commit.codec import digest
-from holdfast.commit.committer import CONDITIONAL_WRITES, HIDDEN_WRITES, Committer, Leftover
-from holdfast.commit.context import CommitContext
-from holdfast.commit.ids import FileOwner, JobId, file_name
-from holdfast.commit.job_report import measured_abort, measured_commit, report_abort, report_commit
-from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, ManifestRef, TaskCommit
+from holdfast.commit.committer import CONDITIONAL_WRITES, HIDDEN_WRITES, Committer, leave_to_cleanup
+from holdfast.commit.ids import file_name
+from holdfast.commit.records import FileEntry, ManifestRef, TaskCommit
 from holdfast.commit.save_mode import SaveMode
 from holdfast.commit.sinks import RenameSink, UploadSink
 from holdfast.commit.task import TaskScope
 from holdfast.commit.task_commits import inline_record, totals_of
 from holdfast.commit.two_phase.codec import encode_manifest
-from holdfast.commit.two_phase.job import abort_job, announce_job, commit_job, describe_job
+from holdfast.commit.two_phase.job import abort_job, commit_job, setup_job
 from holdfast.commit.two_phase.publication import publication_of
 from holdfast.commit.two_phase.records import TaskManifest
+from holdfast.guarantees import DIES_UPLOADING, OTHER_READERS, Answer, no, yes
 
 
-@final
-class TwoPhaseCommitter(Committer):
-    """Hides files until one log entry decides the job; then makes all of them visible."""
+def open_file(scope: TaskScope, path: str) -> UploadSink | RenameSink:
+    """Open a hidden file of an attempt, as the job's publication needs it."""
+    return publication_of(scope.job).open_file(scope, path)
 
-    name = "two_phase"
-    summary = "hidden files, one decision record, then all of them visible"
-    source = "ours; papers 000 (VI, VIII, XI, XIII) and 002"
-    needs = (HIDDEN_WRITES, CONDITIONAL_WRITES)
-    modes = frozenset(SaveMode)
-    keeps_log = True
-    pins_attempts = True
 
-    # --- driver -------------------------------------------------------------------------------------------------------
-    def setup_job(
-        self, ctx: CommitContext, mode: SaveMode, details: Mapping[str, object] | None = None
-    ) -> JobRecord | None:
-        """Check the destination and write the job's record; see `Committer.setup_job`.
+def commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
+    """Write the attempt's manifest.
 
-        Raises also:
-            UnsupportedError: the store ignores conditional writes.
-
-        Crash: leaves at most a ``job.json``, which `recover` deletes.
-        """
-        self.check_fit(ctx, mode)
-        record = describe_job(ctx, self.name, mode, details or {})
-        if record is not None:
-            announce_job(ctx, record)
-        return record
-
-    def commit_job(
-        self,
-        ctx: CommitContext,
-        job: JobRecord,
-        commits: Sequence[TaskCommit | None],
-        tasks: int | Collection[int],
-    ) -> JobOutcome:
-        """Decide a job, then make its output visible; see `holdfast.commit.two_phase.job.commit_job`."""
-        with measured_commit(ctx, self.name, job) as measure:
-            outcome = commit_job(measure, job, commits, tasks)
-        return report_commit(ctx, measure, outcome)
-
-    def abort_job(self, ctx: CommitContext, job: JobRecord) -> JobOutcome:
-        """Abort a job, or roll it forward if its commit is logged; see `holdfast.commit.two_phase.job.abort_job`."""
-        with measured_abort(ctx) as measure:
-            outcome = abort_job(measure, job)
-        return report_abort(ctx, measure, self.name, job, outcome)
-
-    def find_leftovers(self, ctx: CommitContext, recorded: Collection[JobId] = ()) -> Iterator[Leftover]:
-        """Yield nothing: `holdfast.commit.two_phase.recovery` finds the jobs of this committer."""
-        return iter(())
-
-    # --- tasks --------------------------------------------------------------------------------------------------------
-    def name_file(self, owner: FileOwner, number: int, extension: str) -> str:
-        return file_name(owner, number, extension)
-
-    def open_file(self, scope: TaskScope, path: str) -> UploadSink | RenameSink:
-        return publication_of(scope.job).open_file(scope, path)
-
-    def commit_task(self, scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
-        """Write the attempt's manifest.
-
-        Guarantee: the returned report contains the digest of the manifest's bytes; nothing becomes visible.
-        """
-        owner, totals = scope.owner, totals_of(files)
-        manifest = TaskManifest(
+    Guarantee: the returned report contains the digest of the manifest's bytes; nothing becomes visible.
+    """
+    owner, totals = scope.owner, totals_of(files)
+    data = encode_manifest(
+        TaskManifest(
             job=owner.job,
             task=owner.task,
             attempt=owner.attempt,
             files=files,
             statistics=scope.measure.statistics(),
         )
-        data = encode_manifest(manifest)
-        key = layout.manifest(owner.job, owner.task, owner.attempt)
-        # No other attempt uses this name, so a retry after a lost reply writes the same bytes.
-        scope.ctx.store.put(scope.ctx.key(key), data)
-        ref = ManifestRef(key=key, sha256=digest(data), task=owner.task, totals=totals)
-        inline = inline_record(scope.ctx, data)
-        return TaskCommit(job=owner.job, task=owner.task, attempt=owner.attempt, totals=totals, ref=ref, inline=inline)
-
-    def abort_task(self, ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
-        """Do nothing: the sinks have discarded their files, and the job's cleanup handles dead attempts."""
+    )
+    key = layout.manifest(owner.job, owner.task, owner.attempt)
+    # No other attempt uses this name, so a retry after a lost reply writes the same bytes.
+    scope.ctx.store.put(scope.ctx.key(key), data)
+    ref = ManifestRef(key=key, sha256=digest(data), task=owner.task, totals=totals)
+    inline = inline_record(scope.ctx, data)
+    return TaskCommit(job=owner.job, task=owner.task, attempt=owner.attempt, totals=totals, ref=ref, inline=inline)
 
 
-TWO_PHASE = TwoPhaseCommitter()
+_GUARANTEES: Mapping[str, Answer] = {
+    "speculative-tasks": yes("each attempt has its own file names, and the commit messages say which attempt counts"),
+    "recoverable-job": no("an undecided job is aborted and run again; a decided one can be finished by any process"),
+    "abortable-task": yes("its output is hidden, under its own names", unless=DIES_UPLOADING),
+    "abortable-job": yes("nothing of it is visible before its decision"),
+    "uncommitted-output-observable": no("it is a pending upload, or in a hidden directory"),
+    "committed-output-observable": no("it stays hidden until the decision"),
+    "atomic-task-commit": yes("it is one put of a manifest"),
+    "atomic-job-commit": yes("it is one put of a decision, or one transaction with all files", unless=OTHER_READERS),
+    "partitioned-executor": yes("the decision names none of its files"),
+    "C1": yes("the messages name and pin the manifests, and every file is confirmed"),
+    "C2": yes("only manifests that the messages name are published"),
+    "C3": yes("its message names its manifest and pins its bytes"),
+    "C4": yes(
+        "one record switches readers over; other tools see one file after the other once it exists, or all of them at "
+        "the same instant on a store with transactions"
+    ),
+    "C5": yes("the abort is in the log, which every driver reads first"),
+    "C6": yes("names are used once, and the log fences a slow driver"),
+    "C7": yes("cleanup goes by the job in each name and by the job's record"),
+    "C8": yes("one log, written by put-if-absent"),
+    "C9": yes("the log says what was decided, and everything else is repeatable"),
+    "C10": yes("names are used once, and each step finds out what is already done"),
+    "replaced-data": yes("it is deleted after the new files are complete"),
+}
+
+TWO_PHASE = Committer(
+    name="two_phase",
+    summary="hidden files, one decision record, then all of them visible",
+    source="ours; papers 000 (VI, VIII, XI, XIII) and 002",
+    needs=(HIDDEN_WRITES, CONDITIONAL_WRITES),
+    modes=frozenset(SaveMode),
+    guarantees=_GUARANTEES,
+    keeps_log=True,
+    pins_attempts=True,
+    setup=setup_job,
+    commit=commit_job,
+    abort=abort_job,
+    name_file=file_name,
+    open_file=open_file,
+    commit_task=commit_task,
+    abort_task=leave_to_cleanup,
+)

@@ -7,19 +7,19 @@ driver; the decision log, helping and fencing are Holdfast's own (docs/decisions
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from holdfast.commit import layout
 from holdfast.commit.codec import encode_job
+from holdfast.commit.committer import TaskReports
 from holdfast.commit.context import CommitContext
 from holdfast.commit.destination import is_to_be_skipped, refuse_file, refuse_taken, written_by
 from holdfast.commit.ids import new_job_id
 from holdfast.commit.measure import Measure
 from holdfast.commit.nesting import is_first, refuse_nested
-from holdfast.commit.records import JobOutcome, JobRecord, Kind, TaskCommit
+from holdfast.commit.records import JobOutcome, JobRecord, Kind
 from holdfast.commit.save_mode import SaveMode
-from holdfast.commit.task_commits import check_messages
 from holdfast.commit.two_phase.cleanup import clean_up_ended_job, log_refusals
 from holdfast.commit.two_phase.decision import decide, is_already_committed, read_log_after
 from holdfast.commit.two_phase.decision_log import (
@@ -33,7 +33,7 @@ from holdfast.commit.two_phase.decision_log import (
     trim_log,
 )
 from holdfast.commit.two_phase.decision_result import Aborted, Committed, DecisionResult, Skipped, result_of
-from holdfast.commit.two_phase.manifests import ManifestCache, Prepared, prepare_job
+from holdfast.commit.two_phase.manifests import ManifestCache, prepare_job
 from holdfast.commit.two_phase.pending_uploads import find_listing
 from holdfast.commit.two_phase.publication import RENAMES, choose_publication, publication_of
 from holdfast.commit.two_phase.records import LogEntry
@@ -58,6 +58,20 @@ _log = logging.getLogger(__name__)
 
 
 # --- start ------------------------------------------------------------------------------------------------------------
+def setup_job(ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping[str, object]) -> JobRecord | None:
+    """Check the destination and write the job's record; see `Committer.setup_job`.
+
+    Raises also:
+        UnsupportedError: the store ignores conditional writes.
+
+    Crash: leaves at most a ``job.json``, which `recover` deletes.
+    """
+    record = describe_job(ctx, committer, mode, details)
+    if record is not None:
+        announce_job(ctx, record)
+    return record
+
+
 def describe_job(
     ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping[str, object], view: LogView | None = None
 ) -> JobRecord | None:
@@ -122,19 +136,13 @@ def _require_conditional_writes(ctx: CommitContext, record: JobRecord, data: byt
 
 
 # --- commit -----------------------------------------------------------------------------------------------------------
-def commit_job(
-    measure: Measure, job: JobRecord, commits: Sequence[TaskCommit | None], tasks: int | Collection[int]
-) -> JobOutcome:
+def commit_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOutcome:
     """Decide a job, then make its output visible.
 
     Guarantee: returns only after the decision is in the log. From then on the job is committed, whatever happens (C8):
     a failure of the remaining work is reported in the outcome, never as a failed commit. Calling this again, even from
     another process, yields the same decision. If the job's stream batch or its write id is already committed, the job
     is aborted.
-
-    Args:
-        commits: the commit messages of the tasks' accepted attempts, one per task.
-        tasks: the numbers of all tasks, or just the number of tasks if they are numbered from 0.
 
     Raises:
         InvalidRequestError: a task is missing or reported twice, two files have the same target, a stream has another
@@ -156,7 +164,7 @@ def commit_job(
     """
     ctx = measure.ctx
     try:
-        result = _decide(measure, job, commits, tasks)
+        result = _decide(measure, job, reports)
     except FencedError as error:
         if job_exists(ctx, job.job):
             raise
@@ -174,27 +182,21 @@ def commit_job(
             return abort_job(measure, job)
 
 
-def _decide(
-    measure: Measure, job: JobRecord, commits: Sequence[TaskCommit | None], tasks: int | Collection[int]
-) -> DecisionResult:
+def _decide(measure: Measure, job: JobRecord, reports: TaskReports) -> DecisionResult:
     """Find the decision about the job in the log; if there is none, load the job's manifests and decide it now."""
     ctx = measure.ctx
     view = read_log(ctx)
     decided = find_decision(ctx, view, job.job, job.base_seq)
     if decided is not None:
         return result_of(decided)
-    reports = check_messages(job, commits, tasks)
+    checked = reports.check(job)
     try:
-        prepared = _load_manifests(measure, job, reports)
+        with measure.stage("job_stage_load_manifests"):
+            prepared = prepare_job(ctx, job, checked)
     except NotFoundError as error:
         return _explain_missing_manifest(ctx, job, view.head, error)
     with measure.stage("job_stage_decide"):
         return decide(measure, job, prepared, view)
-
-
-def _load_manifests(measure: Measure, job: JobRecord, reports: Sequence[TaskCommit]) -> Prepared:
-    with measure.stage("job_stage_load_manifests"):
-        return prepare_job(measure.ctx, job, reports)
 
 
 def _explain_missing_manifest(ctx: CommitContext, job: JobRecord, seen: int, error: NotFoundError) -> DecisionResult:

@@ -24,10 +24,9 @@ from holdfast.errors import (
 )
 from holdfast.runtime import Environment, SerialRunner
 from holdfast.runtime.simulated import CountingIds, SimulatedClock
-from holdfast.stores.base import MultipartLimits, iter_objects
+from holdfast.stores.base import iter_objects
 from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode, SimulatedCrash
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
-from holdfast.stores.interceptors.recording import Recorder
 from holdfast.stores.local.store import LocalStore
 from holdfast.stores.memory.store import MemoryStore
 from tests.unit.commit.attempts import HOME, Before, bucket_on_disk, faulty_context, open_attempt, run_attempt
@@ -36,14 +35,6 @@ from tests.unit.commit.committer_jobs import Bucket
 T = TypeVar("T")
 
 V1 = COMMITTERS["file-v1"]
-UNSAFE = CommitSettings(part_size_bytes=4, allow_unsafe=True)
-
-
-def bucket_without_rename_dir() -> Bucket:
-    """A store like GCS: it renames files, but not directories."""
-    bucket = Bucket("file-v1")
-    bucket.store = MemoryStore(rename=True, rename_dir=False, clock=bucket.clock, ids=bucket.ids)
-    return bucket
 
 
 # --- life of a job ----------------------------------------------------------------------------------------------------
@@ -271,29 +262,7 @@ def test_stores_that_do_not_fit_are_refused(store: MemoryStore) -> None:
         V1.setup_job(ctx, SaveMode.APPEND)
 
 
-def test_unsafe_on_a_store_without_rename() -> None:
-    """With ``allow_unsafe`` every rename is a copy and a deletion, and the result of an undisturbed job is the same."""
-    bucket, recorded = Bucket("file-v1"), Recorder()
-    bucket.store = MemoryStore(limits=MultipartLimits(min_part_size_bytes=4), clock=bucket.clock, ids=bucket.ids)
-    bucket.run_job(bucket.context(store=InterceptedStore(bucket.store, recorded), settings=UNSAFE), "new")
-    assert sorted(bucket.visible().values()) == bucket.expected("new") and bucket.debris() == []
-    assert recorded.count(Operation.COPY) == 8, "each file twice"
-
-
 # --- what does not hold -----------------------------------------------------------------------------------------------
-def test_attempts_mix_where_directories_move_file_by_file() -> None:
-    """C2 does not hold on such a store: two attempts that commit concurrently leave files of both."""
-    bucket = bucket_without_rename_dir()
-    job = bucket.start(bucket.context())
-    other = open_attempt(bucket, bucket.context(), job, 0, {"a": b"other", "only-other": b"other"})
-    race = Before(Operation.RENAME, other.commit)
-    ctx = bucket.context(store=InterceptedStore(bucket.store, race))
-    commit = run_attempt(bucket, ctx, job, 0, {"a": b"one", "b": b"one"})
-    assert race.fired
-    bucket.commit(bucket.context(), job, [commit])
-    assert bucket.visible() == {"a": b"one", "b": b"one", "only-other": b"other"}
-
-
 def test_attempts_do_not_mix_where_directories_are_renamed() -> None:
     """C2 on a file system: the same race leaves the files of one, and the other raises an error."""
     bucket = Bucket("file-v1")

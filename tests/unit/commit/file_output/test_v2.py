@@ -145,7 +145,7 @@ def test_a_task_without_output_commits() -> None:
 
 
 def test_it_runs_where_files_are_renamed() -> None:
-    """A store without directory renames is sufficient; one that only copies needs ``allow_unsafe``."""
+    """A store without directory renames is sufficient; one that only copies is not."""
     bucket = Bucket("file-v2")
     bucket.store = MemoryStore(rename=True, rename_dir=False, clock=bucket.clock, ids=bucket.ids)
     bucket.run_job(bucket.context(settings=CommitSettings()), "new")

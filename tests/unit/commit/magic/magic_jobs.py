@@ -8,12 +8,13 @@ from dataclasses import replace
 from holdfast.commit import COMMITTERS, JobRecord, TaskAttempt, TaskCommit
 from holdfast.commit.committer import Leftover
 from holdfast.commit.context import CommitContext
+from holdfast.commit.recovery import UNKNOWN, find_leftovers
 from holdfast.stores.base import Capabilities, iter_objects, iter_uploads
 from holdfast.stores.memory.store import MemoryStore
 from tests.unit.commit.attempts import HOME, open_attempt
 from tests.unit.commit.committer_jobs import Bucket
 
-__all__ = ["MAGIC", "WithoutMetadata", "hidden", "leftovers", "run_tasks", "uploads", "write_attempt"]
+__all__ = ["MAGIC", "WithoutMetadata", "hidden", "leftovers", "orphans", "run_tasks", "uploads", "write_attempt"]
 
 MAGIC = COMMITTERS["magic"]
 
@@ -54,8 +55,11 @@ def run_tasks(bucket: Bucket, ctx: CommitContext, job: JobRecord, name: str, tas
     return commits
 
 
-def leftovers(ctx: CommitContext, committer: str = "magic") -> Mapping[str, Leftover]:
-    """Return the leftovers that the committer finds, by job."""
-    find = COMMITTERS[committer].find_leftovers
-    assert find is not None
-    return {left.job: left for left in find(ctx)}
+def leftovers(ctx: CommitContext) -> Mapping[str, Leftover]:
+    """Return the leftovers that `magic` finds, by job."""
+    return {left.job: left for left in MAGIC.find_leftovers(ctx)}
+
+
+def orphans(ctx: CommitContext) -> Mapping[str, Leftover]:
+    """Return the jobs of which only uploads are left."""
+    return {left.job: left for left in find_leftovers(ctx) if left.committer == UNKNOWN}

@@ -21,7 +21,7 @@ from holdfast.stores.base import iter_uploads
 from holdfast.stores.interceptors.faulty import SimulatedCrash, crash_at
 from tests.unit.commit.attempts import HOME, faulty_context
 from tests.unit.commit.committer_jobs import Bucket
-from tests.unit.commit.magic.magic_jobs import MAGIC, hidden, leftovers, run_tasks, uploads
+from tests.unit.commit.magic.magic_jobs import MAGIC, hidden, leftovers, orphans, run_tasks, uploads
 
 Process = Callable[[CommitContext], object]
 
@@ -47,7 +47,7 @@ def finish_all(bucket: Bucket) -> list[Action]:
     for left in found.values():
         left.recover()
         left.recover()
-    for left in leftovers(bucket.context(), "emr").values():
+    for left in orphans(bucket.context()).values():
         left.recover()
     return [left.action for left in found.values()]
 

@@ -8,6 +8,7 @@ from holdfast.commit import CommitContext, CommitSettings, HadoopSettings, JobRe
 from holdfast.commit.committer import Action, Leftover
 from holdfast.commit.hadoop.pending import decode_pendingset
 from holdfast.commit.magic.layout import pendingset_path
+from holdfast.commit.recovery import find_leftovers
 from holdfast.commit.success_file import read_success
 from holdfast.errors import ConflictError, UnavailableError
 from holdfast.stores.base import MultipartLimits, Part
@@ -17,7 +18,15 @@ from holdfast.stores.memory.store import MemoryStore
 from tests.servers.minio_like import MinioLike
 from tests.unit.commit.attempts import HOME, faulty_context, open_attempt, run_attempt
 from tests.unit.commit.committer_jobs import Bucket
-from tests.unit.commit.magic.magic_jobs import MAGIC, WithoutMetadata, hidden, leftovers, uploads, write_attempt
+from tests.unit.commit.magic.magic_jobs import (
+    MAGIC,
+    WithoutMetadata,
+    hidden,
+    leftovers,
+    orphans,
+    uploads,
+    write_attempt,
+)
 
 
 def committed_tasks(bucket: Bucket, tasks: int = 2) -> tuple[CommitContext, JobRecord]:
@@ -51,8 +60,8 @@ def test_nothing_is_left_of_jobs_that_end() -> None:
     ctx = bucket.context()
     bucket.run_job(ctx, "old")
     MAGIC.abort_job(ctx, committed_tasks(bucket)[1])
-    assert leftovers(ctx) == leftovers(ctx, "emr") == {}
-    assert leftovers(bucket.context(store=MemoryStore(limits=None, rename=True))) == {}
+    assert leftovers(ctx) == orphans(ctx) == {}
+    assert list(find_leftovers(bucket.context(store=MemoryStore(limits=None, rename=True)))) == []
 
 
 def test_a_job_commit_that_was_under_way_goes_on() -> None:
@@ -261,7 +270,7 @@ def test_other_directories_are_left_alone() -> None:
 
 
 def test_uploads_that_no_record_names() -> None:
-    """A job of `emr`, or of any committer whose records are missing: found by the names of its uploads."""
+    """A job of any committer whose records are missing: found by the names of its uploads."""
     bucket = Bucket("magic")
     ctx = bucket.context()
     job, running = bucket.start(ctx), bucket.start(ctx)
@@ -270,7 +279,7 @@ def test_uploads_that_no_record_names() -> None:
     bucket.store.create_upload(f"{HOME}chosen.tar")
     kept = bucket.store.create_upload(f"{HOME}part-00000-{running.job}-c000.txt")
     write_attempt(bucket, ctx, running, 1, "new")
-    (left,) = leftovers(ctx, "emr").values()
+    (left,) = orphans(ctx).values()
     assert (left.job, left.action, left.uploads) == (job.job, Action.BACK, 1)
     assert left.active_at_s > job.started_at_s
     left.recover()

@@ -164,7 +164,7 @@ def test_store_without_rename_is_refused(rename: bool) -> None:
     """Scenario 63: on S3 with any setting, naming committers that fit; also without full listings."""
     store = MemoryStore(rename=rename, consistent_listing=not rename)
     bucket = Bucket("manifest")
-    ctx = bucket.context(store=store).with_settings(allow_unsafe=True)
+    ctx = bucket.context(store=store).with_settings(allow_unfenced=True)
     with pytest.raises(UnsupportedError, match="two_phase") as refused:
         require_fit(MANIFEST, ctx, SaveMode.APPEND)
     with pytest.raises(UnsupportedError, match="manifest needs"):

@@ -10,7 +10,7 @@ import pytest
 from holdfast.commit import COMMITTERS, CommitContext, JobOutcome, SaveMode
 from holdfast.commit.committer import Action, Leftover
 from holdfast.commit.context import StagingPlaces
-from holdfast.commit.recovery import find_leftovers
+from holdfast.commit.recovery import UNKNOWN, find_leftovers
 from holdfast.commit.success_file import read_success
 from holdfast.stores.base import ObjectStore, iter_uploads
 from holdfast.stores.interceptors.faulty import Fault, FaultMode, Faulty, SimulatedCrash, crash_at
@@ -41,10 +41,7 @@ def dying_context(bucket: Bucket, fault: Fault) -> CommitContext:
 
 
 def leftovers(bucket: Bucket, home: str = HOME) -> Iterator[Leftover]:
-    for name in ("staging-directory", "staging-partitioned", "emr"):
-        committer = COMMITTERS[name]
-        assert committer.leaves_records
-        yield from find_leftovers(bucket.context(home), committer)
+    return find_leftovers(bucket.context(home), [COMMITTERS[name] for name in STAGING])
 
 
 def finish_all(bucket: Bucket) -> list[Action]:
@@ -175,10 +172,9 @@ def test_without_the_shared_directory_only_uploads_are_found(committer: str) -> 
     bare = replace(bucket.context(), staging=None)
     for name in STAGING:
         value = COMMITTERS[name]
-        assert value.leaves_records and list(value.find_leftovers(bare)) == []
-    emr = COMMITTERS["emr"]
-    assert emr.leaves_records
-    (found,) = find_leftovers(bare, emr)
+        assert value.leaves_records
+    (found,) = find_leftovers(bare)
+    assert found.committer == UNKNOWN
     assert (found.job, found.uploads) == (job.job, 2)
 
 
@@ -195,7 +191,7 @@ def test_a_record_that_cannot_be_read_is_kept(committer: str) -> None:
     found.recover()
     assert bucket.shared.get(pendingset) == b"{broken" and len(list(iter_uploads(bucket.store, ""))) == 2
     bucket.shared.put(f"holdfast-staging/{job.job}/job.json", b"{broken")
-    assert list(leftovers(bucket)) == [], "emr knows that the uploads are a staged job's"
+    assert list(leftovers(bucket)) == [], "the uploads are known to be a staged job's"
 
 
 @_each

@@ -11,7 +11,6 @@ from holdfast.guarantees import (
     BOTH_COMMIT,
     COMMIT_BEGUN,
     DISPLACED,
-    GUARANTEES,
     STAGED,
     STILL_WRITING,
     TWO_DRIVERS,
@@ -79,7 +78,7 @@ def explore_invariants(
         progress: called after each scene, to report progress.
         budget: the budget of each scene. If it runs out in a scene, good answers are not complete.
     """
-    answers = {row.name: row.answers[committer.name] for row in GUARANTEES}
+    answers = committer.guarantees
     seen = {row: _Seen(_properties(row), not answers[row].holds) for row in rows}
     for scene in SCENES.values() if rows else ():
         open_ = [one for one in seen.values() if not one.is_settled]

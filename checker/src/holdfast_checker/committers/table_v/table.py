@@ -15,7 +15,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from holdfast.commit import COMMITTERS
+from holdfast.commit import Committer
 from holdfast.errors import InvalidRequestError
 from holdfast.guarantees import GUARANTEES, Answer, Guarantee
 from holdfast.runtime import Clock, SystemClock
@@ -26,6 +26,7 @@ from holdfast_checker.committers.table_v.reasons import REASONS, paper_answer
 from holdfast_checker.framework.subject import find_name
 from holdfast_checker.kernel.counterexample import Counterexample, encode
 from holdfast_checker.kernel.explore import Budget, Exploration
+from holdfast_checker.specimens import COMPARED
 
 STATES = 10_000
 """Default limit of states for each world of C1 to C10; the table of all committers then takes about two minutes.
@@ -197,7 +198,7 @@ def build_table(
     """
     clock = clock or SystemClock()
     started_s = clock.elapsed_s()
-    chosen = [CHECKED[find_name(name, CHECKED, "committer")] for name in committers] or list(COMMITTERS.values())
+    chosen = [CHECKED[find_name(name, CHECKED, "committer")] for name in committers] or list(COMPARED.values())
     wanted = tuple(row for row in GUARANTEES if not rows or row.name in rows)
     if unknown := set(rows) - {row.name for row in wanted}:
         raise InvalidRequestError("unknown row: see holdfast committers", row=min(unknown))
@@ -221,26 +222,26 @@ def build_table(
     return Table(
         committers=names,
         rows=wanted,
-        cells={(row.name, name): _cell(row, name, answers[name][row.name]) for row in wanted for name in names},
+        cells={(row.name, one.name): _cell(row, one, answers[one.name][row.name]) for row in wanted for one in chosen},
         states=now.states,
         seconds=clock.elapsed_s() - started_s,
     )
 
 
-def _cell(row: Guarantee, committer: str, found: Explored) -> Cell:
+def _cell(row: Guarantee, committer: Committer, found: Explored) -> Cell:
     return Cell(
-        committer=committer,
+        committer=committer.name,
         row=row.name,
         wanted=row.wanted,
         holds=found.holds,
         unless=found.circumstances if found.holds == row.wanted else (),
         only=() if found.holds == row.wanted or "" in found.circumstances else found.circumstances,
         because=found.because,
-        paper=paper_answer(committer, row.name),
-        declared=row.answers[committer],
+        paper=paper_answer(committer.name, row.name),
+        declared=committer.guarantees[row.name],
         states=found.states,
         histories=found.histories,
         complete=found.complete,
         counterexample=found.counterexample,
-        reason=REASONS.get((committer, row.name), ""),
+        reason=REASONS.get((committer.name, row.name), ""),
     )

@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.commit import COMMITTERS, CommitSettings, SaveMode
+from holdfast.commit import SaveMode
 from holdfast.commit.success_file import read_success
-from holdfast.errors import DestinationExistsError, UnsupportedError
+from holdfast.errors import DestinationExistsError
 from holdfast.stores.base import iter_uploads
 from holdfast.stores.interceptors.faulty import Fault, FaultMode, SimulatedCrash
 from holdfast.stores.interceptors.intercepted import Operation
+from holdfast_checker.specimens import DIRECT
+from tests.checker.specimens.buckets import bucket_of
 from tests.unit.commit.attempts import faulty_context, open_attempt, run_attempt
-from tests.unit.commit.committer_jobs import Bucket
-
-DIRECT = COMMITTERS["direct"]
-
-
-def test_refused_without_allow_unsafe() -> None:
-    with pytest.raises(UnsupportedError, match="direct runs only with allow_unsafe: tasks write straight"):
-        DIRECT.setup_job(Bucket("direct").context(settings=CommitSettings()), SaveMode.APPEND)
 
 
 def test_life_of_a_job() -> None:
     """C4 does not hold: each file is visible as soon as it is closed."""
-    bucket = Bucket("direct")
+    bucket = bucket_of("direct")
     ctx = bucket.context()
     job = bucket.start(ctx)
     attempt = open_attempt(bucket, ctx, job, 0, {"a/x": b"0123456789", "empty": b""})
@@ -37,7 +31,7 @@ def test_life_of_a_job() -> None:
 
 def test_a_dead_attempt_leaves_files() -> None:
     """C2 does not hold: its retry replaces only files with the same names. An open file is a pending upload."""
-    bucket = Bucket("direct")
+    bucket = bucket_of("direct")
     job = bucket.start(bucket.context())
     dying = faulty_context(bucket, Fault(FaultMode.CRASH_BEFORE, Operation.COMPLETE_UPLOAD, "*/b"))
     with pytest.raises(SimulatedCrash):
@@ -50,7 +44,7 @@ def test_a_dead_attempt_leaves_files() -> None:
 
 def test_a_slow_attempt_replaces_files_of_a_committed_job() -> None:
     """C1, C3 and C6 do not hold."""
-    bucket = Bucket("direct")
+    bucket = bucket_of("direct")
     ctx = bucket.context()
     job = bucket.start(ctx)
     slow = DIRECT.setup_task(ctx, job, 0)
@@ -63,7 +57,7 @@ def test_a_slow_attempt_replaces_files_of_a_committed_job() -> None:
 
 def test_aborts_take_nothing_back() -> None:
     """C5 does not hold; scenarios 16, 17, 20 and 22: none of it is an error."""
-    bucket = Bucket("direct")
+    bucket = bucket_of("direct")
     ctx = bucket.context()
     job = bucket.start(ctx)
     attempt = open_attempt(bucket, ctx, job, 0, {"a": b"0"})
@@ -77,7 +71,7 @@ def test_aborts_take_nothing_back() -> None:
 
 def test_modes() -> None:
     """Mode overwrite deletes at the start (C9 does not hold), the others check at the start."""
-    bucket = Bucket("direct")
+    bucket = bucket_of("direct")
     ctx = bucket.context()
     bucket.run_job(ctx, "old")
     with pytest.raises(DestinationExistsError):

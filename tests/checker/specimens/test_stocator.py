@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.commit import COMMITTERS, CommitSettings, SaveMode
 from holdfast.commit.success_file import read_success
-from holdfast.errors import OutcomeUnknownError, UnsupportedError
+from holdfast.errors import OutcomeUnknownError
 from holdfast.stores.base import iter_uploads
 from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode
 from holdfast.stores.interceptors.intercepted import Operation
+from holdfast_checker.specimens import STOCATOR
+from tests.checker.specimens.buckets import bucket_of
 from tests.unit.commit.attempts import HOME, faulty_context, open_attempt, run_attempt
 from tests.unit.commit.committer_jobs import Bucket
-
-STOCATOR = COMMITTERS["stocator"]
 
 
 def success_names(bucket: Bucket) -> list[str]:
@@ -24,14 +23,9 @@ def success_names(bucket: Bucket) -> list[str]:
     return names
 
 
-def test_refused_without_allow_unsafe() -> None:
-    with pytest.raises(UnsupportedError, match="stocator runs only with allow_unsafe"):
-        STOCATOR.setup_job(Bucket("stocator").context(settings=CommitSettings()), SaveMode.APPEND)
-
-
 def test_life_of_a_job() -> None:
     """C4 does not hold: files are visible when they are closed. Paper 000, XII.B: every name has job and attempt."""
-    bucket = Bucket("stocator")
+    bucket = bucket_of("stocator")
     ctx = bucket.context()
     job = bucket.start(ctx)
     attempt = STOCATOR.setup_task(ctx, job, 3)
@@ -50,7 +44,7 @@ def test_life_of_a_job() -> None:
 
 def test_success_names_every_file() -> None:
     """Readers rely on it: it is not limited to a hundred names, as other reports are."""
-    bucket = Bucket("stocator")
+    bucket = bucket_of("stocator")
     ctx = bucket.context()
     job = bucket.start(ctx)
     commit = run_attempt(bucket, ctx, job, 0, {f"{number:03d}": b"" for number in range(120)})
@@ -61,7 +55,7 @@ def test_success_names_every_file() -> None:
 
 def test_only_files_of_attempts_that_count_stay() -> None:
     """The reports name those attempts; the job commit deletes files of others, but never other jobs' files."""
-    bucket = Bucket("stocator")
+    bucket = bucket_of("stocator")
     ctx = bucket.context()
     bucket.run_job(ctx, "old")
     job, other = bucket.start(ctx), bucket.start(ctx)
@@ -79,7 +73,7 @@ def test_only_files_of_attempts_that_count_stay() -> None:
 
 def test_a_late_attempt_adds_files_to_a_committed_job() -> None:
     """C6 does not hold: plain readers see them permanently; readers that rely on ``_SUCCESS`` do not."""
-    bucket = Bucket("stocator")
+    bucket = bucket_of("stocator")
     ctx = bucket.context()
     job = bucket.start(ctx)
     bucket.commit(ctx, job, [run_attempt(bucket, ctx, job, 0, {"a": b"right"})])
@@ -90,7 +84,7 @@ def test_a_late_attempt_adds_files_to_a_committed_job() -> None:
 
 def test_a_name_that_holds_another_attempt() -> None:
     """The last attempt in a name counts: a copied name does not change a file's owner."""
-    bucket = Bucket("stocator")
+    bucket = bucket_of("stocator")
     ctx = bucket.context()
     job = bucket.start(ctx)
     copied = f"x-{job.job}-attempt-000000000000.txt"
@@ -101,7 +95,7 @@ def test_a_name_that_holds_another_attempt() -> None:
 
 def test_aborts() -> None:
     """Scenarios 16 to 22: an attempt's files are deleted, then the job's; idempotent."""
-    bucket = Bucket("stocator")
+    bucket = bucket_of("stocator")
     ctx = bucket.context()
     bucket.run_job(ctx, "old")
     job = bucket.start(ctx)
@@ -118,7 +112,7 @@ def test_aborts() -> None:
 
 def test_an_abort_after_the_commit_takes_nothing_back() -> None:
     """``_SUCCESS`` exists although its reply was lost: the job is committed (paper 000, XII.B: the put is atomic)."""
-    bucket = Bucket("stocator")
+    bucket = bucket_of("stocator")
     job = bucket.start(bucket.context())
     commits = [bucket.run_task(bucket.context(), job, 0, bucket.contents("new", 0))]
     with pytest.raises(OutcomeUnknownError):
@@ -128,7 +122,7 @@ def test_an_abort_after_the_commit_takes_nothing_back() -> None:
 
 
 def test_trouble_after_success_is_no_failed_commit() -> None:
-    bucket = Bucket("stocator")
+    bucket = bucket_of("stocator")
     ctx = bucket.context()
     job = bucket.start(ctx)
     open_attempt(bucket, ctx, job, 0, {"a": b"dead"})

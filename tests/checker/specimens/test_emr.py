@@ -4,29 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.commit import COMMITTERS, CommitSettings, SaveMode
 from holdfast.commit.committer import Action
+from holdfast.commit.recovery import UNKNOWN
 from holdfast.commit.success_file import read_success
-from holdfast.errors import InvalidRequestError, NotFoundError, OutcomeUnknownError, UnavailableError, UnsupportedError
+from holdfast.errors import InvalidRequestError, NotFoundError, OutcomeUnknownError, UnavailableError
 from holdfast.stores.interceptors.faulty import Fault, FaultMode, SimulatedCrash
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
 from holdfast.stores.interceptors.recording import Recorder
+from holdfast_checker.specimens import EMR
+from tests.checker.specimens.buckets import bucket_of
 from tests.unit.commit.attempts import HOME, faulty_context, open_attempt, run_attempt
-from tests.unit.commit.committer_jobs import Bucket
-from tests.unit.commit.magic.magic_jobs import leftovers, uploads
-
-EMR = COMMITTERS["emr"]
-
-
-def test_it_is_refused_unless_asked_for() -> None:
-    bucket = Bucket("emr")
-    with pytest.raises(UnsupportedError, match="allow_unsafe: every task publishes its files before the job commits"):
-        EMR.setup_job(bucket.context(settings=CommitSettings()), SaveMode.APPEND)
+from tests.unit.commit.magic.magic_jobs import orphans, uploads
 
 
 def test_life_of_a_job() -> None:
     """Table V, "committed task output observable": a file is hidden while it is written, and visible with its task."""
-    bucket = Bucket("emr")
+    bucket = bucket_of("emr")
     ctx = bucket.context()
     job = bucket.start(ctx)
     attempt = open_attempt(bucket, ctx, job, 0, {"a": b"123456789", "b": b""})
@@ -43,7 +36,7 @@ def test_life_of_a_job() -> None:
 
 def test_what_it_costs() -> None:
     """No listing and no record: a file is its upload, a job is one PUT and one listing of pending uploads."""
-    bucket, recorded = Bucket("emr"), Recorder()
+    bucket, recorded = bucket_of("emr"), Recorder()
     ctx = bucket.context(store=InterceptedStore(bucket.store, recorded))
     job = bucket.start(ctx)
     recorded.clear()
@@ -60,7 +53,7 @@ def test_what_it_costs() -> None:
 
 def test_attempts_write_the_same_names() -> None:
     """C3: of two attempts that commit, the last one's files are visible, whichever the driver accepted."""
-    bucket = Bucket("emr")
+    bucket = bucket_of("emr")
     ctx = bucket.context()
     job = bucket.start(ctx)
     accepted = bucket.run_task(ctx, job, 0, [b"accepted"])
@@ -71,7 +64,7 @@ def test_attempts_write_the_same_names() -> None:
 
 def test_a_task_that_dies_halfway_leaves_files() -> None:
     """Table V, "atomic task commit": no. The next attempt writes fewer files, so a file of the dead one stays (C2)."""
-    bucket = Bucket("emr")
+    bucket = bucket_of("emr")
     job = bucket.start(bucket.context())
     dying = faulty_context(bucket, Fault(FaultMode.CRASH_BEFORE, Operation.COMPLETE_UPLOAD, nth=3))
     with pytest.raises(SimulatedCrash):
@@ -82,7 +75,7 @@ def test_a_task_that_dies_halfway_leaves_files() -> None:
 
 
 def test_a_task_that_fails_halfway_aborts_the_rest() -> None:
-    bucket = Bucket("emr")
+    bucket = bucket_of("emr")
     job = bucket.start(bucket.context())
     ctx = faulty_context(bucket, Fault(FaultMode.FAIL, Operation.COMPLETE_UPLOAD, nth=2))
     with pytest.raises(UnavailableError):
@@ -91,7 +84,7 @@ def test_a_task_that_fails_halfway_aborts_the_rest() -> None:
 
 
 def test_a_lost_reply_is_settled() -> None:
-    bucket = Bucket("emr")
+    bucket = bucket_of("emr")
     job = bucket.start(bucket.context())
     ctx = faulty_context(bucket, Fault(FaultMode.LOST_REPLY, Operation.COMPLETE_UPLOAD))
     assert bucket.run_task(ctx, job, 0, [b"1", b"2"]).totals.files == 2
@@ -100,7 +93,7 @@ def test_a_lost_reply_is_settled() -> None:
 
 def test_an_abort_leaves_what_is_visible() -> None:
     """Table V, "abortable job" holds for pending uploads only; C5 does not hold. Scenarios 16 to 21."""
-    bucket = Bucket("emr")
+    bucket = bucket_of("emr")
     ctx = bucket.context()
     job = bucket.start(ctx)
     done = bucket.run_task(ctx, job, 0, [b"done"])
@@ -117,7 +110,7 @@ def test_an_abort_leaves_what_is_visible() -> None:
 
 
 def test_clean_up_that_fails_is_reported() -> None:
-    bucket = Bucket("emr")
+    bucket = bucket_of("emr")
     ctx = bucket.context()
     job = bucket.start(ctx)
     commits = [bucket.run_task(ctx, job, 0, [b"1"])]
@@ -127,7 +120,7 @@ def test_clean_up_that_fails_is_reported() -> None:
 
 
 def test_messages_are_checked() -> None:
-    bucket = Bucket("emr")
+    bucket = bucket_of("emr")
     ctx = bucket.context()
     job = bucket.start(ctx)
     with pytest.raises(InvalidRequestError, match="exactly once"):
@@ -138,13 +131,13 @@ def test_messages_are_checked() -> None:
 def test_everything_dies_in_a_task() -> None:
     """Pending uploads are found by name and aborted; the caller decides by age whether the job is alive."""
     for nth in range(1, 20):
-        bucket = Bucket("emr")
+        bucket = bucket_of("emr")
         job = bucket.start(bucket.context())
         try:
             bucket.run_task(faulty_context(bucket, Fault(FaultMode.CRASH_AFTER, nth=nth)), job, 0, [b"12345", b"6"])
         except SimulatedCrash:
-            for left in leftovers(bucket.context(), "emr").values():
-                assert (left.committer, left.job, left.action) == ("emr", job.job, Action.BACK)
+            for left in orphans(bucket.context()).values():
+                assert (left.committer, left.job, left.action) == (UNKNOWN, job.job, Action.BACK)
                 left.recover()
             assert uploads(bucket) == []
             assert all(path.endswith(f"{job.job}-c00{path[4]}.txt") for path in bucket.visible())
@@ -155,7 +148,7 @@ def test_everything_dies_in_a_task() -> None:
 
 
 def test_somebody_aborted_the_uploads() -> None:
-    bucket = Bucket("emr")
+    bucket = bucket_of("emr")
     ctx = bucket.context()
     job = bucket.start(ctx)
     attempt = open_attempt(bucket, ctx, job, 0, {"a": b"1"})

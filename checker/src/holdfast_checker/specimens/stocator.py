@@ -1,0 +1,179 @@
+"""Implement `stocator`: tasks write to the final directory under attempt names; ``_SUCCESS`` lists files that count.
+
+The real Stocator runs below FileOutputCommitter and learns from its renames which attempts have committed; here the
+task reports show that. These guarantees of ARCHITECTURE.md do not hold:
+
+- C2: files of attempts that do not count are visible until the job commit deletes those that it finds.
+- C4: every file is visible as soon as it is written; only readers that rely on ``_SUCCESS`` wait for the job commit.
+- C5, C6: an attempt that continues after its abort, or after the job's end, adds files that nothing deletes.
+- C8, C9: no decision is logged, and mode ``overwrite`` deletes data before the first task runs; files of a dead job
+  stay visible.
+
+Source: paper 000, XII.B and Table V.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+
+from holdfast.commit import layout
+from holdfast.commit.committer import CONSISTENT_LISTING, MULTIPART, Committer, TaskReports
+from holdfast.commit.context import CommitContext
+from holdfast.commit.file_operations import delete_visible, open_uploaded_file
+from holdfast.commit.ids import AttemptId, FileOwner, JobId
+from holdfast.commit.job_setup import new_truncating_job
+from holdfast.commit.job_success import has_succeeded, succeed
+from holdfast.commit.measure import Measure
+from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, TaskCommit
+from holdfast.commit.sinks import UploadSink
+from holdfast.commit.task import TaskScope
+from holdfast.commit.task_commits import report_task, reported_totals
+from holdfast.errors import HoldfastError
+from holdfast.guarantees import EMPTIED, NO_RECORD, STILL_WRITING, TWO_DRIVERS, UNKNOWN, Answer, no, yes
+from holdfast.stores.base import iter_uploads, multipart
+
+_MARK = re.compile(r"(\d{17}-[0-9a-f]{12})-attempt-([0-9a-f]{12})")
+
+
+# --- names ------------------------------------------------------------------------------------------------------------
+def _mark(owner: FileOwner) -> str:
+    return f"{owner.job}-attempt-{owner.attempt}"
+
+
+def _file_name(owner: FileOwner, number: int, extension: str) -> str:
+    return f"part-{owner.task:05d}-{_mark(owner)}-c{number:03d}{extension}"
+
+
+def _marked(path: str, owner: FileOwner) -> str:
+    """Return `path` with the ids of the job and the attempt in its last segment, before the first dot. Idempotent."""
+    directory, slash, name = path.rpartition("/")
+    if _written_by(path) == (owner.job, owner.attempt):
+        return path
+    stem, dot, extension = name.partition(".")
+    return f"{directory}{slash}{stem}-{_mark(owner)}{dot}{extension}"
+
+
+def _written_by(path: str) -> tuple[JobId, AttemptId] | None:
+    """Return the last job and attempt that a file's name contains; `_marked` puts them after the caller's own name."""
+    found = _MARK.findall(path.rpartition("/")[2])
+    return (JobId(found[-1][0]), AttemptId(found[-1][1])) if found else None
+
+
+def _is_of_job(job: JobId) -> Callable[[str], bool]:
+    return lambda path: (_written_by(path) or ("", ""))[0] == job
+
+
+def _remove(ctx: CommitContext, in_scope: Callable[[str], bool]) -> None:
+    """Abort pending uploads, then delete visible files."""
+    store = multipart(ctx.store)
+    for upload in list(iter_uploads(store, ctx.prefix)):
+        if in_scope(upload.key):
+            store.abort_upload(upload.key, upload.upload_id)
+    delete_visible(ctx, in_scope)
+
+
+def _list_job(ctx: CommitContext, job: JobId) -> Iterator[tuple[str, AttemptId]]:
+    for path, _info in layout.iter_visible(ctx.store, ctx.prefix):
+        owner = _written_by(path)
+        if owner is not None and owner[0] == job:
+            yield path, owner[1]
+
+
+def commit_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOutcome:
+    """List the job's files, write the names of all files that count to ``_SUCCESS``, then delete the other files.
+
+    Guarantee: for readers that take the file names from ``_SUCCESS``, all of the job's files appear at one moment.
+    Idempotent.
+
+    Crash: files of attempts that do not count may still be visible.
+    """
+    present = reports.check(job)
+    winners = {commit.attempt for commit in present}
+    with measure.stage("job_stage_list_files"):
+        paths = sorted(path for path, attempt in _list_job(measure.ctx, job.job) if attempt in winners)
+
+    def save(ctx: CommitContext, data: bytes) -> None:
+        names = ["/" + ctx.key(path).lstrip("/") for path in paths]  # all of them, not only the first hundred
+        document = {**json.loads(data), "filenames": names}
+        ctx.store.put(ctx.key(layout.SUCCESS), json.dumps(document).encode())
+
+    totals = reported_totals(present)
+    outcome = succeed(measure, job, totals=totals, tasks=len(present), paths=paths, save=save)
+    of_job = _is_of_job(job.job)
+    try:
+        with measure.stage("job_stage_cleanup"):
+            _remove(measure.ctx, lambda path: of_job(path) and (_written_by(path) or ("", ""))[1] not in winners)
+    except HoldfastError as error:
+        left = (
+            "files of attempts that do not count may be left: delete the files that _SUCCESS does not name "
+            f"({error.message})"
+        )
+        outcome = replace(outcome, finished=False, pending_reason=left)
+    return outcome
+
+
+def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
+    """Delete the job's files, unless ``_SUCCESS`` names the job. Attempts that still write leave files (C5)."""
+    committed = has_succeeded(measure.ctx, job.job)
+    if not committed:
+        _remove(measure.ctx, _is_of_job(job.job))
+    return JobOutcome(job=job.job, committed=committed)
+
+
+def open_file(scope: TaskScope, path: str) -> UploadSink:
+    """Open an upload to the final directory, under the attempt's name."""
+    target = _marked(path, scope.owner)
+    return open_uploaded_file(scope, target, target)
+
+
+def commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
+    """Only return the attempt's report, because the files are already at their final paths."""
+    return report_task(scope.owner, files)
+
+
+def abort_task(ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
+    """Delete the attempt's files. If the attempt is still writing, its later files stay."""
+    _remove(ctx, lambda path: _written_by(path) == (owner.job, owner.attempt))
+
+
+_GUARANTEES: Mapping[str, Answer] = {
+    "speculative-tasks": yes("names contain the attempt", unless=STILL_WRITING),
+    "recoverable-job": no("no record says which tasks had finished"),
+    "abortable-task": yes("its files are found by their names"),
+    "abortable-job": yes("its files are deleted by their names"),
+    "uncommitted-output-observable": yes("files are written to their final place"),
+    "committed-output-observable": yes("files are written to their final place"),
+    "atomic-task-commit": yes("there is nothing to do"),
+    "atomic-job-commit": yes("it is one put of _SUCCESS, which names the files"),
+    "partitioned-executor": no("it writes into the destination, even after the job's end"),
+    "C1": yes("names contain the attempt, so none is replaced", unless=TWO_DRIVERS),
+    "C2": yes("the job commit deletes the files of other attempts", unless=STILL_WRITING),
+    "C3": yes("the messages say which attempts' files go into _SUCCESS"),
+    "C4": no("files appear while tasks run"),
+    "C5": no("a slow task continues to write"),
+    "C6": no("a slow attempt writes into the destination"),
+    "C7": yes("the names of its files contain the job"),
+    "C8": no(NO_RECORD),
+    "C9": no(UNKNOWN),
+    "C10": no("its commit, run again, deletes files that late attempts have added"),
+    "replaced-data": no(EMPTIED),
+}
+
+STOCATOR = Committer(
+    name="stocator",
+    summary="tasks write to the final directory under names of their attempt; _SUCCESS names the files that count",
+    source="paper 000 (XII.B, Table V)",
+    needs=(MULTIPART, CONSISTENT_LISTING),
+    guarantees=_GUARANTEES,
+    setup=new_truncating_job,
+    commit=commit_job,
+    abort=abort_job,
+    open_file=open_file,
+    commit_task=commit_task,
+    leaves_records=False,
+    name_file=_file_name,
+    abort_task=abort_task,
+)

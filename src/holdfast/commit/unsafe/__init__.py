@@ -1,1 +1,0 @@
-"""Committers that publish output before the job commits: `direct`, `stocator`, `emr`. For comparison only."""
