@@ -12,7 +12,6 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +19,7 @@ from hypothesis import HealthCheck, settings
 
 from tests import time_limit
 from tests.class_archive import java_options
+from tests.cpu_times import CpuTimes, in_order
 from tests.database_servers import mariadb_server, new_mysql_url, new_postgres_url, postgres_server
 from tests.patience import PATIENCE_S
 from tests.session_processes import SESSION_MARK, session_processes
@@ -39,7 +39,8 @@ settings.load_profile("holdfast")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Declare the time limit of a session."""
+    """Declare the time limit of a session, and the option that records how long modules take."""
+    parser.addoption("--record-cpu-times", action="store_true", help="write tests/cpu_times.json")
     parser.addini(time_limit.SETTING, "seconds after which a session shows all stacks, and ends")
 
 
@@ -61,6 +62,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "no_proxy": "127.0.0.1,localhost",
         SESSION_MARK: _mark(config),
     }
+    config.pluginmanager.register(CpuTimes(is_worker=_is_worker(config)))
     time_limit.show_stacks_on_request()
     if not _is_worker(config):
         time_limit.start(config)
@@ -77,44 +79,9 @@ def _is_worker(config: pytest.Config) -> bool:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put the longest modules first, so that no worker is left alone with one of them at the end."""
+    """Put the longest modules first, if workers share them."""
     if _is_worker(config):
-        weights: dict[Path, int] = {}
-        for item in items:
-            weights[item.path] = max(weights.get(item.path, 0), _weight(item))
-        items.sort(key=lambda item: -weights[item.path])  # a stable sort: modules stay whole, tests in their order
-
-
-def _weight(item: pytest.Item) -> int:
-    """Return the rank of the test's module; the modules of a higher rank start earlier."""
-    if item.path.name in LONG_ALONE:
-        return 4
-    if item.path.name in LONG_SHARED:
-        return 3
-    if item.get_closest_marker("spark") is not None:
-        return 2
-    return 1 if item.get_closest_marker("acceptance") is not None or item.path.name in MIDDLING else 0
-
-
-LONG_ALONE = (
-    *("test_spark_cluster.py", "test_demo.py", "test_cli_write.py", "test_spark_connect.py"),
-    *("test_tutorial.py", "test_style.py", "test_site.py"),
-)
-"""Long modules without the shared application. They come first, since a cluster of its own would end that."""
-
-LONG_SHARED = (
-    *("test_matrix.py", "test_native_agrees.py", "test_native_read.py", "test_spark_committers.py"),
-    *("test_spark_read.py", "test_spark_stream.py", "test_spark_write.py", "test_table_contract.py"),
-)
-"""Long modules with the shared application."""
-
-MIDDLING = (
-    *("test_actors.py", "test_conformance.py", "test_crashes.py", "test_database_servers.py"),
-    *("test_holes.py", "test_light_import.py", "test_mutants.py", "test_random_histories.py", "test_reduction.py"),
-    *("test_scale.py", "test_scenes.py", "test_sessions.py", "test_streams.py", "test_table.py"),
-    *("test_table_changes.py", "test_transactions.py", "test_two_phase.py", "test_uploads.py", "test_walk.py"),
-)
-"""Modules of five seconds and more without Spark."""
+        items[:] = in_order(items)
 
 
 def pytest_collection_finish() -> None:
