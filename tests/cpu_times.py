@@ -40,7 +40,7 @@ class CpuTimes:
         result = yield
         if nextitem is None or nextitem.path != item.path:
             now_s = _used_s()
-            self.seconds[str(item.path.relative_to(_ROOT))] += max(0.0, now_s - self._last_s)
+            self.seconds[os.path.relpath(item.path, _ROOT)] += max(0.0, now_s - self._last_s)
             self._last_s = now_s
         return result
 
@@ -81,7 +81,7 @@ def in_order(items: list[pytest.Item]) -> list[pytest.Item]:
     known: Mapping[str, float] = json.loads(_RECORD.read_text(encoding="utf-8"))
 
     def rank(item: pytest.Item) -> tuple[bool, float]:
-        return not is_alone(item), -known.get(str(item.path.relative_to(_ROOT)), 0.0)
+        return not is_alone(item), -known.get(os.path.relpath(item.path, _ROOT), 0.0)
 
     ranks: dict[Path, tuple[bool, float]] = {}
     for item in items:
