@@ -110,7 +110,7 @@ Transactional output for Spark: a job's rows appear at once, or not at all.
         "Keep files and cells in a database": {
             "fs": ("app", "Work with the files of a namespace, as with hadoop fs."),
             "namespace": ("app", "Create, inspect and clean up namespaces."),
-            "database": ("database.group", "Work with tables of cells in a database."),
+            "database": ("app", "Work with tables of cells in a database."),
         },
         "Try it out": {
             "demo": ("trying_out", "Watch data survive killed tasks and a killed driver."),
@@ -226,6 +226,42 @@ namespace = _group(
       --data s3://bucket/prod
   holdfast namespace status prod
   holdfast namespace gc prod --every 3600""",
+)
+
+
+database = _group(
+    "database",
+    "Work with tables of typed cells in a database, which computation units share.",
+    {
+        "Tables": {
+            "create": ("database.tables", "Create a table; prepare the database if that is new."),
+            "ls": ("database.cells", "List the tables, or the rows of a table."),
+            "scan": ("database.cells", "Show rows with their values."),
+            "export": ("database.tables", "Write a table to a file: JSON lines, CSV or Parquet."),
+            "stats": ("database.tables", "Count rows, cells and bytes, jobs and work lists."),
+            "drop": ("database.tables", "Drop a table."),
+            "gc": ("database.tables", "Delete what interrupted drops have left."),
+        },
+        "Cells": {
+            "get": ("database.cells", "Print the value of a cell."),
+            "put": ("database.cells", "Write a cell."),
+            "delete": ("database.cells", "Delete a row, or one cell of it."),
+            "history": ("database.cells", "Show the earlier values of a cell."),
+        },
+        "Jobs of computation units": {
+            "jobs": ("database.jobs", "List the jobs and how far they are, or what one has cost."),
+            "watch": ("database.jobs", "Show the largest values of a table while units write to it."),
+            "forget": ("database.jobs", "Delete what is known of a job."),
+        },
+    },
+    """\
+  holdfast database create sqlite:///var/lib/shop.db stock
+  holdfast database put sqlite:///var/lib/shop.db stock apples 5 --type int
+  holdfast database scan sqlite:///var/lib/shop.db stock
+
+A URL is that of a database: sqlite:///file, postgresql://user@host/database or mysql://user@host/database. A password
+does not belong on a command line: set the variable HOLDFAST_DATABASE_<NAME> to the whole URL, and give NAME in its
+place.""",
 )
 
 

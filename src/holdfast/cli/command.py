@@ -266,7 +266,7 @@ def command(
             params=parameters,
             help=text,
             epilog=f"\b\nExamples:\n{examples}" if mark else None,
-            context_settings={"ignore_unknown_options": takes_hyphens}
+            context_settings=({"ignore_unknown_options": True} if takes_hyphens else {})
             | ({"help_option_names": ["--help"]} if has_size else {}),
         )
 
@@ -288,16 +288,14 @@ def _output_options(shape: Shape) -> list[click.Parameter]:
     return [*([click.Option(["--json", "as_json"], is_flag=True, help=shape.value)] if shape.value else []), debug]
 
 
-def reports(function: Callable[..., None], shape: Shape = Shape.DOCUMENT) -> Callable[..., None]:
+def reports(function: Callable[..., None]) -> Callable[..., None]:
     """Add ``--json`` and ``--debug`` to a function that `click.command` makes a command; see `reporting`."""
     run = reporting(function)
-    run.__dict__["__click_params__"] = [*reversed(_output_options(shape)), *run.__dict__.get("__click_params__", [])]
+    run.__dict__["__click_params__"] = [
+        *reversed(_output_options(Shape.DOCUMENT)),
+        *run.__dict__.get("__click_params__", []),
+    ]
     return run
-
-
-def reports_lines(function: Callable[..., None]) -> Callable[..., None]:
-    """Do what `reports` does, for a command that lists things."""
-    return reports(function, Shape.LINES)
 
 
 def reporting(function: Callable[..., None]) -> Callable[..., None]:

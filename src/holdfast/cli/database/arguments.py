@@ -1,23 +1,92 @@
-"""Declare the arguments and options that name rows, and parse them."""
+"""Open the database that a command names, and parse how users write rows."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypedDict
+import os
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import click
 
 from holdfast.cli.arguments import Word, filled
-from holdfast.errors import InvalidRequestError
+from holdfast.cli.command import Run, argument, option
+from holdfast.errors import InvalidRequestError, NotFoundError
 
 if TYPE_CHECKING:
-    from holdfast.records import Row
+    from holdfast.records import Database, Row
 
-_ROW_TYPES = ("text", "int", "json")
+_VARIABLE_PREFIX = "HOLDFAST_DATABASE_"
 _MOST_DIGITS = 4000
+_ROW_TYPES = "How rows are given: text, int, or json for tuples."
+
+Table = Annotated[str, argument()]
+Key = Annotated[str, argument("ROW", type=filled)]
+RowType = Annotated[str, option("--row-type", _ROW_TYPES, type=Word(["text", "int", "json"]), default="text")]
+Column = Annotated[str, option("--column", "Column of the cell.", default="value")]
+Prefix = Annotated[
+    str | None, option("--prefix", "Only rows that begin with this text, or these parts.", metavar="ROW", type=filled)
+]
+Start = Annotated[str | None, option("--start", "The first row.", metavar="ROW", type=filled)]
+End = Annotated[str | None, option("--end", "The row before which to stop.", metavar="ROW", type=filled)]
 
 
+# --- databases --------------------------------------------------------------------------------------------------------
+def open_url(run: Run, given: str, *, create: bool = False) -> Database:
+    """Open the database at a URL, or at the URL in the variable of a name; it is closed at the end of the run.
+
+    Raises:
+        HoldfastError: see `holdfast.records.open_database`; or the URL contains a password (which the message does not
+            show), or belongs to this process only.
+    """
+    from holdfast.records import open_database
+
+    url = _url_of(given)
+    if url.startswith("memory://"):
+        raise InvalidRequestError("memory:// exists in one process only, and ends with this command: name a database")
+    try:
+        return run.closing.enter_context(open_database(url, create=create))
+    except NotFoundError as error:
+        if create:
+            raise
+        what = error.message.partition(":")[0]
+        hint = "check the url, or make the database with holdfast database create"
+        raise NotFoundError(f"{what}: {hint}", **error.variables) from error
+
+
+def _url_of(given: str) -> str:
+    from holdfast.transactions.urls import has_password
+
+    if "://" not in given and not given.startswith("sqlite:"):  # if its slashes are missing, the error says so
+        return _url_in_variable(given)
+    if has_password(given):
+        raise InvalidRequestError(
+            "a password does not belong on a command line, which every user of the machine can read: put the url in a "
+            f"variable such as {_VARIABLE_PREFIX}SHOP and give shop in its place, or the password in a file of the "
+            "database's client, such as ~/.pgpass"
+        )
+    return given
+
+
+def _url_in_variable(name: str) -> str:
+    if not name.replace("-", "_").isidentifier():
+        raise InvalidRequestError(
+            "a database is named by its url: write sqlite:///directory/file.db for a file", given=name
+        )
+    variable = _VARIABLE_PREFIX + name.upper().replace("-", "_")
+    url = os.environ.get(variable, "")
+    if url and "://" not in url:  # not shown: it may hold a password
+        raise InvalidRequestError(
+            "the variable holds no url of a database: set it to one, such as sqlite:///directory/file.db",
+            variable=variable,
+        )
+    if not url:
+        raise InvalidRequestError(
+            f"no such database: give its url, such as sqlite:///directory/file.db, or set {variable} to it",
+            given=name,
+        )
+    return url
+
+
+# --- rows -------------------------------------------------------------------------------------------------------------
 class RowCommand(click.Command):
     """A command whose arguments may begin with a hyphen, as negative numbers do; unknown options are still refused.
 
@@ -41,18 +110,6 @@ class RowCommand(click.Command):
         return super().parse_args(ctx, args)
 
 
-def with_row(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the argument ``ROW`` and ``--row-type``; pass the parsed row as `row`."""
-
-    @_row_type
-    @click.argument("row", type=filled)
-    @functools.wraps(command)
-    def run(*args: Any, row: str, row_type: str, **given: Any) -> None:
-        command(*args, row=_parse_row(row, row_type), **given)
-
-    return run
-
-
 class Bounds(TypedDict, total=False):
     """What limits a scan: only what was given."""
 
@@ -61,36 +118,26 @@ class Bounds(TypedDict, total=False):
     end: Row
 
 
-def with_bounds(command: Callable[..., None]) -> Callable[..., None]:
-    """Add ``--prefix``, ``--start``, ``--end`` and ``--row-type``; pass what was given as `bounds`."""
+def parse_bounds(prefix: str | None, start: str | None, end: str | None, row_type: str) -> Bounds:
+    """Return what limits a scan.
 
-    @click.option("--prefix", metavar="ROW", type=filled, help="Only rows that begin with this text, or these parts.")
-    @click.option("--start", metavar="ROW", type=filled, help="The first row.")
-    @click.option("--end", metavar="ROW", type=filled, help="The row before which to stop.")
-    @_row_type
-    @functools.wraps(command)
-    def run(*args: Any, prefix: str | None, start: str | None, end: str | None, row_type: str, **given: Any) -> None:
-        if prefix is not None and (start is not None or end is not None):
-            raise click.UsageError("give --prefix, or --start and --end, not both")
-        bounds: dict[str, Row] = {}
-        for name, text in (("prefix", prefix), ("start", start), ("end", end)):
-            if text is not None:
-                bounds[name] = _parse_row(text, row_type, is_prefix=name == "prefix")
-        command(*args, bounds=bounds, **given)
-
-    return run
+    Raises:
+        UsageError: the options contradict each other.
+    """
+    if prefix is not None and (start is not None or end is not None):
+        raise click.UsageError("give --prefix, or --start and --end, not both")
+    bounds = Bounds()
+    if prefix is not None:
+        bounds["prefix"] = parse_row(prefix, row_type, is_prefix=True)
+    if start is not None:
+        bounds["start"] = parse_row(start, row_type)
+    if end is not None:
+        bounds["end"] = parse_row(end, row_type)
+    return bounds
 
 
-_row_type = click.option(
-    "--row-type",
-    type=Word(_ROW_TYPES),
-    default="text",
-    show_default=True,
-    help="How rows are given: text, int, or json for tuples.",
-)
-
-
-def _parse_row(text: str, kind: str, *, is_prefix: bool = False) -> Row:
+def parse_row(text: str, kind: str, *, is_prefix: bool = False) -> Row:
+    """Return the row that a user means by a text of this type."""
     from holdfast.cli.database.forms import parse_json_row
 
     if kind == "int":

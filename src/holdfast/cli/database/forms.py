@@ -15,7 +15,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.errors import InvalidRequestError
+from holdfast.records import Database, Table
 from holdfast.records.row_keys import Part, Row
+from holdfast.records.tables import ALL_VERSIONS
 from holdfast.records.values import Value
 
 _LARGEST_DECIMAL_BITS = 14_000
@@ -128,3 +130,25 @@ def type_name(value: Value) -> str:
         return "json"
     names = {bytes: "bytes", str: "text", int: "int", float: "float"}
     return names.get(type(value), "array")
+
+
+def look_alike(database: Database, table: str, row: Row) -> str:
+    """Return a clause that names the row with the same characters and another type, such as the integer 3 for the text.
+
+    It is empty if the table has no such row.
+    """
+    other = row_in_text(row) if isinstance(row, str) else json_text(json_row(row))
+    if other is None or not database.transact(lambda cells: cells.columns(table, other)):
+        return ""
+    kind = "text" if not isinstance(row, str) else "int" if isinstance(other, int) else "json"
+    return f"the table has the row {row_text(other)} of another type, see --row-type {kind}"
+
+
+def history_form(table: Table) -> int | str:
+    """Return how many values of each cell are kept: a number, or ``all``."""
+    return "all" if table.history == ALL_VERSIONS else table.history
+
+
+def history_text(table: Table) -> str:
+    """Return the same for a person."""
+    return str(history_form(table)) if table.history else "none"

@@ -1,74 +1,247 @@
-"""Run ``holdfast database jobs``: list the jobs of computation units in a database."""
+"""Run the commands about jobs of computation units: ``jobs``, ``forget`` and ``watch``."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import itertools
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from holdfast.cli.database.session import lists_from_database
-from holdfast.cli.output import Output, when
-from holdfast.wording import percent
+from holdfast.cli.arguments import age, filled
+from holdfast.cli.command import Run, Shape, Url, argument, command, option
+from holdfast.cli.database.arguments import Table, open_url
+from holdfast.cli.output import Captioned, Column, document, duration, grouped, when
+from holdfast.wording import counted, percent
 
 if TYPE_CHECKING:
-    from holdfast.records import Database
+    from holdfast.units.aggregation import View
     from holdfast.units.job_state import JobState
+    from holdfast.units.report import JobReport
 
-_EPILOG = """\b
-Examples:
-  holdfast database jobs sqlite:///var/lib/shop.db
-  holdfast database jobs shop --json
+# --- jobs -------------------------------------------------------------------------------------------------------------
+_JOB: tuple[Column, ...] = (
+    Column("job", "job", lambda state: state.job.name),
+    Column("kind", "kind", lambda state: state.job.kind),
+    Column("finished", "state", lambda state: state.job.is_finished, lambda one: "finished" if one else "not finished"),
+    Column("share", "done", lambda state: state.share(), lambda share: "-" if share is None else percent(share)),
+    Column("done", "units", lambda state: state.done, grouped),
+    Column("deferred", None, lambda state: state.deferred),
+    Column("conflicts", None, lambda state: state.statistics.conflicts),
+    Column("conflict_share", "conflicts", lambda state: round(state.statistics.conflict_share, 6), "{:.1%}".format),
+    Column("tasks", None, lambda state: state.job.shards),
+    Column("tasks_finished", None, lambda state: state.finished),
+    Column("", "tasks", lambda state: f"{state.finished:,}/{state.job.shards:,}"),
+    Column("began", "began", lambda state: when(state.job.began_s)),
+    Column("ended", "ended", lambda state: None if state.job.ended_s is None else when(state.job.ended_s)),
+)
 
-A job that is not finished either runs, or waits to be run again with its name. All jobs are shown as they were at one
-instant. The share of a work list is not known, because units add units."""
 
+@command(shape=Shape.LINES)
+def jobs(run: Run, url: Url, name: Annotated[str | None, argument(required=False, type=filled)]) -> None:
+    """List the jobs of the database at URL, and how far each of them is; or show what the job NAME has cost.
 
-@click.command(epilog=_EPILOG)
-@lists_from_database
-def jobs(database: Database, out: Output) -> None:
-    """List the jobs of the database at URL, and how far each of them is."""
-    from holdfast.units.job_state import state_of
+    Examples:
+      holdfast database jobs sqlite:///var/lib/shop.db
+      holdfast database jobs shop --json
+      holdfast database jobs shop count
+
+    A job that is not finished either runs, or waits to be run again with its name. All jobs are shown as they were at
+    one instant. The share of a work list is not known, because units add units.
+
+    With NAME, the figures are shown in all and by task: those of all its attempts, as of its last commit; what an
+    attempt did between its last commit and its death is not known. The times are those inside tasks; "other" is what
+    passes in Holdfast and in waits.
+    """
+    from holdfast.units.job_state import poll, state_of
     from holdfast.units.jobs import list_jobs
 
+    database = open_url(run, url)
+    if name is not None:
+        state = poll(database.backend, name)
+        _show_job(run, state, state.report_at(database.environment.clock.now_s()))
+        return
     with database.snapshot() as snapshot:
         found = [state_of(snapshot.reader, job) for job in list_jobs(snapshot.reader)]
-    for state in found:
-        out.line(_form(state))
-    if found:
-        columns = ["job", "kind", "state", "done", "units", "conflicts", "tasks", "began", "ended"]
-        out.table(columns, map(_row, found), right=["done", "units", "conflicts", "tasks"])
-    else:
-        out.say("no jobs: they appear when units run")
+    run.out.lines(_JOB, found, nothing="no jobs: they appear when units run")
 
 
-def _form(state: JobState) -> dict[str, object]:
-    job = state.job
+def _show_job(run: Run, state: JobState, report: JobReport) -> None:
+    from holdfast.units.report import TimeShares, latency_text
+
+    known = document(_JOB, state)
+    run.out.line({**known, **report.to_json()})
+    hidden = ("done", "conflict_share")
+    shown = [one for one in _JOB if one.key and one.title and one.key not in hidden]
+    rows = [(one.title or "", one.text(known[one.key])) for one in shown if known[one.key] is not None]
+    run.out.table(["figure", "value"], [*rows, *report.summary()])
+    columns = (
+        Column("", "task", lambda one: one[0]),
+        Column("", "units", lambda one: one[1].units, grouped),
+        Column("", "units/s", lambda one: one[1].units / one[1].run_s if one[1].run_s else 0.0, "{:,.0f}".format),
+        Column("", "conflicts", lambda one: one[1].conflict_share, "{:.1%}".format),
+        Column("", "repeated", lambda one: one[1].reruns, grouped),
+        Column("", "group", lambda one: one[1].group_size, "{:.1f}".format),
+        Column("", "p50", lambda one: one[1].commits.quantile_s(0.5), latency_text),
+        Column("", "p99", lambda one: one[1].commits.quantile_s(0.99), latency_text),
+        Column("", "functions", lambda one: TimeShares.of(one[1]).functions, "{:.0%}".format),
+        Column("", "reads", lambda one: TimeShares.of(one[1]).reads, "{:.0%}".format),
+        Column("", "commits", lambda one: TimeShares.of(one[1]).commits, "{:.0%}".format),
+        Column("", "other", lambda one: TimeShares.of(one[1]).rest, "{:.0%}".format),
+    )
+    if report.tasks:
+        run.out.show(columns, list(enumerate(report.tasks)))
+
+
+@command()
+def forget(run: Run, url: Url, job: Annotated[str, argument(type=filled)]) -> None:
+    """Delete what is known of JOB: how far it is, and its figures.
+
+    Examples:
+      holdfast database forget sqlite:///var/lib/shop.db count
+
+    What the units of the job have written stays. The name can be used again: then all units run again. Tasks of the job
+    that still run fail with their next commit, and so do drivers that still read its rows.
+    """
+    from holdfast.units.jobs import forget_job
+
+    database = open_url(run, url)
+    forget_job(database.backend, job, database.environment)
+    run.out.document({"job": job, "forgotten": True})
+    run.out.say(f"forgot the job {job}: what its units have written stays")
+
+
+# --- watch ------------------------------------------------------------------------------------------------------------
+@command(shape=Shape.LINES)
+def watch(
+    run: Run,
+    url: Url,
+    table: Table,
+    job: Annotated[str | None, option("--job", "The job that writes to the table.", type=filled, metavar="NAME")],
+    top: Annotated[int, option("--top", "How many rows to show.", type=click.IntRange(1, 10_000), default=10)],
+    column: Annotated[str, option("--column", "The column with the values: numbers.", default="value")],
+    every: Annotated[float, option("--every", "How often to look.", type=age, default="1s", metavar="AGE")],
+    units: Annotated[int | None, option("--units", "How many units the job has.", type=click.IntRange(min=0))],
+    wait: Annotated[float, option("--wait", "How long to wait for the job.", type=age, default="1m", metavar="AGE")],
+) -> None:
+    """Show the largest values in TABLE while units write to it.
+
+    Examples:
+      holdfast database watch sqlite:///var/lib/shop.db words --job count
+      holdfast database watch shop words --job count --top 20 --every 5s
+      holdfast database watch shop words --job count --json | tail -n 1
+
+    Every view is read at one instant, and no unit waits for it. It ends when the job is finished; Ctrl-C ends it at any
+    time. Without a terminal, each view is a line, and the last one a table.
+    """
+    from holdfast.units.aggregation import watch as views_of
+
+    out = run.out
+    views = views_of(
+        open_url(run, url), table, job=job, top=top, column=column, every_s=every, units=units, begin_within_s=wait
+    )
+    with out.waiting("reading the table" if job is None else f"waiting for the job {job}"):
+        views = itertools.chain([next(views)], views)
+    if out.is_live:
+        with out.live() as show:
+            for view in views:
+                show(_view_table(view, table, column))
+        return
+    for view in views:
+        out.line(_view_form(view))
+        out.say(_view_line(view))
+    shown = _view_table(view, table, column)
+    out.table(shown.columns, shown.rows, right=shown.columns[1:])
+
+
+_LONGEST_GROUPED = 10**18
+_IDLE_S = 10.0
+_FIRST = 3
+
+
+def _view_form(view: View) -> dict[str, object]:
+    """Return a view for programs."""
+    from holdfast.cli.database.forms import json_row, json_value
+
+    found: dict[str, object] = {
+        "rows": view.rows,
+        "sum": json_value(view.sum),
+        "top": [{"row": json_row(one.row), "value": json_value(one.value)} for one in view.top],
+    }
+    state = view.state
+    if state is None:
+        return found
     return {
-        "job": job.name,
-        "kind": job.kind,
-        "finished": job.is_finished,
-        "share": state.share(),
-        "done": state.done,
+        **found,
+        "job": state.job.name,
+        "done": view.done,
         "deferred": state.deferred,
-        "conflicts": state.statistics.conflicts,
-        "conflict_share": round(state.statistics.conflict_share, 6),
-        "tasks": job.shards,
+        "units": view.units,
+        "share": view.share,
+        "tasks": state.job.shards,
         "tasks_finished": state.finished,
-        "began": when(job.began_s),
-        "ended": None if job.ended_s is None else when(job.ended_s),
+        "units_per_s": view.units_per_s,
+        "ends_in_s": view.ends_in_s,
+        "idle_s": round(view.idle_s, 3),
+        "is_final": view.is_final,
     }
 
 
-def _row(state: JobState) -> list[str]:
-    job, share = state.job, state.share()
-    return [
-        job.name,
-        job.kind,
-        "finished" if job.is_finished else "not finished",
-        "-" if share is None else percent(share),
-        f"{state.done:,}",
-        f"{state.statistics.conflict_share:.1%}",
-        f"{state.finished:,}/{job.shards:,}",
-        when(job.began_s),
-        "-" if job.ended_s is None else when(job.ended_s),
-    ]
+def _view_line(view: View) -> str:
+    """Return a view on one line."""
+    from holdfast.cli.database.forms import row_text
+
+    first = ", ".join(f"{row_text(one.row)} {_number(one.value)}" for one in view.top[:_FIRST])
+    parts = [_progress(view), f"{counted(view.rows, 'row')}, sum {_number(view.sum)}", first]
+    return "; ".join(part for part in parts if part)
+
+
+def _view_table(view: View, table: str, column: str) -> Captioned:
+    """Return a view as a table."""
+    from holdfast.cli.database.forms import row_text
+
+    rows = [[row_text(one.row), _number(one.value)] for one in view.top]
+    above = [_progress(view), f"{table}: {counted(view.rows, 'row')}, sum of {column} {_number(view.sum)}"]
+    return Captioned([line for line in above if line], ["row", "now"], rows, _remarks(view))
+
+
+def _progress(view: View) -> str:
+    state = view.state
+    if state is None:
+        return ""
+    done = f"{view.done:,} of {_total(view)}"
+    if view.share is not None:
+        done += f" ({percent(view.share)})"
+    parts = [done, f"{state.finished:,} of {counted(state.job.shards, 'task')} finished"]
+    if view.units_per_s is not None:
+        parts.append(f"{view.units_per_s:,.0f}/s")
+    if view.ends_in_s:
+        parts.append(f"ends in about {duration(view.ends_in_s)}")
+    if state.deferred:
+        parts.append(f"{state.deferred:,} put off")
+    return f"{state.job.name}: {', '.join(parts)}"
+
+
+def _total(view: View) -> str:
+    return "an unknown number of units" if view.units is None else counted(view.units, "unit")
+
+
+def _remarks(view: View) -> list[str]:
+    state = view.state
+    if state is None:
+        return []
+    if view.is_final:
+        return ["the job is finished: all values are exact"]
+    found = []
+    if view.units is None:
+        found.append("units add units, so it is not known how many there are")
+    if view.idle_s >= _IDLE_S:
+        found.append(f"no unit was done for {duration(view.idle_s)}: see whether the job still runs")
+    return found
+
+
+def _number(value: float) -> str:
+    from holdfast.cli.database.forms import value_text
+
+    if isinstance(value, int):
+        return f"{value:,}" if abs(value) < _LONGEST_GROUPED else value_text(value)
+    return f"{value:,.6g}" if abs(value) < _LONGEST_GROUPED else value_text(value)

@@ -1,16 +1,180 @@
-"""Show what is known about tables."""
+"""Run the commands that work on whole tables: ``create``, ``drop``, ``export``, ``stats`` and ``gc``."""
 
 from __future__ import annotations
 
-from holdfast.records import Table
-from holdfast.records.tables import ALL_VERSIONS
+import sys
+from typing import Annotated
+
+import click
+
+from holdfast.cli.command import Run, Url, Yes, argument, command, option
+from holdfast.cli.database.arguments import Table, open_url
+from holdfast.cli.output import Column, documents, grouped, size
+from holdfast.cli.screen import in_one_line
+from holdfast.errors import InvalidRequestError
+from holdfast.wording import counted
 
 
-def history_form(table: Table) -> int | str:
-    """Return how many values of each cell are kept: a number, or ``all``."""
-    return "all" if table.history == ALL_VERSIONS else table.history
+def _history(text: str) -> bool | int:
+    """Parse a number of values, or ``all``."""
+    if text == "all":
+        return True
+    if not text.isascii() or not text.isdigit() or len(text) > 9:
+        raise click.BadParameter(f"'{text}' is no number of values: write one, such as 10, or all")
+    return int(text)
 
 
-def history_text(table: Table) -> str:
-    """Return the same for a person."""
-    return str(history_form(table)) if table.history else "none"
+_KEPT = "Keep so many values of each cell, the present one among them.  [default: no history]"
+
+
+@command()
+def create(
+    run: Run,
+    url: Url,
+    table: Table,
+    history: Annotated[
+        bool | int, option("--history", _KEPT, metavar="N|all", type=_history, default="0", show_default=False)
+    ],
+    exist_ok: Annotated[bool, option("--exist-ok", "Accept a table that exists, if it has this history.")],
+) -> None:
+    """Create TABLE in the database at URL.
+
+    Examples:
+      holdfast database create sqlite:///var/lib/shop.db stock
+      holdfast database create postgresql://shop@db.example.org/shop prices --history 10
+      holdfast database create sqlite:///var/lib/shop.db log --history all
+
+    The database must exist, except for an SQLite file; what Holdfast needs in it is created. With --history, earlier
+    values of a cell stay, and all writers of a cell wait for each other. The history of a table cannot be changed.
+    """
+    from holdfast.cli.database.forms import history_form, history_text
+    from holdfast.records.tables import check_table_name
+
+    check_table_name(table)  # before there is a new file
+    database = open_url(run, url, create=True)
+    made = database.create_table(table, history=history, exist_ok=exist_ok)
+    run.out.document({"url": database.url, "table": made.name, "history": history_form(made)})
+    what = f"table {made.name} exists now" if exist_ok else f"created table {made.name}"
+    run.out.say(f"{what}, history: {history_text(made)}")
+
+
+@command()
+def drop(run: Run, url: Url, table: Table, yes: Yes) -> None:
+    """Drop TABLE with all its cells.
+
+    Examples:
+      holdfast database drop sqlite:///var/lib/shop.db stock
+      holdfast database drop sqlite:///var/lib/shop.db stock --yes
+
+    The table is gone in one step; then its cells and their history are deleted. If this is interrupted, holdfast
+    database gc deletes the rest. Programs that use the table fail, and change nothing.
+    """
+    database = open_url(run, url)
+    database.table(table)
+    if not yes:
+        if run.out.json or sys.stdin is None or not sys.stdin.isatty():
+            raise InvalidRequestError("cannot ask for confirmation here: run this command with --yes")
+        click.confirm(f"Drop the table {table} of {database.url} with all its cells?", abort=True)
+    with run.out.waiting("deleting cells"):
+        database.drop_table(table)
+    run.out.document({"table": table, "dropped": True})
+    run.out.say(f"dropped {table}")
+
+
+@command()
+def export(
+    run: Run,
+    url: Url,
+    table: Table,
+    file: Annotated[str, argument()],
+    overwrite: Annotated[bool, option("-f --overwrite", "Replace a file that exists.")],
+) -> None:
+    """Write all rows of TABLE to FILE.
+
+    Examples:
+      holdfast database export sqlite:///var/lib/shop.db stock stock.jsonl
+      holdfast database export shop stock stock.parquet --overwrite
+
+    The ending of FILE chooses the format: .jsonl, .csv or .parquet. All rows come from one snapshot, and writers do not
+    wait. The file appears when it is complete. A .jsonl file keeps the type of every value. In .csv and .parquet, each
+    column of the table is a column after the column row; a column with values of several types, JSON or arrays has
+    texts, in JSON, and .csv has bytes in base64.
+    """
+    from holdfast.cli.database.export import export_table
+
+    database = open_url(run, url)
+    with run.out.progress() as progress:
+        rows, size_bytes = export_table(database, table, file, overwrite=overwrite, progress=progress)
+    run.out.document({"table": table, "file": file, "rows": rows, "bytes": size_bytes})
+    run.out.say(f"wrote {counted(rows, 'row')}, {size(size_bytes)}, to {in_one_line(file)}")
+
+
+_SIZES = (
+    Column("table", "table", lambda one: one[0]),
+    Column("rows", "rows", lambda one: one[1].rows, grouped),
+    Column("cells", "cells", lambda one: one[1].cells, grouped),
+    Column("versions", "versions", lambda one: one[1].versions, grouped),
+    Column("bytes", "size", lambda one: one[1].size_bytes, size),
+)
+_WORK = (
+    Column("list", "work list", lambda one: one[0]),
+    Column("waiting", "waiting", lambda one: one[1][0], grouped),
+    Column("claimed", "claimed", lambda one: one[1][1], grouped),
+)
+
+
+@command()
+def stats(run: Run, url: Url) -> None:
+    """Count the rows, cells and bytes of each table at URL, the jobs, and what waits in work lists.
+
+    Examples:
+      holdfast database stats sqlite:///var/lib/shop.db
+      holdfast database stats shop --json
+
+    All is counted at one instant, so everything is read once; writers do not wait. Bytes are those of keys and values;
+    the database needs more for its indexes.
+    """
+    from holdfast.records.sizes import table_size
+    from holdfast.records.tables import list_tables
+    from holdfast.units.jobs import list_jobs
+    from holdfast.units.open_work_list import count_items
+    from holdfast.units.work_list import list_work_lists
+
+    out = run.out
+    sizes = []
+    with out.waiting("counting") as show, open_url(run, url).snapshot() as snapshot:
+        reader = snapshot.reader
+        for table in list_tables(reader):
+            show(f"counting {table.name}")
+            sizes.append((table.name, table_size(reader, table)))
+        jobs = list_jobs(reader)
+        lists = [(work.name, count_items(reader, work)) for work in list_work_lists(reader)]
+    finished = sum(job.is_finished for job in jobs)
+    out.document(
+        {
+            "tables": documents(_SIZES, sizes),
+            "jobs": len(jobs),
+            "jobs_finished": finished,
+            "work_lists": documents(_WORK, lists),
+        }
+    )
+    out.show(_SIZES, sizes)
+    if lists:
+        out.show(_WORK, lists)
+    out.say(f"jobs: {len(jobs):,}, of which {finished:,} are finished")
+
+
+@command()
+def gc(run: Run, url: Url) -> None:
+    """Delete what is left of dropped tables and work lists at URL.
+
+    Examples:
+      holdfast database gc sqlite:///var/lib/shop.db
+
+    Works in small transactions. It is safe to interrupt, and several may run side by side.
+    """
+    database = open_url(run, url)
+    with run.out.waiting("deleting cells"):
+        deleted = database.collect()
+    run.out.document({"url": database.url, "records": deleted})
+    run.out.say(f"deleted {counted(deleted, 'record')} of what was dropped" if deleted else "nothing to delete")

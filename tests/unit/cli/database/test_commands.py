@@ -13,9 +13,9 @@ import click
 import numpy as np
 import pytest
 
-from holdfast.cli.database import drop as drop_module
+from holdfast.cli.app import database as db_group
+from holdfast.cli.database import tables
 from holdfast.cli.database.forms import parse_json_row
-from holdfast.cli.database.group import database as db_group
 from holdfast.errors import HoldfastError
 from holdfast.records import Database, open_database
 from holdfast.records.keys import cell_key, dropped_key
@@ -78,7 +78,7 @@ def test_a_db_without_tables_says_so(url: str) -> None:
 def test_a_table_is_dropped_for_good(db: Database, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "run this command with --yes" in _printed("drop", url, "stock", exit_code=2)
     assert "did you mean stock" in _printed("drop", url, "stok", "--yes", exit_code=2)
-    monkeypatch.setattr(drop_module.sys, "stdin", None)
+    monkeypatch.setattr(tables.sys, "stdin", None)
     assert "run this command with --yes" in _printed("drop", url, "stock", exit_code=2)
     monkeypatch.undo()
     assert _printed("drop", url, "stock", "--yes") == "dropped stock\n"

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from holdfast.cli.database import files
+from holdfast.cli.database import export as files
 from holdfast.records import Database, open_database
 from holdfast.records.snapshot import DatabaseSnapshot
 from tests.unit.cli.destinations import run
