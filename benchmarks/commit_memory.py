@@ -21,7 +21,7 @@ from benchmarks.measure import Result, Say
 from benchmarks.peak_memory import growth_mb, start_mb
 from holdfast.commit import CommitContext
 from holdfast.runtime import Environment, SerialRunner, ThreadRunner
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.memory import MemoryStore
 
 __all__ = ["measure_memory"]
 

@@ -18,10 +18,10 @@ from holdfast.commit.layout import iter_visible
 from holdfast.runtime import Environment, ThreadRunner
 from holdfast.s3_server import SeaweedServer
 from holdfast.stores.base import Capabilities, ObjectStore
-from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
-from holdfast.stores.interceptors.throttled import Throttled, ThrottleOptions
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
+from holdfast.stores.memory import MemoryStore
 from holdfast.stores.s3.store import S3Store
+from tests.interceptors import Throttled, ThrottleOptions
 
 __all__ = ["FAR_RENAME", "FAR_UPLOAD", "SERVER", "CommitterRun", "Shape", "World", "run_committer"]
 

@@ -31,7 +31,7 @@ from holdfast.stores.base import (
     UploadInfo,
     UploadPage,
 )
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.memory import MemoryStore
 
 __all__ = ["GeneratedFiles", "GeneratedStore"]
 

@@ -11,11 +11,10 @@ from holdfast.commit import CommitContext, CommitSettings
 from holdfast.runtime import Environment, ThreadRunner
 from holdfast.s3_server import SeaweedServer
 from holdfast.stores.base import ObjectStore, Part
-from holdfast.stores.interceptors.intercepted import InterceptedStore
-from holdfast.stores.interceptors.recording import Recorder
-from holdfast.stores.interceptors.throttled import Throttled, ThrottleOptions
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.interceptors import InterceptedStore
+from holdfast.stores.memory import MemoryStore
 from holdfast.stores.s3.store import S3Store
+from tests.interceptors import Recorder, Throttled, ThrottleOptions
 
 __all__ = ["PAPER_S3", "measure_embedded_s3", "measure_requests", "measure_throttled"]
 

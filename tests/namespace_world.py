@@ -13,7 +13,7 @@ from holdfast.namespace.operation import Mode
 from holdfast.runtime import Environment, SerialRunner
 from holdfast.runtime.simulated import CountingIds, StillClock
 from holdfast.stores.base import ObjectStore
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.memory import MemoryStore
 from holdfast.transactions.base import (
     Backend,
     Commit,

@@ -22,7 +22,7 @@ from holdfast.errors import (
     UnavailableError,
 )
 from holdfast.runtime import Clock, Ids, SystemClock, SystemIds
-from holdfast.stores import base
+from holdfast.stores import base, checks
 from holdfast.stores.provider import Location, OptionSpec, StoreOptions, StoreProvider
 
 __all__ = ["PROVIDER", "SqliteOptions", "SqliteStore"]
@@ -150,7 +150,7 @@ class SqliteStore:
         mode: base.PutMode = base.Overwrite(),
         metadata: Mapping[str, str] | None = None,
     ) -> base.ObjectInfo:
-        base.check_key(key)
+        checks.check_key(key)
         if len(data) > _MAX_BYTES:
             raise InvalidRequestError("an object is longer than SQLite allows: write less", key=key)
         with self._transaction() as db:
@@ -191,13 +191,13 @@ class SqliteStore:
         self.delete_many([key])
 
     def delete_many(self, keys: Sequence[str]) -> None:
-        base.check_delete(keys)
+        checks.check_delete(keys)
         with self._transaction() as db:
             db.executemany("DELETE FROM objects WHERE key = ?", [(key.encode(),) for key in keys])
 
     # --- uploads ------------------------------------------------------------------------------------------------------
     def create_upload(self, key: str, metadata: Mapping[str, str] | None = None) -> str:
-        base.check_key(key)
+        checks.check_key(key)
         upload_id = self._ids.token()
         with self._transaction() as db:
             db.execute("INSERT INTO uploads VALUES (?, ?, ?)", (key.encode(), upload_id, self._clock.now_s()))
@@ -216,7 +216,7 @@ class SqliteStore:
         return part
 
     def complete_upload(self, key: str, upload_id: str, parts: Sequence[base.Part]) -> base.ObjectInfo:
-        base.check_parts(key, parts)
+        checks.check_parts(key, parts)
         with self._transaction() as db:
             _pending(db, key, upload_id)
             rows = db.execute("SELECT number, etag, data FROM parts WHERE id = ?", (upload_id,))

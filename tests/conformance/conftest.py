@@ -12,14 +12,12 @@ from holdfast.namespace import Configuration, init_namespace, open_namespace
 from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.s3_server import SeaweedServer
 from holdfast.stores.base import MultipartLimits
-from holdfast.stores.interceptors.faulty import Faulty
-from holdfast.stores.interceptors.intercepted import InterceptedStore
-from holdfast.stores.interceptors.recording import Recorder
-from holdfast.stores.interceptors.throttled import Throttled, ThrottleOptions
+from holdfast.stores.interceptors import InterceptedStore
 from holdfast.stores.local.store import LocalStore
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.memory import MemoryStore
 from holdfast.stores.s3.options import S3Options
 from holdfast.stores.s3.store import S3Store
+from tests.interceptors import Faulty, Recorder, Throttled, ThrottleOptions
 from tests.servers.moto import MotoServer
 
 Handles = tuple[object, object]

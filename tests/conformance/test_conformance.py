@@ -14,7 +14,7 @@ from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.stores.base import MultipartLimits
 from holdfast.stores.conformance import Check, Subject, checks_for
 from holdfast.stores.local.store import LocalStore
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.memory import MemoryStore
 from holdfast.stores.s3.options import S3Options
 from holdfast.stores.s3.store import S3Store
 

@@ -29,10 +29,9 @@ from holdfast.stores.base import (
     iter_objects,
 )
 from holdfast.stores.conformance import checks_for, run_conformance
-from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode, Faulty
-from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
-from holdfast.stores.interceptors.recording import Recorder
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
+from holdfast.stores.memory import MemoryStore
+from tests.interceptors import FOR_EVER, Fault, FaultMode, Faulty, Recorder
 
 T = TypeVar("T")
 TINY_PARTS = MultipartLimits(min_part_size_bytes=16)

@@ -9,8 +9,8 @@ from holdfast.commit import TWO_PHASE, SaveMode
 from holdfast.commit.two_phase.decision_log import read_log
 from holdfast.options.write import parse_write_options
 from holdfast.spark.table_job import TableJob
-from holdfast.stores.interceptors.faulty import Faulty, SimulatedCrash, crash_at
-from holdfast.stores.interceptors.intercepted import InterceptedStore
+from holdfast.stores.interceptors import InterceptedStore
+from tests.interceptors import Faulty, SimulatedCrash, crash_at
 
 __all__ = ["dying_overwrite"]
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 
 from holdfast.cli.store_report import StoreReport
 from holdfast.errors import UnavailableError
-from holdfast.runtime.ids import SystemIds
+from holdfast.runtime import SystemIds
 from holdfast.s3_server import SeaweedServer
 from holdfast.stores.conformance import run_conformance
 from holdfast.stores.conformance.topics import TOPICS

@@ -16,7 +16,7 @@ import pytest
 
 from holdfast.commit import SaveMode, read_snapshot, recover, verify
 from holdfast.errors import InvalidRequestError
-from holdfast.runtime.ids import SystemIds
+from holdfast.runtime import SystemIds
 from holdfast.stores.base import iter_objects, iter_uploads, multipart
 from holdfast.stores.conformance import ODD_KEYS, Check, Subject, checks_for
 from holdfast.stores.probe import UploadListing, find_upload_listing, heeds_conditions

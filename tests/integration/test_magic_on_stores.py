@@ -24,10 +24,10 @@ from holdfast.commit.success_file import read_success
 from holdfast.fs import MagicFileSystem
 from holdfast.s3_server import SeaweedServer
 from holdfast.stores.base import iter_objects, iter_uploads, multipart
-from holdfast.stores.interceptors.faulty import Fault, FaultMode, Faulty, SimulatedCrash
-from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
+from holdfast.stores.interceptors import InterceptedStore, Operation
 from holdfast.stores.s3.options import S3Options
 from tests.integration.lossy_proxy import LossyProxy
+from tests.interceptors import Fault, FaultMode, Faulty, SimulatedCrash
 from tests.servers.moto import MotoServer
 
 pytestmark = pytest.mark.s3

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import AccessDeniedError, HoldfastError, NotFoundError, OutcomeUnknownError, PreconditionError
-from holdfast.runtime.runner import ThreadRunner
+from holdfast.runtime import ThreadRunner
 from holdfast.s3_server import SeaweedServer
 from holdfast.stores.base import Create, Part, iter_objects, iter_uploads
 from holdfast.stores.s3.store import S3Store

@@ -25,7 +25,7 @@ from holdfast.namespace.lease import HARD_LIMIT_MS, SOFT_LIMIT_MS
 from holdfast.namespace.sweep import sweep
 from holdfast.runtime.simulated import CountingIds, StillClock
 from holdfast.stores.base import ObjectPage
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.memory import MemoryStore
 from tests.namespace_world import HookedDatabase, World
 
 _PATHS = ["/d/a", "/d/b", "/e/a", "/e/b", "/a"]

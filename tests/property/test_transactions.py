@@ -27,7 +27,7 @@ from holdfast.stores.base import (
     iter_objects,
     iter_uploads,
 )
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.memory import MemoryStore
 from tests.simulation.world import HOME, World
 
 # --- changes ----------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from __future__ import annotations
 import dataclasses
 
 from holdfast.stores.base import Capabilities, MultipartStore, Support, UploadPage, iter_uploads
-from holdfast.stores.interceptors.intercepted import InterceptedStore
+from holdfast.stores.interceptors import InterceptedStore
 
 
 class MinioLike(InterceptedStore):

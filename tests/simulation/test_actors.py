@@ -22,7 +22,7 @@ from holdfast.commit import (
 )
 from holdfast.errors import ConflictError, CorruptDataError, DestinationExistsError, FencedError, NotFoundError
 from holdfast.stores.base import iter_uploads
-from holdfast.stores.interceptors.faulty import SimulatedCrash, crash_at
+from tests.interceptors import SimulatedCrash, crash_at
 from tests.simulation.world import (
     PUBLICATIONS,
     TASKS,

@@ -18,9 +18,9 @@ from holdfast.commit.two_phase.stream_jobs import join_batch, plan_batch
 from holdfast.commit.two_phase.write_ids import WRITE_ID
 from holdfast.errors import AccessDeniedError, ConflictError, CorruptDataError, InvalidRequestError
 from holdfast.stores.base import iter_objects
-from holdfast.stores.interceptors.faulty import SimulatedCrash
-from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
+from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
 from holdfast.stores.local.tree import LocalTree
+from tests.interceptors import SimulatedCrash
 from tests.servers.minio_like import MinioLike
 from tests.simulation.test_stuck import ERRORS, commit_file, refusing
 from tests.simulation.world import HOME, PUBLICATIONS, STEPWISE, TASKS, At, World, expected, run_job, run_tasks, start

@@ -41,8 +41,8 @@ from holdfast.errors import (
     UnavailableError,
 )
 from holdfast.stores.base import iter_uploads
-from holdfast.stores.interceptors.faulty import Fault, FaultMode, Faulty, SimulatedCrash, crash_at
-from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
+from holdfast.stores.interceptors import InterceptedStore, Operation
+from tests.interceptors import Fault, FaultMode, Faulty, SimulatedCrash, crash_at
 from tests.simulation.world import (
     HOME,
     PUBLICATIONS,

@@ -23,7 +23,7 @@ from holdfast.commit import (
     read_snapshot,
     recover,
 )
-from holdfast.stores.interceptors.faulty import SimulatedCrash, crash_at
+from tests.interceptors import SimulatedCrash, crash_at
 from tests.simulation.world import (
     HOME,
     PUBLICATIONS,

@@ -36,8 +36,8 @@ from holdfast.runtime import Environment, SerialRunner
 from holdfast.runtime.simulated import SimulatedClock
 from holdfast.spark import write
 from holdfast.stores.base import Change, Complete, Delete, ObjectInfo, iter_objects
-from holdfast.stores.interceptors.faulty import SimulatedCrash
 from tests.forgetful_database import ForgetfulDatabase
+from tests.interceptors import SimulatedCrash
 from tests.namespace_check import problems_of
 from tests.namespace_world import HookedDatabase
 from tests.namespace_world import World as NamespaceWorld

@@ -18,8 +18,8 @@ from holdfast.commit.two_phase.stream_jobs import BatchPlan, join_batch, plan_ba
 from holdfast.commit.two_phase.write_ids import WRITE_ID
 from holdfast.errors import FencedError, HoldfastError, OutcomeUnknownError
 from holdfast.stores.base import ObjectPage
-from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
+from holdfast.stores.memory import MemoryStore
 from tests.patience import PATIENCE_S
 from tests.simulation.world import HOME, PUBLICATIONS, TASKS, World, expected, run_job, run_tasks, start
 

@@ -8,8 +8,8 @@ import pytest
 
 from holdfast.commit import TWO_PHASE, SaveMode, read_history, recover
 from holdfast.errors import HoldfastError, OutcomeUnknownError, UnavailableError
-from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode, Faulty
-from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
+from holdfast.stores.interceptors import InterceptedStore, Operation
+from tests.interceptors import FOR_EVER, Fault, FaultMode, Faulty
 from tests.simulation.world import (
     PUBLICATIONS,
     TASKS,

@@ -18,7 +18,7 @@ from holdfast.fs import NamespaceFileSystem
 from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.runtime.simulated import StillClock
 from holdfast.stores.base import ObjectStore, iter_objects
-from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
+from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
 from tests.namespace_world import World as NamespaceWorld
 from tests.simulation.world import HOME, PUBLICATIONS, TASKS, World, expected, run_job, run_tasks, start
 from tests.unit.commit.committer_jobs import Bucket

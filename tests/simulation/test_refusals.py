@@ -17,9 +17,9 @@ from holdfast.commit.success_file import read_success
 from holdfast.commit.two_phase.stream_jobs import join_batch, plan_batch
 from holdfast.errors import AccessDeniedError, UnsupportedError
 from holdfast.stores.base import ObjectPage, PutMode, Update, iter_objects
-from holdfast.stores.interceptors.faulty import SimulatedCrash
-from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
+from holdfast.stores.memory import MemoryStore
+from tests.interceptors import SimulatedCrash
 from tests.simulation.world import HOME, TASKS, World, expected, run_job, run_tasks, start
 
 T = TypeVar("T")

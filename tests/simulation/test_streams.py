@@ -17,9 +17,8 @@ from holdfast.commit.two_phase.decision_log import read_log
 from holdfast.commit.two_phase.stream_jobs import join_batch, plan_batch, settle_batch
 from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.stores.base import iter_objects
-from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode, Faulty, SimulatedCrash, crash_at
-from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
-from holdfast.stores.interceptors.recording import Recorder
+from holdfast.stores.interceptors import InterceptedStore, Operation
+from tests.interceptors import FOR_EVER, Fault, FaultMode, Faulty, Recorder, SimulatedCrash, crash_at
 from tests.simulation.world import (
     HOME,
     PUBLICATIONS,

@@ -25,7 +25,7 @@ from holdfast.errors import (
     UnsupportedError,
 )
 from holdfast.stores.base import iter_uploads
-from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
+from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
 from tests.simulation.world import HOME, STEPWISE, World, run_job, run_tasks, start
 
 T = TypeVar("T")

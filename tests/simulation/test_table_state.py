@@ -10,7 +10,7 @@ import pytest
 from holdfast.commit import TWO_PHASE, CommitContext, JobRecord, SaveMode, read_instant, read_snapshot
 from holdfast.commit.two_phase.decision_log import read_log
 from holdfast.errors import ConflictError, InvalidRequestError
-from holdfast.stores.interceptors.faulty import SimulatedCrash, crash_at
+from tests.interceptors import SimulatedCrash, crash_at
 from tests.simulation.world import STEPWISE, TASKS, World, expected, run_job, run_tasks, start
 
 Table = Mapping[str, object] | None

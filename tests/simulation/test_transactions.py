@@ -42,10 +42,9 @@ from holdfast.errors import (
     UnavailableError,
 )
 from holdfast.stores.base import MultipartLimits, iter_objects, iter_uploads
-from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode, SimulatedCrash, crash_at
-from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
-from holdfast.stores.interceptors.recording import Recorder
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
+from holdfast.stores.memory import MemoryStore
+from tests.interceptors import FOR_EVER, Fault, FaultMode, Recorder, SimulatedCrash, crash_at
 from tests.simulation.world import (
     HOME,
     TASKS,

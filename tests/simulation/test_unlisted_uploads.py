@@ -15,10 +15,9 @@ from holdfast.commit.two_phase.pending_uploads import find_uploads
 from holdfast.commit.upload_owners import find_pending
 from holdfast.errors import HoldfastError, NotFoundError
 from holdfast.stores.base import ObjectStore, UploadPage, iter_objects, iter_uploads
-from holdfast.stores.interceptors.faulty import Faulty, SimulatedCrash, crash_at
-from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
-from holdfast.stores.interceptors.recording import Recorder
+from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
 from holdfast.stores.probe import UploadListing
+from tests.interceptors import Faulty, Recorder, SimulatedCrash, crash_at
 from tests.servers.minio_like import MinioLike
 from tests.simulation.world import HOME, TASKS, World, expected, run_job, run_task, run_tasks, start
 

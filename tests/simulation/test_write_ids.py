@@ -15,8 +15,8 @@ from holdfast.commit.two_phase.write_ids import KEPT_S, WRITE_ID, find_write
 from holdfast.commit.write_lookup import QUIET_S, refuse_running
 from holdfast.errors import ConflictError, CorruptDataError, HoldfastError
 from holdfast.stores.base import Overwrite, iter_objects
-from holdfast.stores.interceptors.faulty import Fault, FaultMode, SimulatedCrash, crash_at
-from holdfast.stores.interceptors.intercepted import Operation
+from holdfast.stores.interceptors import Operation
+from tests.interceptors import Fault, FaultMode, SimulatedCrash, crash_at
 from tests.simulation.world import (
     HOME,
     PUBLICATIONS,

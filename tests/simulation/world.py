@@ -26,9 +26,9 @@ from holdfast.commit.layout import is_hidden
 from holdfast.runtime import Environment, SerialRunner
 from holdfast.runtime.simulated import CountingIds, SimulatedClock
 from holdfast.stores.base import MultipartLimits, ObjectPage, ObjectStore, iter_objects, iter_uploads
-from holdfast.stores.interceptors.faulty import Fault, Faulty
-from holdfast.stores.interceptors.intercepted import InterceptedStore, StoreCall
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.interceptors import InterceptedStore, StoreCall
+from holdfast.stores.memory import MemoryStore
+from tests.interceptors import Fault, Faulty
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
-from holdfast.runtime.runner import ThreadRunner
+from holdfast.runtime import ThreadRunner
 from holdfast.transactions.base import Backend, Commit
 from holdfast.transactions.memory import MemoryBackend
 from holdfast_checker.histories.linearizable import Answer

@@ -9,8 +9,7 @@ import pytest
 
 from holdfast.errors import HoldfastError
 from holdfast.records.database import Database
-from holdfast.runtime import Environment
-from holdfast.runtime.runner import ThreadRunner
+from holdfast.runtime import Environment, ThreadRunner
 from holdfast.transactions.base import Backend
 from holdfast.transactions.memory import MemoryBackend
 from holdfast.units.settings import SERVER, UnitSettings

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from holdfast.errors import InvalidRequestError
-from holdfast.stores.given import GivenOption
-from holdfast.stores.provider import CommandFlag, StoreOptions, fold_name
+from holdfast.stores.provider import CommandFlag, GivenOption, StoreOptions, fold_name
 from holdfast.stores.registry import BUILT_IN, installed_providers, parse_store_options, providers_for, secret_names
 from holdfast.wording import nearest
 

@@ -60,7 +60,7 @@ def _test(url: str, drivers: int, rounds: int, run: Run) -> StoreReport:
     from holdfast.cli.store_report import StoreReport
     from holdfast.stores.conformance import run_conformance
     from holdfast.stores.conformance.traces import Traces
-    from holdfast.stores.interceptors.intercepted import InterceptedStore
+    from holdfast.stores.interceptors import InterceptedStore
     from holdfast.stores.probe import find_upload_listing, heeds_conditions
 
     out = run.out

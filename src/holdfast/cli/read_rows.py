@@ -26,7 +26,7 @@ from holdfast.formats import RowFilter
 from holdfast.formats.columns.types import beyond_arrow
 from holdfast.options.read import parse_read_options
 from holdfast.spark.file_format import FormatChoice
-from holdfast.stores.given import GivenOption
+from holdfast.stores.provider import GivenOption
 from holdfast.table import TableSchema, plan_splits, read_split
 from holdfast.table.contract import TableRecord, decode_table
 from holdfast.table.inferred import opener

@@ -13,7 +13,7 @@ from holdfast.cli.command import Opens, Run, Url, argument, command, option
 from holdfast.cli.output import Output, size
 from holdfast.errors import HoldfastError, InvalidRequestError, NotFoundError
 from holdfast.formats import format_of_path
-from holdfast.stores.given import GivenOption, contradiction
+from holdfast.stores.provider import GivenOption, contradiction
 from holdfast.wording import counted
 
 if TYPE_CHECKING:

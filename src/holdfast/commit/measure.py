@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from holdfast.commit.context import CommitContext
 from holdfast.commit.statistics import STORE_STATISTICS, Recorder, Statistics
-from holdfast.stores.interceptors.intercepted import InterceptedStore
+from holdfast.stores.interceptors import InterceptedStore
 
 _NO_REQUESTS = ("file.write", "file.discard", "check_targets")
 _REQUESTS = {name for call, name in STORE_STATISTICS.items() if call not in _NO_REQUESTS}

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from holdfast.runtime import Clock
-from holdfast.stores.interceptors.intercepted import Operation, StoreCall
+from holdfast.stores.interceptors import Operation, StoreCall
 
 T = TypeVar("T")
 

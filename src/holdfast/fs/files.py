@@ -21,7 +21,7 @@ from holdfast.commit.uploads import ATTEMPT_METADATA, complete_upload
 from holdfast.errors import HoldfastError, NotFoundError
 from holdfast.fs.abandoned import is_closed_by_failure
 from holdfast.runtime import BackgroundExecutor
-from holdfast.runtime.garbage import finalize, finish_finalizers
+from holdfast.runtime.process import finalize, finish_finalizers
 from holdfast.stores.base import multipart
 
 

@@ -24,7 +24,7 @@ from holdfast.namespace.keys import ROOT_ID, id_of, inode_key, place_key, times_
 from holdfast.namespace.trails import decode_trail
 from holdfast.namespace.view import View
 from holdfast.runtime import Clock
-from holdfast.runtime.forks import Fork, watch_forks
+from holdfast.runtime.process import Fork, watch_forks
 from holdfast.transactions.base import ABSENT, Backend, Commit, Conflict, Record
 
 _INTERVAL_S = 1.0

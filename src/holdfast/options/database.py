@@ -8,9 +8,8 @@ from holdfast.errors import InvalidRequestError
 from holdfast.options.file_format import refuse_unknown
 from holdfast.options.values import Condition, as_columns, parse_conditions
 from holdfast.records.tables import check_table_name
-from holdfast.stores.given import GivenOptions, OptionSource
 from holdfast.stores.option_values import number
-from holdfast.stores.provider import OptionSpec
+from holdfast.stores.provider import GivenOptions, OptionSource, OptionSpec
 
 _TABLE_KEYS = ("url", "table", "rowColumn")
 _READ = (

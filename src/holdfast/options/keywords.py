@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from holdfast.errors import InvalidRequestError
 from holdfast.options.values import conditions_text
-from holdfast.stores.given import GivenOption
+from holdfast.stores.provider import GivenOption
 from holdfast.stores.url import LOST_SLASH, absolute_url
 from holdfast.wording import nearest
 

@@ -5,13 +5,18 @@ world.
 """
 
 from holdfast.runtime.alarm import Alarm, NoAlarm, SystemAlarm, TimeIsUp
-from holdfast.runtime.background_executor import BackgroundExecutor, InlineExecutor, ThreadExecutor
-from holdfast.runtime.chance import SeededRandom
-from holdfast.runtime.clock import Clock, Moment, SystemClock
-from holdfast.runtime.environment import Environment
-from holdfast.runtime.ids import Ids, SystemIds
-from holdfast.runtime.periodic import NeverPeriodic, Periodic, ThreadPeriodic
-from holdfast.runtime.runner import Runner, SerialRunner, ThreadRunner
+from holdfast.runtime.environment import Clock, Environment, Ids, Moment, SeededRandom, SystemClock, SystemIds
+from holdfast.runtime.threads import (
+    BackgroundExecutor,
+    InlineExecutor,
+    NeverPeriodic,
+    Periodic,
+    Runner,
+    SerialRunner,
+    ThreadExecutor,
+    ThreadPeriodic,
+    ThreadRunner,
+)
 
 __all__ = [
     "Alarm",

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from holdfast.runtime.chance import SeededRandom
-from holdfast.runtime.clock import Clock
+from holdfast.runtime.environment import Clock, SeededRandom
 
 _MOST_DOUBLINGS = 60
 

@@ -1,13 +1,126 @@
-"""Bundle the services that code must not get from the system itself: time, tokens, threads and random numbers."""
+"""Provide time, tokens and random numbers, bundled with threads as one `Environment`.
+
+Correctness never depends on a clock: clocks only date records and pace retries.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import random
+import secrets
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
 
-from holdfast.runtime.chance import SeededRandom
-from holdfast.runtime.clock import Clock, SystemClock
-from holdfast.runtime.ids import Ids, SystemIds
-from holdfast.runtime.runner import Runner, ThreadRunner
+from holdfast.runtime.threads import Runner, ThreadRunner
+
+
+class Clock(Protocol):
+    """A source of time."""
+
+    def now_s(self) -> float:
+        """Return the seconds since the epoch (wall clock; may jump)."""
+        ...
+
+    def elapsed_s(self) -> float:
+        """Return the seconds of a monotonic clock; only differences are meaningful. It may stop while the machine is
+        suspended, so a wait goes on afterwards: for what must not become too old, see `Moment`."""
+        ...
+
+    def sleep(self, duration_s: float) -> None:
+        """Wait for `duration_s` seconds."""
+        ...
+
+
+class SystemClock:
+    """The clocks of this machine."""
+
+    def now_s(self) -> float:
+        return time.time()
+
+    def elapsed_s(self) -> float:
+        return time.monotonic()
+
+    def sleep(self, duration_s: float) -> None:
+        time.sleep(duration_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A moment of this process, to tell later how long ago it was.
+
+    Attributes:
+        now_s, elapsed_s: what the clocks showed.
+    """
+
+    now_s: float
+    elapsed_s: float
+
+    @staticmethod
+    def of(clock: Clock) -> Moment:
+        """Return the present moment."""
+        return Moment(clock.now_s(), clock.elapsed_s())
+
+    def age_s(self, clock: Clock) -> float:
+        """Return how long ago the moment was, in seconds: at least.
+
+        The monotonic clock does not run while the machine is suspended, and the wall clock may be set back. So the one
+        that has advanced more counts: neither of them alone makes the moment look younger than it is. A wall clock that
+        is set forward makes it look older.
+        """
+        return max(clock.now_s() - self.now_s, clock.elapsed_s() - self.elapsed_s)
+
+
+class Ids(Protocol):
+    """A source of unique tokens."""
+
+    def token(self) -> str:
+        """Return twelve lower-case hexadecimal digits (48 random bits)."""
+        ...
+
+
+class SystemIds:
+    """Tokens from the operating system's random generator; safe after fork."""
+
+    def token(self) -> str:
+        return secrets.token_hex(6)
+
+
+T = TypeVar("T")
+
+
+class SeededRandom:
+    """A random generator that depends on its seed alone.
+
+    Guarantee: the same seed gives the same values on every machine and in every version of Python.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+
+    @staticmethod
+    def derive(seed: int, number: int) -> int:
+        """Return the seed (63 bits) of the `number`-th of several independent sequences."""
+        digest = hashlib.sha256(f"{seed}/{number}".encode()).digest()
+        return int.from_bytes(digest[:8], "big") >> 1
+
+    def fraction(self) -> float:
+        """Return a value from 0 (included) to 1 (excluded)."""
+        return self._random.random()  # the one generator that the standard library promises not to change
+
+    def happens(self, probability: float) -> bool:
+        """Return True with this probability."""
+        return self.fraction() < probability
+
+    def pick(self, choices: Sequence[T]) -> T:
+        """Return one of the choices, each with equal probability; there must be at least one."""
+        return choices[int(self.fraction() * len(choices))]
+
+    def shuffled(self, items: Sequence[T]) -> list[T]:
+        """Return the items in random order."""
+        left = list(items)
+        return [left.pop(int(self.fraction() * len(left))) for _ in items]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,7 @@ from holdfast.spark.failures import errors_of_tasks
 from holdfast.spark.native import native_frame
 from holdfast.spark.reader import HoldfastReader, infer_schema
 from holdfast.spark.session import is_classic, registered, require_reachable, require_session
-from holdfast.stores.given import GivenOption
+from holdfast.stores.provider import GivenOption
 
 
 def read(

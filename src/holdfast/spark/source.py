@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.options.keywords import with_absolute_paths
 from holdfast.spark.failures import one_sentence, refuse_table_properties, require_path
-from holdfast.stores.given import GivenOption
+from holdfast.stores.provider import GivenOption
 
 # Each of a job's many short-lived processes needs only one of these modules, and does not import the others.
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import enum
 import threading
 
 from holdfast.errors import AccessDeniedError, InvalidRequestError, PreconditionError, UnsupportedError
-from holdfast.runtime.ids import Ids
+from holdfast.runtime import Ids
 from holdfast.stores.base import Create, MultipartStore, ObjectStore, Support, iter_uploads, iter_uploads_of, multipart
 
 

@@ -13,22 +13,93 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from holdfast.errors import InvalidRequestError, UnsupportedError
-from holdfast.stores.given import GivenOptions, OptionSource
-from holdfast.stores.local.provider import LOCAL
-from holdfast.stores.memory.provider import MEMORY
-from holdfast.stores.provider import StoreOptions, StoreProvider, fold_name
+from holdfast.stores.provider import (
+    GivenOptions,
+    HadoopFileSystem,
+    Location,
+    OptionSource,
+    StoreOptions,
+    StoreProvider,
+    fold_name,
+)
 from holdfast.stores.s3.provider import S3
-from holdfast.stores.unsupported_schemes import why_unsupported
 from holdfast.wording import nearest
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint, EntryPoints
+
+    from holdfast.stores.base import ObjectStore
+
+
+# --- local paths ------------------------------------------------------------------------------------------------------
+def absolute_path(path: str) -> str:
+    """Make a path absolute; ``~`` at its beginning is the user's home directory.
+
+    Raises:
+        InvalidRequestError: the path is relative and the working directory was deleted.
+    """
+    try:
+        return os.path.abspath(os.path.expanduser(path))
+    except FileNotFoundError as error:
+        raise InvalidRequestError(
+            "the path is relative and the working directory was deleted: give an absolute path", path=path
+        ) from error
+
+
+def locate_path(path: str) -> Location:
+    """Return the location of an absolute or relative path on this machine.
+
+    Guarantee: symbolic links are resolved. So each directory has only one location, and the parents in it are those of
+    the directory itself, not those of a link to it.
+
+    Raises:
+        InvalidRequestError: `path` cannot be a path, or is a link to a path that does not exist.
+    """
+    if not path:
+        raise InvalidRequestError("this cannot be a path, since it is empty: write file:///path")
+    if "\0" in path:
+        raise InvalidRequestError("this cannot be a path: give another one", path=path)
+    absolute = absolute_path(path)
+    if os.path.islink(absolute) and not os.path.exists(absolute):
+        raise InvalidRequestError(
+            "the path is a dangling symbolic link: create the directory that it points to", path=path
+        )
+    return Location("/", os.path.realpath(absolute).strip("/"))
+
+
+def _locate_local(rest: str) -> Location:
+    host, _, path = rest.partition("/")
+    if host not in ("", "localhost"):
+        raise InvalidRequestError("a file url names no host: write file:///path", host=host)
+    return locate_path(f"/{path}")
+
+
+def _open_local(location: Location, _options: StoreOptions) -> ObjectStore:
+    from holdfast.stores.local.store import LocalStore
+
+    return LocalStore(location.root, keep=location.prefix)
+
+
+LOCAL = StoreProvider(schemes=("file",), open=_open_local, locate=_locate_local, hadoop=HadoopFileSystem(scheme="file"))
+"""``file:///path``."""
+
+
+def _open_memory(location: Location, _options: StoreOptions) -> ObjectStore:
+    from holdfast.stores.memory import memory_store
+
+    return memory_store(location.root)
+
+
+MEMORY = StoreProvider(schemes=("memory",), open=_open_memory)
+"""``memory://name/key``: stores that live as long as this process, for tests."""
+
 
 BUILT_IN: tuple[StoreProvider, ...] = (S3, LOCAL, MEMORY)
 ENTRY_POINT_GROUP = "holdfast.stores"
@@ -70,9 +141,7 @@ def find_provider(scheme: str) -> StoreProvider:
 
 
 def _entry_points() -> EntryPoints:
-    from importlib.metadata import (
-        entry_points,  # deferred: it takes 7 ms, and commands on built-in stores never need it
-    )
+    from importlib.metadata import entry_points  # deferred: it takes 7 ms, and built-in stores never need it
 
     return entry_points(group=ENTRY_POINT_GROUP)
 
@@ -224,3 +293,25 @@ def parse_store_options(
 def secret_names(providers: Iterable[StoreProvider] = BUILT_IN) -> frozenset[str]:
     """Return the names of secret options, folded by `fold_name`."""
     return frozenset(fold_name(spec.name) for provider in providers for spec in provider.specs if spec.secret)
+
+
+_SYSTEMS = {
+    "Google Cloud Storage": ("gs", "gcs"),
+    "Azure Storage": ("abfs", "abfss", "adl", "az", "azure", "wasb", "wasbs"),
+    "HDFS": ("hdfs", "swebhdfs", "viewfs", "webhdfs"),
+    "the Databricks File System": ("dbfs",),
+    "Alibaba Cloud OSS": ("oss",),
+    "Tencent Cloud COS": ("cos", "cosn"),
+    "Huawei Cloud OBS": ("obs",),
+}
+
+
+def why_unsupported(scheme: str) -> str:
+    """Return a sentence that says what can be used instead; empty if this is the scheme of no known system."""
+    system = next((name for name, schemes in _SYSTEMS.items() if scheme in schemes), "")
+    if not system:
+        return ""
+    return (
+        f"{system} is not supported yet: use a bucket on a server that speaks S3 (s3://bucket/key), or a directory "
+        "that all machines mount (/path)"
+    )

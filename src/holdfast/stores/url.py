@@ -20,10 +20,18 @@ from dataclasses import dataclass
 
 from holdfast.errors import InvalidRequestError
 from holdfast.stores.base import ObjectStore
-from holdfast.stores.local.provider import LOCAL, absolute_path, locate_path
 from holdfast.stores.provider import Location, StoreOptions, StoreProvider
-from holdfast.stores.registry import BUILT_IN, find_provider, has_provider, options_of, scheme_of
-from holdfast.stores.unsupported_schemes import why_unsupported
+from holdfast.stores.registry import (
+    BUILT_IN,
+    LOCAL,
+    absolute_path,
+    find_provider,
+    has_provider,
+    locate_path,
+    options_of,
+    scheme_of,
+    why_unsupported,
+)
 
 LOST_SLASH = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/(?!/)")
 """Matches the start of a URL that has lost one of its two slashes through `pathlib` or a typing error."""

@@ -22,7 +22,7 @@ _LARGE_AT_ONCE = 4  # each of these takes some dozen megabytes of memory; smalle
 
 
 class ForEach(Protocol):
-    """Apply a function to each item: Python's `map`, or the concurrent `map` of a `holdfast.runtime.runner.Runner`."""
+    """Apply a function to each item: Python's `map`, or the concurrent `map` of a `holdfast.runtime.threads.Runner`."""
 
     def __call__(self, function: Callable[[T], R], items: Iterable[T], /) -> Iterator[R]: ...
 

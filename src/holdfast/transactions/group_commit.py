@@ -22,7 +22,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 from holdfast.errors import HoldfastError, InvalidRequestError, UnavailableError
 from holdfast.runtime import Clock, SystemClock
-from holdfast.runtime.forks import Renewed
+from holdfast.runtime.process import Renewed
 from holdfast.transactions.base import Backend, Commit, LockedTransaction, Outcome, Record, ScanPage, SnapshotReader
 from holdfast.transactions.pool import Permits
 from holdfast.transactions.steps import independent, keys_of

@@ -23,7 +23,7 @@ from typing import Generic, Protocol, TypeVar
 
 from holdfast.errors import UnavailableError
 from holdfast.runtime import Clock
-from holdfast.runtime.forks import Renewed, keep_inherited
+from holdfast.runtime.process import Renewed, keep_inherited
 
 _LONGEST_NAP_S = 0.05
 """A waiting caller looks again after so long: nothing wakes it when the caller before it was interrupted."""

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from holdfast.errors import InvalidRequestError
 from holdfast.runtime import Ids
-from holdfast.runtime.forks import Renewed
+from holdfast.runtime.process import Renewed
 from holdfast.transactions.base import (
     ABSENT,
     MAX_KEY_BYTES,

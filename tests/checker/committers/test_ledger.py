@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.commit import layout
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.memory import MemoryStore
 from holdfast_checker.committers.ledger import Decision, Ledger, read_ledger
 from holdfast_checker.committers.output import HOME
 

@@ -8,10 +8,10 @@ from holdfast.commit import SaveMode
 from holdfast.commit.success_file import read_success
 from holdfast.errors import DestinationExistsError
 from holdfast.stores.base import iter_uploads
-from holdfast.stores.interceptors.faulty import Fault, FaultMode, SimulatedCrash
-from holdfast.stores.interceptors.intercepted import Operation
+from holdfast.stores.interceptors import Operation
 from holdfast_checker.specimens import DIRECT
 from tests.checker.specimens.buckets import bucket_of
+from tests.interceptors import Fault, FaultMode, SimulatedCrash
 from tests.unit.commit.attempts import faulty_context, open_attempt, run_attempt
 
 

@@ -8,11 +8,10 @@ from holdfast.commit.committer import Action
 from holdfast.commit.recovery import UNKNOWN
 from holdfast.commit.success_file import read_success
 from holdfast.errors import InvalidRequestError, NotFoundError, OutcomeUnknownError, UnavailableError
-from holdfast.stores.interceptors.faulty import Fault, FaultMode, SimulatedCrash
-from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
-from holdfast.stores.interceptors.recording import Recorder
+from holdfast.stores.interceptors import InterceptedStore, Operation
 from holdfast_checker.specimens import EMR
 from tests.checker.specimens.buckets import bucket_of
+from tests.interceptors import Fault, FaultMode, Recorder, SimulatedCrash
 from tests.unit.commit.attempts import HOME, faulty_context, open_attempt, run_attempt
 from tests.unit.commit.magic.magic_jobs import orphans, uploads
 

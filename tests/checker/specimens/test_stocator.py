@@ -7,10 +7,10 @@ import pytest
 from holdfast.commit.success_file import read_success
 from holdfast.errors import OutcomeUnknownError
 from holdfast.stores.base import iter_uploads
-from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode
-from holdfast.stores.interceptors.intercepted import Operation
+from holdfast.stores.interceptors import Operation
 from holdfast_checker.specimens import STOCATOR
 from tests.checker.specimens.buckets import bucket_of
+from tests.interceptors import FOR_EVER, Fault, FaultMode
 from tests.unit.commit.attempts import HOME, faulty_context, open_attempt, run_attempt
 from tests.unit.commit.committer_jobs import Bucket
 

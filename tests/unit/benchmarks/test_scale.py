@@ -15,7 +15,7 @@ from holdfast.commit import JobId
 from holdfast.commit.two_phase.codec import decode_manifest
 from holdfast.errors import NotFoundError
 from holdfast.stores.base import Part, iter_objects, iter_uploads
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.memory import MemoryStore
 
 JOB = JobId("20261122120000000-0123456789ab")
 

@@ -14,7 +14,7 @@ from benchmarks import commit_memory, job_commit, namespace_batch, write_path
 from benchmarks.job_files import JobShape
 from benchmarks.measure import Result, run_in_turn, write_json
 from benchmarks.write_tables import SCHEMAS
-from holdfast.stores.interceptors.throttled import ThrottleOptions
+from tests.interceptors import ThrottleOptions
 from tests.patience import PATIENCE_S
 
 _FIELDS = {

@@ -17,7 +17,8 @@ import pytest
 
 from holdfast.commit import COMMITTERS
 from holdfast.errors import NotFoundError, UnavailableError
-from holdfast.runtime.runner import ThreadRunner
+from holdfast.runtime import ThreadRunner
+from holdfast.stores import memory
 from holdfast.stores.base import (
     Complete,
     Create,
@@ -37,10 +38,9 @@ from holdfast.stores.base import (
 from holdfast.stores.conformance import checks_for
 from holdfast.stores.conformance.topics import TOPICS, without_topic
 from holdfast.stores.conformance.traces import Traces
-from holdfast.stores.interceptors.intercepted import InterceptedStore
+from holdfast.stores.interceptors import InterceptedStore
 from holdfast.stores.local.store import LocalStore
-from holdfast.stores.memory import provider
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.memory import MemoryStore
 from tests.patience import PATIENCE_S
 from tests.servers.minio_like import MinioLike
 from tests.servers.moto import MotoServer
@@ -52,7 +52,7 @@ TINY_PARTS = MultipartLimits(min_part_size_bytes=16)
 
 def _at(store: MemoryStore, monkeypatch: pytest.MonkeyPatch, *more: str) -> tuple[int, dict[str, Any], str]:
     """Run the command on a store that is registered as ``memory://it``."""
-    monkeypatch.setitem(provider._stores, "it", store)
+    monkeypatch.setitem(memory._stores, "it", store)
     result = run("check-store", "memory://it/t", "--rounds", "3", "--json", *more)
     return result.exit_code, json.loads(result.stdout), result.stderr
 
@@ -160,7 +160,7 @@ def test_a_store_that_lists_uploads_by_whole_keys_only(monkeypatch: pytest.Monke
 
 
 def test_the_report_for_a_person(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(provider._stores, "it", _IgnoresConditions(limits=TINY_PARTS))
+    monkeypatch.setitem(memory._stores, "it", _IgnoresConditions(limits=TINY_PARTS))
     result = run("check-store", "memory://it/t", "--rounds", "3", "--verbose")
     lines = result.stdout.splitlines()
     assert any(line.startswith("conditional writes ") and " NO " in line for line in lines)

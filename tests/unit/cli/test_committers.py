@@ -9,8 +9,8 @@ import pytest
 
 from holdfast.commit import COMMITTERS, installed_committers
 from holdfast.guarantees import GUARANTEES
-from holdfast.stores.memory import provider
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores import memory
+from holdfast.stores.memory import MemoryStore
 from tests.servers.moto import MotoServer
 from tests.servers.tls import Authority, TlsFront
 from tests.unit.cli.destinations import on_screen, run
@@ -78,8 +78,8 @@ def test_committers_that_a_directory_allows(tmp_path: Path) -> None:
 
 
 def test_committers_on_a_store_with_transactions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(provider._stores, "database", MemoryStore(rename=True, transactions=True))
-    monkeypatch.setitem(provider._stores, "bucket", MemoryStore())
+    monkeypatch.setitem(memory._stores, "database", MemoryStore(rename=True, transactions=True))
+    monkeypatch.setitem(memory._stores, "bucket", MemoryStore())
     document = json.loads(run("committers", "memory://database/t", "--json").stdout)
     assert document["transactions"] is True
     assert {one["name"]: one["here"] for one in document["committers"]}["two_phase"] == "runs"

@@ -25,9 +25,9 @@ from holdfast.commit.ids import AttemptId, FileOwner, new_job_id
 from holdfast.errors import AccessDeniedError, UnsupportedError
 from holdfast.runtime import SystemIds
 from holdfast.stores.base import ObjectInfo, Overwrite, Part, PutMode, iter_uploads, multipart
-from holdfast.stores.interceptors.faulty import Fault, FaultMode, Faulty, SimulatedCrash
-from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.interceptors import InterceptedStore, Operation
+from holdfast.stores.memory import MemoryStore
+from tests.interceptors import Fault, FaultMode, Faulty, SimulatedCrash
 from tests.unit.cli.destinations import commit_table, run, start_table
 
 
@@ -309,7 +309,7 @@ def test_recover_works_without_conditional_writes_if_told_so(monkeypatch: pytest
             return super().put(key, data, mode, metadata)
 
     store = Refusing()
-    monkeypatch.setattr("holdfast.stores.memory.provider._stores", {"unfenced": store})
+    monkeypatch.setattr("holdfast.stores.memory._stores", {"unfenced": store})
     ctx = open_context("memory://unfenced/t").with_settings(allow_unfenced=True)
     job, commits = start_table(ctx)
     dying = replace(

@@ -12,8 +12,8 @@ import pytest
 from holdfast.commit import TWO_PHASE, CommitSettings, open_context
 from holdfast.errors import HoldfastError
 from holdfast.runtime.simulated import SimulatedClock
-from holdfast.stores.interceptors.faulty import Fault, FaultMode, Faulty
-from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
+from holdfast.stores.interceptors import InterceptedStore, Operation
+from tests.interceptors import Fault, FaultMode, Faulty
 from tests.unit.cli.destinations import commit_table, run, start_table
 
 # A shortened report of Hadoop's manifest committer: the five maps, sizes among the means, counters that are 0.

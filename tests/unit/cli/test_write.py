@@ -11,7 +11,7 @@ from holdfast.cli.arguments import option_pairs
 from holdfast.cli.write import Input, _reader_options, format_of
 from holdfast.errors import InvalidRequestError
 from holdfast.options.write import WriteRequest
-from holdfast.stores.given import GivenOption
+from holdfast.stores.provider import GivenOption
 from tests.unit.cli.destinations import run
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from holdfast.commit import CommitContext, JobRecord, SaveMode, TaskAttempt, TaskCommit, recover
-from holdfast.stores.interceptors.faulty import Fault, Faulty, SimulatedCrash, crash_at
-from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
+from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
 from holdfast.stores.local.store import LocalStore
+from tests.interceptors import Fault, Faulty, SimulatedCrash, crash_at
 from tests.unit.commit.committer_jobs import Bucket
 
 __all__ = ["HOME", "Before", "bucket_on_disk", "faulty_context", "open_attempt", "recovered_jobs", "run_attempt"]

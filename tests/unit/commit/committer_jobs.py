@@ -12,7 +12,7 @@ from holdfast.commit.records import TaskCommit
 from holdfast.runtime import Environment, Runner, SerialRunner
 from holdfast.runtime.simulated import CountingIds, SimulatedClock
 from holdfast.stores.base import MultipartLimits, ObjectStore, iter_objects, iter_uploads
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.memory import MemoryStore
 
 RENAMING = ("manifest", "file-v1", "file-v2")
 SAFE = ("two_phase", "magic", "staging-directory", "staging-partitioned", "manifest", "file-v1")

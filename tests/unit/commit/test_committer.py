@@ -11,7 +11,7 @@ from holdfast.commit.committer import CONDITIONAL_WRITES, CONSISTENT_LISTING, RE
 from holdfast.commit.registry import fitting_committers
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.stores.base import Capabilities, MultipartLimits, Support
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.memory import MemoryStore
 from tests.simulation.world import World
 
 S3 = Capabilities(conditional_put=Support.YES, multipart=MultipartLimits(), metadata=True, copy=True)

@@ -12,8 +12,8 @@ from holdfast.commit.layout import folders
 from holdfast.commit.recovery import find_leftovers
 from holdfast.errors import CorruptDataError
 from holdfast.stores.base import MultipartLimits, ObjectStore, is_marker, iter_objects
-from holdfast.stores.interceptors.intercepted import InterceptedStore, StoreCall
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.interceptors import InterceptedStore, StoreCall
+from holdfast.stores.memory import MemoryStore
 from tests.simulation.world import HOME, World, expected, run_job
 from tests.unit.commit.committer_jobs import RENAMING, SAFE, Bucket
 

@@ -14,8 +14,8 @@ from holdfast.commit.committer import Action, Leftover
 from holdfast.commit.end_write import EndedWrite, WriteEnd, end_write
 from holdfast.commit.write_lookup import TOKEN, JobIds
 from holdfast.errors import HoldfastError
-from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode, SimulatedCrash, crash_at
-from holdfast.stores.interceptors.intercepted import Operation
+from holdfast.stores.interceptors import Operation
+from tests.interceptors import FOR_EVER, Fault, FaultMode, SimulatedCrash, crash_at
 from tests.simulation.world import PUBLICATIONS, TASKS, World, assert_settled, expected, run_job, run_tasks
 
 TOKEN_VALUE = "00000000abcd"

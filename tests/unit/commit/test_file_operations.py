@@ -25,10 +25,9 @@ from holdfast.commit.sinks import FileSink
 from holdfast.commit.task import TaskAttempt
 from holdfast.errors import ConflictError, NotFoundError, OutcomeUnknownError, PreconditionError, UnsupportedError
 from holdfast.stores.base import MultipartLimits
-from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode, Faulty
-from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
-from holdfast.stores.interceptors.recording import Recorder
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.interceptors import InterceptedStore, Operation
+from holdfast.stores.memory import MemoryStore
+from tests.interceptors import FOR_EVER, Fault, FaultMode, Faulty, Recorder
 from tests.unit.commit.committer_jobs import Bucket
 
 HOME = "out put/dataset1/"

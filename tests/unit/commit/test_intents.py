@@ -17,9 +17,8 @@ from holdfast.commit.records import JobRecord
 from holdfast.errors import AccessDeniedError, CorruptDataError, OutcomeUnknownError, UnavailableError
 from holdfast.runtime import Environment, ThreadRunner
 from holdfast.stores.base import iter_uploads
-from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode
-from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
-from holdfast.stores.interceptors.recording import Recorder
+from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
+from tests.interceptors import FOR_EVER, Fault, FaultMode, Recorder
 from tests.simulation.world import HOME, World, run_job, run_tasks, start
 
 OWNER = FileOwner(JobId("20261121093853123-a1b2c3d4e5f6"), 3, AttemptId("0123456789ab"))

@@ -11,7 +11,7 @@ from holdfast.commit.ids import AttemptId, FileOwner, JobId, file_name, file_own
 from holdfast.runtime import SystemClock, SystemIds
 from holdfast.runtime.simulated import CountingIds, SimulatedClock
 from holdfast.stores.base import iter_objects
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.memory import MemoryStore
 
 OWNER = FileOwner(JobId("20261121093853123-a1b2c3d4e5f6"), 3, AttemptId("0123456789ab"))
 

@@ -23,9 +23,8 @@ from holdfast.commit.nesting import refuse_part
 from holdfast.commit.two_phase.stream_jobs import plan_batch
 from holdfast.errors import AccessDeniedError, ConflictError, CorruptDataError, InvalidRequestError
 from holdfast.stores.base import iter_objects
-from holdfast.stores.interceptors.faulty import Fault, FaultMode, SimulatedCrash
-from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
-from holdfast.stores.interceptors.recording import Recorder
+from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
+from tests.interceptors import Fault, FaultMode, Recorder, SimulatedCrash
 from tests.simulation.world import (
     HOME,
     PUBLICATIONS,

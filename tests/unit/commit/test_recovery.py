@@ -13,8 +13,8 @@ from holdfast.commit import TWO_PHASE, CommitContext, Committer, SaveMode, recov
 from holdfast.commit.committer import MULTIPART, Action, Leftover
 from holdfast.commit.recovery import UNKNOWN
 from holdfast.errors import AccessDeniedError, CorruptDataError, HoldfastError, NotFoundError, UnavailableError
-from holdfast.stores.interceptors.faulty import Faulty, SimulatedCrash, crash_at
-from holdfast.stores.interceptors.intercepted import InterceptedStore
+from holdfast.stores.interceptors import InterceptedStore
+from tests.interceptors import Faulty, SimulatedCrash, crash_at
 from tests.simulation.world import World
 from tests.unit.commit.attempts import recovered_jobs
 from tests.unit.commit.committer_jobs import Bucket

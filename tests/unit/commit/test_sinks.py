@@ -8,10 +8,9 @@ from holdfast.commit import TWO_PHASE
 from holdfast.commit.records import FileEntry
 from holdfast.commit.sinks import PartBudget, UploadSink
 from holdfast.errors import InvalidRequestError
-from holdfast.runtime import InlineExecutor, ThreadExecutor
-from holdfast.runtime.background_executor import BackgroundExecutor
+from holdfast.runtime import BackgroundExecutor, InlineExecutor, ThreadExecutor
 from holdfast.stores.base import MultipartLimits
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.memory import MemoryStore
 from tests.simulation.world import World, start
 
 

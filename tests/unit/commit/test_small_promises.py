@@ -22,10 +22,10 @@ from holdfast.commit.two_phase.publication import RENAMES, Leftovers
 from holdfast.commit.two_phase.records import TaskManifest
 from holdfast.errors import HoldfastError, NotFoundError, OutcomeUnknownError, UnavailableError
 from holdfast.stores.base import UploadInfo
-from holdfast.stores.interceptors.faulty import SimulatedCrash, crash_at
-from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
+from holdfast.stores.memory import MemoryStore
 from holdfast.stores.probe import UploadListing
+from tests.interceptors import SimulatedCrash, crash_at
 from tests.simulation.world import HOME, World, run_job, run_tasks, start
 from tests.unit.commit.hadoop_jobs.dead_jobs import UUID, Destination, HadoopTasks, name
 

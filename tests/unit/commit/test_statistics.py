@@ -22,8 +22,8 @@ from holdfast.commit.statistics import (
 )
 from holdfast.errors import NotFoundError
 from holdfast.runtime.simulated import SimulatedClock
-from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.interceptors import InterceptedStore, Operation
+from holdfast.stores.memory import MemoryStore
 from tests.unit.commit.statistics_values import statistics
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from holdfast.commit import TWO_PHASE, CommitContext, Place
 from holdfast.errors import InvalidRequestError, UnavailableError
-from holdfast.stores.interceptors.faulty import Fault, FaultMode, Faulty
-from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.interceptors import InterceptedStore, Operation
+from holdfast.stores.memory import MemoryStore
+from tests.interceptors import Fault, FaultMode, Faulty
 from tests.simulation.world import HOME, World, run_job, run_tasks, start
 
 

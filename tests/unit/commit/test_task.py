@@ -17,10 +17,9 @@ from holdfast.commit.two_phase.records import TaskManifest
 from holdfast.errors import HoldfastError, InvalidRequestError, OutcomeUnknownError, UnavailableError
 from holdfast.runtime import Environment, ThreadRunner
 from holdfast.stores.base import MultipartLimits
-from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode, Faulty
-from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
-from holdfast.stores.interceptors.recording import Recorder
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.interceptors import InterceptedStore, Operation
+from holdfast.stores.memory import MemoryStore
+from tests.interceptors import FOR_EVER, Fault, FaultMode, Faulty, Recorder
 from tests.simulation.world import HOME, World, payload, run_task, start
 from tests.unit.commit.attempts import faulty_context
 from tests.unit.commit.committer_jobs import RENAMING, Bucket

@@ -12,8 +12,8 @@ import pytest
 from holdfast.commit import TWO_PHASE, CommitContext, JobRecord, SaveMode, recover, verify
 from holdfast.commit.layout import log_mark
 from holdfast.commit.two_phase.checksums import read_checksums
-from holdfast.stores.interceptors.faulty import Fault, FaultMode, SimulatedCrash
-from holdfast.stores.interceptors.intercepted import Operation
+from holdfast.stores.interceptors import Operation
+from tests.interceptors import Fault, FaultMode, SimulatedCrash
 from tests.simulation.world import HOME, PUBLICATIONS, STEPWISE, TASKS, World, interleavings, run_job, run_tasks, start
 from tests.unit.commit.test_upload_owners import write
 

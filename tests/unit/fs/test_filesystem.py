@@ -17,10 +17,9 @@ import holdfast.fs
 from holdfast.commit.context import CommitContext
 from holdfast.errors import InvalidRequestError, OutcomeUnknownError, UnavailableError, UnsupportedError
 from holdfast.fs import MagicFileSystem
-from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode, Faulty
-from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
-from holdfast.stores.memory.provider import memory_store
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.interceptors import InterceptedStore, Operation
+from holdfast.stores.memory import MemoryStore, memory_store
+from tests.interceptors import FOR_EVER, Fault, FaultMode, Faulty
 
 _names = itertools.count()
 

@@ -16,10 +16,10 @@ from holdfast.errors import (
 from holdfast.namespace import Namespace
 from holdfast.namespace.blobs import BlobStore
 from holdfast.stores.base import MultipartLimits, iter_objects, iter_uploads
-from holdfast.stores.interceptors.faulty import Fault, FaultMode, Faulty
-from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.interceptors import InterceptedStore, Operation
+from holdfast.stores.memory import MemoryStore
 from holdfast.transactions.base import Commit, Committed
+from tests.interceptors import Fault, FaultMode, Faulty
 from tests.namespace_world import HookedDatabase, World
 
 LARGE = bytes(9 << 20)

@@ -12,7 +12,7 @@ from holdfast.namespace.configuration import create_namespace
 from holdfast.namespace.leader import Election, Leader, current_leader
 from holdfast.runtime import Environment, SerialRunner
 from holdfast.runtime.simulated import StillClock
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.memory import MemoryStore
 from holdfast.transactions.memory import MemoryBackend
 
 

@@ -14,7 +14,7 @@ from holdfast.namespace.inode_ids import MOST_ID
 from holdfast.namespace.keys import deleted_key, inode_key, lease_key
 from holdfast.namespace.lease import Lease
 from holdfast.runtime import SystemIds
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.memory import MemoryStore
 
 _DIRECTORY = Inode(id=5, kind=Kind.DIRECTORY, mode=0o755, owner="o", group="g", mtime_ms=1)
 _FIELDS = json.loads(encode_inode(_DIRECTORY))

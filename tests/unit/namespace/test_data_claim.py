@@ -17,7 +17,7 @@ from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.data_claim import DataClaim
 from holdfast.namespace.reconfigure import reconfigure
 from holdfast.stores.base import Create, ObjectInfo, ObjectStore, Overwrite, PutMode, iter_objects
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.memory import MemoryStore
 from tests.namespace_world import World
 from tests.patience import wait_until
 

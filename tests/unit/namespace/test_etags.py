@@ -10,8 +10,7 @@ import pytest
 from holdfast.errors import PreconditionError
 from holdfast.namespace.namespace import Namespace
 from holdfast.namespace.object_store.store import NamespaceStore
-from holdfast.stores.base import Update
-from holdfast.stores.base.changes import Delete
+from holdfast.stores.base import Delete, Update
 from tests.unit.namespace.fresh import fresh_namespace
 
 

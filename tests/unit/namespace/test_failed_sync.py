@@ -10,7 +10,7 @@ from holdfast.errors import InvalidRequestError, OutcomeUnknownError, Unavailabl
 from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.frames import stored_bytes
 from holdfast.stores.base import ObjectInfo, Part, iter_objects
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.memory import MemoryStore
 from tests.namespace_world import HookedDatabase, World
 
 

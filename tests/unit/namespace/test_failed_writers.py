@@ -17,9 +17,9 @@ from holdfast.namespace.paths import NsPath
 from holdfast.runtime import Moment, SystemIds
 from holdfast.runtime.simulated import StillClock
 from holdfast.stores.base import MultipartLimits, iter_uploads, multipart
-from holdfast.stores.interceptors.faulty import Fault, FaultMode, Faulty
-from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.interceptors import InterceptedStore, Operation
+from holdfast.stores.memory import MemoryStore
+from tests.interceptors import Fault, FaultMode, Faulty
 
 _LIMITS = MultipartLimits(min_part_size_bytes=1)
 

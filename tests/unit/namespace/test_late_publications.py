@@ -23,7 +23,7 @@ from holdfast.namespace.object_store.uploads import Upload
 from holdfast.runtime.simulated import SuspendedClock
 from holdfast.stores.base import Create, MultipartLimits, Put, iter_objects
 from holdfast.stores.local.store import LocalStore
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.memory import MemoryStore
 from holdfast.transactions.base import Commit, Outcome
 from tests.namespace_world import HookedDatabase, World
 from tests.patience import PATIENCE_S

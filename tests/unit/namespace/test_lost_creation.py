@@ -26,7 +26,7 @@ from holdfast.namespace.reconfigure import reconfigure
 from holdfast.runtime import Environment, SerialRunner
 from holdfast.runtime.simulated import CountingIds, StillClock
 from holdfast.stores.base import Complete, Create, Part, Put, iter_objects, iter_uploads
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.memory import MemoryStore
 from holdfast.transactions.base import Commit
 from tests.forgetful_database import ForgetfulDatabase
 from tests.namespace_check import problems_of

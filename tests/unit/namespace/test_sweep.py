@@ -22,7 +22,7 @@ from holdfast.namespace.maintenance import MaintenanceLock
 from holdfast.runtime.simulated import CountingIds, StillClock
 from holdfast.stores.base import iter_objects, iter_uploads, multipart
 from holdfast.stores.local.store import LocalStore
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.memory import MemoryStore
 from holdfast.transactions.base import Commit
 from tests.namespace_world import HookedDatabase, World
 

@@ -13,7 +13,7 @@ from holdfast.namespace.configuration import create_namespace
 from holdfast.namespace.errors import FeatureUnsupportedError
 from holdfast.namespace.keys import children_range, inode_key
 from holdfast.runtime import Environment
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.memory import MemoryStore
 from holdfast.transactions.memory import MemoryBackend
 
 

@@ -19,10 +19,10 @@ from holdfast.namespace.trees import TreeCounter
 from holdfast.runtime import Environment, SerialRunner
 from holdfast.runtime.simulated import CountingIds, StillClock
 from holdfast.stores.base import ObjectStore
-from holdfast.stores.interceptors.intercepted import InterceptedStore
-from holdfast.stores.interceptors.recording import Recorder
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.interceptors import InterceptedStore
+from holdfast.stores.memory import MemoryStore
 from holdfast.transactions.base import Commit
+from tests.interceptors import Recorder
 from tests.namespace_world import HookedDatabase, World
 
 _YEAR_S = 365 * 86_400.0

@@ -42,7 +42,7 @@ from holdfast.options.write import (
 )
 from holdfast.spark.source import HoldfastDataSource
 from holdfast.spark.write import run_write
-from holdfast.stores.given import GivenOption, GivenOptions, OptionSource
+from holdfast.stores.provider import GivenOption, GivenOptions, OptionSource
 from tests.unit.cli.destinations import run
 
 SECRETS = {"access_key": "canary", "secret_key": "canary"}

@@ -27,8 +27,8 @@ from holdfast.errors import InvalidRequestError, UnavailableError
 from holdfast.options.write import parse_job_options
 from holdfast.spark.job import Job
 from holdfast.spark.task import Task, TaskFile
-from holdfast.stores.interceptors.faulty import Fault, FaultMode, Faulty
-from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
+from holdfast.stores.interceptors import InterceptedStore, Operation
+from tests.interceptors import Fault, FaultMode, Faulty
 from tests.simulation.world import PUBLICATIONS, World, start
 from tests.unit.spark.test_reader import commit_table
 

@@ -25,10 +25,10 @@ from holdfast.spark import native, native_options
 from holdfast.spark.file_format import FormatChoice
 from holdfast.spark.hadoop_path import hadoop_path
 from holdfast.spark.native import Scan, listed
-from holdfast.stores.interceptors.faulty import Fault, FaultMode, Faulty, SimulatedCrash
-from holdfast.stores.interceptors.intercepted import InterceptedStore
+from holdfast.stores.interceptors import InterceptedStore
 from holdfast.stores.s3.options import S3Options
 from holdfast.table.contract import TableRecord
+from tests.interceptors import Fault, FaultMode, Faulty, SimulatedCrash
 
 SESSION: Any = SimpleNamespace(version="4.3.0", conf=SimpleNamespace(get=lambda _name, default="": default))
 

@@ -21,16 +21,14 @@ from holdfast.stores.base import (
     UploadInfo,
     UploadPage,
     batched_keys,
-    check_changes,
-    check_key,
-    check_move,
     iter_objects,
     iter_uploads,
     multipart,
     rename,
     transactional,
 )
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.checks import check_changes, check_key, check_move
+from holdfast.stores.memory import MemoryStore
 
 
 class _PagesOfUploads(MemoryStore):

@@ -13,7 +13,7 @@ from holdfast.namespace import Configuration, init_namespace, open_namespace
 from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.stores.base import MultipartStore
 from holdfast.stores.local.store import LocalStore
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.memory import MemoryStore
 
 
 @pytest.fixture(params=["memory", "local", "namespace"])

@@ -9,7 +9,7 @@ from typing import TypeVar
 import pytest
 
 from holdfast.errors import AccessDeniedError, HoldfastError, InvalidRequestError, UnsupportedError
-from holdfast.runtime.ids import SystemIds
+from holdfast.runtime import SystemIds
 from holdfast.stores.base import (
     Capabilities,
     ObjectInfo,
@@ -21,13 +21,12 @@ from holdfast.stores.base import (
     iter_uploads,
     iter_uploads_of,
 )
-from holdfast.stores.interceptors.faulty import Fault, FaultMode, Faulty
-from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
-from holdfast.stores.interceptors.recording import Recorder
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
+from holdfast.stores.memory import MemoryStore
 from holdfast.stores.probe import UploadListing, find_upload_listing, heeds_conditions, upload_key
 from holdfast.stores.s3.options import S3Options
 from holdfast.stores.s3.store import S3Store
+from tests.interceptors import Fault, FaultMode, Faulty, Recorder
 from tests.servers.minio_like import MinioLike
 
 T = TypeVar("T")

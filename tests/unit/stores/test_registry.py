@@ -19,9 +19,16 @@ from holdfast.options.read import parse_read_options
 from holdfast.options.write import parse_job_options, parse_write_options
 from holdfast.stores import registry
 from holdfast.stores.base import ObjectStore
-from holdfast.stores.given import GivenOption
-from holdfast.stores.memory.store import MemoryStore
-from holdfast.stores.provider import CommandFlag, Location, OptionSpec, StoreOptions, StoreProvider, fold_name
+from holdfast.stores.memory import MemoryStore
+from holdfast.stores.provider import (
+    CommandFlag,
+    GivenOption,
+    Location,
+    OptionSpec,
+    StoreOptions,
+    StoreProvider,
+    fold_name,
+)
 from holdfast.stores.registry import (
     BUILT_IN,
     find_provider,

@@ -7,7 +7,7 @@ import pytest
 from holdfast.commit import CommitContext
 from holdfast.errors import InvalidRequestError
 from holdfast.stores.base import Overwrite
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.memory import MemoryStore
 from holdfast.table.foreign import refuse_foreign_read, refuse_foreign_write
 
 FOREIGN = [

@@ -15,8 +15,7 @@ from holdfast.errors import CorruptDataError, InvalidRequestError, NotFoundError
 from holdfast.formats import get_format
 from holdfast.stores.base import iter_objects
 from holdfast.stores.local.store import LocalStore
-from holdfast.stores.memory.provider import memory_store
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.memory import MemoryStore, memory_store
 from holdfast.table import ReadSettings, StoreFile, plan_splits, read_schema, read_split
 from holdfast.table.inferred import opener
 

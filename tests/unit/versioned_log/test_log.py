@@ -22,10 +22,10 @@ from holdfast.errors import (
 )
 from holdfast.runtime import SerialRunner
 from holdfast.stores.base import Change, Complete, Create, ObjectPage, Part, Put, Require, iter_objects
-from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode, Faulty, SimulatedCrash, crash_at
-from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
+from holdfast.stores.memory import MemoryStore
 from holdfast.versioned_log import LogView, RecordStore, VersionedLog, record_name
+from tests.interceptors import FOR_EVER, Fault, FaultMode, Faulty, SimulatedCrash, crash_at
 from tests.simulation.world import SimulatedClock
 
 T = TypeVar("T")

@@ -7,7 +7,7 @@ from typing import cast
 
 from holdfast.commit import Kind, SaveMode
 from holdfast.commit.two_phase.codec import decode_entry
-from holdfast.stores.memory.store import MemoryImage
+from holdfast.stores.memory import MemoryImage
 from holdfast_checker.committers.ledger import LOG_PREFIX, Decision, Ledger, ledger_in
 from holdfast_checker.committers.output import DESTINATION, of_job, visible
 from holdfast_checker.committers.property_support import just_told, told_finished, was_told

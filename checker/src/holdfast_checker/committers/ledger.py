@@ -20,7 +20,7 @@ from holdfast.commit.save_mode import SaveMode
 from holdfast.commit.two_phase.codec import decode_entry
 from holdfast.errors import CorruptDataError
 from holdfast.stores.base import Change, Create, Put
-from holdfast.stores.memory.store import MemoryImage
+from holdfast.stores.memory import MemoryImage
 from holdfast_checker.committers.output import HOME
 from holdfast_checker.kernel.calls import Call
 from holdfast_checker.kernel.world import View

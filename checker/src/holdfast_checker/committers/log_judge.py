@@ -16,7 +16,7 @@ from holdfast.commit.ids import FileOwner, file_name
 from holdfast.commit.success_file import report_seq
 from holdfast.commit.two_phase.snapshot import read_snapshot
 from holdfast.errors import HoldfastError
-from holdfast.stores.memory.store import MemoryImage
+from holdfast.stores.memory import MemoryImage
 from holdfast_checker.committers.cluster import ClusterState, Told
 from holdfast_checker.committers.ledger import Ledger, Offer, ledger_in, read_ledger
 from holdfast_checker.committers.model import Shown, Submission, after_decisions, listing_of, taken_over, unfit_decision

@@ -16,7 +16,7 @@ from holdfast.errors import HoldfastError
 from holdfast.runtime import Environment, SerialRunner
 from holdfast.runtime.simulated import CountingIds, StillClock
 from holdfast.stores.base import iter_objects, iter_uploads
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.memory import MemoryStore
 from holdfast_checker.committers.actors import FINALLY_S, QUIET_S, Setting
 from holdfast_checker.committers.cluster import CLUSTER, ClusterState
 from holdfast_checker.committers.output import DESTINATION, HOME, Origin, content, visible_in

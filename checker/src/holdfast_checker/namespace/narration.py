@@ -8,7 +8,7 @@ from typing import cast
 
 from holdfast.namespace.inode import Inode, decode_inode
 from holdfast.namespace.keys import ROOT_KEY, id_of, name_of, parent_of
-from holdfast.stores.memory.store import MemoryImage
+from holdfast.stores.memory import MemoryImage
 from holdfast.transactions.base import Commit, Conflict, Record, ScanPage
 from holdfast_checker.histories.history import HISTORY, Outcome, operations_in
 from holdfast_checker.histories.undone import of_clients

@@ -9,7 +9,7 @@ from holdfast.namespace.configuration import Configuration, create_namespace
 from holdfast.namespace.namespace import Namespace
 from holdfast.runtime import Environment, SeededRandom, SerialRunner
 from holdfast.runtime.simulated import CountingIds, StillClock
-from holdfast.stores.memory.store import MemoryImage, MemoryStore
+from holdfast.stores.memory import MemoryImage, MemoryStore
 from holdfast_checker.framework.subject import GoalTracker, judged
 from holdfast_checker.histories.history import HISTORY, Recorder
 from holdfast_checker.kernel.calls import Fault

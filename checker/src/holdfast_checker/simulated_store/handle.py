@@ -22,7 +22,7 @@ from holdfast.stores.base import (
     Require,
     UploadPage,
 )
-from holdfast.stores.memory.store import MemoryFile
+from holdfast.stores.memory import MemoryFile
 from holdfast_checker.kernel.calls import Call
 from holdfast_checker.kernel.process import Port
 

@@ -22,7 +22,7 @@ from holdfast.stores.base import (
     Require,
     UploadPage,
 )
-from holdfast.stores.memory.store import MemoryImage, MemoryStore
+from holdfast.stores.memory import MemoryImage, MemoryStore
 from holdfast_checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply
 
 _READS = frozenset({"get", "head", "list_page", "list_rest", "list_uploads_page", "begin_write", "check_targets"})

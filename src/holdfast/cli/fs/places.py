@@ -21,7 +21,8 @@ from holdfast.namespace.errors import PathNotFoundError
 from holdfast.namespace.inode import FILE_MODE
 from holdfast.namespace.paths import NsPath
 from holdfast.runtime import Runner, SerialRunner, ThreadRunner
-from holdfast.stores.base import ObjectInfo, check_key, is_marker, iter_objects
+from holdfast.stores.base import ObjectInfo, is_marker, iter_objects
+from holdfast.stores.checks import check_key
 
 PIECE_BYTES = 8 * 1024 * 1024
 """How many bytes are read and written at a time."""

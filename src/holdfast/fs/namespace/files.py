@@ -14,7 +14,7 @@ from holdfast.namespace import Namespace
 from holdfast.namespace.errors import PathExistsError, PathNotFoundError
 from holdfast.namespace.file_reader import FileReader
 from holdfast.namespace.file_writer import FileWriter
-from holdfast.runtime.garbage import finalize
+from holdfast.runtime.process import finalize
 
 _APPEND_ATTEMPTS = 10
 

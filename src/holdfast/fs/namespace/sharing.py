@@ -15,8 +15,7 @@ from functools import partial
 
 from holdfast.errors import CorruptDataError, FencedError, HoldfastError, NotFoundError
 from holdfast.namespace import Namespace, open_namespace
-from holdfast.runtime.forks import keep_inherited
-from holdfast.runtime.garbage import finalize, finish_finalizers
+from holdfast.runtime.process import finalize, finish_finalizers, keep_inherited
 from holdfast.stores.provider import StoreOptions
 
 _log = logging.getLogger(__name__)

@@ -25,18 +25,8 @@ from holdfast.namespace.operation import Operation
 from holdfast.namespace.operations.files import Publish
 from holdfast.namespace.operations.together import MOST_INLINE_BYTES, in_parts
 from holdfast.namespace.paths import MAX_PATH_CHARACTERS, NsPath
-from holdfast.stores.base import (
-    Change,
-    Complete,
-    Create,
-    Delete,
-    Put,
-    PutMode,
-    Require,
-    RequireEmpty,
-    Update,
-    check_key,
-)
+from holdfast.stores.base import Change, Complete, Create, Delete, Put, PutMode, Require, RequireEmpty, Update
+from holdfast.stores.checks import check_key
 
 MOST_KEY_BYTES = 4 * MAX_PATH_CHARACTERS
 """So many bytes has the longest path: the limits of paths are those of keys, in every call."""

@@ -59,6 +59,9 @@ from holdfast.stores.base import (
     Support,
     UploadInfo,
     UploadPage,
+    replaced,
+)
+from holdfast.stores.checks import (
     check_changes,
     check_delete,
     check_move,
@@ -66,7 +69,6 @@ from holdfast.stores.base import (
     check_parts,
     check_range,
     page_size,
-    replaced,
 )
 from holdfast.transactions.base import Record
 

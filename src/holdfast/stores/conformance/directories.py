@@ -6,7 +6,7 @@ import functools
 
 from holdfast.conformance import equal, refused
 from holdfast.errors import InvalidRequestError, NotFoundError, PreconditionError
-from holdfast.runtime.runner import ThreadRunner
+from holdfast.runtime import ThreadRunner
 from holdfast.stores.base import iter_uploads, rename
 from holdfast.stores.conformance.subject import Subject
 

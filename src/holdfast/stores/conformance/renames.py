@@ -8,7 +8,7 @@ from typing import cast
 
 from holdfast.conformance import equal, refused
 from holdfast.errors import InvalidRequestError, NotFoundError, PreconditionError, UnsupportedError
-from holdfast.runtime.runner import ThreadRunner
+from holdfast.runtime import ThreadRunner
 from holdfast.stores.base import CopyStore, Create, Support, rename
 from holdfast.stores.conformance.subject import Subject
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from holdfast.conformance import equal
-from holdfast.runtime.runner import ThreadRunner
+from holdfast.runtime import ThreadRunner
 from holdfast.stores.base import MultipartStore, ObjectStore, Part, RenameStore, iter_objects, multipart, rename
 
 T = TypeVar("T")

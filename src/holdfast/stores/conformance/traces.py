@@ -8,7 +8,7 @@ from functools import partial
 from typing import TypeVar
 
 from holdfast.errors import ConflictError, HoldfastError, InvalidRequestError, UnsupportedError
-from holdfast.runtime.runner import Runner
+from holdfast.runtime import Runner
 from holdfast.stores.base import (
     MultipartStore,
     ObjectStore,
@@ -19,7 +19,7 @@ from holdfast.stores.base import (
     iter_uploads_of,
     multipart,
 )
-from holdfast.stores.interceptors.intercepted import Operation, StoreCall
+from holdfast.stores.interceptors import Operation, StoreCall
 
 T = TypeVar("T")
 _ROUNDS = 5  # data of calls that were still running appears in a later round

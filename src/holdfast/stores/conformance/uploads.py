@@ -8,7 +8,7 @@ import functools
 
 from holdfast.conformance import equal, refused
 from holdfast.errors import InvalidRequestError, NotFoundError
-from holdfast.runtime.runner import ThreadRunner
+from holdfast.runtime import ThreadRunner
 from holdfast.stores.base import MultipartStore, Part, iter_uploads, iter_uploads_of, multipart
 from holdfast.stores.conformance.subject import Subject
 

@@ -25,9 +25,8 @@ import stat
 from collections.abc import Iterator, Mapping, Sequence
 
 from holdfast.errors import InvalidRequestError, NotFoundError
-from holdfast.runtime.clock import Clock, Moment, SystemClock
-from holdfast.runtime.forks import Fork, watch_forks
-from holdfast.runtime.ids import Ids, SystemIds
+from holdfast.runtime import Clock, Ids, Moment, SystemClock, SystemIds
+from holdfast.runtime.process import Fork, watch_forks
 from holdfast.stores.base import (
     Capabilities,
     Create,
@@ -39,14 +38,9 @@ from holdfast.stores.base import (
     PutMode,
     Support,
     UploadPage,
-    check_delete,
-    check_move,
-    check_part_number,
-    check_parts,
-    check_range,
-    page_size,
     replaced,
 )
+from holdfast.stores.checks import check_delete, check_move, check_part_number, check_parts, check_range, page_size
 from holdfast.stores.local.links import append
 from holdfast.stores.local.tree import MAX_KEY_BYTES, LocalTree, etag_of, is_same_file, os_errors
 from holdfast.stores.local.walk import Listings, walk_pending

@@ -27,7 +27,8 @@ from holdfast.errors import (
     UnsupportedError,
 )
 from holdfast.runtime import SystemClock
-from holdfast.stores.base import Create, PutMode, Update, check_key
+from holdfast.stores.base import Create, PutMode, Update
+from holdfast.stores.checks import check_key
 from holdfast.stores.local.links import append, open_source, passes_back
 from holdfast.stores.local.locks import lock
 

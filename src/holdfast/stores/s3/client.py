@@ -30,14 +30,20 @@ from holdfast.errors import (
     StorageFullError,
     UnavailableError,
 )
+from holdfast.runtime import Clock, Ids, SeededRandom
 from holdfast.runtime.backoff import Backoff
-from holdfast.runtime.chance import SeededRandom
-from holdfast.runtime.clock import Clock
-from holdfast.runtime.forks import keep_inherited
-from holdfast.runtime.ids import Ids
-from holdfast.stores.s3.errors import Effect, Request, code_of, status_of, translated
+from holdfast.runtime.process import keep_inherited
+from holdfast.stores.s3.errors import (
+    Effect,
+    Request,
+    code_of,
+    speaks_tls,
+    status_of,
+    tls_mistake,
+    tls_needed,
+    translated,
+)
 from holdfast.stores.s3.options import S3Options
-from holdfast.stores.s3.tls import speaks_tls, tls_mistake, tls_needed
 
 T = TypeVar("T")
 Client = Any  # botocore creates its classes at run time: there is no type to name

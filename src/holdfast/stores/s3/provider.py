@@ -48,7 +48,7 @@ def _addressing_style(text: str) -> str:
 
 def _readable_bundle(name: str) -> str:
     """Return the absolute path of a CA bundle, because Spark's workers may run in another directory."""
-    from holdfast.stores.s3.tls import refuse_bundle
+    from holdfast.stores.s3.errors import refuse_bundle
 
     path = os.path.abspath(os.path.expanduser(name))
     refuse_bundle(path)

@@ -26,8 +26,7 @@ from holdfast.errors import (
     PreconditionError,
     UnavailableError,
 )
-from holdfast.runtime.clock import Clock, SystemClock
-from holdfast.runtime.ids import Ids, SystemIds
+from holdfast.runtime import Clock, Ids, SystemClock, SystemIds
 from holdfast.stores.base import (
     Capabilities,
     Create,
@@ -40,14 +39,9 @@ from holdfast.stores.base import (
     Support,
     Update,
     UploadPage,
-    check_delete,
-    check_key,
-    check_part_number,
-    check_parts,
-    check_range,
-    page_size,
     replaced,
 )
+from holdfast.stores.checks import check_delete, check_key, check_part_number, check_parts, check_range, page_size
 from holdfast.stores.s3.client import AWS, Client, S3Connection, is_aws
 from holdfast.stores.s3.errors import BULK_DELETE_REFUSED, Effect, code_of, status_of
 from holdfast.stores.s3.listings import (
@@ -62,7 +56,7 @@ from holdfast.stores.s3.listings import (
     upload_page,
 )
 from holdfast.stores.s3.options import S3Options
-from holdfast.stores.s3.uploads import complete_upload, create_upload, upload_part
+from holdfast.stores.s3.requests import complete_upload, create_upload, upload_part
 
 
 class S3Store:

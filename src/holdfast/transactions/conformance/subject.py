@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from holdfast.conformance import ConformanceError, equal, expect
-from holdfast.runtime.runner import ThreadRunner
+from holdfast.runtime import ThreadRunner
 from holdfast.transactions.base import ABSENT, Backend, Commit, Committed, Conflict, Outcome, Record
 
 T = TypeVar("T")

@@ -14,7 +14,7 @@ import pymysql
 from pymysql.constants import CLIENT
 
 from holdfast.errors import InvalidRequestError
-from holdfast.runtime.forks import require_process
+from holdfast.runtime.process import require_process
 from holdfast.transactions.mysql.options import MysqlOptions
 from holdfast.transactions.sql_files import load_queries
 

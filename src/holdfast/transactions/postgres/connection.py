@@ -25,7 +25,7 @@ from holdfast.errors import (
     UnavailableError,
 )
 from holdfast.runtime import SystemClock
-from holdfast.runtime.forks import require_process
+from holdfast.runtime.process import require_process
 from holdfast.transactions.postgres.arrays import register_arrays
 from holdfast.transactions.schema_version import require_schema
 from holdfast.transactions.sql_files import load_queries, load_schema

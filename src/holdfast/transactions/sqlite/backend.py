@@ -20,7 +20,7 @@ from operator import itemgetter
 
 from holdfast.errors import HoldfastError, OutcomeUnknownError
 from holdfast.runtime import Environment
-from holdfast.runtime.forks import require_process
+from holdfast.runtime.process import require_process
 from holdfast.transactions.base import Backend, Commit, Committed, Outcome, Record, ScanPage
 from holdfast.transactions.sql_files import load_queries
 from holdfast.transactions.sqlite.connection import connect, sqlite_errors

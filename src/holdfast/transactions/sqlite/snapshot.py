@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 from holdfast.errors import UnavailableError
 from holdfast.runtime import Clock
-from holdfast.runtime.forks import require_process
+from holdfast.runtime.process import require_process
 from holdfast.transactions.base import Record, ScanPage
 from holdfast.transactions.sqlite.queries import get_many, scan
 

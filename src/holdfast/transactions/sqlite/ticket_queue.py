@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 
 from holdfast.errors import UnavailableError
 from holdfast.runtime import Clock
-from holdfast.runtime.forks import Renewed
+from holdfast.runtime.process import Renewed
 from holdfast.transactions.pool import Permits
 from holdfast.transactions.sqlite.files import file_error
 

@@ -16,8 +16,7 @@ from holdfast.errors import InvalidRequestError
 from holdfast.namespace import Namespace
 from holdfast.runtime import SystemIds
 from holdfast.stores.base import Create, iter_uploads
-from holdfast.stores.memory.provider import memory_store
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.memory import MemoryStore, memory_store
 from tests.unit.cli.fs.trees import fill, run_fs, shown
 
 LARGE = bytes(range(256)) * 100

@@ -7,8 +7,8 @@ import pytest
 from holdfast.commit import COMMITTERS, JobOutcome, JobRecord
 from holdfast.commit.committer import Action
 from holdfast.errors import ConflictError
-from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode, SimulatedCrash, crash_at
-from holdfast.stores.interceptors.intercepted import Operation
+from holdfast.stores.interceptors import Operation
+from tests.interceptors import FOR_EVER, Fault, FaultMode, SimulatedCrash, crash_at
 from tests.unit.commit.attempts import HOME, faulty_context, open_attempt, run_attempt
 from tests.unit.commit.committer_jobs import Bucket
 

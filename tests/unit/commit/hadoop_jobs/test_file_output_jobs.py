@@ -13,9 +13,9 @@ from holdfast.commit.hadoop_jobs import Resolution, find_hadoop_jobs, find_uploa
 from holdfast.commit.success_file import read_success
 from holdfast.errors import ConflictError
 from holdfast.stores.base import MultipartStore, iter_uploads
-from holdfast.stores.interceptors.faulty import Fault, FaultMode, Faulty, SimulatedCrash
-from holdfast.stores.interceptors.intercepted import InterceptedStore
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.interceptors import InterceptedStore
+from holdfast.stores.memory import MemoryStore
+from tests.interceptors import Fault, FaultMode, Faulty, SimulatedCrash
 from tests.unit.commit.hadoop_jobs.dead_jobs import Destination, name, only
 
 JOB = "202611221011120004321_0007"

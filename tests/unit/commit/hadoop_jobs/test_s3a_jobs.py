@@ -16,9 +16,9 @@ from holdfast.commit.success_file import read_success
 from holdfast.errors import ConflictError, NotFoundError, UnavailableError
 from holdfast.runtime.simulated import SimulatedClock
 from holdfast.stores.base import MultipartStore, iter_uploads
-from holdfast.stores.interceptors.faulty import Fault, FaultMode, Faulty, SimulatedCrash
-from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
+from holdfast.stores.memory import MemoryStore
+from tests.interceptors import Fault, FaultMode, Faulty, SimulatedCrash
 from tests.servers.minio_like import MinioLike
 from tests.unit.commit.attempts import Before
 from tests.unit.commit.hadoop_jobs.dead_jobs import RECORDED, UUID, Destination, HadoopTasks, name, only

@@ -10,7 +10,7 @@ from holdfast.commit.committer import Leftover
 from holdfast.commit.context import CommitContext
 from holdfast.commit.recovery import UNKNOWN, find_leftovers
 from holdfast.stores.base import Capabilities, iter_objects, iter_uploads
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.memory import MemoryStore
 from tests.unit.commit.attempts import HOME, open_attempt
 from tests.unit.commit.committer_jobs import Bucket
 

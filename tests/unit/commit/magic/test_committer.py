@@ -13,9 +13,9 @@ from holdfast.commit.ids import AttemptId, FileOwner, JobId
 from holdfast.commit.magic.layout import attempt_dir, magic_work_path, path_owner, pendingset_path
 from holdfast.commit.success_file import read_success
 from holdfast.errors import CorruptDataError, InvalidRequestError, NotFoundError, UnavailableError, UnsupportedError
-from holdfast.stores.interceptors.faulty import Fault, FaultMode
-from holdfast.stores.interceptors.intercepted import Operation
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.interceptors import Operation
+from holdfast.stores.memory import MemoryStore
+from tests.interceptors import Fault, FaultMode
 from tests.unit.commit.attempts import HOME, faulty_context, open_attempt, run_attempt
 from tests.unit.commit.committer_jobs import Bucket
 from tests.unit.commit.magic.magic_jobs import MAGIC, WithoutMetadata, hidden, run_tasks, uploads, write_attempt

@@ -18,7 +18,7 @@ from holdfast.commit.committer import Action
 from holdfast.commit.success_file import read_success
 from holdfast.errors import NotFoundError
 from holdfast.stores.base import iter_uploads
-from holdfast.stores.interceptors.faulty import SimulatedCrash, crash_at
+from tests.interceptors import SimulatedCrash, crash_at
 from tests.unit.commit.attempts import HOME, faulty_context
 from tests.unit.commit.committer_jobs import Bucket
 from tests.unit.commit.magic.magic_jobs import MAGIC, hidden, leftovers, orphans, run_tasks, uploads

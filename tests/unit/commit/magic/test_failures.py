@@ -17,8 +17,8 @@ from holdfast.errors import (
     OutcomeUnknownError,
     UnavailableError,
 )
-from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode, Faulty
-from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
+from holdfast.stores.interceptors import InterceptedStore, Operation
+from tests.interceptors import FOR_EVER, Fault, FaultMode, Faulty
 from tests.unit.commit.attempts import HOME, Before, faulty_context, open_attempt, run_attempt
 from tests.unit.commit.committer_jobs import Bucket
 from tests.unit.commit.magic.magic_jobs import MAGIC, hidden, leftovers, run_tasks, uploads, write_attempt

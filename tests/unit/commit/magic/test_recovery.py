@@ -12,9 +12,9 @@ from holdfast.commit.recovery import find_leftovers
 from holdfast.commit.success_file import read_success
 from holdfast.errors import ConflictError, UnavailableError
 from holdfast.stores.base import MultipartLimits, Part
-from holdfast.stores.interceptors.faulty import Fault, FaultMode
-from holdfast.stores.interceptors.intercepted import Operation
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.interceptors import Operation
+from holdfast.stores.memory import MemoryStore
+from tests.interceptors import Fault, FaultMode
 from tests.servers.minio_like import MinioLike
 from tests.unit.commit.attempts import HOME, faulty_context, open_attempt, run_attempt
 from tests.unit.commit.committer_jobs import Bucket

@@ -8,8 +8,8 @@ from holdfast.commit import CommitSettings
 from holdfast.commit.magic.file import iter_pending_paths, load_pending
 from holdfast.commit.magic.layout import attempt_dir
 from holdfast.commit.measure import Measure
-from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
-from holdfast.stores.interceptors.recording import Recorder
+from holdfast.stores.interceptors import InterceptedStore, Operation
+from tests.interceptors import Recorder
 from tests.unit.commit.committer_jobs import Bucket
 from tests.unit.commit.magic.magic_jobs import MAGIC
 

@@ -15,8 +15,8 @@ from holdfast.commit.pending_sets.completion import pending_of_entry
 from holdfast.commit.records import FileEntry, JobRecord, TaskCommit, Totals
 from holdfast.runtime import ThreadRunner
 from holdfast.stores.base import ObjectInfo, Part
-from holdfast.stores.interceptors.intercepted import InterceptedStore
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.interceptors import InterceptedStore
+from holdfast.stores.memory import MemoryStore
 from tests.unit.commit.attempts import HOME
 from tests.unit.commit.committer_jobs import Bucket
 

@@ -9,9 +9,8 @@ from holdfast.commit.committer import Action
 from holdfast.commit.records import JobOutcome
 from holdfast.errors import OutcomeUnknownError
 from holdfast.runtime import ThreadRunner
-from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode, Faulty
-from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
-from holdfast.stores.interceptors.recording import Recorder
+from holdfast.stores.interceptors import InterceptedStore, Operation
+from tests.interceptors import FOR_EVER, Fault, FaultMode, Faulty, Recorder
 from tests.unit.commit.attempts import HOME, open_attempt, run_attempt
 from tests.unit.commit.committer_jobs import Bucket
 

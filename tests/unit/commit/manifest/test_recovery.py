@@ -15,8 +15,8 @@ from holdfast.commit.manifest.layout import job_mark, task_manifest
 from holdfast.commit.success_file import read_success
 from holdfast.errors import NotFoundError, OutcomeUnknownError
 from holdfast.stores.base import iter_objects
-from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode, Faulty, SimulatedCrash, crash_at
-from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
+from holdfast.stores.interceptors import InterceptedStore, Operation
+from tests.interceptors import FOR_EVER, Fault, FaultMode, Faulty, SimulatedCrash, crash_at
 from tests.simulation.world import At
 from tests.unit.commit.attempts import HOME, Before, faulty_context, open_attempt, run_attempt
 from tests.unit.commit.committer_jobs import Bucket

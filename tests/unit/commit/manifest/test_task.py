@@ -20,9 +20,8 @@ from holdfast.errors import (
 )
 from holdfast.runtime.simulated import CountingIds
 from holdfast.stores.base import iter_objects
-from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode
-from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
-from holdfast.stores.interceptors.recording import Recorder
+from holdfast.stores.interceptors import InterceptedStore, Operation
+from tests.interceptors import FOR_EVER, Fault, FaultMode, Recorder
 from tests.unit.commit.attempts import HOME, Before, faulty_context, open_attempt, run_attempt
 from tests.unit.commit.committer_jobs import Bucket
 

@@ -25,9 +25,8 @@ from holdfast.commit.records import FileEntry, Totals
 from holdfast.commit.uploads import ATTEMPT_METADATA
 from holdfast.errors import CorruptDataError, NotFoundError, OutcomeUnknownError, UnavailableError
 from holdfast.runtime import ThreadRunner
-from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode, Faulty
-from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
-from holdfast.stores.interceptors.recording import Recorder
+from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
+from tests.interceptors import FOR_EVER, Fault, FaultMode, Faulty, Recorder
 from tests.unit.commit.attempts import Before, faulty_context
 from tests.unit.commit.committer_jobs import Bucket
 

@@ -18,9 +18,9 @@ from holdfast.commit.success_file import parse_success, read_success
 from holdfast.errors import HoldfastError, InvalidRequestError, NotFoundError, OutcomeUnknownError, UnavailableError
 from holdfast.runtime import SerialRunner
 from holdfast.stores.base import MultipartLimits, iter_objects, iter_uploads
-from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode, Faulty
-from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
+from holdfast.stores.memory import MemoryStore
+from tests.interceptors import FOR_EVER, Fault, FaultMode, Faulty
 from tests.unit.commit.attempts import HOME, faulty_context, open_attempt, run_attempt
 from tests.unit.commit.committer_jobs import Bucket, with_shared
 

@@ -7,9 +7,8 @@ import pytest
 from holdfast.commit import COMMITTERS, CommitContext, JobRecord, SaveMode
 from holdfast.errors import DestinationExistsError, InvalidRequestError, UnavailableError
 from holdfast.stores.base import iter_uploads
-from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode
-from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
-from holdfast.stores.interceptors.recording import Recorder
+from holdfast.stores.interceptors import InterceptedStore, Operation
+from tests.interceptors import FOR_EVER, Fault, FaultMode, Recorder
 from tests.unit.commit.attempts import HOME, faulty_context, open_attempt, run_attempt
 from tests.unit.commit.committer_jobs import Bucket
 

@@ -13,8 +13,8 @@ from holdfast.commit.context import StagingPlaces
 from holdfast.commit.recovery import UNKNOWN, find_leftovers
 from holdfast.commit.success_file import read_success
 from holdfast.stores.base import ObjectStore, iter_uploads
-from holdfast.stores.interceptors.faulty import Fault, FaultMode, Faulty, SimulatedCrash, crash_at
-from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
+from holdfast.stores.interceptors import InterceptedStore, Operation
+from tests.interceptors import Fault, FaultMode, Faulty, SimulatedCrash, crash_at
 from tests.unit.commit.attempts import HOME, Before, faulty_context, open_attempt, run_attempt
 from tests.unit.commit.committer_jobs import Bucket, with_shared
 

@@ -14,10 +14,9 @@ from holdfast.commit import TWO_PHASE, layout, recover, verify
 from holdfast.commit.two_phase.decision_log import find_decision, read_entry, read_log, record_exists, trim_log
 from holdfast.errors import FencedError, OutcomeUnknownError
 from holdfast.stores.base import ObjectPage, ObjectStore
-from holdfast.stores.interceptors.faulty import SimulatedCrash
-from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
-from holdfast.stores.interceptors.recording import Recorder
+from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
 from holdfast.versioned_log import LogView
+from tests.interceptors import Recorder, SimulatedCrash
 from tests.simulation.world import HOME, TASKS, At, World, run_job, run_tasks, start
 
 T = TypeVar("T")

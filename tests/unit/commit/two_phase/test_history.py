@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from holdfast.commit import TWO_PHASE, Kind, read_history, recover, verify
-from holdfast.stores.interceptors.faulty import Fault, FaultMode, SimulatedCrash
-from holdfast.stores.interceptors.intercepted import Operation
+from holdfast.stores.interceptors import Operation
+from tests.interceptors import Fault, FaultMode, SimulatedCrash
 from tests.simulation.world import TASKS, World, run_tasks, start
 
 

@@ -26,10 +26,9 @@ from holdfast.errors import (
     UnsupportedError,
 )
 from holdfast.stores.base import Overwrite, Support, iter_objects
-from holdfast.stores.interceptors.faulty import Fault, FaultMode, SimulatedCrash, crash_at
-from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
-from holdfast.stores.interceptors.recording import Recorder
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
+from holdfast.stores.memory import MemoryStore
+from tests.interceptors import Fault, FaultMode, Recorder, SimulatedCrash, crash_at
 from tests.simulation.world import HOME, PUBLICATIONS, TASKS, World, expected, run_job, run_task, run_tasks, start
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.commit.two_phase.live_jobs import LiveJobs
 from holdfast.errors import AccessDeniedError
-from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
+from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
 from tests.simulation.world import HOME, World, start
 
 T = TypeVar("T")

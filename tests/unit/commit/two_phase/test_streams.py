@@ -16,9 +16,9 @@ from holdfast.commit.two_phase.stream_jobs import join_batch, plan_batch
 from holdfast.commit.two_phase.streams import advance_streams, dead_batches, is_committed_batch, is_dead
 from holdfast.errors import ConflictError, InvalidRequestError, UnsupportedError
 from holdfast.stores.base import Capabilities, ObjectInfo, Overwrite, PutMode, Support, iter_objects
-from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
-from holdfast.stores.interceptors.recording import Recorder
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.interceptors import InterceptedStore, Operation
+from holdfast.stores.memory import MemoryStore
+from tests.interceptors import Recorder
 from tests.simulation.world import HOME, World, run_job
 
 MARKS = {"flights": StreamMark(batch=7, checkpoint="c1"), "gates": StreamMark(batch=3, checkpoint="c2")}

@@ -22,9 +22,9 @@ from holdfast.commit.two_phase.write_ids import WRITE_ID
 from holdfast.errors import CorruptDataError
 from holdfast.runtime import Environment, SystemClock, SystemIds, ThreadRunner
 from holdfast.stores.base import Create, Overwrite, PutMode, Require, RequireEmpty, iter_objects
-from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
-from holdfast.stores.interceptors.recording import Recorder
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.interceptors import InterceptedStore, Operation
+from holdfast.stores.memory import MemoryStore
+from tests.interceptors import Recorder
 from tests.patience import PATIENCE_S
 from tests.simulation.world import HOME, World, run_job
 

@@ -7,7 +7,7 @@ import pytest
 from holdfast.namespace import Namespace
 from holdfast.namespace.frames import framed
 from holdfast.stores.base import ObjectInfo
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.memory import MemoryStore
 from tests.namespace_world import HookedDatabase, World
 from tests.unit.namespace.fsck.plants import Site
 

@@ -14,7 +14,7 @@ from holdfast.errors import (
     PreconditionError,
     UnsupportedError,
 )
-from holdfast.runtime.runner import ThreadRunner
+from holdfast.runtime import ThreadRunner
 from holdfast.stores.base import Create, iter_objects, iter_uploads
 from holdfast.stores.local.store import LocalStore
 from tests.unit.stores.local.local_files import hidden_names

@@ -23,7 +23,7 @@ from holdfast.errors import (
     UnavailableError,
     UnsupportedError,
 )
-from holdfast.runtime.runner import ThreadRunner
+from holdfast.runtime import ThreadRunner
 from holdfast.runtime.simulated import StillClock
 from holdfast.stores.base import Create, Part, Update, iter_objects, iter_uploads
 from holdfast.stores.local import tree

@@ -27,7 +27,7 @@ from holdfast.errors import (
     UnavailableError,
     UnsupportedError,
 )
-from holdfast.runtime.runner import ThreadRunner
+from holdfast.runtime import ThreadRunner
 from holdfast.runtime.simulated import SimulatedClock, StillClock
 from holdfast.stores.base import Create, Part
 from holdfast.stores.s3 import store

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from holdfast.errors import OutcomeUnknownError, UnavailableError
-from holdfast.runtime import Environment, SystemClock
-from holdfast.runtime.chance import SeededRandom
+from holdfast.runtime import Environment, SeededRandom, SystemClock
 from holdfast.transactions.base import ABSENT, Commit, Committed, Conflict, Progress
 from holdfast.transactions.mysql.backend import MysqlBackend
 from holdfast.transactions.mysql.connection import connect

@@ -12,8 +12,8 @@ import pytest
 
 from holdfast.errors import UnavailableError
 from holdfast.runtime import Environment, SystemClock
-from holdfast.runtime import forks as forks_module
-from holdfast.runtime.forks import Fork, watch_forks
+from holdfast.runtime import process as forks_module
+from holdfast.runtime.process import Fork, watch_forks
 from holdfast.transactions.base import Backend, Commit, Committed
 from holdfast.transactions.registry import open_backend
 from holdfast.transactions.sqlite import connection as connection_module

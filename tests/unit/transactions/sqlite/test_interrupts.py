@@ -20,7 +20,7 @@ import pytest
 
 from holdfast.errors import OutcomeUnknownError
 from holdfast.runtime import Environment
-from holdfast.runtime import forks as forks_module
+from holdfast.runtime import process as forks_module
 from holdfast.transactions import pool as pool_module
 from holdfast.transactions.base import Backend, Commit, Committed
 from holdfast.transactions.group_commit import GroupCommit

@@ -10,7 +10,7 @@ from typing import cast
 
 from holdfast.commit import layout
 from holdfast.errors import HoldfastError
-from holdfast.stores.memory.store import MemoryImage
+from holdfast.stores.memory import MemoryImage
 from holdfast_checker.committers.cluster import CLUSTER, ClusterState
 from holdfast_checker.committers.narration.cluster_calls import CLUSTER_CALLS
 from holdfast_checker.committers.narration.places import PlaceNames, path_of, short

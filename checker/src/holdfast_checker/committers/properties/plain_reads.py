@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from holdfast.stores.memory.store import MemoryImage
+from holdfast.stores.memory import MemoryImage
 from holdfast_checker.committers.ledger import ledger_in
 from holdfast_checker.committers.log_judge import submissions_of, success_seq
 from holdfast_checker.committers.model import after_decisions

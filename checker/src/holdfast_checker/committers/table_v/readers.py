@@ -9,7 +9,7 @@ from typing import cast
 
 from holdfast.commit.layout import SUCCESS
 from holdfast.commit.two_phase.snapshot import read_snapshot
-from holdfast.stores.memory.store import MemoryImage
+from holdfast.stores.memory import MemoryImage
 from holdfast_checker.committers.output import DESTINATION, HOME, Origin, files_of, visible
 from holdfast_checker.committers.sandbox import Sandbox
 from holdfast_checker.committers.table_v.observed_cluster import observed

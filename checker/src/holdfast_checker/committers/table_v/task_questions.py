@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from holdfast.errors import HoldfastError
-from holdfast.stores.memory.store import MemoryImage
+from holdfast.stores.memory import MemoryImage
 from holdfast_checker.committers.actors import write_files
 from holdfast_checker.committers.cluster import Attempt, Phase, attempt_actor
 from holdfast_checker.committers.output import DESTINATION, Origin, directory, files_of, visible

@@ -10,7 +10,7 @@ from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.collector import Collector
 from holdfast.namespace.keys import kind_range, usage_key
 from holdfast.runtime.simulated import CountingIds, StillClock
-from holdfast.stores.memory.store import MemoryImage, MemoryStore
+from holdfast.stores.memory import MemoryImage, MemoryStore
 from holdfast_checker.kernel.world import Property, View
 from holdfast_checker.namespace.actors import BLOBS, Setting
 from holdfast_checker.namespace.model.state import Node, Tree

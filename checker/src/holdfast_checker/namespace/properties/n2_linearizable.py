@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import cast
 
 from holdfast.namespace.keys import ROOT_KEY
-from holdfast.stores.memory.store import MemoryImage
+from holdfast.stores.memory import MemoryImage
 from holdfast_checker.histories.history import Operation, Outcome, operations_in
 from holdfast_checker.histories.linearizable import Model
 from holdfast_checker.histories.undone import crashes_in, judge_with_crashes, of_clients

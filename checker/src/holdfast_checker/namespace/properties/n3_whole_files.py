@@ -7,7 +7,7 @@ from typing import cast
 
 from holdfast.namespace.blobs import BLOBS as FOLDER
 from holdfast.namespace.keys import data_key
-from holdfast.stores.memory.store import MemoryImage
+from holdfast.stores.memory import MemoryImage
 from holdfast_checker.kernel.world import Property, View
 from holdfast_checker.namespace.actors import BLOBS, Setting
 from holdfast_checker.namespace.properties.contents import Contents, at_each_step, contents_of

@@ -1,24 +1,34 @@
-"""Tell objects about forks: a child has only one thread, and must not use what belongs to its parent.
+"""Survive what happens to a process behind the back of its program: forks and garbage collections.
 
-A lock that another thread held at the moment of a fork stays locked in the child, with nobody to release it. So whoever
-owns locks, connections or reserved numbers renews them in the child before anything else runs there.
+A child of a fork has only one thread, and must not use what belongs to its parent. A lock that another thread held at
+the moment of the fork stays locked in the child. So whoever owns locks, connections or reserved numbers renews them in
+the child before anything else runs there. An interrupt, by Ctrl-C for example, may strike at any line here; Python
+reports it, and goes on with the fork. So what ends a fork in the parent is one step that is not written in Python,
+which an interrupt cannot cut in two; and what the child has to do is called twice, and goes on where it was
+interrupted.
 
-An interrupt, by Ctrl-C for example, may strike at any line here; Python reports it, and goes on with the fork. So what
-ends a fork in the parent is one step that is not written in Python, which an interrupt cannot cut in two; and what the
-child has to do is called twice, and goes on where it was interrupted.
+A garbage collection may start wherever Python allocates memory: halfway through the start of a thread, or in the middle
+of a commit. What it finalizes there runs while its own thread holds locks: ours, those of the standard library and
+those of drivers. A finalizer that needed one of them, or waited for a thread, would never be over.
 """
 
 from __future__ import annotations
 
+import atexit
+import gc
+import logging
 import os
 import threading
 import weakref
+from collections import deque
+from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
-from holdfast.errors import UnavailableError
+from holdfast.errors import HoldfastError, UnavailableError
 
 
+# --- forks ------------------------------------------------------------------------------------------------------------
 class Fork:
     """A fork that a thread of this process has begun.
 
@@ -171,3 +181,55 @@ _end = partial(setattr, _own, "state", None)
 os.register_at_fork(before=_before, after_in_parent=_end, after_in_child=_after_in_child)
 os.register_at_fork(after_in_child=_after_in_child)
 os.register_at_fork(after_in_child=_end)
+
+
+# --- garbage collections ----------------------------------------------------------------------------------------------
+_log = logging.getLogger(__name__)
+
+_left: deque[Callable[[], object]] = deque()
+"""What finalizers have left to do."""
+
+_phases: dict[str, object] = {}
+"""What Python said about the latest ``start`` and ``stop`` of a collection, the later one last."""
+
+_collecting = threading.local()
+"""The same for this thread. Python never runs two collections at the same time, but any thread may run the next."""
+
+
+def is_collecting() -> bool:
+    """Check whether this thread is collecting garbage, so that the caller is, or is called by, a finalizer."""
+    return next(reversed(_phases), "") == "start" and getattr(_collecting, "start", None) is _phases["start"]
+
+
+# Each of these is called with the phase and an object that describes it. None is written in Python: a function could be
+# interrupted by Ctrl-C when it starts, and Python ignores what the callbacks of a collection raise. The user's Ctrl-C
+# would have no effect.
+gc.callbacks += [_phases.pop, _phases.__setitem__, _collecting.__setattr__]
+
+
+def finalize(act: Callable[[], object]) -> None:
+    """Do the work of a finalizer now; inside of a collection, leave it to `finish_finalizers`.
+
+    Args:
+        act: may belong to the object that is finalized, which exists for as long as it is needed.
+    """
+    if is_collecting():
+        _left.append(act)
+    else:
+        act()
+
+
+def finish_finalizers() -> None:
+    """Do what finalizers have left; called where files are opened, and at the end of the process."""
+    while _left:
+        try:
+            act = _left.popleft()
+        except IndexError:  # another thread was faster
+            return
+        try:
+            act()
+        except HoldfastError as error:  # the caller has nothing to do with it
+            _log.warning("something that nobody uses anymore could not be given up: %s", error)
+
+
+atexit.register(finish_finalizers)

@@ -19,7 +19,7 @@ from holdfast.stores.base import (
     iter_objects,
     iter_uploads,
 )
-from holdfast.stores.memory.store import MemoryStore
+from holdfast.stores.memory import MemoryStore
 
 
 def _story() -> list[object]:

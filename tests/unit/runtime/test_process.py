@@ -1,4 +1,4 @@
-"""Objects hear of forks, in the parent and in the child, until they are gone."""
+"""Objects know about forks, and finalizers do not work inside of garbage collections."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ import os
 import sys
 import threading
 import weakref
+from types import FrameType
 
 import pytest
 
-from holdfast.runtime import forks as forks_module
-from holdfast.runtime.forks import Fork, watch_forks
+from holdfast.runtime import ThreadRunner, process
+from holdfast.runtime.process import Fork, is_collecting, watch_forks
 from tests.children import Child
 from tests.interrupts import interrupted_at
 from tests.patience import PATIENCE_S
 
 
+# --- forks -------------------------------------------------------------------------------------------------------
 class Watcher:
     def __init__(self) -> None:
         self.heard: list[str] = []
@@ -105,7 +107,7 @@ def test_a_fork_is_over_when_the_parent_goes_on() -> None:
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_interrupt_at_any_line_leaves_no_fork_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """Python reports what the hooks of a fork raise, and goes on; here, the error is kept with all its frames."""
-    monkeypatch.setattr(forks_module, "_watching", weakref.WeakValueDictionary())  # not what other tests have left
+    monkeypatch.setattr(process, "_watching", weakref.WeakValueDictionary())  # not what other tests have left
     kept: list[object] = []
     forks: list[Fork] = []
 
@@ -126,7 +128,52 @@ def test_an_interrupt_at_any_line_leaves_no_fork_under_way(monkeypatch: pytest.M
         watch_forks(keeper)
     monkeypatch.setattr(sys, "unraisablehook", kept.append)
     line = 0
-    while interrupted_at(line := line + 1, fork, forks_module):
+    while interrupted_at(line := line + 1, fork, process):
         assert all(one.is_over for one in forks)
     assert len(kept) > 5, "interrupts after the fork are in the child"
     assert len(forks) > 5
+
+
+# --- garbage collections ----------------------------------------------------------------------------------------------
+class _Witness:
+    """Notes whether it was finalized in a garbage collection, and whether another thread was told the same."""
+
+    def __init__(self, said: list[bool]) -> None:
+        self.said = said
+        self.itself: _Witness | None = None
+
+    def __del__(self) -> None:
+        self.said.append(is_collecting())
+        self.said += ThreadRunner(1).map(lambda _: is_collecting(), [0])
+
+
+def test_a_finalizer_knows_that_the_collector_calls_it() -> None:
+    said: list[bool] = []
+    witness = _Witness(said)
+    witness.itself = witness
+    del witness
+    assert (gc.collect() > 0, said, is_collecting()) == (True, [True, False], False)
+
+
+def test_an_object_whose_last_reference_is_dropped_is_no_garbage() -> None:
+    said: list[bool] = []
+    witness = _Witness(said)
+    del witness
+    assert said == [False, False]
+
+
+def test_no_signal_is_handled_where_its_exception_is_ignored() -> None:
+    """Python handles signals when a function starts, and ignores what callbacks of the collector raise."""
+    started: list[str] = []
+
+    def note(frame: FrameType, event: str, _argument: object) -> None:
+        if event == "call":
+            started.append(frame.f_code.co_filename)
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        gc.collect()
+    finally:
+        sys.setprofile(before)
+    assert process.__file__ not in started

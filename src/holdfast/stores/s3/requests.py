@@ -1,18 +1,25 @@
-"""Send requests directly over the connections of botocore's client, without its overhead.
+"""Send the three requests that every file needs (create an upload, upload a part, complete it) past botocore.
 
-botocore looks up models, rules and hooks for each request. This takes a millisecond of CPU under the interpreter's lock
+botocore looks up models, rules and hooks for each request. This takes a millisecond of CPU under the interpreter lock
 and limits a process to about 700 requests per second, regardless of the number of threads. This module needs a fifth of
 that time, because its requests differ only in their key and body. Credentials, TLS, timeouts and connection pools come
-from the client. If there is a proxy, if there are no credentials, or if botocore's internals have changed, botocore's
-own signer and session send the same request. docs/decisions/0012.
+from the client. If there is a proxy, if there are no credentials, or if the internals of botocore have changed, its own
+calls send the same requests. docs/decisions/0012.
+
+Source: Amazon S3 API reference: CreateMultipartUpload, UploadPart, CompleteMultipartUpload, and "Signature Calculations
+for the Authorization Header" (version 4, payload in one chunk).
 """
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import hmac
+import re
 import socket
 import ssl
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http.client import HTTPException, HTTPMessage, HTTPResponse
 from typing import Any
@@ -20,15 +27,102 @@ from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
 from botocore import exceptions as boto
-from botocore.auth import SIGV4_TIMESTAMP, S3SigV4Auth
-from botocore.awsrequest import AWSRequest
+from botocore.auth import SIGV4_TIMESTAMP
 from botocore.compat import get_current_datetime
 from botocore.exceptions import ClientError
 from botocore.utils import percent_encode
 from urllib3 import exceptions as http
 
-from holdfast.stores.s3.signing import Signer
+from holdfast.stores.base import Part
 
+_NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
+_PLAIN = re.compile(r"[!-~]+( [!-~]+)*")  # what a header can contain unencoded
+_SMALL_BYTES = 1024 * 1024
+
+
+def create_upload(client: Any, bucket: str, key: str, metadata: Mapping[str, str]) -> str:
+    """Create an upload and return its id.
+
+    Raises:
+        ClientError: the server rejected the request; the same error as from botocore's own call.
+        BotoCoreError: the request or its response was lost.
+    """
+    if all(_PLAIN.fullmatch(text) for pair in metadata.items() for text in pair):
+        headers = {f"x-amz-meta-{name.lower()}": value for name, value in metadata.items()}
+        answer = exchange(client, bucket, "POST", key, "uploads", headers, b"")
+        if answer is not None:
+            if answer.status == 200 and answer.text("UploadId"):
+                return answer.text("UploadId")
+            raise answer.refusal("CreateMultipartUpload")
+    created = client.create_multipart_upload(Bucket=bucket, Key=key, Metadata=metadata)
+    return str(created["UploadId"])
+
+
+def upload_part(client: Any, bucket: str, key: str, upload_id: str, number: int, data: bytes) -> str:
+    """Upload a part and return its etag, empty if the server returns none.
+
+    Large parts go through botocore: it asks the server before it sends them, and its overhead is small compared to
+    the transfer.
+
+    Raises:
+        ClientError: the server rejected the request; the same error as from botocore's own call.
+        BotoCoreError: the request or its response was lost.
+    """
+    if len(data) < _SMALL_BYTES:
+        query = f"partNumber={number}&uploadId={percent_encode(upload_id)}"
+        answer = exchange(client, bucket, "PUT", key, query, {}, bytes(data))
+        if answer is not None:
+            if answer.status == 200:
+                return str(answer.headers.get("ETag", "")).strip('"')
+            raise answer.refusal("UploadPart")
+    sent = client.upload_part(Bucket=bucket, Key=key, UploadId=upload_id, PartNumber=number, Body=data)
+    return str(sent.get("ETag", "")).strip('"')
+
+
+def complete_upload(client: Any, bucket: str, key: str, upload_id: str, parts: Sequence[Part]) -> str:
+    """Complete an upload and return the object's etag, empty if the server returns none.
+
+    Raises:
+        ClientError: the server rejected the request; the same error as from botocore's own call.
+        BotoCoreError: the request or its response was lost.
+    """
+    query = f"uploadId={percent_encode(upload_id)}"
+    headers = {"content-type": "application/xml"}
+    answer = exchange(client, bucket, "POST", key, query, headers, _body(parts))
+    if answer is not None:
+        if answer.status == 200 and answer.root == "CompleteMultipartUploadResult":
+            return answer.text("ETag").strip('"')
+        # 200 with an error in the body: it failed after the server had sent the status to keep the connection alive.
+        raise answer.refusal("CompleteMultipartUpload")
+    named = [
+        {"PartNumber": part.number, "ETag": f'"{part.etag}"'}
+        | ({f"Checksum{part.checksum_algorithm}": part.checksum} if part.checksum_algorithm else {})
+        for part in parts
+    ]
+    completed = client.complete_multipart_upload(
+        Bucket=bucket, Key=key, UploadId=upload_id, MultipartUpload={"Parts": named}
+    )
+    return str(completed.get("ETag", "")).strip('"')
+
+
+def _body(parts: Sequence[Part]) -> bytes:
+    named = "".join(
+        f'<Part>{_checksum(part)}<ETag>"{_escaped(part.etag)}"</ETag><PartNumber>{part.number}</PartNumber></Part>'
+        for part in parts
+    )
+    return f'<CompleteMultipartUpload xmlns="{_NAMESPACE}">{named}</CompleteMultipartUpload>'.encode()
+
+
+def _checksum(part: Part) -> str:
+    name = f"Checksum{part.checksum_algorithm}"
+    return f"<{name}>{_escaped(part.checksum)}</{name}>" if part.checksum_algorithm else ""
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+# --- one request ------------------------------------------------------------------------------------------------------
 _ELSEWHERE = {"PermanentRedirect", "TemporaryRedirect", "AuthorizationHeaderMalformed"}
 _KEY_SAFE = "/~"
 _DIRECTORY_BUCKET = "--x-s3"  # how names of S3 Express end
@@ -46,18 +140,12 @@ class Answer:
     @property
     def root(self) -> str:
         """The name of the root element, without its namespace, which differs between servers."""
-        return "" if self.document is None else _local(self.document.tag)
+        return "" if self.document is None else self.document.tag.rpartition("}")[2]
 
     def text(self, name: str) -> str:
         """Return the text of the first element with this name; empty if there is none."""
-        if self.document is None:
-            return ""
-        return next((element.text or "" for element in self.document.iter() if _local(element.tag) == name), "")
-
-    @property
-    def is_elsewhere(self) -> bool:
-        """Whether the bucket is in another region."""
-        return self.status in (301, 307) or self.text("Code") in _ELSEWHERE
+        found = None if self.document is None else self.document.find(f".//{{*}}{name}")
+        return "" if found is None else found.text or ""
 
     def refusal(self, operation: str) -> ClientError:
         """Return the error that botocore's own call would raise; an unexpected response counts as a server error."""
@@ -65,10 +153,6 @@ class Answer:
         code = self.text("Code") or ("" if succeeded else str(self.status))
         metadata = {"HTTPStatusCode": 500 if succeeded else self.status, "RequestId": self.text("RequestId")}
         return ClientError({"Error": {"Code": code, "Message": ""}, "ResponseMetadata": metadata}, operation)
-
-
-def _local(tag: str) -> str:
-    return tag.rpartition("}")[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +164,7 @@ class _Route:
         host: value of the Host header.
         path: the path in `address`.
         region: the region for signatures.
-        pool: the client's connection pool (urllib3's); None to use botocore's session.
+        pool: the client's connection pool (urllib3's).
         read_timeout_s: how long a response may take.
     """
 
@@ -108,7 +192,8 @@ def exchange(
     Returns:
         The response. None if nothing happened and the caller must use botocore's own call. This is the case if the
         bucket is in another region, because botocore follows the redirect, or if the bucket is of a type with different
-        signatures. From then on, every call for this client and bucket returns None.
+        signatures: from then on, every call for this client and bucket returns None. It is also the case if there is a
+        proxy, or no credentials, or another version of botocore.
 
     Raises:
         BotoCoreError: the request or its response was lost; botocore's own session would raise the same error.
@@ -117,36 +202,19 @@ def exchange(
     if bucket not in known:
         known[bucket] = None if bucket.endswith(_DIRECTORY_BUCKET) else _route(client, bucket)
     route = known[bucket]
-    if route is None:
+    # Private to botocore's client, but unchanged since its first release; no public attribute leads to it.
+    credentials = client._request_signer._credentials
+    if route is None or credentials is None:
         return None
-    answer = _answer(client, route, method, key, query, headers, body)
-    if answer.is_elsewhere:
+    path = route.path + percent_encode(key, safe=_KEY_SAFE)
+    timestamp = get_current_datetime().strftime(SIGV4_TIMESTAMP)
+    named = {**headers, "host": route.host}
+    sent = signed(credentials.get_frozen_credentials(), route.region, method, path, query, named, body, timestamp)
+    answer = _sent(route, method, f"{path}?{query}", {**sent, "user-agent": client.meta.config.user_agent}, body)
+    if answer.status in (301, 307) or answer.text("Code") in _ELSEWHERE:
         known[bucket] = None
         return None
     return answer
-
-
-def _answer(
-    client: Any, route: _Route, method: str, key: str, query: str, headers: Mapping[str, str], body: bytes
-) -> Answer:
-    # Private to botocore's client, but unchanged since its first release; no public attribute leads to it.
-    credentials = client._request_signer._credentials
-    target = f"{percent_encode(key, safe=_KEY_SAFE)}?{query}"
-    user_agent = client.meta.config.user_agent
-    if route.pool is None or credentials is None:
-        request = AWSRequest(
-            method=method, url=route.address + target, data=body, headers={**headers, "User-Agent": user_agent}
-        )
-        if credentials is not None:  # without any, the server reports what is wrong
-            S3SigV4Auth(credentials.get_frozen_credentials(), "s3", route.region).add_auth(request)
-        answer = client._endpoint.http_session.send(request.prepare())
-        return Answer(answer.status_code, answer.headers, _parsed(answer.content))
-    frozen = credentials.get_frozen_credentials()
-    signer = Signer(frozen.access_key, frozen.secret_key, frozen.token, route.region)
-    timestamp = get_current_datetime().strftime(SIGV4_TIMESTAMP)
-    path, _, query = (route.path + target).partition("?")
-    signed = signer.signed(method, path, query, {**headers, "host": route.host}, body, timestamp)
-    return _sent(route, method, f"{path}?{query}", {**signed, "user-agent": user_agent}, body)
 
 
 def _route(client: Any, bucket: str) -> _Route | None:
@@ -172,7 +240,8 @@ def _route(client: Any, bucket: str) -> _Route | None:
     if place.port is not None and place.port == _DEFAULT_PORTS.get(place.scheme):
         host = host.rpartition(":")[0]
     region = "us-east-1" if region == "aws-global" else region
-    return _Route(address, host, place.path, region, _pool(client, address), client.meta.config.read_timeout)
+    pool = _pool(client, address)
+    return pool and _Route(address, host, place.path, region, pool, client.meta.config.read_timeout)
 
 
 def _pool(client: Any, address: str) -> Any:
@@ -263,3 +332,51 @@ def _parsed(content: bytes) -> ElementTree.Element | None:
         return ElementTree.fromstring(content) if content else None
     except ElementTree.ParseError:
         return None
+
+
+# --- signatures -------------------------------------------------------------------------------------------------------
+_ALGORITHM = "AWS4-HMAC-SHA256"
+
+
+def signed(
+    credentials: Any,
+    region: str,
+    method: str,
+    path: str,
+    query: str,
+    headers: Mapping[str, str],
+    body: bytes,
+    timestamp: str,
+) -> dict[str, str]:
+    """Return the headers of the signed request.
+
+    Args:
+        credentials: frozen ones of botocore.
+        path, query: percent-encoded, exactly as sent; query parameters are sorted by name.
+        headers: names in lower case, including ``host``; all of them are signed.
+        timestamp: the current time, such as ``20130524T000000Z``.
+    """
+    found = {**headers, "x-amz-content-sha256": hashlib.sha256(body).hexdigest(), "x-amz-date": timestamp}
+    if credentials.token:
+        found["x-amz-security-token"] = credentials.token
+    names = sorted(found)
+    listed = ";".join(names)
+    lines = "".join(f"{name}:{' '.join(found[name].split())}\n" for name in names)
+    canonical = "&".join(one if "=" in one else f"{one}=" for one in query.split("&"))
+    request = f"{method}\n{path}\n{canonical}\n{lines}\n{listed}\n{found['x-amz-content-sha256']}"
+    day = timestamp[:8]
+    scope = f"{day}/{region}/s3/aws4_request"
+    text = f"{_ALGORITHM}\n{timestamp}\n{scope}\n{hashlib.sha256(request.encode()).hexdigest()}"
+    signature = hmac.new(_signing_key(credentials.secret_key, day, region), text.encode(), hashlib.sha256).hexdigest()
+    found["authorization"] = (
+        f"{_ALGORITHM} Credential={credentials.access_key}/{scope}, SignedHeaders={listed}, Signature={signature}"
+    )
+    return found
+
+
+@functools.lru_cache(maxsize=8)
+def _signing_key(secret_key: str, day: str, region: str) -> bytes:
+    key = f"AWS4{secret_key}".encode()
+    for text in (day, region, "s3", "aws4_request"):
+        key = hmac.new(key, text.encode(), hashlib.sha256).digest()
+    return key

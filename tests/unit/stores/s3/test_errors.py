@@ -1,4 +1,4 @@
-"""TLS of a server with an authority of its own: what is wrong is named at once, what is lost is not called undone."""
+"""TLS mistakes are named at once, with what to do."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import InvalidRequestError, OutcomeUnknownError, UnavailableError
-from holdfast.runtime.clock import SystemClock
+from holdfast.runtime import SystemClock
 from holdfast.stores.base import Create, Part
 from holdfast.stores.s3.options import S3Options
 from holdfast.stores.s3.store import S3Store

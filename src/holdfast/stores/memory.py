@@ -18,8 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from holdfast.errors import InvalidRequestError, NotFoundError, PreconditionError, UnsupportedError
-from holdfast.runtime.clock import Clock, SystemClock
-from holdfast.runtime.ids import Ids, SystemIds
+from holdfast.runtime import Clock, Ids, SystemClock, SystemIds
 from holdfast.stores.base import (
     Capabilities,
     Change,
@@ -39,6 +38,9 @@ from holdfast.stores.base import (
     Update,
     UploadInfo,
     UploadPage,
+    replaced,
+)
+from holdfast.stores.checks import (
     check_changes,
     check_delete,
     check_key,
@@ -47,7 +49,6 @@ from holdfast.stores.base import (
     check_parts,
     check_range,
     page_size,
-    replaced,
 )
 
 _UPLOADS_PER_PAGE = 1000
@@ -533,3 +534,13 @@ class MemoryFile:
     def discard(self) -> None:
         self._open = False
         self._buffer.clear()
+
+
+_stores: dict[str, MemoryStore] = {}
+_lock = threading.Lock()
+
+
+def memory_store(name: str) -> MemoryStore:
+    """Return the store of ``memory://name``: the same one for the same name as long as this process lives."""
+    with _lock:
+        return _stores.setdefault(name, MemoryStore())

@@ -1,0 +1,224 @@
+"""Run calls in threads: over many items, in the background, or again and again; with a bounded number in flight."""
+
+from __future__ import annotations
+
+import collections
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from holdfast.runtime.process import is_collecting
+
+
+class BackgroundExecutor(Protocol):
+    """Runs submitted calls, possibly later and in other threads."""
+
+    def submit(self, work: Callable[[], object]) -> None:
+        """Run `work`, and block while too many calls are in flight.
+
+        Once a call has failed, every `submit` raises the first error, so that a caller cannot overlook it.
+        """
+        ...
+
+    def drain(self) -> None:
+        """Wait until every submitted call has ended. Once a call has failed, every `drain` raises the first error."""
+        ...
+
+    def close(self) -> None:
+        """Wait for running calls, cancel the others, and end the threads. Never raises; safe to call twice.
+
+        Called by a finalizer in a garbage collection, it does not wait: running calls end later, by themselves.
+        """
+        ...
+
+
+class InlineExecutor:
+    """Runs each call at once in the calling thread: for tests and simulation."""
+
+    def __init__(self) -> None:
+        self._error: Exception | None = None
+
+    def submit(self, work: Callable[[], object]) -> None:
+        self.drain()
+        try:
+            work()
+        except Exception as error:
+            self._error = error
+            raise
+
+    def drain(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+    def close(self) -> None:
+        """Do nothing: there are no threads to end."""
+
+
+class ThreadExecutor:
+    """Runs calls in its own threads, which start on first use.
+
+    Args:
+        threads: how many calls run concurrently; the same number of further calls may wait.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
+        self._pool: ThreadPoolExecutor | None = None
+        self._pending: set[Future[object]] = set()
+        self._error: BaseException | None = None
+
+    def submit(self, work: Callable[[], object]) -> None:
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="holdfast-background")
+        self._reap(2 * self._threads - 1)
+        self._pending.add(self._pool.submit(work))
+
+    def drain(self) -> None:
+        wait(self._pending)
+        self._reap(0)
+
+    def close(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=not is_collecting(), cancel_futures=True)
+            self._pool = None
+        self._pending.clear()
+
+    def _reap(self, allowed: int) -> None:
+        while True:
+            ended = {future for future in self._pending if future.done()}
+            self._pending -= ended
+            for future in ended:
+                self._error = self._error or future.exception()
+            if self._error is not None:
+                raise self._error
+            if len(self._pending) <= allowed:
+                return
+            wait(self._pending, return_when=FIRST_COMPLETED)
+
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Runner(Protocol):
+    """Runs a function over items, and yields the results in the order of the items."""
+
+    def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+        """Yield ``function(item)`` for each item, lazily.
+
+        Guarantee: items are taken only as results are consumed, so memory is bounded. The first error ends the run: no
+        further item is started, items in flight are waited for, and the error is raised. No thread outlives the
+        iterator, even if the iterator is abandoned, as by an error in the body of a ``for`` statement. One exception:
+        if the garbage collector has to find the iterator, because a reference cycle contains it, no further item is
+        started, but nobody waits for items in flight. So leave no iterator in a variable.
+        """
+        ...
+
+    def background(self) -> BackgroundExecutor:
+        """Return a new executor for background calls; the caller closes it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SerialRunner:
+    """Runs items one after another in the calling thread: for tests, simulations and small amounts of work."""
+
+    def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+        # Not the built-in map: after an error, it would continue with the next item.
+        for item in items:
+            yield function(item)
+
+    def background(self) -> BackgroundExecutor:
+        return InlineExecutor()
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadRunner:
+    """Runs items in a new thread pool each time, so that long-lived drivers do not accumulate threads (HADOOP-16570).
+
+    Args:
+        threads: how many items run at the same time; at most twice as many are taken from the iterable in advance.
+        background_threads: number of threads of a background executor; small, because each waiting call may hold an
+            upload part in memory.
+    """
+
+    threads: int = 32
+    background_threads: int = 4
+
+    def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+        first_error: list[BaseException] = []  # the first in time, of any item
+
+        def run(item: T) -> R:
+            if first_error:  # this item was queued when another failed; its result is not needed
+                raise CancelledError
+            try:
+                return function(item)
+            except BaseException as error:
+                first_error.append(error)
+                raise
+
+        def result(future: Future[R]) -> R:
+            future.exception()  # waits
+            if first_error:
+                raise first_error[0]
+            return future.result()
+
+        pool = ThreadPoolExecutor(self.threads, thread_name_prefix="holdfast")
+        pending: collections.deque[Future[R]] = collections.deque()
+        try:
+            for item in items:
+                pending.append(pool.submit(run, item))
+                if len(pending) >= 2 * self.threads:
+                    yield result(pending.popleft())
+            while pending:
+                yield result(pending.popleft())
+        finally:
+            # Runs at the end, after an error, and when an abandoned iterator is closed.
+            pool.shutdown(wait=not is_collecting(), cancel_futures=True)
+
+    def background(self) -> BackgroundExecutor:
+        return ThreadExecutor(self.background_threads)
+
+
+_JOIN_S = 30.0
+
+
+class Periodic(Protocol):
+    """Repeats calls."""
+
+    def repeat(self, work: Callable[[], object], interval_s: float) -> AbstractContextManager[None]:
+        """Call `work` every so many seconds while the block runs. It may not raise, and runs in another thread."""
+        ...
+
+
+class ThreadPeriodic:
+    """Repeats calls in a thread, which ends with the block."""
+
+    @contextmanager
+    def repeat(self, work: Callable[[], object], interval_s: float) -> Iterator[None]:
+        """Call `work` every so many seconds while the block runs. It may not raise, and runs in another thread."""
+        is_over = threading.Event()
+
+        def run() -> None:
+            while not is_over.wait(interval_s):
+                work()
+
+        thread = threading.Thread(target=run, name="holdfast-periodic", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            is_over.set()
+            thread.join(_JOIN_S)
+
+
+class NeverPeriodic:
+    """Repeats nothing: for simulated worlds."""
+
+    @contextmanager
+    def repeat(self, work: Callable[[], object], interval_s: float) -> Iterator[None]:
+        """Run the block."""
+        yield
