@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from holdfast.formats import get_format
-from holdfast.table import TableWriter, WriteSettings
+from holdfast.table.writer import TableWriter, WriteSettings
 
 pytest.importorskip("pyspark.sql")
 

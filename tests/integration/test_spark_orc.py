@@ -14,7 +14,7 @@ import pytest
 from holdfast.errors import UnsupportedError
 from holdfast.formats import get_format
 from holdfast.formats.columns.conversion import plain_schema
-from holdfast.table import TableWriter, WriteSettings
+from holdfast.table.writer import TableWriter, WriteSettings
 
 pytest.importorskip("pyspark.sql")
 

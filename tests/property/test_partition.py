@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import InvalidRequestError
+from holdfast.formats.spark.texts import find_zone, java_float
 from holdfast.table.partition import (
     NULL_PARTITION,
     PARTITION_REASONS,
@@ -23,8 +24,7 @@ from holdfast.table.partition import (
     resolve_partition_columns,
     unescape_name,
 )
-from holdfast.table.values import java_float, parse_values, partition_texts
-from holdfast.table.zones import find_zone
+from holdfast.table.partition_values import parse_values, partition_texts
 from tests.unit.formats.columns.test_types import FIELDS
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=40)
@@ -97,7 +97,7 @@ ZONES = [
     "Australia/Lord_Howe",
     "Africa/Casablanca",
     "+05:30",
-    "PST",
+    "EST",
     "Asia/Manila",
 ]
 

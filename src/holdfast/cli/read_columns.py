@@ -22,13 +22,12 @@ from holdfast.formats.spark.ddl import parse_ddl
 from holdfast.formats.spark.schema_json import arrow_schema_of, spark_schema_json
 from holdfast.spark.file_format import FormatChoice
 from holdfast.stores.base import iter_objects
-from holdfast.table import TableSchema, first_with_bytes, given_schema, read_schema
-from holdfast.table.contract import TableRecord
+from holdfast.table.contract import TableRecord, require_known
+from holdfast.table.files import opener
 from holdfast.table.foreign import refuse_foreign_read
-from holdfast.table.inference import infer_type
-from holdfast.table.inferred import opener
 from holdfast.table.partition import parse_partition_path, raw_partition_values
-from holdfast.table.requested import require_known
+from holdfast.table.partition_values import infer_type
+from holdfast.table.reader import TableSchema, first_with_bytes, given_schema, read_schema
 
 SPLIT_BYTES = 128 * 1024 * 1024
 

@@ -27,9 +27,9 @@ from holdfast.formats.columns.types import beyond_arrow
 from holdfast.options.read import parse_read_options
 from holdfast.spark.file_format import FormatChoice
 from holdfast.stores.provider import GivenOption
-from holdfast.table import TableSchema, plan_splits, read_split
 from holdfast.table.contract import TableRecord, decode_table
-from holdfast.table.inferred import opener
+from holdfast.table.files import opener
+from holdfast.table.reader import TableSchema, plan_splits, read_split
 from holdfast.wording import nearest
 
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {"!=": ne, "<=": le, ">=": ge, "==": eq, "=": eq, "<": lt, ">": gt}

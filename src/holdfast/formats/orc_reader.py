@@ -16,13 +16,10 @@ timestamps:
 from __future__ import annotations
 
 import bisect
-import datetime
 import functools
 import io
 import itertools
-import re
 import zlib
-import zoneinfo
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, cast
 
@@ -31,7 +28,7 @@ import pyarrow.compute as pc
 import pyarrow.orc as pa_orc
 import pyarrow.types as pat
 
-from holdfast.errors import CorruptDataError, HoldfastError, UnsupportedError
+from holdfast.errors import CorruptDataError, HoldfastError, InvalidRequestError, UnsupportedError
 from holdfast.formats.columns.conversion import child_arrays, with_child_arrays
 from holdfast.formats.columns.dates import refuse_old
 from holdfast.formats.columns.types import children, holds
@@ -62,11 +59,10 @@ from holdfast.formats.orc_tail import (
     unpacked,
     with_numbers,
 )
+from holdfast.formats.spark.texts import find_zone
 from holdfast.formats.streams import input_file
 
-_BASE = datetime.datetime(2015, 1, 1)
 _BASE_S = 1_420_070_400
-_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d\d?)(?::?(\d\d))?(?::?(\d\d))?")
 _UTC_NAMES = frozenset({"", "UTC", "GMT", "Z", "Etc/UTC", "Etc/GMT", "UCT", "Zulu", "Universal"})
 _VISIBLE_NS = 999_999  # Java's reader ignores fractions up to this many nanoseconds
 
@@ -188,12 +184,9 @@ def _base_s(zone: str) -> int:
     """Return the start of 2015 in a time zone, in seconds since the epoch."""
     if zone in _UTC_NAMES:
         return _BASE_S
-    if fixed := _OFFSET.fullmatch(zone):
-        ahead = datetime.timedelta(hours=int(fixed[2]), minutes=int(fixed[3] or 0), seconds=int(fixed[4] or 0))
-        return _BASE_S - int(ahead.total_seconds()) * (-1 if fixed[1] == "-" else 1)
     try:
-        return int(_BASE.replace(tzinfo=zoneinfo.ZoneInfo(zone)).timestamp())
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:
+        return find_zone(zone).instant(_BASE_S * 1_000_000) // 1_000_000
+    except InvalidRequestError as error:
         raise UnsupportedError(
             "an ORC file was written in an unknown time zone: pip install tzdata, or read it with Spark",
             zone=zone,

@@ -13,8 +13,8 @@ from holdfast.formats import FormatOptions, format_of_path, get_format
 from holdfast.formats.lines.blocks import codec_of_name
 from holdfast.options.file_format import FormatRequest
 from holdfast.options.read import READ_KEYS, ReadOptions
-from holdfast.table import ReadSettings, first_with_bytes
 from holdfast.table.contract import decode_table
+from holdfast.table.reader import ReadSettings, first_with_bytes
 
 
 @dataclass(frozen=True)

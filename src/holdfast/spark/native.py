@@ -30,12 +30,12 @@ from holdfast.spark.hadoop_path import hadoop_path
 from holdfast.spark.native_options import limit_of_columns, limit_of_read, limit_of_zones, spark_options
 from holdfast.spark.reader import infer_schema, nothing_to_read
 from holdfast.spark.types import spark_schema, table_schema
-from holdfast.table import first_with_bytes, read_schema
 from holdfast.table.contract import TableRecord, decode_table
-from holdfast.table.fingerprint import fingerprint
+from holdfast.table.existing import fingerprint
+from holdfast.table.files import opener
 from holdfast.table.foreign import refuse_foreign_read
-from holdfast.table.inferred import opener
 from holdfast.table.partition import parse_partition_path
+from holdfast.table.reader import first_with_bytes, read_schema
 
 _ATTEMPTS = 20
 _SELF_DESCRIBING = ("parquet", "orc")

@@ -21,19 +21,11 @@ from holdfast.spark.failures import one_sentence
 from holdfast.spark.file_format import FormatChoice
 from holdfast.spark.filters import require_comparable, row_filters
 from holdfast.spark.types import arrow_schema, spark_schema, table_schema
-from holdfast.table import (
-    ReadSplit,
-    TableSchema,
-    first_with_bytes,
-    plan_splits,
-    read_schema,
-    read_splits,
-)
-from holdfast.table.contract import decode_table
+from holdfast.table.contract import decode_table, require_known
+from holdfast.table.files import opener
 from holdfast.table.foreign import refuse_foreign_read
-from holdfast.table.inferred import opener
 from holdfast.table.partition import parse_partition_path
-from holdfast.table.requested import require_known
+from holdfast.table.reader import ReadSplit, TableSchema, first_with_bytes, plan_splits, read_schema, read_splits
 from holdfast.wording import nearest
 
 _MIB = 1024 * 1024

@@ -31,7 +31,7 @@ from holdfast.versioned_log import LogView
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from holdfast.table import WriteSettings
+    from holdfast.table.writer import WriteSettings
 
 _ADDING = (SaveMode.APPEND, SaveMode.OVERWRITE_PARTITIONS)
 _INSPECTED_FILES = 1000  # before each job of a committer without a log: one page of a listing
@@ -211,7 +211,7 @@ class TableJob:
     def write_rows(self, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt) -> None:
         """Write one partition's rows to hidden files of `attempt`."""
 
-        from holdfast.table import TableWriter
+        from holdfast.table.writer import TableWriter
 
         # If there are no rows, one empty file records the schema for plain readers; every job has a task 0.
         settings = _settings(self.options, self.written.time_zone or "UTC", write_empty_file=attempt.owner.task == 0)
@@ -245,7 +245,7 @@ def _names_instants(schema: pa.Schema, partition_by: tuple[str, ...]) -> bool:
 
 
 def _settings(options: WriteOptions, time_zone: str, *, write_empty_file: bool = False) -> WriteSettings:
-    from holdfast.table import WriteSettings
+    from holdfast.table.writer import WriteSettings
 
     return WriteSettings(
         file_format=options.format.file_format,

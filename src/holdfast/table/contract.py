@@ -18,9 +18,9 @@ from typing import Any
 
 from holdfast.commit.json_fields import guarded, require
 from holdfast.errors import ConflictError, InvalidRequestError
-from holdfast.formats import get_format
-from holdfast.table.widening import MismatchError, Rules, fold, merge_fields, type_text
-from holdfast.wording import OR_OVERWRITE
+from holdfast.formats import FileFormat, get_format
+from holdfast.table.widening import MismatchError, Rules, SparkType, fold, merge_fields, read_exactly, type_text
+from holdfast.wording import OR_OVERWRITE, nearest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +35,7 @@ class TableRecord:
         partition_by: columns whose values are in directory names, outermost first, spelled as in `fields`.
         time_zone: the zone of timestamps in directory names; empty if there are none.
         adopted: fingerprint of the files of other writers that were inspected before the first append
-            (`holdfast.table.fingerprint`), if all readers return the same values from them. Empty if there were no such
+            (`holdfast.table.existing`), if all readers return the same values from them. Empty if there were no such
             files, or if readers differ.
     """
 
@@ -229,3 +229,58 @@ def _sentence_of(error: MismatchError) -> tuple[str, dict[str, object]]:
         f"a column has another type in the table: {act}, {OR_OVERWRITE}",
         {"column": error.path, "table": error.known, "given": error.given},
     )
+
+
+# --- what a reader requests -------------------------------------------------------------------------------------------
+# A reader selects values by the names and types of columns that it got earlier or that its user gave. If an overwrite
+# has changed the table since, it would show the values of one column as those of another, or nulls for a lost column.
+_HINT = "read the table without a schema, or build the DataFrame again if the table was replaced since"
+
+
+def require_known(wanted: Sequence[Mapping[str, Any]], table: TableRecord) -> None:
+    """Check that the table has every requested column, with the requested type or a narrower type that fits exactly.
+
+    Raises:
+        InvalidRequestError: the table lacks a column; the error says what the table has.
+    """
+    _require_wanted("", wanted, table.fields, get_format(table.file_format))
+
+
+def _require_wanted(
+    path: str, wanted: Sequence[Mapping[str, Any]], known: Sequence[Mapping[str, Any]], file_format: FileFormat[Any]
+) -> None:
+    existing = fold(known)
+    for one in wanted:
+        name = f"{path}{one['name']}"
+        found = existing.get(str(one["name"]).lower())
+        if found is None:
+            near = nearest(str(one["name"]), [str(other["name"]) for other in known])
+            raise InvalidRequestError(f"the table has no such column: {near}; {_HINT}", column=name)
+        _require_wanted_type(name, one["type"], found["type"], file_format)
+
+
+def _require_wanted_type(path: str, wanted: SparkType, known: SparkType, file_format: FileFormat[Any]) -> None:
+    wanted, known = _stored(wanted), _stored(known)
+    if isinstance(wanted, dict) and isinstance(known, dict) and wanted.get("type") == known.get("type"):
+        if wanted["type"] == "struct":
+            _require_wanted(f"{path}.", wanted["fields"], known["fields"], file_format)
+            return
+        inner = ("elementType",) if wanted["type"] == "array" else ("keyType", "valueType")
+        for name in inner:
+            _require_wanted_type(f"{path}.{name.removesuffix('Type')}", wanted[name], known[name], file_format)
+        return
+    as_text = wanted == "string" and file_format.is_text
+    if not (as_text or wanted == known or read_exactly(file_format, wanted, known)):
+        raise InvalidRequestError(
+            f"the table's column has another type: {_HINT}",
+            column=path,
+            wanted=type_text(wanted),
+            table=type_text(known),
+        )
+
+
+def _stored(kind: SparkType) -> SparkType:
+    """Return the type as which values are stored: a user-defined type's SQL type, and string for char and varchar."""
+    if isinstance(kind, dict) and kind.get("type") == "udt":
+        return _stored(kind["sqlType"])
+    return "string" if isinstance(kind, str) and kind.startswith(("char(", "varchar(")) else kind

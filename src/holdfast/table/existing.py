@@ -1,32 +1,173 @@
 """Inspect a directory without a log before the first rows are added to it.
 
 The write is refused only if it would make the table unreadable or hide a column: if the files have another format,
-another partitioning, or columns that do not fit (`holdfast.table.adopted`).
+another partitioning, or columns that do not fit. To record such files in the log as a table is called *adopting* them.
+If their format describes its columns, all files are inspected. Types inferred from text files would be a guess, so
+text files get the types of the new rows, provided that their values fit these types (`table.existing_text`).
 """
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.types as pat
 
 from holdfast.commit import CommitContext, VisibleFile
+from holdfast.commit.ids import file_owner
 from holdfast.commit.layout import iter_visible
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import FORMATS, FileFormat, FormatOptions, format_of_bytes, format_of_path, get_format
+from holdfast.formats.columns.types import children
 from holdfast.formats.lines.values import is_rounded
-from holdfast.table.adopted import adopted_columns
+from holdfast.formats.spark.texts import parse_float
+from holdfast.stores.base import ObjectInfo
 from holdfast.table.contract import TableRecord
-from holdfast.table.fingerprint import Fingerprint
+from holdfast.table.existing_fields import Fields, fields_of, is_plain, require_folded
+from holdfast.table.existing_text import TextFiles, merge_json_fields
+from holdfast.table.files import File, map_files, opener
 from holdfast.table.partition import parse_partition_path, segment
-from holdfast.table.values import parse_float, parse_values
+from holdfast.table.partition_values import parse_values
+from holdfast.table.widening import MismatchError, Rules, fold, merge_fields
 from holdfast.wording import OR_OVERWRITE
+
+_BITS = 256
+
+
+class Fingerprint:
+    """A number that identifies a set of files by their paths, sizes and times, regardless of their order."""
+
+    def __init__(self) -> None:
+        self._sum = 0
+
+    def passing(self, files: Iterable[tuple[str, ObjectInfo]]) -> Iterator[tuple[str, ObjectInfo]]:
+        """Yield the files unchanged, and add to the set those that are not empty and that Holdfast did not write."""
+        for path, info in files:
+            if info.size_bytes and file_owner(path) is None:
+                text = f"{path}\0{info.size_bytes}\0{info.modified_at_s!r}"
+                self._sum += int.from_bytes(hashlib.sha256(text.encode(errors="surrogatepass")).digest(), "big")
+            yield path, info
+
+    def text(self) -> str:
+        """Return the number as a hexadecimal string, to be stored in a log record."""
+        return f"{self._sum % 2**_BITS:064x}"
+
+
+def fingerprint(files: Iterable[tuple[str, ObjectInfo]]) -> str:
+    """Return the fingerprint of the files in a complete listing."""
+    found = Fingerprint()
+    deque(found.passing(files), maxlen=0)
+    return found.text()
+
+
+@dataclass(frozen=True, slots=True)
+class TypedFiles:
+    """Existing Parquet, ORC, Avro or Arrow files.
+
+    Attributes:
+        options: the format options of the rows to write.
+        odd: the first files that store a column differently from Holdfast, such as in nanoseconds.
+    """
+
+    ctx: CommitContext
+    file_format: FileFormat[Any]
+    options: FormatOptions
+    odd: list[str] = field(default_factory=list)
+
+    def columns(self, files: Iterable[File], partition_by: set[str]) -> Fields:
+        """Return the columns of all files in order of appearance, each with a type that fits all files' values."""
+
+        def look(file: File, source: BinaryIO) -> tuple[File, Fields]:
+            schema = self.file_format.read_schema(source, self.options)
+            require_folded(schema)
+            fields = fields_of(schema)
+            if not self.odd and not is_plain(schema, fields):
+                self.odd.append(file.path)
+            return file, fields
+
+        rules = Rules(file_format=self.file_format, merge=True, written=True)
+        columns: dict[str, tuple[Mapping[str, Any], File]] = {}  # a column, and the file from which its type comes
+        for file, fields in map_files(files, opener(self.ctx), look, self.ctx.runner.map, footers=True):
+            for one in fields:
+                name = str(one["name"]).lower()
+                if name in partition_by:
+                    continue
+                known, first = columns.get(name, (one, file))
+                try:
+                    (merged,) = merge_fields([known], [{**one, "name": known["name"]}], rules)
+                except MismatchError as error:
+                    raise InvalidRequestError(
+                        "two of the existing files have different types of a column: use another destination, "
+                        f"{OR_OVERWRITE}",
+                        column=error.path,
+                        first=first.path,
+                        first_type=error.known,
+                        other=file.path,
+                        other_type=error.given,
+                    ) from error
+                columns[name] = (merged, first if merged == known else file)
+        return [column for column, _ in columns.values()]
+
+
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """The columns of the existing files, as the table will record them.
+
+    Attributes:
+        fields: the columns.
+        plain: whether all files store values as Holdfast would, so that all readers return the same values from them.
+    """
+
+    fields: Fields
+    plain: bool
+
+
+def adopted_columns(
+    ctx: CommitContext,
+    files: Iterable[File],
+    file_format: FileFormat[Any],
+    options: FormatOptions,
+    given: TableRecord,
+    *,
+    limit: int | None,
+) -> Adopted:
+    """Return the columns of the files, then the partition columns, named like the directories and typed like the rows.
+
+    Args:
+        files: the existing files, none of them empty.
+        options: the format options of the rows to write.
+        given: the table that the rows alone would form, with its partition columns spelled like the directories.
+        limit: None to read all text files completely; with any other value, only the first rows of the first text file
+            are read.
+
+    Raises:
+        InvalidRequestError: the files contradict each other or the rows; the error says which.
+    """
+    partition_by = {name.lower() for name in given.partition_by}
+    mine = [one for one in given.fields if str(one["name"]).lower() not in partition_by]
+    given_fields = fold(given.fields)
+    directories = [{**given_fields[name.lower()], "name": name} for name in given.partition_by]
+    if not file_format.is_text:
+        typed = TypedFiles(ctx, file_format, options)
+        return Adopted([*typed.columns(files, partition_by), *directories], plain=not typed.odd)
+    if file_format.inference is not None:
+        looked_at = list(files if limit is None else itertools.islice(files, 1))
+        texts = TextFiles(ctx, file_format, options, looked_at, whole=limit is None)
+        if file_format.by_position:
+            names = texts.require_columns([str(one["name"]) for one in mine])
+            mine = [{**one, "name": name} for one, name in zip(mine, names, strict=True)]
+        else:
+            mine = merge_json_fields(
+                mine, [one for one in children(texts.rows_type()) if one.name.lower() not in partition_by]
+            )
+        texts.require_values(replace(given, fields=mine))
+    return Adopted([*mine, *directories], plain=False)  # Spark's reader may read others' text files differently
 
 
 def find_existing(

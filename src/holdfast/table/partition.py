@@ -18,7 +18,7 @@ import pyarrow.types as pat
 
 from holdfast.errors import InvalidRequestError
 from holdfast.formats.columns.types import check_names, kind_of
-from holdfast.table.values import parse_values, partition_texts
+from holdfast.table.partition_values import parse_values, partition_texts
 from holdfast.wording import nearest
 
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"

@@ -26,11 +26,10 @@ from holdfast.commit import VisibleFile
 from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.formats import FileFormat, FormatOptions, RowFilter, require_all
 from holdfast.formats.columns.conversion import keep_rows
-from holdfast.table.inference import infer_type
-from holdfast.table.inferred import File as ListedFile
-from holdfast.table.inferred import ForEach, infer_files, naming_file
+from holdfast.table.files import File as ListedFile
+from holdfast.table.files import ForEach, infer_files, naming_file
 from holdfast.table.partition import parse_partition_path, raw_partition_values
-from holdfast.table.values import parse_values
+from holdfast.table.partition_values import infer_type, parse_values
 from holdfast.wording import nearest
 
 _MIB = 1024 * 1024

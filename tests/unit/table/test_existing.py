@@ -23,10 +23,9 @@ from holdfast.formats import get_format
 from holdfast.formats.csv import CsvOptions
 from holdfast.formats.spark.ddl import parse_type
 from holdfast.formats.spark.schema_json import spark_schema_json
-from holdfast.table import typed_files
+from holdfast.stores.base import ObjectInfo
 from holdfast.table.contract import TableRecord, decode_table
-from holdfast.table.existing import find_existing
-from holdfast.table.fingerprint import fingerprint
+from holdfast.table.existing import find_existing, fingerprint
 from holdfast.table.widening import type_text
 
 SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.int32())])
@@ -192,68 +191,6 @@ def test_files_that_do_not_agree_are_named(directory: tuple[Path, CommitContext]
         InvalidRequestError, match=r"different types of a column.*'s\.f'.*first='b'.*bigint.*other='c'.*string"
     ):
         found(ctx, file_format)
-
-
-@pytest.mark.parametrize("names", ["ab", "ba"])
-def test_types_of_a_file_without_rows_bind_nobody(directory: tuple[Path, CommitContext], names: str) -> None:
-    """That of a data frame without rows has guessed ones."""
-    path, ctx = directory
-    put(path, names[0], a_file("parquet", id=pa.array([1]), s=pa.array(["x"])))
-    put(path, names[1], a_file("parquet", id=pa.array([], pa.float64()), s=pa.nulls(0)))
-    assert types(found(ctx)) == [("id", "long"), ("s", "string")]
-    put(path, "c", a_file("parquet", id=pa.array([0.5])))
-    with pytest.raises(InvalidRequestError, match=r"column='id' first='[ab]' .* other='c'"):
-        found(ctx)
-
-
-@pytest.mark.parametrize("first", [pa.int64(), pa.int32(), pa.float64()])
-def test_a_type_of_a_file_without_rows_does_not_hide_that_of_one_with_rows(
-    directory: tuple[Path, CommitContext], first: pa.DataType
-) -> None:
-    """The type that holds all values may be one that no row has."""
-    path, ctx = directory
-    put(path, "a", a_file("parquet", id=pa.array([], first)))
-    put(path, "b", a_file("parquet", id=pa.array([1], pa.int32())))
-    put(path, "c", a_file("parquet", id=pa.array([], pa.int32())))
-    put(path, "d", a_file("parquet", id=pa.array([], pa.string())))
-    assert types(found(ctx)) == [("id", spark_word(first))]
-    put(path, "e", a_file("parquet", id=pa.array(["x"])))
-    with pytest.raises(InvalidRequestError, match=r"column='id'.*other='e'"):
-        found(ctx)
-
-
-def test_a_type_that_no_row_has_gives_way(directory: tuple[Path, CommitContext]) -> None:
-    """Wherever it stands; where it holds all values it may stay."""
-    path, ctx = directory
-    put(path, "a", a_file("parquet", id=pa.array([], pa.float64())))
-    put(path, "b", a_file("parquet", id=pa.array([1], pa.int32())))
-    assert types(found(ctx)) == [("id", "double")]
-    put(path, "c", a_file("parquet", id=pa.array([], pa.float64())))
-    put(path, "d", a_file("parquet", id=pa.array([1], pa.int64())))
-    assert types(found(ctx)) == [("id", "long")]
-    put(path, "e", a_file("parquet", id=pa.array(["x"])))
-    with pytest.raises(InvalidRequestError, match=r"first='d' first_type='bigint' other='e'"):
-        found(ctx)
-
-
-def test_one_file_only_is_opened_twice(directory: tuple[Path, CommitContext], monkeypatch: pytest.MonkeyPatch) -> None:
-    path, ctx = directory
-    for name in "abcd":
-        put(path, name, a_file("parquet", id=pa.array([1]), k=pa.array([1]), **{name * 2: pa.array([1])}))
-    asked = []
-    look = typed_files.TypedFiles._any_rows
-    monkeypatch.setattr(
-        typed_files.TypedFiles, "_any_rows", lambda self, file: asked.append(file.path) or look(self, file)
-    )
-    found(ctx)
-    assert asked == ["a"]
-
-
-def test_the_first_file_spells_a_column_of_which_it_has_no_rows(directory: tuple[Path, CommitContext]) -> None:
-    path, ctx = directory
-    put(path, "a", a_file("parquet", ID=pa.array([], pa.string()), k=pa.array([], pa.int32())))
-    put(path, "b", a_file("parquet", id=pa.array([1]), k=pa.array([1], pa.int32())))
-    assert types(found(ctx)) == [("ID", "long"), ("k", "integer")]
 
 
 def test_the_file_that_widened_a_column_is_named(directory: tuple[Path, CommitContext]) -> None:
@@ -573,3 +510,25 @@ def test_the_columns_of_all_csv_files_are_looked_at(
         put(path, "b.csv", data)
         with pytest.raises(InvalidRequestError, match=r"other columns.*file='b\.csv'"):
             csv(ctx, header=header)
+
+
+OURS = "k=1/part-00003-20261121101500123-0123456789ab-cdef01234567-00000.snappy.parquet"
+
+
+def info(size_bytes: int = 1, modified_at_s: float = 1.5) -> ObjectInfo:
+    return ObjectInfo("t/x", size_bytes, modified_at_s=modified_at_s)
+
+
+def test_the_order_does_not_count() -> None:
+    files = [("a", info()), ("b", info(2)), ("c/d", info(3))]
+    assert fingerprint(files) == fingerprint(reversed(files)) != fingerprint(files[:2])
+
+
+@pytest.mark.parametrize("other", [("b", info()), ("a", info(2)), ("a", info(modified_at_s=2.0))])
+def test_another_file_is_another_set(other: tuple[str, ObjectInfo]) -> None:
+    assert fingerprint([("a", info())]) != fingerprint([other])
+    assert fingerprint([("a", info())]) != fingerprint([("a", info()), other])
+
+
+def test_empty_files_and_those_of_holdfast_do_not_count() -> None:
+    assert fingerprint([("a", info())]) == fingerprint([("a", info()), ("b", info(0)), (OURS, info())])

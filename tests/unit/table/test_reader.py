@@ -15,14 +15,7 @@ from holdfast.commit import VisibleFile
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import RowFilter, get_format
 from holdfast.formats.parquet import ParquetOptions
-from holdfast.table import (
-    ReadSettings,
-    TableSchema,
-    given_schema,
-    plan_splits,
-    read_schema,
-    read_split,
-)
+from holdfast.table.reader import ReadSettings, TableSchema, given_schema, plan_splits, read_schema, read_split
 
 
 class Files:

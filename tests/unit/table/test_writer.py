@@ -14,7 +14,7 @@ import pytest
 from holdfast.errors import InvalidRequestError, UnavailableError
 from holdfast.formats import FORMATS, get_format
 from holdfast.formats.parquet import ParquetOptions
-from holdfast.table import AttemptSink, TableWriter, WriteCounts, WriteSettings
+from holdfast.table.writer import AttemptSink, TableWriter, WriteCounts, WriteSettings
 
 
 class Sink:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from holdfast.formats.columns.types import is_string
+from holdfast.formats.spark.texts import DAY_MICROS, date_text, time_text
 
 
 def scalar_text(values: Any) -> Any:
@@ -23,7 +23,7 @@ def scalar_text(values: Any) -> Any:
     if is_string(kind):
         return values.cast(pa.string())
     if pat.is_timestamp(kind):
-        text = _far_text(values.cast(pa.timestamp("us")), _DAY_MICROS)
+        text = _far_text(values.cast(pa.timestamp("us")), DAY_MICROS)
         text = pc.replace_substring(text, " ", "T", max_replacements=1)
         return _append(text, "Z") if kind.tz is not None else text
     if pat.is_date32(kind):
@@ -34,9 +34,7 @@ def scalar_text(values: Any) -> Any:
     return text
 
 
-_DAY_MICROS = 86_400_000_000
 _FIRST_DAY, _LAST_DAY = -719_528, 2_932_896  # 0000-01-01 and 9999-12-31: outside this range pyarrow prints no year
-_CYCLE_DAYS = 146_097  # the calendar repeats every 400 years
 
 
 def _far_text(values: Any, day: int) -> Any:
@@ -51,20 +49,8 @@ def _far_text(values: Any, day: int) -> Any:
     far = pc.or_(pc.less(numbers, _FIRST_DAY * day), pc.greater_equal(numbers, (_LAST_DAY + 1) * day))
     if not pc.any(far).as_py():
         return text
-    shown = [_year_text(number, day) for number in numbers.filter(far).to_pylist()]
+    shown = [date_text(number) if day == 1 else time_text(number) for number in numbers.filter(far).to_pylist()]
     return pc.replace_with_mask(text, pc.fill_null(far, False), pa.array(shown, pa.string()))
-
-
-def _year_text(number: int, day: int) -> str:
-    cycles, days = divmod(number // day - _FIRST_DAY, _CYCLE_DAYS)
-    # A cycle of 400 years begins with the year 0, which Python does not support; one cycle later the calendar is the
-    # same.
-    date = datetime.date.fromordinal(days + _CYCLE_DAYS - 365)
-    year = date.year + 400 * (cycles - 1)
-    text = f"{'-' if year < 0 else '+'}{abs(year):04d}-{date:%m-%d}"
-    seconds, micros = divmod(number % day, 1_000_000)
-    clock = f" {seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}.{micros:06d}"
-    return text if day == 1 else text + clock
 
 
 def _append(text: Any, suffix: str) -> Any:

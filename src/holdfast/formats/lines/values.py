@@ -11,10 +11,7 @@ import datetime
 import decimal
 import math
 import re
-import struct
-import zoneinfo
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +20,7 @@ import pyarrow.types as pat
 
 from holdfast.errors import InvalidRequestError
 from holdfast.formats.columns.types import is_string
+from holdfast.formats.spark.texts import BLANKS, as_single, find_zone, parse_date, parse_float, parse_time
 
 _PLAIN_INTEGER = r"^[+-]?[0-9]+$"
 _PLAIN_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
@@ -159,31 +157,15 @@ def _integer(text: str, kind: pa.DataType) -> int:
     return number
 
 
-_NAMED = {"NaN": "nan", "Inf": "inf", "-Inf": "-inf"}
-_JAVA_NUMBER = re.compile(r"([+-]?)(NaN|Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[fFdD]?)", re.ASCII)
-_JAVA_HEX = re.compile(r"[+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?\d+[fFdD]?", re.ASCII)
-_JAVA_BLANKS = "".join(chr(code) for code in range(0x21))
+_NAMED = {"Inf": "inf", "-Inf": "-inf"}
 
 
 def double_value(text: str, *, single: bool = False) -> float:
-    """Parse a number as Java's Double.parseDouble does, and also Spark's words for NaN and the infinities."""
-    if text in _NAMED:
-        return float(_NAMED[text])
-    bare = text.strip(_JAVA_BLANKS)
-    found = _JAVA_NUMBER.fullmatch(bare)
-    if found is not None:
-        word = found[2]
-        number = float(found[1] + (word if word in ("NaN", "Infinity") else word.rstrip("fFdD")))
-    elif _JAVA_HEX.fullmatch(bare) is not None:
-        number = float.fromhex(bare.rstrip("fFdD") if "p" in bare.lower() else bare)
-    else:
+    """Parse a number as Java's Double.parseDouble does, and also Spark's words for the infinities."""
+    number = float(_NAMED[text]) if text in _NAMED else parse_float(text)
+    if number is None:
         raise ValueError("not a number")
-    if not single or number != number or number in (float("inf"), float("-inf")):
-        return number
-    try:
-        return float(struct.unpack("f", struct.pack("f", number))[0])
-    except OverflowError:
-        return float("inf") if number > 0 else float("-inf")
+    return as_single(number) if single else number
 
 
 _BIG_DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
@@ -211,35 +193,15 @@ def fit_decimal(number: decimal.Decimal, kind: pa.DataType) -> decimal.Decimal:
 
 
 # --- dates and timestamps ---------------------------------------------------------------------------------------------
-_DATE = re.compile(r"([+-]?)(\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T]00?:00(?::00(?:\.0*)?)?Z?)?)?)?", re.ASCII)
-_TIMESTAMP = re.compile(
-    r"([+-]?)(\d{4,6})(?:-(\d{1,2})(?:-(\d{1,2})"
-    r"(?:[ T](\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?)?)?(?: ?([A-Za-z+-][^ ]*))?)?)?)?",
-    re.ASCII,
-)
-_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{1,2})(?::?(\d{1,2}))?)?", re.ASCII)
-_SECONDS_OF_DAY = 86400
-
-
-def _days(sign: str, year: str, month: str | None, day: str | None) -> int:
-    """Return the days since 1970-01-01 in the proleptic Gregorian calendar."""
-    y, m, d = int(sign + year), int(month or 1), int(day or 1)
-    leap = y % 4 == 0 and (y % 100 != 0 or y % 400 == 0)
-    lengths = (31, 29 if leap else 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
-    if not (1 <= m <= 12 and 1 <= d <= lengths[m - 1]):
-        raise ValueError("the date does not exist")
-    y -= m <= 2
-    era, year_of_era = divmod(y, 400)
-    day_of_year = (153 * ((m + 9) % 12) + 2) // 5 + d - 1
-    return era * 146097 + year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year - 719468
+_MIDNIGHT = re.compile(r"^([+-]?[0-9]+-[0-9]+-[0-9]+)[ T]00?:00(?::00(?:\.0*)?)?Z?$")
 
 
 def date_days(text: str) -> int:
     """Parse a date as Spark does (``2020-01-31``, ``2020-1-31``, ``2020-1``, ``2020``) into days since 1970-01-01."""
-    found = _DATE.fullmatch(text.strip(_JAVA_BLANKS))
-    if found is None:
-        raise ValueError("not a date")
-    return _days(*found.groups())
+    days = parse_date(_MIDNIGHT.sub(r"\1", text.strip(BLANKS)))
+    if days is None:
+        raise ValueError("not a date, or a date that does not exist")
+    return days
 
 
 def timestamp_micros(text: str, time_zone: str | None) -> int:
@@ -250,63 +212,28 @@ def timestamp_micros(text: str, time_zone: str | None) -> int:
         time_zone: the zone of a text that does not contain one; empty if unknown; None to parse a local time, without
             zones.
     """
-    found = _TIMESTAMP.fullmatch(text.strip(_JAVA_BLANKS))
+    found = parse_time(text)
     if found is None:
-        raise ValueError("not a timestamp")
-    sign, year, month, day, hour, minute, second, fraction, zone = found.groups()
-    digits = (fraction or "").rstrip("0")
-    h, m, s = int(hour or 0), int(minute or 0), int(second or 0)
-    if h > 23 or m > 59 or s > 59:
-        raise ValueError("the time does not exist")
-    if len(digits) > 6:
+        raise ValueError("not a timestamp, or a time that does not exist")
+    if found.is_cut:
         raise ValueError("a timestamp is more precise than microseconds")
-    days = _days(sign, year, month, day)
-    seconds = days * _SECONDS_OF_DAY + h * 3600 + m * 60 + s
+    micros = found.micros
     if time_zone is None:
-        if zone is not None:
+        if found.zone:
             raise ValueError("a timestamp has a time zone, but the column's type has none")
-    elif zone is None and not time_zone:
+    elif not (found.zone or time_zone):
         raise ValueError("a timestamp has no time zone (set the option timeZone, or use holdfast.read)")
     else:
-        seconds -= _offset_seconds(zone or time_zone, seconds)
-    micros = seconds * 1_000_000 + int(digits.ljust(6, "0"))
+        try:
+            micros = find_zone(found.zone or time_zone).instant(micros)
+        except InvalidRequestError:
+            raise ValueError("no such time zone") from None
     if not -(1 << 63) <= micros < 1 << 63:
         raise ValueError("a timestamp is out of range")
     return micros
 
 
-def _offset_seconds(zone: str, local_seconds: int) -> int:
-    """Return a zone's offset east of UTC at a local time.
-
-    A local time that occurs twice has the first of its two offsets; one that is skipped has the offset before the gap.
-    """
-    if zone in ("Z", "UTC", "GMT", "UT"):
-        return 0
-    found = _OFFSET.fullmatch(zone)
-    if found is not None:
-        sign, hours, minutes, seconds = found.groups()
-        offset = int(hours) * 3600 + int(minutes or 0) * 60 + int(seconds or 0)
-        if offset > 18 * 3600 or int(minutes or 0) > 59 or int(seconds or 0) > 59:
-            raise ValueError("no such time zone")
-        return -offset if sign == "-" else offset
-    days, seconds_of_day = divmod(local_seconds, _SECONDS_OF_DAY)
-    # Spark's calendar has more years than Python's. Zone rules repeat every 400 years, and nothing changes before 1900.
-    first, last = datetime.date(1, 1, 2).toordinal() - 719163, datetime.date(9998, 12, 31).toordinal() - 719163
-    days = first if days < first else days if days <= last else days - ((days - last) // 146097 + 1) * 146097
-    local = datetime.datetime(1970, 1, 1) + datetime.timedelta(days=days, seconds=seconds_of_day)
-    offset_then = local.replace(tzinfo=_zone(zone)).utcoffset()
-    assert offset_then is not None, "a ZoneInfo always has an offset"
-    return offset_then.days * _SECONDS_OF_DAY + offset_then.seconds
-
-
-@lru_cache(maxsize=64)
-def _zone(name: str) -> zoneinfo.ZoneInfo:
-    try:
-        return zoneinfo.ZoneInfo(name)
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError("no such time zone") from None
-
-
+# --- numbers that floats would round ----------------------------------------------------------------------------------
 _EXACT_DIGITS = 38
 _WHOLE = re.compile(r"[+-]?0*([0-9]+)\.?", re.ASCII)
 _DIGITS_OF_SINGLE = 9  # enough to distinguish any two 32-bit floats
@@ -321,7 +248,7 @@ def is_rounded(text: str, number: float, *, single: bool) -> bool:
         number: the same number, parsed as a double.
         single: whether the float has 32 bits.
     """
-    kept = _as_single(number) if single else number
+    kept = as_single(number) if single else number
     whole = _WHOLE.fullmatch(text)
     if whole is not None and len(whole[1]) <= _EXACT_DIGITS:
         return not math.isfinite(kept) or int(kept) != int(text.rstrip("."))
@@ -332,13 +259,6 @@ def is_rounded(text: str, number: float, *, single: bool) -> bool:
     said = decimal.Decimal(repr(number)).normalize()
     digits = len(said.as_tuple().digits)
     return digits > _DIGITS_OF_SINGLE or decimal.Context(prec=digits).create_decimal_from_float(kept) != said
-
-
-def _as_single(number: float) -> float:
-    try:
-        return float(struct.unpack("f", struct.pack("f", number))[0])
-    except OverflowError:
-        return math.copysign(math.inf, number)
 
 
 def refuse_rounded(texts: Any, doubles: Any, kind: pa.DataType, column: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -13,7 +12,6 @@ import pyarrow.types as pat
 from holdfast.errors import InvalidRequestError
 from holdfast.formats.columns.conversion import map_children
 from holdfast.formats.columns.types import children, is_binary, is_list, is_string
-from holdfast.formats.json_inference import merge_types, schema_of
 from holdfast.formats.spark.schema_json import arrow_schema_of, spark_schema_json
 from holdfast.table.widening import nullable_fields
 from holdfast.wording import OR_OVERWRITE
@@ -70,7 +68,7 @@ def require_folded(fields: Iterable[pa.Field]) -> None:
         InvalidRequestError: two names differ only in case.
     """
     columns = list(fields)
-    _require_names([column.name for column in columns])
+    require_names([column.name for column in columns])
     for column in columns:
         _require_folded_below(column.type)
 
@@ -85,47 +83,10 @@ def _require_folded_below(kind: pa.DataType) -> None:
             _require_folded_below(child.type)
 
 
-def _require_names(names: Sequence[str]) -> None:
+def require_names(names: Sequence[str]) -> None:
+    """Check that no two of the names differ only in case; see `require_folded`."""
     if len({name.lower() for name in names}) < len(names):
         raise InvalidRequestError(
             f"the existing files have columns whose names differ only in case: use another destination, {OR_OVERWRITE}",
             columns=list(names[:20]),
         )
-
-
-# --- JSON -------------------------------------------------------------------------------------------------------------
-def merge_json_fields(mine: Sequence[Mapping[str, Any]], theirs: Iterable[pa.Field]) -> Fields:
-    """Merge the fields of the rows to write, spelled as in the JSON files, with the fields that only the files have.
-
-    Args:
-        mine: the fields of the rows. They come first in the result, and keep their types.
-        theirs: the fields inferred from the values in the files. A null says nothing about a field's type, and a field
-            that is always null is not a column yet.
-    """
-    columns = {column.name: column for column in theirs}
-    names = schema_of(pa.struct(list(columns.values()))).names
-    _require_names(names)
-    found = {name.lower(): columns[name] for name in names}
-    fields: Fields = []
-    for one in mine:
-        other = found.pop(str(one["name"]).lower(), None)
-        if other is not None:
-            one = {**one, "name": other.name, "type": _type_with_theirs(one["type"], other.type)}
-        fields.append(one)
-    further = schema_of(pa.struct(list(found.values())))
-    require_folded(further)
-    return [*fields, *fields_of(further)]
-
-
-def _type_with_theirs(mine: Any, theirs: pa.DataType) -> Any:
-    kind = mine.get("type") if isinstance(mine, dict) else ""
-    if kind == "struct" and pat.is_struct(theirs):
-        return {**mine, "fields": merge_json_fields(mine["fields"], children(theirs))}
-    if kind == "map" and pat.is_struct(theirs) and theirs.num_fields:
-        # Only the rows' types reveal which objects are maps: in the files, the keys of a map look like fields, and may
-        # differ only in case.
-        value = functools.reduce(merge_types, [field.type for field in children(theirs)])
-        return {**mine, "valueType": _type_with_theirs(mine["valueType"], value)}
-    if kind == "array" and pat.is_list(theirs):
-        return {**mine, "elementType": _type_with_theirs(mine["elementType"], theirs.value_type)}
-    return mine

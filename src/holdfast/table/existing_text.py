@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
 
 import pyarrow as pa
+import pyarrow.types as pat
 
 from holdfast.commit import CommitContext
 from holdfast.errors import CorruptDataError, InvalidRequestError
 from holdfast.formats import FileFormat, FormatOptions
+from holdfast.formats.columns.types import children
 from holdfast.formats.csv import header_names
 from holdfast.formats.csv_inference import safe_names
+from holdfast.formats.json_inference import merge_types, schema_of
 from holdfast.formats.lines.blocks import codec_of_name
 from holdfast.formats.spark.schema_json import arrow_schema_of
 from holdfast.table.contract import TableRecord
-from holdfast.table.inferred import File, infer_types, map_files, opener
+from holdfast.table.existing_fields import Fields, fields_of, require_folded, require_names
+from holdfast.table.files import File, infer_types, map_files, opener
 from holdfast.wording import OR_OVERWRITE
 
 
@@ -138,3 +143,41 @@ def _fits_width(found: Sequence[str], wanted: Sequence[str], *, is_first: bool) 
     if found == wanted[: len(found)]:
         return False
     return len(found) == len(wanted) if is_first else len(found) <= len(wanted)
+
+
+# --- JSON -------------------------------------------------------------------------------------------------------------
+def merge_json_fields(mine: Sequence[Mapping[str, Any]], theirs: Iterable[pa.Field]) -> Fields:
+    """Merge the fields of the rows to write, spelled as in the JSON files, with the fields that only the files have.
+
+    Args:
+        mine: the fields of the rows. They come first in the result, and keep their types.
+        theirs: the fields inferred from the values in the files. A null says nothing about a field's type, and a field
+            that is always null is not a column yet.
+    """
+    columns = {column.name: column for column in theirs}
+    names = schema_of(pa.struct(list(columns.values()))).names
+    require_names(names)
+    found = {name.lower(): columns[name] for name in names}
+    fields: Fields = []
+    for one in mine:
+        other = found.pop(str(one["name"]).lower(), None)
+        if other is not None:
+            one = {**one, "name": other.name, "type": _type_with_theirs(one["type"], other.type)}
+        fields.append(one)
+    further = schema_of(pa.struct(list(found.values())))
+    require_folded(further)
+    return [*fields, *fields_of(further)]
+
+
+def _type_with_theirs(mine: Any, theirs: pa.DataType) -> Any:
+    kind = mine.get("type") if isinstance(mine, dict) else ""
+    if kind == "struct" and pat.is_struct(theirs):
+        return {**mine, "fields": merge_json_fields(mine["fields"], children(theirs))}
+    if kind == "map" and pat.is_struct(theirs) and theirs.num_fields:
+        # Only the rows' types reveal which objects are maps: in the files, the keys of a map look like fields, and may
+        # differ only in case.
+        value = functools.reduce(merge_types, [field.type for field in children(theirs)])
+        return {**mine, "valueType": _type_with_theirs(mine["valueType"], value)}
+    if kind == "array" and pat.is_list(theirs):
+        return {**mine, "elementType": _type_with_theirs(mine["elementType"], theirs.value_type)}
+    return mine

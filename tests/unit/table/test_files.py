@@ -16,8 +16,8 @@ from holdfast.formats import get_format
 from holdfast.stores.base import iter_objects
 from holdfast.stores.local.store import LocalStore
 from holdfast.stores.memory import MemoryStore, memory_store
-from holdfast.table import ReadSettings, StoreFile, plan_splits, read_schema, read_split
-from holdfast.table.inferred import opener
+from holdfast.table.files import StoreFile, opener
+from holdfast.table.reader import ReadSettings, plan_splits, read_schema, read_split
 
 
 class CountingStore(MemoryStore):

@@ -1,4 +1,4 @@
-"""Convert partition values to text, like Spark's cast to string, and back.
+"""Convert the values of partition columns to text, like Spark's cast to string, and back; infer their types.
 
 Strings of other writers are parsed like in Spark, according to the column's type: ``05`` is the integer 5, ``1e3`` can
 be a decimal, and ``2026-1-2`` a date.
@@ -7,8 +7,8 @@ be a decimal, and ``2026-1-2`` a date.
 from __future__ import annotations
 
 import decimal
+import functools
 import re
-import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,10 +17,16 @@ import pyarrow.types as pat
 
 from holdfast.errors import InvalidRequestError
 from holdfast.formats.columns.types import is_string
-from holdfast.table.civil import date_text, parse_date, parse_time, time_text
-from holdfast.table.zones import Zone, find_zone
-
-_SPECIAL_FLOATS = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+from holdfast.formats.spark.texts import (
+    Zone,
+    date_text,
+    find_zone,
+    java_float,
+    parse_date,
+    parse_float,
+    parse_time,
+    time_text,
+)
 
 
 # --- to text ----------------------------------------------------------------------------------------------------------
@@ -86,38 +92,6 @@ def _instant_text(instant: int, zone: Zone, time_zone: str, column: str) -> str:
     return time_text(local)
 
 
-def java_float(text: str, *, single: bool = False) -> str:
-    """Convert a float's shortest digits to the format of Java's ``Double.toString``, which Spark uses.
-
-    Java versions before 19 print more digits than needed for some values; both strings denote the same value.
-
-    Args:
-        text: the shortest digits that identify the value.
-        single: whether the value has 32 bits.
-    """
-    if text in _SPECIAL_FLOATS:
-        return _SPECIAL_FLOATS[text]
-    number = decimal.Decimal(text)
-    if len(number.as_tuple().digits) == 1 and number:
-        # Where one digit would be enough, Java prints the nearest number with two digits: 4.9E-324, not 5.0E-324.
-        exact = float(text)
-        if single:
-            exact = struct.unpack("f", struct.pack("f", exact))[0]
-        number = decimal.Context(prec=2).create_decimal_from_float(exact)
-    sign, digits, exponent = number.as_tuple()
-    shown = "".join(map(str, digits)).rstrip("0") or "0"
-    assert isinstance(exponent, int)
-    point = len(digits) + exponent  # the value is 0.<shown> times ten to this power
-    minus = "-" if sign else ""
-    if shown == "0":
-        return f"{minus}0.0"
-    if -3 < point <= 7:
-        if point <= 0:
-            return f"{minus}0.{'0' * -point}{shown}"
-        return f"{minus}{shown[:point].ljust(point, '0')}.{shown[point:] or '0'}"
-    return f"{minus}{shown[0]}.{shown[1:] or '0'}E{point - 1}"
-
-
 # --- from text --------------------------------------------------------------------------------------------------------
 def parse_values(texts: Sequence[str | None], kind: pa.DataType, time_zone: str, column: str) -> Any:
     """Parse strings that `partition_texts` or other writers produced into an array of the type.
@@ -169,27 +143,6 @@ def _parser(kind: pa.DataType, time_zone: str) -> tuple[Callable[[str], Any], pa
 # Java's parsers accept the digits of all scripts for integers and decimals, but only ASCII digits for floats.
 _INTEGER = re.compile(r"[+-]?\d+")
 _DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-_FLOAT = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[fFdD]?")
-_HEX_FLOAT = re.compile(r"([+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+)[fFdD]?")
-_FLOAT_WORD = re.compile(r"[+-]?(?:NaN|Infinity)")
-_BLANKS = "".join(map(chr, range(0x21)))
-
-
-def parse_float(text: str) -> float | None:
-    """Parse a text like Java's ``Double.parseDouble``; return None where the Java function throws."""
-    text = text.strip(_BLANKS)
-    if _FLOAT_WORD.fullmatch(text):
-        return float(text)
-    found = _FLOAT.fullmatch(text)
-    if found:
-        return float(found[1])
-    found = _HEX_FLOAT.fullmatch(text)
-    if not found:
-        return None
-    try:
-        return float.fromhex(found[1])
-    except OverflowError:
-        return float("-inf" if text.startswith("-") else "inf")
 
 
 def _parse_local(text: str) -> int | None:
@@ -207,3 +160,99 @@ def _parse_instant(text: str, time_zone: str) -> int | None:
         if found.zone:
             return None  # the zone is unknown: the text is not a value of the type
         raise
+
+
+# --- inference --------------------------------------------------------------------------------------------------------
+# Source: ``PartitioningUtils.inferPartitionColumnValue`` and ``findWiderTypeForPartitionColumn`` of Spark 4.3; this
+# code reproduces results observed in Spark.
+# The patterns from which Spark infers the type of a directory's value: uuuu-MM-dd and uuuu-MM-dd HH:mm:ss[.S].
+_YEAR = r"(?:-?[0-9]{4}|[+-][0-9]{5,7})"
+_INFERRED_DATE = re.compile(_YEAR + r"-[0-9]{2}-[0-9]{2}")
+_INFERRED_TIME = re.compile(_YEAR + r"-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9])?")
+
+
+def _is_date(text: str) -> bool:
+    """Check whether Spark infers a date from the value in a directory name."""
+    if not _INFERRED_DATE.fullmatch(text):
+        return False
+    days = parse_date(text)
+    return days is not None and -(2**31) <= days < 2**31
+
+
+def _is_timestamp(text: str) -> bool:
+    """Check whether Spark infers a timestamp from a directory name's value, which allows at most tenths of a second."""
+    if not _INFERRED_TIME.fullmatch(text):
+        return False
+    found = parse_time(text)
+    return found is not None and -(2**63) <= found.micros < 2**63
+
+
+_MOST_DIGITS = 38
+_SHORT_DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,10})?")
+# The number of digits of each integer type, for widening it to a decimal.
+_DIGITS = {pa.int32(): 10, pa.int64(): 20}
+_INSTANT = pa.timestamp("us", "UTC")
+
+
+def infer_type(texts: Sequence[str | None], *, enabled: bool = True, timestamp: pa.DataType = _INSTANT) -> pa.DataType:
+    """Return the type that Spark infers for a partition column: the narrowest that fits all values, or string.
+
+    Args:
+        texts: the values as they are in directory names, escaped; None for null.
+        enabled: Spark's ``spark.sql.sources.partitionColumnTypeInference.enabled``; if False, the type is always
+            string.
+        timestamp: the type of timestamps, which Spark takes from ``spark.sql.timestampType``.
+
+    Returns:
+        The type; the null type if there are only nulls.
+    """
+    kinds = {_infer_one(text, timestamp) if enabled else pa.string() for text in texts if text is not None}
+    return functools.reduce(_wider, sorted(kinds, key=str)) if kinds else pa.null()
+
+
+def _infer_one(text: str, timestamp: pa.DataType) -> pa.DataType:
+    if _INTEGER.fullmatch(text):
+        number = int(text)
+        if -(2**31) <= number < 2**31:
+            return pa.int32()
+        if -(2**63) <= number < 2**63:
+            return pa.int64()
+    digits = _whole_digits(text)
+    if digits is not None and digits <= _MOST_DIGITS:
+        return pa.decimal128(digits, 0)
+    if parse_float(text) is not None:
+        return pa.float64()
+    if _is_timestamp(_plain(text)):
+        return timestamp
+    return pa.date32() if _is_date(text) else pa.string()
+
+
+def _plain(text: str) -> str:
+    """Unescape colons, the only characters in a timestamp that directory names escape."""
+    return text.replace("%3A", ":").replace("%3a", ":")
+
+
+def _whole_digits(text: str) -> int | None:
+    """Count the digits of a number without a fraction, as Java's BigDecimal does; None for any other text."""
+    if not _SHORT_DECIMAL.fullmatch(text):
+        return None
+    _, digits, exponent = decimal.Decimal(text).as_tuple()
+    if not isinstance(exponent, int) or exponent < 0:
+        return None
+    return len(digits) + exponent
+
+
+def _wider(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+    if one == other:
+        return one
+    pair = {one, other}
+    if pair == {pa.int32(), pa.float64()}:
+        return pa.float64()
+    if pa.float64() not in pair and all(kind in _DIGITS or pat.is_decimal(kind) for kind in pair):
+        if pair == {pa.int32(), pa.int64()}:
+            return pa.int64()
+        return pa.decimal128(max(_DIGITS.get(kind) or kind.precision for kind in pair), 0)
+    if all(pat.is_date32(kind) or pat.is_timestamp(kind) for kind in pair):
+        return one if pat.is_timestamp(one) else other
+    assert not is_string(one) or not is_string(other), "equal types are handled above"
+    return pa.string()

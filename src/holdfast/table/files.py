@@ -1,8 +1,9 @@
-"""Infer the schema of files that do not contain one, from all values of all files, like stock Spark."""
+"""Open the files of a table in their store, and look at many of them, as for a schema that fits all."""
 
 from __future__ import annotations
 
 import contextlib
+import io
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO, Protocol, TypeVar, cast
@@ -12,7 +13,100 @@ import pyarrow as pa
 from holdfast.commit import CommitContext
 from holdfast.errors import CorruptDataError, InvalidRequestError, UnsupportedError
 from holdfast.formats import FileFormat, FormatOptions
-from holdfast.table.store_file import StoreFile
+from holdfast.stores.base import ObjectStore
+
+
+class StoreFile(io.RawIOBase):
+    """A read-only file over `ObjectStore.get`.
+
+    Guarantee: at most `read_ahead_bytes` are buffered. A read of less than this fills the buffer with one request, and
+    the following reads are served from the buffer; a file that fits in the buffer is fetched whole. A larger read is
+    one request for exactly the bytes wanted, so a column chunk costs one round trip.
+
+    Args:
+        store: the store; closing the file leaves it open.
+        key: the object's key.
+        size_bytes: the object's size as a listing reported it, which saves a request for the size.
+        etag: the object's etag from the same listing, so that all ranges are from the same version of the object. Empty
+            only for objects that cannot be replaced.
+        read_ahead_bytes: the size of the buffer.
+
+    Raises:
+        NotFoundError: on reading, the object was deleted: list again.
+        PreconditionError: on reading, the object was replaced: list again.
+        CorruptDataError: on reading, the object is shorter than the listing reported.
+    """
+
+    def __init__(
+        self, store: ObjectStore, key: str, size_bytes: int, etag: str = "", read_ahead_bytes: int = 1024 * 1024
+    ) -> None:
+        super().__init__()
+        self._store = store
+        self._key = key
+        self._size = size_bytes
+        self._etag = etag
+        self._read_ahead = read_ahead_bytes
+        self._position = 0
+        self._window = b""
+        self._window_start = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        if base + offset < 0:
+            raise InvalidRequestError("cannot seek before the start of a file: check the offset", offset=offset)
+        self._position = base + offset
+        return self._position
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        left = max(0, self._size - self._position)
+        wanted = left if size is None or size < 0 else min(size, left)
+        if wanted == 0:
+            return b""
+        data = self._range(self._position, wanted)
+        self._position += wanted
+        return data
+
+    def readall(self) -> bytes:
+        return self.read()
+
+    def readinto(self, buffer: memoryview, /) -> int:  # type: ignore[override]  # typeshed wants collections.abc.Buffer of 3.12
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def _range(self, start: int, length: int) -> bytes:
+        offset = start - self._window_start
+        if offset >= 0 and offset + length <= len(self._window):
+            return self._window[offset : offset + length]
+        if length >= self._read_ahead:
+            return self._get(start, length)
+        # Readers ask for the footer first. If the file is small, fetch all of it with that request.
+        self._window_start = 0 if self._size <= self._read_ahead else start
+        self._window = self._get(self._window_start, min(self._read_ahead, self._size - self._window_start))
+        offset = start - self._window_start
+        return self._window[offset : offset + length]
+
+    def _get(self, start: int, length: int) -> bytes:
+        data = self._store.get(self._key, start, length, self._etag)
+        if len(data) != length:
+            raise CorruptDataError(
+                "an object is shorter than the listing reported: find out who replaced it",
+                key=self._key,
+                start=start,
+                wanted=length,
+                got=len(data),
+            )
+        return data
+
 
 T = TypeVar("T")
 R = TypeVar("R")
