@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from holdfast.errors import ConflictError, OutcomeUnknownError, UnavailableError
+from holdfast.records.batches import read_records
 from holdfast.records.database import Database
-from holdfast.records.paging import read_records
 from holdfast.records.row_keys import Row, encode_row
 from holdfast.runtime import Environment, NoAlarm, SeededRandom
 from holdfast.runtime.simulated import CountingIds, SimulatedClock
@@ -22,11 +22,9 @@ from holdfast.transactions.base import Backend, Commit, LockedTransaction, Outco
 from holdfast.transactions.memory import MemoryBackend
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import MAP, Job, begin_job, read_progress
-from holdfast.units.progress import TaskProgress, progress_range
-from holdfast.units.settings import UnitSettings
+from holdfast.units.progress import Statistics, TaskProgress, progress_range
 from holdfast.units.shard_task import ShardTask
-from holdfast.units.statistics import Statistics
-from holdfast.units.unit import Unit, UnitFunction, UnitReads
+from holdfast.units.unit import Unit, UnitFunction, UnitReads, UnitSettings
 from tests.forgetful_database import ForgetfulDatabase
 from tests.patience import PATIENCE_S
 

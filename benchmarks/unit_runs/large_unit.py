@@ -10,12 +10,11 @@ from benchmarks.peak_memory import growth_mb, start_mb
 from holdfast.records.cell_transaction import CellTransaction
 from holdfast.records.database import Database
 from holdfast.runtime import Environment
-from holdfast.units.connections import database_of_process
+from holdfast.spark.units.tasks import database_of_process
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import begin_job
-from holdfast.units.settings import UnitSettings
 from holdfast.units.shard_task import ShardTask
-from holdfast.units.unit import Unit
+from holdfast.units.unit import Unit, UnitSettings
 from holdfast.units.unit_transaction import UnitTransaction
 
 __all__ = ["CELLS", "create_large_cells", "main"]

@@ -8,8 +8,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from holdfast.records.database import Database
-from holdfast.records.opening import open_database
+from holdfast.records.database import Database, open_database
 from holdfast.spark.units import TransactionalMap
 from holdfast.units.open_work_list import open_work_list
 from holdfast.units.unit_transaction import UnitTransaction

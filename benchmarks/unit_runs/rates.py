@@ -19,8 +19,7 @@ from benchmarks.unit_runs.network import Network, delayed
 from benchmarks.unit_runs.tasks import create_cells, total
 from benchmarks.unit_runs.worker import Order, order_json
 from benchmarks.worker_processes import WorkerProcesses
-from holdfast.records.database import Database
-from holdfast.records.opening import open_database
+from holdfast.records.database import Database, open_database
 from holdfast.units.jobs import begin_job, forget_job
 
 __all__ = ["DELAY_S", "NETWORKS", "Cell", "Measured", "Place", "Run", "opened_place", "run_cells", "run_once"]

@@ -199,7 +199,7 @@ def measure_levels(server: DatabaseServer, plan: Plan) -> Iterator[Result]:
 # --- memory -----------------------------------------------------------------------------------------------------------
 def measure_memory(server: DatabaseServer, plan: Plan) -> Iterator[Result]:
     """Measure the memory of a unit that reads many cells, with both kinds of buffering."""
-    from holdfast.records.opening import open_database
+    from holdfast.records.database import open_database
 
     url = server.new_url()
     with open_database(url, create=True) as database:

@@ -7,16 +7,15 @@ from dataclasses import dataclass
 
 from benchmarks.unit_runs.workloads import CELLS
 from holdfast.records.cell_transaction import CellTransaction
+from holdfast.records.cells import read_cells
 from holdfast.records.database import Database
 from holdfast.records.keys import cells_range
-from holdfast.records.rows import read_cells
 from holdfast.runtime import Environment
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import find_job
-from holdfast.units.settings import CLIENT, SERVER, UnitSettings
+from holdfast.units.progress import Statistics
 from holdfast.units.shard_task import ShardTask
-from holdfast.units.statistics import Statistics
-from holdfast.units.unit import Cell, Unit
+from holdfast.units.unit import CLIENT, SERVER, Cell, Unit, UnitSettings
 from holdfast.units.unit_transaction import UnitTransaction
 
 __all__ = ["TABLE", "VARIANTS", "Variant", "create_cells", "reads", "run_attempt", "step", "total"]

@@ -20,7 +20,7 @@ from benchmarks.unit_runs import peers
 from benchmarks.unit_runs.tasks import run_attempt
 from benchmarks.unit_runs.workloads import pairs
 from holdfast.records.database import Database
-from holdfast.units.connections import database_of_process
+from holdfast.spark.units.tasks import database_of_process
 
 __all__ = ["Order", "main", "order_json"]
 

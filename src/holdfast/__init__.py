@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from holdfast.errors import HoldfastError
 
 if TYPE_CHECKING:
-    from holdfast.records.opening import open_database
+    from holdfast.records.database import open_database
     from holdfast.spark.job import job
     from holdfast.spark.read import count, read
     from holdfast.spark.units.runner import TransactionalMap, TransactionalReduce
     from holdfast.spark.write import write
-    from holdfast.units.aggregation import watch
     from holdfast.units.open_work_list import open_work_list
+    from holdfast.units.watch import watch
 
 __all__ = [
     "HoldfastError",
@@ -40,10 +40,10 @@ _MODULES = {
     "TransactionalReduce": "holdfast.spark.units.runner",
     "count": "holdfast.spark.read",
     "job": "holdfast.spark.job",
-    "open_database": "holdfast.records.opening",
+    "open_database": "holdfast.records.database",
     "open_work_list": "holdfast.units.open_work_list",
     "read": "holdfast.spark.read",
-    "watch": "holdfast.units.aggregation",
+    "watch": "holdfast.units.watch",
     "write": "holdfast.spark.write",
 }
 

@@ -20,7 +20,7 @@ from pyspark import TaskContext
 
 from holdfast.errors import OutcomeUnknownError
 from holdfast.records.database import Database
-from holdfast.units.metered_backend import MeteredBackend
+from holdfast.units.execution import UnitExecution
 from tests.patience import PATIENCE_S
 
 __all__ = [
@@ -140,17 +140,17 @@ class _Attempt:
 
 
 _now: _Attempt | None = None
-_commit = MeteredBackend.commit
+_commit = UnitExecution._commit
 
 
-def _dying_commit(db: MeteredBackend, commit: Any) -> Any:
+def _dying_commit(execution: UnitExecution, commit: Any, following: Any) -> Any:
     now = _now
     if now is None or TaskContext.get() is None or now.token != _token() or not commit.puts:
-        return _commit(db, commit)
+        return _commit(execution, commit, following)
     now.commits += 1
     if now.is_time(COMMITTING, now.commits):
         now.die()
-    outcome = _commit(db, commit)
+    outcome = _commit(execution, commit, following)
     if now.is_time(COMMITTED, now.commits):
         now.die()
     if now.is_time(UNKNOWN, now.commits):
@@ -209,7 +209,7 @@ class Dying:
     def _begin(self) -> _Attempt:
         global _now
         if _now is None or _now.token != _token():
-            MeteredBackend.commit = _dying_commit  # type: ignore[method-assign] # the product has no hook for deaths
+            UnitExecution._commit = _dying_commit  # type: ignore[method-assign] # the product has no hook for deaths
             context = TaskContext.get()
             assert context is not None
             number = context.attemptNumber()
@@ -228,7 +228,7 @@ def marks(folder: Path) -> Counter[str]:
 
 def naive(url: str, plan: Sequence[str], folder: Path, after: int) -> Callable[[Iterator[Any]], None]:
     """Return what people write without units: increments from `foreachPartition`, each line in its own transaction."""
-    from holdfast.records.opening import open_database
+    from holdfast.records.database import open_database
 
     def run(rows: Iterator[Any]) -> None:
         context = TaskContext.get()

@@ -16,7 +16,7 @@ pytest.importorskip("pyspark.sql")
 
 from pyspark.sql import SparkSession
 
-from holdfast.records.opening import open_database
+from holdfast.records.database import open_database
 from holdfast.spark.units import TransactionalMap
 from holdfast.units.open_work_list import open_work_list
 from tests.databases import needs_postgres

@@ -13,8 +13,7 @@ pytest.importorskip("pyspark.sql")
 
 from pyspark.sql import SparkSession
 
-from holdfast.records.database import Database
-from holdfast.records.opening import open_database
+from holdfast.records.database import Database, open_database
 from holdfast.spark.units import TransactionalMap
 from holdfast.units.open_work_list import open_work_list
 from tests.integration.dying_units import ANYTIME, COMMITTED, COMMITTING, FUNCTION, Dying, marks

@@ -21,8 +21,7 @@ pytest.importorskip("pyspark.sql")
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
-from holdfast.records.database import Database
-from holdfast.records.opening import open_database
+from holdfast.records.database import Database, open_database
 from holdfast.spark.units import TransactionalMap, TransactionalReduce
 from holdfast.units.open_work_list import open_work_list
 from tests.frozen import thaw

@@ -17,7 +17,7 @@ pytest.importorskip("pyspark.sql")
 from pyspark.sql import DataFrame, SparkSession
 
 from holdfast.errors import UnsupportedError
-from holdfast.records.opening import open_database
+from holdfast.records.database import open_database
 from holdfast.spark.units import TransactionalMap
 from holdfast.units.report import JobReport
 from tests.integration.dying_units import add_words, change_words, counted, counted_words, lines_of_words

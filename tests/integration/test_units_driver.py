@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("pyspark.sql")
 
-from holdfast.records.opening import open_database
+from holdfast.records.database import open_database
 from holdfast.units.jobs import find_job, read_progress
 from tests.integration.dying_units import counted, counted_words, lines_of_words
 from tests.integration.spark_session import PYTHONPATH

@@ -11,8 +11,7 @@ pytest.importorskip("pyspark.sql")
 
 from pyspark.sql import DataFrame, SparkSession
 
-from holdfast.records.database import Database
-from holdfast.records.opening import open_database
+from holdfast.records.database import Database, open_database
 from holdfast.spark.units import TransactionalMap, TransactionalReduce
 from tests.integration.dying_units import (
     ANYTIME,

@@ -13,8 +13,7 @@ pytest.importorskip("pyspark.sql")
 from pyspark.sql import DataFrame, SparkSession
 
 from holdfast.errors import FencedError, InvalidRequestError
-from holdfast.records.database import Database
-from holdfast.records.opening import open_database
+from holdfast.records.database import Database, open_database
 from holdfast.spark.units import TransactionalMap, TransactionalReduce, runner
 from holdfast.units.jobs import begin_job, forget_job
 from holdfast.units.open_work_list import open_work_list

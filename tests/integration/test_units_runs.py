@@ -15,12 +15,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from holdfast.errors import InvalidRequestError
-from holdfast.records.database import Database
-from holdfast.records.opening import open_database
+from holdfast.records.database import Database, open_database
 from holdfast.spark.units import TransactionalMap, TransactionalReduce, inputs, runner
-from holdfast.units.job_state import poll
 from holdfast.units.jobs import list_jobs
 from holdfast.units.open_work_list import open_work_list
+from holdfast.units.report import poll
 from tests.integration.spark_session import by_value
 from tests.patience import PATIENCE_S, wait_until
 

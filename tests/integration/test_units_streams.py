@@ -20,8 +20,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from holdfast.errors import InvalidRequestError
-from holdfast.records.database import Database
-from holdfast.records.opening import open_database
+from holdfast.records.database import Database, open_database
 from holdfast.spark.units import TransactionalMap, TransactionalReduce
 from holdfast.units.jobs import list_jobs
 from holdfast.units.unit import UnitFunction

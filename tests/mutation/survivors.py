@@ -11,16 +11,16 @@ __all__ = ["EQUIVALENT", "REVIEWED"]
 
 _EQUIVALENT: Mapping[str, tuple[str, ...]] = {
     "Equivalent: the remaining condition refuses the same input, or the order of two steps is not observable": (
-        "records.rows.contents_of operand 1ffdf2",
-        "records.database.Store._transact swap 3b3a51",
+        "records.cells.contents_of operand 1ffdf2",
+        "records.database.Database._transact swap 3b3a51",
         "two_phase.codec._read_by_job operand c25a91",
         "two_phase.codec._read_marks operand 2e2616",
         "codec.decode_intents operand 9d11da",
         "magic.file.open_magic_file operand 7107b2",
         "namespace.fsck.conclude._mark_lost first-left-out aafcea",
         "namespace.fsck.conclude._walk_deleted swap 61e310",
-        "units.aggregation.watch swap d20521",
-        "units.failures._place_of first-left-out acab52",
+        "units.watch.watch swap d20521",
+        "units.unit_loop._place_of first-left-out acab52",
         "transactions.sqlite.connection.connect swap fe8e75",
         "transactions.steps.check_commit swap fe1a94",
         "namespace.fsck.directories.Directories.add swap cd023c",
@@ -36,7 +36,7 @@ _EQUIVALENT: Mapping[str, tuple[str, ...]] = {
     ),
     "Equivalent: the keys of all cells begin with the same byte": ("records.splits._middle first-left-out 791474",),
     "Equivalent: sums of digests are compared with each other only, and all are limited in the same way": (
-        "records.load_record.Loaded.__add__ off-by-one 46727b",
+        "records.loads.Loaded.__add__ off-by-one 46727b",
     ),
     "Equivalent: a record is deleted that does not exist": (
         "records.cell_transaction.CellTransaction._put boundary 19d290",
@@ -69,7 +69,6 @@ _OTHERS: Mapping[str, tuple[str, ...]] = {
         "units.open_work_list.OpenWorkList._combine last-left-out 90f390",
         "namespace.collector.Collector._collect_garbage off-by-one 70ff4a 2",
         "namespace.object_store.store.NamespaceStore.list_uploads_page operand f76a33",
-        "units.aggregation._Outlook.is_certain last-left-out af900e",
         "units.execution.UnitExecution.reads_ahead operand 19709f",
         "units.unit._is_immutable return-early 596361",
         "units.work_task.WorkTask._work_on drop 0cc3ac",

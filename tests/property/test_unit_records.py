@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from holdfast.errors import CorruptDataError
 from holdfast.transactions.base import Record
 from holdfast.units.jobs import Job, job_key
-from holdfast.units.progress import TaskProgress
-from holdfast.units.statistics import Latencies, Statistics
+from holdfast.units.progress import Latencies, Statistics, TaskProgress
 
 _COUNTS = st.integers(0, 10**9)
 _JSON = st.recursive(

@@ -12,7 +12,7 @@ from holdfast.records.database import Database
 from holdfast.runtime import Environment, ThreadRunner
 from holdfast.transactions.base import Backend
 from holdfast.transactions.memory import MemoryBackend
-from holdfast.units.settings import SERVER, UnitSettings
+from holdfast.units.unit import SERVER, UnitSettings
 from holdfast_checker.histories.linearizable import Answer
 from tests.patience import PATIENCE_S
 from tests.transaction_backends import BACKENDS, Handles, opened

@@ -16,9 +16,8 @@ from holdfast.runtime import Environment, SeededRandom
 from holdfast.transactions.base import Backend, Committed
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import MAP, begin_job
-from holdfast.units.settings import UnitSettings
 from holdfast.units.shard_task import ShardTask
-from holdfast.units.unit import Unit
+from holdfast.units.unit import Unit, UnitSettings
 from tests.transactions.told import Told
 from tests.units_world import Model, Shaky
 

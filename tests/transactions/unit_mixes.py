@@ -15,9 +15,8 @@ from holdfast.runtime import Environment, SeededRandom
 from holdfast.transactions.base import Backend, Committed
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import MAP, begin_job
-from holdfast.units.settings import UnitSettings
 from holdfast.units.shard_task import ShardTask
-from holdfast.units.unit import Unit
+from holdfast.units.unit import Unit, UnitSettings
 from holdfast_checker.histories.history import Operation
 from holdfast_checker.histories.linearizable import Model, Verdict, judge_linearizable
 from tests import units_world

@@ -20,8 +20,7 @@ Worked composition::
 
 from holdfast.records.cell_transaction import CellTransaction
 from holdfast.records.cells import VALUE
-from holdfast.records.database import Database
-from holdfast.records.opening import open_database
+from holdfast.records.database import Database, open_database
 from holdfast.records.row_keys import Row
 from holdfast.records.tables import Table
 from holdfast.records.values import Value

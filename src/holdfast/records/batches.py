@@ -1,11 +1,77 @@
-"""Group what is to be written, so that no transaction is large."""
+"""Read ranges page by page, so that pages of large values fit into memory."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from typing import TypeVar
 
-T = TypeVar("T")
+from holdfast.errors import ConflictError, HoldfastError
+from holdfast.records.keys import (
+    BEAT,
+    CELL,
+    HISTORY,
+    WORK,
+    commit_count_key,
+    dropped_id_of,
+    dropped_range,
+    id_bytes,
+    old_commit_counts_range,
+)
+from holdfast.records.row_keys import after_prefix
+from holdfast.runtime import Environment
+from holdfast.transactions.base import (
+    Backend,
+    Commit,
+    Committed,
+    Conflict,
+    RangeCount,
+    Record,
+    ScanPage,
+    SnapshotReader,
+)
+
+_FIRST, _LEAST, _MOST = 64, 1, 4096
+_GROWTH = 4
+_PAGE_BYTES = 4 * 1024 * 1024
+
+
+class PageSize:
+    """How many records the next page of a scan has.
+
+    Attributes:
+        records: the number. It grows step by step, and shrinks at once when values are large.
+    """
+
+    def __init__(self) -> None:
+        self.records = _FIRST
+
+    def adapt(self, page: ScanPage) -> None:
+        """Take the sizes of the values on a page into account."""
+        if page.records:
+            mean = max(sum(len(record.value) for _key, record in page.records) // len(page.records), 1)
+            self.records = min(max(_PAGE_BYTES // mean, _LEAST), _GROWTH * self.records, _MOST)
+
+
+def read_pages(reader: SnapshotReader, start: bytes, end: bytes) -> Iterator[Sequence[tuple[bytes, Record]]]:
+    """Yield the pages of a range that have records."""
+    size = PageSize()
+    more = start < end
+    while more:
+        page = reader.scan(start, end, size.records)
+        size.adapt(page)
+        if page.records:
+            yield page.records
+            start = page.records[-1][0] + b"\0"
+        more = page.more
+
+
+def read_records(reader: SnapshotReader, start: bytes, end: bytes) -> Iterator[tuple[bytes, Record]]:
+    """Yield the records of a range in the order of their keys; those of a page come from one snapshot."""
+    for page in read_pages(reader, start, end):
+        yield from page
+
 
 _BATCH_BYTES = 2 * 1024 * 1024
 
@@ -26,3 +92,91 @@ def batches(items: Iterable[T], most: int, size_bytes: Callable[[T], int]) -> It
             batch, total_bytes = [], 0
     if batch:
         yield batch
+
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+def in_several_commits(
+    batches: Iterable[T], backend: Backend, environment: Environment
+) -> Iterator[tuple[T, Mapping[bytes, int]]]:
+    """Yield batches, of which the caller commits each in a transaction, with what that adds to records besides.
+
+    Guarantee: when the iterator ends, all of these transactions have taken effect, durably. A single one adds nothing,
+    and is only as durable as any other.
+
+    Raises:
+        ConflictError: the database has lost some of them.
+        UnavailableError, UnsupportedError: see `make_durable`; they have perhaps taken effect.
+
+    Crash: a small record remains, for `delete_old_counts`.
+    """
+    found = iter(batches)
+    first = list(islice(found, 2))
+    if len(first) < 2:
+        yield from ((batch, {}) for batch in first)
+        return
+    key = commit_count_key(environment.clock.now_s(), environment.ids.token())
+    count = 0
+    for batch in chain(first, found):
+        yield batch, {key: 1}
+        count += 1
+    backend.make_durable()
+    record = backend.get_many([key]).get(key)
+    if record is None or record.number < count or not delete_if_unchanged(backend, key, record.version):
+        raise ConflictError(
+            "the database has lost some of what this call had written, perhaps in a failover: call it again with the "
+            "same values; but look first if one that is written twice counts twice, as in a sum or in a history: the "
+            "others are there"
+        )
+
+
+def delete_if_unchanged(backend: Backend, key: bytes, version: int) -> bool:
+    """Delete a record, unless it has changed, and return whether it has not. If that fails, a collection deletes it."""
+    try:
+        return isinstance(backend.commit(Commit(reads={key: version}, deletes=[key])), Committed)
+    except HoldfastError as error:
+        _log.info("a record that is not needed anymore will be deleted by a collection: %s", error)
+        return True
+
+
+def delete_old_counts(backend: Backend, environment: Environment, older_than_s: float) -> int:
+    """Delete the records of calls that began long ago, and have probably died; return how many there were.
+
+    Guarantee: a call that goes on nevertheless fails.
+    """
+    deleted = 0
+    for page in read_pages(backend, *old_commit_counts_range(environment.clock.now_s() - older_than_s)):
+        backend.commit(Commit(deletes=[key for key, _record in page]))
+        deleted += len(page)
+    return deleted
+
+
+def collect_dropped(database: Backend) -> int:
+    """Delete all records of every dropped table or work list, and then its mark. Return the number of records.
+
+    Nobody adds to them anymore: every transaction validates the definitions of the tables and lists that it uses.
+
+    Crash: the mark stays until everything below it is deleted, also if the database crashes and undoes deletions that
+    were not durable; call it again. If it undoes the drop itself, nothing more is deleted: others may use the table
+    or list again. Several callers may work side by side.
+    """
+    return sum(_collect(database, mark, record.version) for mark, record in read_records(database, *dropped_range()))
+
+
+def _collect(database: Backend, mark: bytes, version: int) -> int:
+    """Delete one table or list, as long as its mark is the one that was read; return the number of records."""
+    deleted = 0
+    prefixes = [kind + id_bytes(dropped_id_of(mark)) for kind in (CELL, HISTORY, WORK, BEAT)]
+    ranges = [(prefix, after_prefix(prefix)) for prefix in prefixes]
+    for first, last in ranges:
+        for page in read_pages(database, first, last):
+            keys = [key for key, _record in page]
+            if isinstance(database.commit(Commit(reads={mark: version}, deletes=keys)), Conflict):
+                return deleted  # another caller has deleted the rest, or a crash has undone the drop
+            deleted += len(page)
+    empty = [RangeCount(mark, first, last, 0) for first, last in ranges]
+    database.commit(Commit(reads={mark: version}, ranges=empty, deletes=[mark]))
+    return deleted

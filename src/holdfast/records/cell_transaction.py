@@ -8,31 +8,36 @@ fails takes only its own writes with it.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from holdfast.errors import InvalidRequestError
 from holdfast.records.cells import (
     DELETED,
     VALUE,
+    CellReader,
     Content,
     Deleted,
     Put,
     Write,
     head_record,
+    limit_of,
+    naming_cell,
+    rows_of,
+    rows_range,
     split_head,
     written,
     written_over,
 )
-from holdfast.records.integers import integer_of
-from holdfast.records.keys import cell_key, column_bytes, history_key, row_prefix
-from holdfast.records.row_keys import Row, after_prefix
-from holdfast.records.rows import contents_of, limit_of, naming_cell, rows_of, rows_range, value_of
+from holdfast.records.keys import cell_key, column_bytes, history_key
+from holdfast.records.row_keys import Row, integer_of
 from holdfast.records.tables import Table, Tables
 from holdfast.records.values import Value, encode_integer, encode_value
 from holdfast.transactions.base import MAX_NUMBER, Commit, Record, takes_adds
+
+T = TypeVar("T")
 
 _LARGEST_PAGE = 4096
 
@@ -60,7 +65,7 @@ def too_many_reads(most: int) -> InvalidRequestError:
     )
 
 
-class CellTransaction:
+class CellTransaction(CellReader):
     """Reads and writes of cells that take effect together.
 
     Guarantee: what it reads, apart from its own writes, was true at one instant if the commit succeeds. Until then a
@@ -89,33 +94,6 @@ class CellTransaction:
         self._own: dict[bytes, Write] = {}  # of the unit that runs
 
     # --- reads --------------------------------------------------------------------------------------------------------
-    def get(self, table: str, row: Row, *, column: str = VALUE, default: Value | None = None) -> Value | None:
-        """Return the value of a cell, or `default` if there is none."""
-        definition = self._table(table)
-        key = cell_key(definition.id, row, column_bytes(column))
-        content = self._content(definition, key)
-        return default if content is None else value_of(key, content)
-
-    def get_many(self, table: str, rows: Iterable[Row], *, column: str = VALUE) -> dict[Row, Value]:
-        """Return the values of those rows that have the column, in one round trip."""
-        definition, name = self._table(table), column_bytes(column)
-        keys: dict[Row, bytes] = {}
-        for row in rows:
-            keys[row] = cell_key(definition.id, row, name)
-            self._check(len(keys))
-        self.prefetch(keys.values())
-        found = ((row, key, self._content(definition, key)) for row, key in keys.items())
-        return {row: value_of(key, content) for row, key, content in found if content is not None}
-
-    def get_row(self, table: str, row: Row) -> dict[str, Value]:
-        """Return the values of a row by column."""
-        return next((columns for _row, columns in rows_of(self._table(table), self._cells_of_row(table, row))), {})
-
-    def columns(self, table: str, row: Row) -> list[str]:
-        """Return the columns of a row, also those whose values cannot be read."""
-        found = contents_of(self._table(table), self._cells_of_row(table, row))
-        return [column for _row, contents in found for column in contents]
-
     def scan(
         self,
         table: str,
@@ -165,7 +143,7 @@ class CellTransaction:
         key = cell_key(definition.id, row, column_bytes(column))
         if definition.history:
             _counter, content = self._head(key)
-            base = Put(encode_integer(0)) if content is None else Put(content.encoded)
+            base = Put(encode_integer(0) if content is None else content.encoded)
             total = written_over(base, amount)
             assert isinstance(total, Put), "a value, and a number"
             self._put(definition, key, total.value)
@@ -187,7 +165,7 @@ class CellTransaction:
     def get_record(self, key: bytes) -> bytes | None:
         """Return the value of a record of the database itself, None if there is none."""
         self._require_use()
-        content = self._stored(key)
+        content = self._stored([key]).get(key)
         return None if content is None else content.encoded
 
     def put_record(self, key: bytes, value: bytes | None) -> None:
@@ -313,13 +291,12 @@ class CellTransaction:
         own = self._own.get(key)
         return self._shared.get(key) if own is None else own
 
-    def _stored(self, key: bytes) -> Content | None:
-        """Return what a record holds, with the writes so far."""
-        record = None
-        if not isinstance(self._write(key), Put | Deleted):
-            self._count(1)
-            record = self._read_set.get_many([key]).get(key)
-        return self._written(key, record)
+    def _stored(self, keys: Collection[bytes]) -> dict[bytes, Content]:
+        wanted = [key for key in keys if not isinstance(self._write(key), Put | Deleted)]
+        self._count(len(wanted))
+        records = self._read_set.get_many(wanted) if wanted else {}
+        found = ((key, self._written(key, records.get(key))) for key in keys)
+        return {key: content for key, content in found if content is not None}
 
     def _written(self, key: bytes, record: Record | None) -> Content | None:
         if record is not None and not takes_adds(record.value):
@@ -329,11 +306,8 @@ class CellTransaction:
         except InvalidRequestError as error:
             raise naming_cell(error, key) from error
 
-    def _content(self, table: Table, key: bytes) -> Content | None:
-        return self._head(key)[1] if table.history else self._stored(key)
-
     def _head(self, key: bytes) -> tuple[int, Content | None]:
-        return split_head(self._stored(key))
+        return split_head(self._stored([key]).get(key))
 
     def _put(self, table: Table, key: bytes, encoded: bytes) -> None:
         if not table.history:
@@ -345,12 +319,9 @@ class CellTransaction:
         if counter > table.history:
             self._own[history_key(key, counter - table.history)] = DELETED
 
-    def _cells_of_row(self, table: str, row: Row) -> Iterator[tuple[bytes, Content]]:
-        definition = self._table(table)
-        prefix = row_prefix(definition.id, row)
-        return self._cells(definition, prefix, after_prefix(prefix), None)
-
-    def _cells(self, table: Table, first: bytes, last: bytes, limit: int | None) -> Iterator[tuple[bytes, Content]]:
+    def _cells(
+        self, table: Table, first: bytes, last: bytes, limit: int | None = None
+    ) -> Iterator[tuple[bytes, Content]]:
         """Read a range page by page, as far as the caller goes, with the writes so far."""
         size = None if limit is None else limit + 1  # with one cell more than needed, the last row is known to be whole
         while first < last:
@@ -379,3 +350,46 @@ def _integer(amount: object) -> int:
 
 def _size(write: Write | None) -> int:
     return len(write.value) if isinstance(write, Put) else 0
+
+
+class CellCalls:
+    """The calls that users know of a database and of a unit's transaction: each runs as a call of others.
+
+    Subclasses define `_read` and `_write`.
+    """
+
+    __slots__ = ()
+
+    def get(self, table: str, row: Row, *, column: str = VALUE, default: Value | None = None) -> Value | None:
+        """Return the value of a cell, or `default` if it does not exist."""
+        return self._read(lambda cells: cells.get(table, row, column=column, default=default))
+
+    def get_many(self, table: str, rows: Iterable[Row], *, column: str = VALUE) -> dict[Row, Value]:
+        """Return the values of those rows that have the column, in one round trip."""
+        return self._read(lambda cells: cells.get_many(table, rows, column=column))
+
+    def get_row(self, table: str, row: Row) -> dict[str, Value]:
+        """Return the values of a row by column."""
+        return self._read(lambda cells: cells.get_row(table, row))
+
+    def put(self, table: str, row: Row, value: Value, *, column: str = VALUE) -> None:
+        """Write a cell, whether it exists or not."""
+        self._write(lambda cells: cells.put(table, row, value, column=column))
+
+    def add(self, table: str, row: Row, amount: int = 1, *, column: str = VALUE) -> None:
+        """Add to an integer; a cell that does not exist counts as 0. Transactions that only add never conflict.
+
+        Raises:
+            InvalidRequestError: the cell holds something else; nothing happened.
+        """
+        self._write(lambda cells: cells.add(table, row, amount, column=column))
+
+    def delete(self, table: str, row: Row, *, column: str = VALUE) -> None:
+        """Delete a cell, if it exists."""
+        self._write(lambda cells: cells.delete(table, row, column=column))
+
+    def _read(self, call: Callable[[CellReader], T]) -> T:
+        raise NotImplementedError
+
+    def _write(self, call: Callable[[CellTransaction], T]) -> T:
+        raise NotImplementedError

@@ -8,14 +8,19 @@ Source: paper 003 (4.1): cells are row : column : update counter, and a write is
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from struct import Struct
 from typing import TypeAlias
 
-from holdfast.errors import CorruptDataError, InvalidRequestError
+from holdfast.errors import CorruptDataError, HoldfastError, InvalidRequestError
+from holdfast.records.batches import read_records
+from holdfast.records.keys import CELL, cell_key, cell_of, cells_range, column_bytes, row_prefix, table_histories_range
+from holdfast.records.row_keys import Row, after_prefix, integer_of, prefix_range
+from holdfast.records.tables import Table
 from holdfast.records.values import Value, decode_value, encode_integer, type_of
-from holdfast.transactions.base import Record, takes_adds
+from holdfast.transactions.base import Record, SnapshotReader, takes_adds
 from holdfast.transactions.transaction import Transaction
 
 VALUE = "value"
@@ -126,3 +131,234 @@ def split_head(content: Content | None) -> tuple[int, Content | None]:
         raise CorruptDataError("a cell with history has no update counter: keep the database and report it")
     encoded = content.encoded[_COUNTER.size :]
     return int(_COUNTER.unpack_from(content.encoded)[0]), Content(encoded) if encoded else None
+
+
+def limit_of(given: int | None) -> int | None:
+    """Return the limit of a scan as a plain integer.
+
+    Raises:
+        InvalidRequestError: it leaves no row, or is no integer of 63 bits.
+    """
+    if given is None:
+        return None
+    limit = integer_of(given)
+    if limit is None or limit > sys.maxsize:
+        raise InvalidRequestError("the limit of a scan is a number of rows: change it, or pass none", limit=given)
+    if limit < 1:
+        raise InvalidRequestError("a scan returns at least one row: pass a larger limit, or none", limit=limit)
+    return limit
+
+
+def rows_range(
+    table: Table,
+    start: Row | None = None,
+    end: Row | None = None,
+    prefix: Row | None = None,
+    after: Row | None = None,
+) -> tuple[bytes, bytes]:
+    """Return the range of the cells of some rows.
+
+    Args:
+        start, end, prefix, after: see `DatabaseSnapshot.scan`.
+
+    Raises:
+        InvalidRequestError: a prefix is given, and a start or an end too.
+    """
+    first, last = cells_range(table.id)
+    if prefix is not None:
+        if start is not None or end is not None:
+            raise InvalidRequestError("a scan has a prefix, or a start and an end: leave one of them out")
+        low, high = prefix_range(prefix)
+        first, last = first + low, first + high
+    if start is not None:
+        first = row_prefix(table.id, start)
+    if end is not None:
+        last = row_prefix(table.id, end)
+    if after is not None:  # no column begins with this byte
+        first = max(first, row_prefix(table.id, after) + b"\xff")
+    return first, last
+
+
+def read_cells(reader: SnapshotReader, first: bytes, last: bytes) -> Iterator[tuple[bytes, Content]]:
+    """Read a range of cells page by page."""
+    for key, record in read_records(reader, first, last):
+        yield key, Content(record.value, record.number)
+
+
+def value_of(key: bytes, content: Content) -> Value:
+    """Return the value of a cell.
+
+    Raises:
+        HoldfastError: see `decode_value`; the message names the row and the column.
+    """
+    try:
+        return content.value()
+    except HoldfastError as error:
+        raise _named(error, *cell_of(key)) from error  # a cell that is in order needs no decoded key
+
+
+def read_value(content: Content, row: Row, column: str) -> Value:
+    """Return the value of a cell whose key is decoded.
+
+    Raises:
+        HoldfastError: see `value_of`.
+    """
+    try:
+        return content.value()
+    except HoldfastError as error:
+        raise _named(error, row, column) from error
+
+
+def present(table: Table, key: bytes, stored: Content) -> Content | None:
+    """Return what the record of a cell holds; None if the cell is deleted.
+
+    Raises:
+        CorruptDataError: see `split_head`; the message names the row and the column.
+    """
+    if not table.history:
+        return stored
+    try:
+        return split_head(stored)[1]
+    except HoldfastError as error:
+        raise _named(error, *cell_of(key)) from error
+
+
+def naming_cell(error: InvalidRequestError, key: bytes | None = None) -> InvalidRequestError:
+    """Return an error about a record as one about its cell, for people.
+
+    Args:
+        key: of the record; without it, the error names the key, if it is about a record.
+    """
+    rest = dict(error.variables)
+    named = key or rest.pop("key", None)
+    if not isinstance(named, bytes) or not named.startswith(CELL):
+        return error
+    row, column = cell_of(named)
+    return type(error)(error.message, row=row, column=column, **rest)
+
+
+def _named(error: HoldfastError, row: Row, column: str) -> HoldfastError:
+    return type(error)(error.message, row=row, column=column, **error.variables)
+
+
+def rows_of(table: Table, cells: Iterable[tuple[bytes, Content]]) -> Iterator[tuple[Row, dict[str, Value]]]:
+    """Yield rows with their values by column, given cells in the order of their keys; deleted cells are left out."""
+    for row, contents in contents_of(table, cells):
+        yield row, {column: read_value(content, row, column) for column, content in contents.items()}
+
+
+def contents_of(table: Table, cells: Iterable[tuple[bytes, Content]]) -> Iterator[tuple[Row, dict[str, Content]]]:
+    """Yield rows like `rows_of`, with their values still encoded."""
+    row: Row | None = None
+    columns: dict[str, Content] = {}
+    for key, stored in cells:
+        content = present(table, key, stored)
+        if content is None:
+            continue
+        found, column = cell_of(key)
+        if columns and found != row and row is not None:
+            yield row, columns
+            columns = {}
+        row = found
+        columns[column] = content
+    if columns and row is not None:
+        yield row, columns
+
+
+class CellReader:
+    """Reads cells of tables, as one snapshot or one transaction shows them.
+
+    Subclasses define `_table`, `_stored` and `_cells`.
+    """
+
+    def get(self, table: str, row: Row, *, column: str = VALUE, default: Value | None = None) -> Value | None:
+        """Return the value of a cell, or `default` if it does not exist."""
+        definition = self._table(table)
+        key = cell_key(definition.id, row, column_bytes(column))
+        content = self._contents(definition, [key]).get(key)
+        return default if content is None else value_of(key, content)
+
+    def get_many(self, table: str, rows: Iterable[Row], *, column: str = VALUE) -> dict[Row, Value]:
+        """Return the values of those rows that have the column, in one round trip."""
+        definition, name = self._table(table), column_bytes(column)
+        keys: dict[Row, bytes] = {}
+        for row in rows:
+            keys[row] = cell_key(definition.id, row, name)
+            self._check(len(keys))
+        found = self._contents(definition, keys.values())
+        return {row: value_of(key, found[key]) for row, key in keys.items() if key in found}
+
+    def get_row(self, table: str, row: Row) -> dict[str, Value]:
+        """Return the values of a row by column."""
+        definition = self._table(table)
+        return next((columns for _row, columns in rows_of(definition, self._cells_of_row(definition, row))), {})
+
+    def columns(self, table: str, row: Row) -> list[str]:
+        """Return the columns of a row, also those whose values cannot be read."""
+        definition = self._table(table)
+        found = contents_of(definition, self._cells_of_row(definition, row))
+        return [column for _row, contents in found for column in contents]
+
+    def _cells_of_row(self, table: Table, row: Row) -> Iterator[tuple[bytes, Content]]:
+        prefix = row_prefix(table.id, row)
+        return self._cells(table, prefix, after_prefix(prefix))
+
+    def _contents(self, table: Table, keys: Collection[bytes]) -> dict[bytes, Content]:
+        """Return what those cells hold that exist."""
+        found = self._stored(keys)
+        if not table.history:
+            return found
+        heads = ((key, present(table, key, stored)) for key, stored in found.items())
+        return {key: content for key, content in heads if content is not None}
+
+    def _check(self, reads: int) -> None:
+        """Check that so many cells may be read."""
+
+    def _table(self, name: str) -> Table:
+        """Return a table."""
+        raise NotImplementedError
+
+    def _stored(self, keys: Collection[bytes]) -> dict[bytes, Content]:
+        """Return what those records hold that exist."""
+        raise NotImplementedError
+
+    def _cells(
+        self, table: Table, first: bytes, last: bytes, limit: int | None = None
+    ) -> Iterator[tuple[bytes, Content]]:
+        """Return the cells in a range, in the order of their keys; the caller takes no more than this many rows."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class TableSize:
+    """What a table holds.
+
+    Attributes:
+        versions: earlier and present values in the history; 0 without one.
+        size_bytes: of keys and values of all its records, as the database is given them.
+    """
+
+    rows: int
+    cells: int
+    versions: int
+    size_bytes: int
+
+
+def table_size(reader: SnapshotReader, table: Table) -> TableSize:
+    """Count what a table holds. It reads the whole table, page by page."""
+    rows = cells = size_bytes = 0
+    row = b""
+    for key, content in read_cells(reader, *cells_range(table.id)):
+        size_bytes += len(key) + len(content.encoded)
+        if table.history and split_head(content)[1] is None:
+            continue  # deleted; its counter is kept
+        cells += 1
+        found = key[: key.rindex(b"\0")]  # no column has a zero byte
+        if found != row:
+            rows += 1
+            row = found
+    versions = 0
+    for key, content in read_cells(reader, *table_histories_range(table.id)) if table.history else ():
+        versions += 1
+        size_bytes += len(key) + len(content.encoded)
+    return TableSize(rows, cells, versions, size_bytes)

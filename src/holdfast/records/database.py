@@ -2,28 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from types import TracebackType
 from typing import TypeVar
 
-from holdfast.errors import ConflictError, InvalidRequestError
-from holdfast.records.batches import batches
-from holdfast.records.cell_transaction import CellTransaction
-from holdfast.records.cells import VALUE, apply_writes
-from holdfast.records.dropped import collect_dropped
-from holdfast.records.keys import dropped_key, new_id, table_key
+from holdfast.errors import ConflictError, InvalidRequestError, NotFoundError
+from holdfast.records.batches import batches, collect_dropped, delete_old_counts, in_several_commits
+from holdfast.records.cell_transaction import CellCalls, CellTransaction
+from holdfast.records.cells import (
+    VALUE,
+    CellReader,
+    Content,
+    apply_writes,
+    contents_of,
+    limit_of,
+    naming_cell,
+    read_cells,
+    read_value,
+    rows_of,
+    rows_range,
+)
+from holdfast.records.keys import (
+    cell_key,
+    column_bytes,
+    counter_of,
+    dropped_key,
+    history_range,
+    new_id,
+    table_key,
+)
 from holdfast.records.loads import abort_old_loads
 from holdfast.records.row_keys import Row
-from holdfast.records.rows import limit_of, naming_cell
-from holdfast.records.several_commits import delete_old_counts, in_several_commits
-from holdfast.records.snapshot import DatabaseSnapshot
 from holdfast.records.tables import Table, TablesRead, check_table_name, history_length, list_tables, missing_table
 from holdfast.records.values import Value, encode_value
 from holdfast.runtime import Environment
-from holdfast.transactions.base import Backend
+from holdfast.transactions.base import Backend, SnapshotReader
+from holdfast.transactions.registry import open_backend
 from holdfast.transactions.retry import run_transaction
 from holdfast.transactions.transaction import Transaction
 from holdfast.transactions.urls import public_url
@@ -36,7 +53,7 @@ _BATCH = 500
 _OLD_LOAD_S = 7 * 24 * 3600.0
 
 
-class Database:
+class Database(CellCalls):
     """Tables of cells in a database: the global database of paper 003 (4.1). Made by `holdfast.open_database`.
 
     Guarantee: every call is one transaction: it takes effect completely and durably, or not at all; all transactions
@@ -145,25 +162,6 @@ class Database:
         return deleted + collect_dropped(self.backend)
 
     # --- cells --------------------------------------------------------------------------------------------------------
-    def get(self, table: str, row: Row, *, column: str = VALUE, default: Value | None = None) -> Value | None:
-        """Return the value of a cell, or `default`."""
-        with self.snapshot() as snapshot:  # no locks: a reader waits for nobody
-            return snapshot.get(table, row, column=column, default=default)
-
-    def get_many(self, table: str, rows: Iterable[Row], *, column: str = VALUE) -> dict[Row, Value]:
-        """Return the values of those rows that have the column."""
-        with self.snapshot() as snapshot:
-            return snapshot.get_many(table, rows, column=column)
-
-    def get_row(self, table: str, row: Row) -> dict[str, Value]:
-        """Return the values of a row by column."""
-        with self.snapshot() as snapshot:
-            return snapshot.get_row(table, row)
-
-    def put(self, table: str, row: Row, value: Value, *, column: str = VALUE) -> None:
-        """Write a cell."""
-        self.transact(lambda cells: cells.put(table, row, value, column=column))
-
     def put_many(self, table: str, values: Iterable[tuple[Row, Value]], *, column: str = VALUE) -> int:
         """Write the cells of many rows, and return how many were given.
 
@@ -192,18 +190,6 @@ class Database:
             self._transact(put, adds=adds)
             count += len(batch)
         return count
-
-    def add(self, table: str, row: Row, amount: int = 1, *, column: str = VALUE) -> None:
-        """Add to an integer; a cell that does not exist counts as 0.
-
-        Raises:
-            InvalidRequestError: the cell holds something else; nothing happened.
-        """
-        self.transact(lambda cells: cells.add(table, row, amount, column=column))
-
-    def delete(self, table: str, row: Row, *, column: str = VALUE) -> None:
-        """Delete a cell, if it exists."""
-        self.transact(lambda cells: cells.delete(table, row, column=column))
 
     def scan(
         self,
@@ -253,6 +239,13 @@ class Database:
             OutcomeUnknownError: the reply was lost. Read before you repeat.
         """
         return self._transact(function, attempts=attempts)
+
+    def _read(self, call: Callable[[CellReader], T]) -> T:
+        with self.snapshot() as snapshot:  # no locks: a reader waits for nothing
+            return call(snapshot)
+
+    def _write(self, call: Callable[[CellTransaction], T]) -> T:
+        return self._transact(call)
 
     def _transact(
         self, function: Callable[[CellTransaction], T], *, attempts: int = 10, adds: Mapping[bytes, int] | None = None
@@ -315,3 +308,133 @@ def _put_all(
         cells.prefetch(cells.cell_key(table, row, column) for row, _encoded in batch)
     for row, encoded in batch:
         cells.put_encoded(table, row, encoded, column=column)
+
+
+def open_database(url: str, *, create: bool = False, environment: Environment | None = None) -> Database:
+    """Open a database of tables.
+
+    Args:
+        url: ``sqlite:///directory/file.db``, ``postgresql://user:password@host:port/database?schema=holdfast`` or
+            ``mysql://…``; see docs/reference/options.md.
+        create: whether to create the database's tables if there are none.
+
+    Raises:
+        InvalidRequestError: the URL is wrong.
+        NotFoundError: the database does not exist or is empty, and `create` is False.
+        UnsupportedError: the driver is not installed, or a newer release has made the tables.
+        AccessDeniedError, UnavailableError: the database cannot be used; see the message.
+    """
+    environment = environment or Environment()
+    try:
+        return Database(open_backend(require_url(url), environment, create=create), url, environment)
+    except NotFoundError as error:
+        if create:
+            raise
+        what = error.message.partition(":")[0]
+        hint = "check the url, or make the database with holdfast.open_database(url, create=True)"
+        raise NotFoundError(f"{what}: {hint}", **error.variables) from error
+
+
+def require_url(given: object) -> str:
+    """Return what names a database, unless it is a path or another object.
+
+    Raises:
+        InvalidRequestError: it is no text.
+    """
+    if not isinstance(given, str):
+        raise InvalidRequestError(
+            "a database is named by its url: pass a text such as 'sqlite:///directory/file.db'",
+            type=type(given).__name__,
+        )
+    return given
+
+
+def require_open_database(given: object) -> None:
+    """Check that this is a database, and not its URL.
+
+    Raises:
+        InvalidRequestError: it is something else.
+    """
+    if not isinstance(given, Database):
+        raise InvalidRequestError(
+            "this is not an open database: pass what holdfast.open_database(url) returns", type=type(given).__name__
+        )
+
+
+class DatabaseSnapshot(CellReader):
+    """Tables as they were at one instant.
+
+    Attributes:
+        reader: reads the records of the snapshot.
+    """
+
+    def __init__(self, reader: SnapshotReader, database: Backend) -> None:
+        self.reader = reader
+        self._tables = TablesRead(reader, database)
+
+    def table(self, name: str) -> Table:
+        """Return a table.
+
+        Raises:
+            NotFoundError: there was none with this name.
+        """
+        return self._tables.get(name)
+
+    def scan(
+        self,
+        table: str,
+        *,
+        start: Row | None = None,
+        end: Row | None = None,
+        prefix: Row | None = None,
+        after: Row | None = None,
+    ) -> Iterator[tuple[Row, dict[str, Value]]]:
+        """Yield rows in order, each with its values by column.
+
+        Args:
+            start, end, prefix: see `Database.scan`.
+            after: go on behind this row, of the same scan.
+        """
+        definition = self._table(table)
+        return rows_of(definition, self._cells(definition, *rows_range(definition, start, end, prefix, after)))
+
+    def names(
+        self,
+        table: str,
+        *,
+        start: Row | None = None,
+        end: Row | None = None,
+        prefix: Row | None = None,
+        after: Row | None = None,
+    ) -> Iterator[Row]:
+        """Yield the names of the rows that `scan` would yield, also if their values cannot be read."""
+        definition = self._table(table)
+        cells = self._cells(definition, *rows_range(definition, start, end, prefix, after))
+        return (row for row, _contents in contents_of(definition, cells))
+
+    def history(self, table: str, row: Row, *, column: str = VALUE) -> list[tuple[int, Value | None]]:
+        """Return the values of a cell with their update counters, the oldest first; None where it was deleted.
+
+        Raises:
+            InvalidRequestError: the table has no history.
+        """
+        definition = self._tables.get(table)
+        if not definition.history:
+            raise InvalidRequestError("the table keeps no history: create another one that does", table=table)
+        first, last = history_range(cell_key(definition.id, row, column_bytes(column)))
+        return [
+            (counter_of(key), read_value(content, row, column) if content.encoded else None)
+            for key, content in read_cells(self.reader, first, last)
+        ]
+
+    def _table(self, name: str) -> Table:
+        return self._tables.get(name)
+
+    def _stored(self, keys: Collection[bytes]) -> dict[bytes, Content]:
+        found = self.reader.get_many(list(keys))
+        return {key: Content(record.value, record.number) for key, record in found.items()}
+
+    def _cells(
+        self, table: Table, first: bytes, last: bytes, limit: int | None = None
+    ) -> Iterator[tuple[bytes, Content]]:
+        return read_cells(self.reader, first, last)

@@ -6,7 +6,6 @@ from functools import lru_cache
 from struct import Struct
 
 from holdfast.errors import CorruptDataError, InvalidRequestError
-from holdfast.records.kinds import CELL, COMMITS, DROPPED, HISTORY, LOAD, TABLE
 from holdfast.records.row_keys import Row, after_prefix, decode_row, encode_row
 from holdfast.runtime import Ids
 from holdfast.transactions.base import MAX_KEY_BYTES
@@ -165,3 +164,27 @@ def table_histories_range(table_id: int) -> tuple[bytes, bytes]:
     """Return the range of the history entries of all cells of a table."""
     prefix = HISTORY + id_bytes(table_id)
     return prefix, after_prefix(prefix)
+
+
+KINDS = {
+    "TABLE": b"St",  # table: its definition, which guards its cells (`tables`)
+    "CELL": b"Sc",  # table id, row, column (`cells`)
+    "HISTORY": b"Sh",  # table id, row, column, 0, update counter: an earlier or present value of a cell
+    "DROPPED": b"Sd",  # table or list id: one that was dropped, and of which not all is deleted yet (`dropped`)
+    "LOAD": b"Si",  # load id: a load that has not ended (`loads`)
+    "COMMITS": b"Sm",  # seconds, token: how many transactions of a call took effect, as its number (`several_commits`)
+    "JOB": b"Sj",  # job: a job of computation units (`holdfast.units.jobs`)
+    "ABSENCE": b"Sa",  # job: there is none yet, and a driver reads its rows (`holdfast.units.jobs`)
+    "PROGRESS": b"Sp",  # job id, shard: how far a task of a job is (`holdfast.units.progress`)
+    "COUNTER": b"Sn",  # job id, slot: how many units a worker of a work list has done, as its number
+    "WORK_LIST": b"Sl",  # work list: its definition (`holdfast.units.work_list`)
+    "WORK": b"Sw",  # list id, …: what waits in a work list, and what is claimed
+    "BEAT": b"Sb",  # list id, slot, token: a sign of life of a worker, as its number
+}
+
+assert len(set(KINDS.values())) == len(KINDS), "each kind has its own bytes"
+
+TABLE, CELL, HISTORY, DROPPED = KINDS["TABLE"], KINDS["CELL"], KINDS["HISTORY"], KINDS["DROPPED"]
+LOAD, COMMITS, JOB = KINDS["LOAD"], KINDS["COMMITS"], KINDS["JOB"]
+ABSENCE, PROGRESS, COUNTER = KINDS["ABSENCE"], KINDS["PROGRESS"], KINDS["COUNTER"]
+WORK_LIST, WORK, BEAT = KINDS["WORK_LIST"], KINDS["WORK"], KINDS["BEAT"]

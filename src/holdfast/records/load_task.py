@@ -9,7 +9,7 @@ from holdfast.errors import ConflictError, CorruptDataError, InvalidRequestError
 from holdfast.records.cell_transaction import CellTransaction
 from holdfast.records.cells import apply_writes, head_record
 from holdfast.records.keys import cell_key, column_bytes, history_key, row_prefix, table_key
-from holdfast.records.load_record import (
+from holdfast.records.loads import (
     AttemptReport,
     Load,
     Loaded,

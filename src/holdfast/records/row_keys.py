@@ -10,10 +10,10 @@ Source: the tuple layer of FoundationDB, "Data Modeling: Tuples", for the idea a
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any, TypeAlias
+from operator import index
+from typing import Any, SupportsIndex, TypeAlias
 
 from holdfast.errors import CorruptDataError, InvalidRequestError
-from holdfast.records.integers import integer_of
 
 Part: TypeAlias = "str | int | bytes"
 Row: TypeAlias = "Part | tuple[Part, ...]"
@@ -159,3 +159,13 @@ def _text(raw: bytes, key: bytes) -> str:
         return raw.decode()
     except UnicodeDecodeError as error:
         raise CorruptDataError("a stored key names no row: keep the database and report it", key=key) from error
+
+
+def integer_of(given: object) -> int | None:
+    """Return an integer of any library as Python's, whose sums do not leave a range; None if it is none, or a bool."""
+    try:
+        if not isinstance(given, bool) and isinstance(given, SupportsIndex):
+            return index(given)
+    except TypeError:  # an array of several numbers, or of floats
+        pass
+    return None

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from holdfast.errors import CorruptDataError, InvalidRequestError, NotFoundError
+from holdfast.records.batches import read_records
 from holdfast.records.keys import table_key, table_name_of, tables_range
-from holdfast.records.paging import read_records
 from holdfast.transactions.base import MAX_NUMBER, Record, SnapshotReader
 from holdfast.wording import nearest
 

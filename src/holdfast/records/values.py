@@ -21,6 +21,7 @@ import math
 import re
 import struct
 import sys
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from holdfast.errors import CorruptDataError, InvalidRequestError, UnsupportedError
@@ -28,6 +29,7 @@ from holdfast.transactions.base import INTEGER, MAX_VALUE_BYTES, takes_adds
 
 if TYPE_CHECKING:
     import numpy as np
+
 
 Value: TypeAlias = "bytes | str | int | float | bool | list[Any] | dict[str, Any] | np.ndarray[Any, Any]"
 
@@ -146,7 +148,7 @@ def _encode_numpy(value: Any) -> bytes:
         raise InvalidRequestError("a numpy scalar of this type cannot be stored: store an array", dtype=value.dtype.str)
     dtype = value.dtype
     if isinstance(value, np.ma.MaskedArray):
-        raise InvalidRequestError("a masked array cannot be stored: fill it, or database its data and its mask")
+        raise InvalidRequestError("a masked array cannot be stored: fill it, or store its data and its mask")
     if not _DTYPE.fullmatch(dtype.str):
         raise InvalidRequestError("an array of this type cannot be stored: convert it with astype", dtype=dtype.str)
     dimensions: int = value.ndim
@@ -224,3 +226,57 @@ def _decode_array(rest: bytes) -> Value:
         raise ValueError("no text")
     array: np.ndarray[Any, Any] = found.reshape(shape).copy()  # callers may change it
     return array
+
+
+# --- JSON that others have written ------------------------------------------------------------------------------------
+def parse_json(text: str) -> bool | list[Any] | dict[str, Any]:
+    """Return the value of a JSON text.
+
+    Guarantee: it says what the text says: Python's own parser rounds numbers, and drops keys that occur twice.
+
+    Raises:
+        InvalidRequestError: it is no JSON, a number or a text alone, or no value is equal to it.
+    """
+    try:
+        value: object = json.loads(
+            text, parse_float=_exact_float, parse_constant=_refuse_infinity, object_pairs_hook=_without_doubles
+        )
+    except InvalidRequestError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise InvalidRequestError("the value is no JSON: check its quotes and brackets") from error
+    if not isinstance(value, bool | list | dict):
+        raise InvalidRequestError(
+            "a JSON value is a list, an object, true or false: database texts and numbers with types of their own"
+        )
+    return value
+
+
+def _exact_float(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number) or not _is_equal(number, text):
+        raise InvalidRequestError(
+            "a number in JSON has more digits than a float keeps: round it, or write it as a text", number=text
+        )
+    return number
+
+
+def _is_equal(number: float, text: str) -> bool:
+    """Check whether the shortest text of a float is the given number, perhaps with other zeros."""
+    try:
+        return Decimal(repr(number)) == Decimal(text)
+    except ArithmeticError:  # an exponent beyond those of decimals
+        return False
+
+
+def _refuse_infinity(name: str) -> None:
+    raise InvalidRequestError("JSON has no infinities and no NaN: use null, or another type", number=name)
+
+
+def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise InvalidRequestError("an object in JSON has a key twice: leave one of them out", key=name)
+        found[name] = value
+    return found

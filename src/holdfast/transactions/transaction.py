@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from holdfast.errors import InvalidRequestError
-from holdfast.transactions.base import ABSENT, Backend, Bound, Commit, Progress, RangeCount, Record
+from holdfast.transactions.base import ABSENT, Bound, Commit, Progress, RangeCount, Record, SnapshotReader
 
 _PAGE = 1000
 """Records that one call of a scan reads at most."""
@@ -38,7 +38,7 @@ class Transaction:
 
     __slots__ = ("_ahead", "_backend", "_bounds", "_inserts", "_ranges", "_seen", "_snapshots", "_writes")
 
-    def __init__(self, backend: Backend, ahead: Mapping[bytes, Record | None] | None = None) -> None:
+    def __init__(self, backend: SnapshotReader, ahead: Mapping[bytes, Record | None] | None = None) -> None:
         self._backend = backend
         self._ahead = ahead or {}
         self._seen: dict[bytes, Record | None] = {}

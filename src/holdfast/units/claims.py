@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from holdfast.errors import CorruptDataError, OutcomeUnknownError
+from holdfast.records.batches import read_records
 from holdfast.records.keys import id_bytes
-from holdfast.records.paging import read_records
 from holdfast.runtime import Environment
 from holdfast.transactions.base import ABSENT, Backend, Commit, Committed, Record
 from holdfast.units.work_list import Item, WorkList

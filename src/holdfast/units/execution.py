@@ -7,10 +7,11 @@ effect in one step. That is what makes retries, twins and zombies harmless.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import NamedTuple
+from types import CoroutineType
+from typing import Any, NamedTuple, TypeVar
 
 from holdfast.errors import (
     AccessDeniedError,
@@ -23,24 +24,29 @@ from holdfast.errors import (
     UnavailableError,
 )
 from holdfast.records.cell_transaction import CellTransaction, too_many_reads
-from holdfast.records.cells import VALUE
+from holdfast.records.cells import VALUE, naming_cell
 from holdfast.records.keys import cell_key, column_bytes, tables_range
 from holdfast.records.row_keys import Row
-from holdfast.records.rows import naming_cell
 from holdfast.records.tables import TableCache
 from holdfast.runtime import Alarm, Environment, SystemAlarm, TimeIsUp
-from holdfast.transactions.base import Backend, Commit, Committed, Conflict, Outcome, Record
+from holdfast.transactions.base import (
+    ABSENT,
+    Backend,
+    Commit,
+    Committed,
+    Conflict,
+    Outcome,
+    Record,
+    ScanPage,
+)
 from holdfast.transactions.retry import refused_add
 from holdfast.transactions.transaction import Transaction
-from holdfast.units.locked_reads import LockedReads, UnlockedReads
-from holdfast.units.metered_backend import MeteredBackend
-from holdfast.units.progress import LIST_DROPPED
-from holdfast.units.results import require_run
-from holdfast.units.settings import SERVER, UnitSettings
-from holdfast.units.statistics import Statistics
-from holdfast.units.unit import Cell, Unit, UnitFunction, UnitReads
+from holdfast.units.progress import LIST_DROPPED, Statistics
+from holdfast.units.unit import SERVER, Cell, Unit, UnitFunction, UnitReads, UnitSettings
 from holdfast.units.unit_transaction import UnitTransaction
 from holdfast.units.work_list import WorkList
+
+T = TypeVar("T")
 
 _MOST_BYTES = 4 * 1024 * 1024
 _MOST_RECORDS = 4000
@@ -146,11 +152,13 @@ class UnitExecution:
         self.settings = settings
         self.environment = environment
         self.alarm: Alarm = alarm or SystemAlarm()
-        self.database = MeteredBackend(database, environment.clock, self.statistics, self.alarm)
+        self.database = database
+        self._calls_s = 0.0  # seconds in all calls of the database so far
         self._function = function
         self._reads = reads
         self._emit_to = emit_to
-        self._tables = TableCache(self.database)
+        self._measured_reads = MeasuredReads(database, self._reading)
+        self._tables = TableCache(self._measured_reads)
         self._ahead = _NOTHING_AHEAD
         self._exclusive = 0  # units that lock exclusively what they read
 
@@ -229,21 +237,46 @@ class UnitExecution:
             exclusive = locked or self._exclusive > 0
             self._exclusive = max(0, self._exclusive - 1)
             with self.database.locked() as transaction:
-                tables = self._tables.through(UnlockedReads(transaction))
-                cells = CellTransaction(LockedReads(transaction, exclusive=exclusive), tables, most)
-                yield cells, lambda commit, following: transaction.apply(commit)
+                measured = MeasuredReads(transaction, self._reading)
+                tables = self._tables.through(UnlockedReads(measured))
+                cells = CellTransaction(LockedReads(measured, exclusive=exclusive), tables, most)
+                yield cells, lambda commit, following: self._measured(lambda: transaction.apply(commit))
         else:
-            yield CellTransaction(Transaction(self.database, ahead.records), self._tables, most), self._commit
+            yield CellTransaction(Transaction(self._measured_reads, ahead.records), self._tables, most), self._commit
 
     def _commit(self, commit: Commit, following: Sequence[Unit]) -> Outcome:
         """Commit, and read what the following units will read, if that takes no round trip of its own."""
         keys = self._hinted(following) if self.reads_ahead else []
         if not keys:
-            return self.database.commit(commit)
-        outcome, records = self.database.commit_and_read(commit, keys)
+            return self._measured(lambda: self.database.commit(commit))
+        outcome, records = self._measured(lambda: self.database.commit_and_read(commit, keys))
         if records is not None:
             self._ahead = _Ahead({unit.id for unit in following}, {key: records.get(key) for key in keys})
         return outcome
+
+    def _measured(self, commit: Callable[[], T]) -> T:
+        """Call what commits, and note how long that takes."""
+        clock = self.environment.clock
+        before_s = clock.elapsed_s()
+        try:
+            return commit()
+        finally:
+            took_s = clock.elapsed_s() - before_s
+            self.statistics.commit_s += took_s
+            self.statistics.commits.note(took_s)
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Note how long reads take. No alarm breaks off this block: nobody could use the connection anymore."""
+        clock = self.environment.clock
+        before_s = clock.elapsed_s()
+        try:
+            with self.alarm.shielded():
+                yield
+        finally:
+            took_s = clock.elapsed_s() - before_s
+            self._calls_s += took_s
+            self.statistics.read_s += took_s
 
     def _hinted(self, units: Sequence[Unit]) -> Sequence[bytes]:
         """Return the keys of what units will read; none if the function that names it fails."""
@@ -278,10 +311,10 @@ class UnitExecution:
         """
         transaction = UnitTransaction(cells, self._emit_to)
         clock = self.environment.clock
-        before_s, calls_s = clock.elapsed_s(), self.database.calls_s
+        before_s, calls_s = clock.elapsed_s(), self._calls_s
         error = self._limited(partial(_run_function, self._function, transaction, unit))
         transaction.end()
-        self.statistics.function_s += clock.elapsed_s() - before_s - (self.database.calls_s - calls_s)
+        self.statistics.function_s += clock.elapsed_s() - before_s - (self._calls_s - calls_s)
         failure = transaction.failure
         if isinstance(failure, Exception) and not isinstance(failure, _OF_STORE):
             return failure
@@ -347,9 +380,18 @@ def _run_function(function: UnitFunction, transaction: UnitTransaction, unit: Un
     """Run the function of a unit.
 
     Raises:
-        InvalidRequestError: it has only returned what would run: the unit must not count as done.
+        InvalidRequestError: it has returned something, perhaps what would run: the unit must not count as done.
     """
-    require_run(function(transaction, unit.key, unit.value))
+    returned = function(transaction, unit.key, unit.value)
+    if returned is None:
+        return
+    if isinstance(returned, CoroutineType):
+        returned.close()  # or Python warns that nothing has awaited it
+    raise InvalidRequestError(
+        "the function of a unit returns None, since anything else may be what would run: leave out yield and async, "
+        "write loops instead of map, wait for what runs elsewhere, and put results into a table",
+        returned=type(returned).__name__,
+    )
 
 
 def _name_cells(reads: UnitReads, unit: Unit, most: int, found: list[Cell]) -> None:
@@ -383,3 +425,90 @@ def _with_change(commit: Commit, change: Change) -> Commit:
 
 def _is_full(cells: CellTransaction) -> bool:
     return len(cells.writes) >= _MOST_RECORDS or cells.written_bytes > _MOST_BYTES or cells.reads >= _MOST_READ
+
+
+_PAGE = 1000
+
+
+class MeasuredReads:
+    """Reads of a database, or of a transaction with locks, that are measured, and that no alarm breaks off."""
+
+    def __init__(self, inner: Any, reading: Callable[[], AbstractContextManager[None]]) -> None:
+        self._inner = inner
+        self._reading = reading
+
+    def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
+        with self._reading():
+            return self._inner.get_many(keys)  # type: ignore[no-any-return]
+
+    def read(self, keys: Collection[bytes], *, exclusive: bool) -> dict[bytes, Record]:
+        with self._reading():
+            return self._inner.read(keys, exclusive=exclusive)  # type: ignore[no-any-return]
+
+    def scan(self, start: bytes, end: bytes, limit: int, *guards: Collection[bytes]) -> ScanPage:
+        with self._reading():
+            return self._inner.scan(start, end, limit, *guards)  # type: ignore[no-any-return]
+
+
+class LockedReads:
+    """Reads that hold locks until the unit's commit.
+
+    Guarantee: nobody changes a record that was read. An absent record is not locked: that it is still absent is
+    validated by the commit, like the guards of ranges. Of what was read, this process keeps only the keys of absent
+    records.
+
+    Args:
+        exclusive: whether others may not even read what was read. Units that write what they read would otherwise wait
+            for each other.
+    """
+
+    def __init__(self, locked: MeasuredReads, *, exclusive: bool) -> None:
+        self._locked = locked
+        self._exclusive = exclusive
+        self._absent: set[bytes] = set()
+
+    def get_many(self, keys: Sequence[bytes]) -> dict[bytes, Record]:
+        """Lock and read records."""
+        if not keys:
+            return {}
+        found = self._locked.read(keys, exclusive=self._exclusive)
+        self._absent.update(key for key in keys if key not in found)
+        return found
+
+    def scan(self, start: bytes, end: bytes, limit: int | None, *, guard: bytes) -> list[tuple[bytes, Record]]:
+        """Lock the guard, so that nobody inserts into the range, then the records of the range."""
+        if guard not in self._locked.read([guard], exclusive=True):
+            raise InvalidRequestError("the table was dropped: create it")
+        found: list[tuple[bytes, Record]] = []
+        more = True
+        while more and start < end and (limit is None or len(found) < limit):
+            page = self._locked.scan(start, end, _PAGE if limit is None else min(_PAGE, limit - len(found)))
+            keys = [key for key, _record in page.records]
+            # Between the scan and the lock, others may have changed or deleted a record, but none has appeared.
+            now = self._locked.read(keys, exclusive=self._exclusive) if keys else {}
+            found += [(key, now[key]) for key in keys if key in now]
+            more = page.more
+            start = keys[-1] + b"\0" if keys else end
+        return found
+
+    def to_validation(self) -> Commit:
+        """Return what the locks do not guarantee."""
+        return Commit(reads=dict.fromkeys(self._absent, ABSENT))
+
+
+class UnlockedReads:
+    """Reads on the connection of a transaction with locks that lock nothing: for the definitions of tables.
+
+    The commit validates these. Another connection would do as well, but perhaps there is none.
+    """
+
+    def __init__(self, locked: MeasuredReads) -> None:
+        self._locked = locked
+
+    def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
+        """Read records, each as it is now."""
+        return dict(record for key in keys for record in self.scan(key, key + b"\0", 1).records)
+
+    def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
+        """Read a range as it is now; guards are not read."""
+        return self._locked.scan(start, end, limit)

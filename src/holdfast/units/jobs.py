@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -15,28 +16,27 @@ from holdfast.errors import (
     InputChangedError,
     InvalidRequestError,
     NotFoundError,
+    OutcomeUnknownError,
     UnavailableError,
 )
-from holdfast.records.integers import integer_of
-from holdfast.records.keys import new_id
-from holdfast.records.kinds import JOB
-from holdfast.records.paging import read_records
+from holdfast.records.batches import read_records
+from holdfast.records.keys import ABSENCE, JOB, new_id
+from holdfast.records.row_keys import integer_of
 from holdfast.runtime import Environment
-from holdfast.transactions.base import ABSENT, Backend, Record, SnapshotReader
+from holdfast.transactions.base import ABSENT, Backend, Commit, Record, SnapshotReader
 from holdfast.transactions.retry import run_until_known
 from holdfast.transactions.transaction import Transaction
-from holdfast.units.absence import require_absence
 from holdfast.units.job_input import JobInput
 from holdfast.units.progress import (
     GONE,
     GONE_FROM_LIST,
+    Statistics,
     TaskProgress,
     counter_key,
     counter_range,
     progress_key,
     progress_range,
 )
-from holdfast.units.statistics import Statistics
 from holdfast.units.work_list import WorkList
 from holdfast.wording import nearest
 
@@ -48,6 +48,7 @@ MAP, REDUCE, WORK_LIST = "map", "reduce", "work list"
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,127}")
 _MOST_SHARDS = 100_000
 _TRIES = 10
+_NOTE_TRIES = 20
 _MOST_RUNS = 100
 """Failed runs that are remembered: the attempts of older ones are dead."""
 
@@ -520,3 +521,50 @@ def _durably(
         if is_there(result, _find(database, name)):
             return result
     raise UnavailableError("the database loses what it has committed: repeat later", job=name)
+
+
+def note_absence(database: Backend, job: bytes) -> int:
+    """Note that a job does not exist; return the version of the note, or that of the one from which the job was begun.
+
+    Args:
+        job: the key of its record.
+
+    Raises:
+        UnavailableError: one reply after the other is lost.
+
+    Crash: the note stays until a job with this name begins.
+    """
+    note = _note_key(job)
+    for _ in range(_NOTE_TRIES):
+        found = database.get_many([job, note])
+        if job in found:
+            return _absence_of(found[job].value)
+        if note in found:
+            return found[note].version
+        with suppress(OutcomeUnknownError):  # the next look shows it
+            database.commit(Commit(reads={job: ABSENT, note: ABSENT}, puts={note: b""}))
+    raise UnavailableError("the database loses one reply after the other: run the job again later")
+
+
+def _absence_of(job: bytes) -> int:
+    """Return from which note a job was begun, by the value of its record; `ABSENT` if from none."""
+    try:
+        return int(json.loads(job).get("absence", ABSENT))
+    except (ValueError, TypeError, AttributeError):  # who reads the job says that it is damaged
+        return ABSENT
+
+
+def require_absence(transaction: Transaction, job: bytes, version: int) -> None:
+    """Check, in the transaction that begins a job, that it has not come and gone since `note_absence`.
+
+    Raises:
+        FencedError: it has.
+    """
+    record = transaction.get(_note_key(job))
+    if record is None or record.version != version:
+        raise FencedError(GONE)
+    transaction.delete(_note_key(job))
+
+
+def _note_key(job: bytes) -> bytes:
+    return ABSENCE + job[len(JOB) :]

@@ -5,20 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from holdfast.errors import NotFoundError
-from holdfast.records.batches import batches
+from holdfast.records.batches import batches, in_several_commits, read_records
 from holdfast.records.cells import apply_writes
-from holdfast.records.database import Database
-from holdfast.records.opening import require_open_database
-from holdfast.records.paging import read_records
+from holdfast.records.database import Database, require_open_database
 from holdfast.records.row_keys import Row
-from holdfast.records.several_commits import in_several_commits
 from holdfast.records.values import Value
 from holdfast.transactions.base import Commit, Conflict, SnapshotReader
 from holdfast.transactions.retry import run_transaction
 from holdfast.transactions.transaction import Transaction
 from holdfast.units.claims import decode_claim
-from holdfast.units.new_items import Combine, NewItem, NewRecord, new_records
-from holdfast.units.work_list import WorkList, create_work_list, drop_work_list, find_work_list
+from holdfast.units.work_list import (
+    Combine,
+    NewItem,
+    NewRecord,
+    WorkList,
+    create_work_list,
+    drop_work_list,
+    find_work_list,
+    new_records,
+)
 
 _BATCH = 500
 

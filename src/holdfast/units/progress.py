@@ -1,24 +1,172 @@
-"""Record how far a task is: the last unit that it has taken up, and those before it that are put off.
-
-A plain counter, as in paper 003 (4.5.1), is wrong with the paper's own queue of conflicts (4.5.3): once unit 7 is put
-off and unit 8 has committed, "8" says nothing about unit 7. So the record names the units that are put off. It is
-written by the same commit as the units that it says are done.
-
-Units come in the order of their ids, never by position: after a shuffle, positions are not repeatable (SPARK-23207).
-That every attempt gets the same units is what `job_input` sees to.
-"""
+"""Count what units cost, and how long calls of the database take."""
 
 from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from operator import add, attrgetter, sub
 
 from holdfast.errors import CorruptDataError
-from holdfast.records.keys import id_bytes
-from holdfast.records.kinds import COUNTER, PROGRESS
-from holdfast.units.statistics import Statistics
+from holdfast.records.keys import COUNTER, PROGRESS, id_bytes
+
+_BUCKETS_PER_DOUBLING = 4
+_FIRST_S = 1e-5
+
+
+@dataclass(slots=True)
+class Latencies:
+    """A histogram of durations. Each bucket is 19 % wide, so a quantile is right to within a tenth.
+
+    Attributes:
+        buckets: number of durations by bucket.
+    """
+
+    buckets: dict[int, int] = field(default_factory=dict)
+
+    def note(self, duration_s: float) -> None:
+        """Count a duration."""
+        bucket = 0
+        limit_s = _FIRST_S
+        while duration_s > limit_s:
+            bucket += 1
+            limit_s *= 2 ** (1 / _BUCKETS_PER_DOUBLING)
+        self.buckets[bucket] = self.buckets.get(bucket, 0) + 1
+
+    def quantile_s(self, share: float) -> float | None:
+        """Return the duration that this share of all does not exceed, None if there are none."""
+        wanted = share * sum(self.buckets.values())
+        passed = 0
+        for bucket, count in sorted(self.buckets.items()):
+            passed += count
+            if passed >= wanted:
+                return _limit_s(bucket)
+        return None
+
+    def steps(self) -> list[tuple[float, float, int]]:
+        """Return the buckets: between which durations each is, and how many are in it."""
+        return [(_limit_s(bucket - 1), _limit_s(bucket), count) for bucket, count in sorted(self.buckets.items())]
+
+
+def _limit_s(bucket: int) -> float:
+    return float(_FIRST_S * 2 ** (bucket / _BUCKETS_PER_DOUBLING))
+
+
+@dataclass(slots=True)
+class Statistics:
+    """What happened in a task, or in all tasks of a job. The figures of several attempts of a task add up.
+
+    Attributes:
+        units: units that took effect.
+        skipped: units that had taken effect before, in another attempt.
+        groups: commits that took effect.
+        conflicts: commits that another transaction's commit made invalid.
+        stale: runs of functions that failed because of cells that had changed meanwhile.
+        reruns: runs of a unit's function after the first.
+        deferred: units that were put off to the end of their task.
+        locked: units that locked what they read, after too many conflicts.
+        unknown: commits whose reply was lost, and whose outcome was read back.
+        unavailable: calls that were repeated because the database was not available.
+        run_s: seconds in all; function_s: of them in the functions, without their calls of the transaction; read_s,
+            commit_s: in these calls and other reads, and in commits.
+        commits: durations of commits.
+    """
+
+    units: int = 0
+    skipped: int = 0
+    groups: int = 0
+    conflicts: int = 0
+    stale: int = 0
+    reruns: int = 0
+    deferred: int = 0
+    locked: int = 0
+    unknown: int = 0
+    unavailable: int = 0
+    run_s: float = 0.0
+    function_s: float = 0.0
+    read_s: float = 0.0
+    commit_s: float = 0.0
+    commits: Latencies = field(default_factory=Latencies)
+
+    def add(self, other: Statistics) -> None:
+        """Add the figures of another task or attempt."""
+        total = self.plus(other)
+        for one in fields(self):
+            setattr(self, one.name, getattr(total, one.name))
+
+    def plus(self, other: Statistics) -> Statistics:
+        """Return the sum of both."""
+        found = Statistics(*map(add, _NUMBERS(self), _NUMBERS(other)))
+        found.commits.buckets.update(self.commits.buckets)
+        for bucket, count in other.commits.buckets.items():
+            found.commits.buckets[bucket] = found.commits.buckets.get(bucket, 0) + count
+        return found
+
+    def since(self, before: Statistics) -> Statistics:
+        """Return what was added to earlier figures."""
+        found = Statistics(*map(sub, _NUMBERS(self), _NUMBERS(before)))
+        for bucket, count in self.commits.buckets.items():
+            if count != before.commits.buckets.get(bucket, 0):
+                found.commits.buckets[bucket] = count - before.commits.buckets.get(bucket, 0)
+        return found
+
+    @staticmethod
+    def total(parts: Iterable[Statistics]) -> Statistics:
+        """Return the sum of several tasks."""
+        found = Statistics()
+        for part in parts:
+            found.add(part)
+        return found
+
+    @property
+    def conflict_share(self) -> float:
+        """Which share of all commits conflicted, from 0 to 1."""
+        tries = self.groups + self.conflicts
+        return self.conflicts / tries if tries else 0.0
+
+    @property
+    def group_size(self) -> float:
+        """How many units took effect with one commit, on average."""
+        return self.units / self.groups if self.groups else 0.0
+
+    def to_json(self) -> dict[str, object]:
+        """Return the figures as values of JSON."""
+        found: dict[str, object] = {
+            name: round(value, 6) if isinstance(value, float) else value
+            for name, value in zip(_NAMES, _NUMBERS(self), strict=True)
+        }
+        return {**found, "commits": {str(bucket): count for bucket, count in sorted(self.commits.buckets.items())}}
+
+    @staticmethod
+    def of(found: object) -> Statistics:
+        """Return the figures that `to_json` has returned.
+
+        Raises:
+            CorruptDataError: they are damaged.
+        """
+        if not isinstance(found, Mapping):
+            raise CorruptDataError("stored statistics cannot be read: keep the database and report it")
+        statistics = Statistics()
+        for one in fields(statistics):
+            value = found.get(one.name, 0)
+            try:
+                if one.name == "commits":
+                    buckets = {int(bucket): int(count) for bucket, count in dict(value or {}).items()}
+                    statistics.commits = Latencies(buckets)
+                else:
+                    setattr(statistics, one.name, type(getattr(statistics, one.name))(value))
+            except (TypeError, ValueError, OverflowError) as error:
+                raise CorruptDataError(
+                    "stored statistics cannot be read: keep the database and report it", field=one.name
+                ) from error
+        return statistics
+
+
+_NAMES = tuple(one.name for one in fields(Statistics) if one.name != "commits")
+_NUMBERS = attrgetter(*_NAMES)
+"""The figures in the order of the constructor. They are added up in every commit."""
+
 
 GONE = (
     "the job was forgotten meanwhile, or the database has lost it, perhaps in a failover: look at what its units have "

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from itertools import accumulate
 
-from holdfast.errors import CorruptDataError
-from holdfast.units.jobs import Job
-from holdfast.units.progress import TaskProgress
-from holdfast.units.statistics import Statistics
+from holdfast.errors import CorruptDataError, InvalidRequestError
+from holdfast.runtime import Periodic, ThreadPeriodic
+from holdfast.transactions.base import Backend, SnapshotReader
+from holdfast.units.jobs import Job, find_job, read_progress
+from holdfast.units.progress import Statistics, TaskProgress
 from holdfast.wording import counted
 
 _MOST_TASKS = 1000
@@ -71,8 +72,6 @@ class JobReport:
         seconds: from the begin of the run that finished the job to its end; of a job that is not finished, so far.
         ran: False if the job was finished before it was run again, so that this time nothing ran.
         earlier: how many units had taken effect when the run that finished the job began.
-        at_once: how many tasks of that run ran at the same time, at most, by the clocks of their machines; 0 if it is
-            not known, since the job is not finished.
     """
 
     job: str
@@ -83,7 +82,6 @@ class JobReport:
     seconds: float
     ran: bool = True
     earlier: int = 0
-    at_once: int = 0
 
     @staticmethod
     def of_tasks(job: Job, statistics: Sequence[Statistics], seconds: float) -> JobReport:
@@ -140,7 +138,7 @@ class JobReport:
         total, shares = self.total, self.shares
         found = [
             ("units", f"{total.units - self.earlier:,} in {self.seconds:,.1f} s, {self.units_per_s:,.0f}/s"),
-            ("tasks", f"{self.number:,}, {self.at_once:,} at once" if self.at_once else f"{self.number:,}"),
+            ("tasks", f"{self.number:,}"),
             ("commits", f"{total.groups:,} with {self.group_size:,.1f} units each"),
             ("conflicts", f"{total.conflicts:,}, {self.conflict_share:.1%} of all commits"),
             ("runs repeated", f"{total.reruns:,}"),
@@ -174,7 +172,6 @@ class JobReport:
             "total": self.total.to_json(),
             "number": self.number,
             "earlier": self.earlier,
-            "at_once": self.at_once,
             "tasks": [_without_zeros(task) for task in self.tasks] if self.number <= _MOST_TASKS else [],
         }
 
@@ -197,7 +194,6 @@ class JobReport:
                 total=Statistics.of(found["total"]),
                 seconds=float(str(found["seconds"])),
                 earlier=int(str(found.get("earlier", 0))),
-                at_once=int(str(found.get("at_once", 0))),
             )
         except (KeyError, ValueError) as error:
             raise CorruptDataError("the report of a job cannot be read: keep the database and report it") from error
@@ -208,14 +204,142 @@ def _without_zeros(statistics: Statistics) -> dict[str, object]:
     return {name: value for name, value in statistics.to_json().items() if value}
 
 
-def most_at_once(spans: Iterable[tuple[float, float]]) -> int:
-    """Return how many spans of time, each from a begin to an end, have a moment in common, at most."""
-    changes = sorted(change for begin_s, end_s in spans for change in ((begin_s, -1), (end_s, 1)))
-    return max(accumulate(-change for _time_s, change in changes), default=0)
-
-
 def latency_text(duration_s: float | None) -> str:
     """Return a duration for people; None is unknown."""
     if duration_s is None:
         return "-"
     return f"{duration_s * 1000:.2g} ms" if duration_s < 0.1 else f"{duration_s:.2g} s"
+
+
+@dataclass(frozen=True, slots=True)
+class JobState:
+    """How far a job is.
+
+    Attributes:
+        tasks: the progress of each task; empty if the job is finished.
+        report: what the job has cost, if it is finished.
+    """
+
+    job: Job
+    tasks: Sequence[TaskProgress] = ()
+    report: JobReport | None = None
+
+    @property
+    def done(self) -> int:
+        """How many units are done."""
+        return sum(task.done for task in self.tasks) if self.report is None else self.report.total.units
+
+    @property
+    def deferred(self) -> int:
+        """How many units are put off, until the others of their task are done."""
+        return sum(len(task.deferred) for task in self.tasks)
+
+    @property
+    def finished(self) -> int:
+        """How many tasks have done all their units."""
+        return self.job.shards if self.job.is_finished else sum(task.is_finished for task in self.tasks)
+
+    @property
+    def statistics(self) -> Statistics:
+        """The figures of all tasks, as far as they are recorded."""
+        return self.report_at(self.job.began_s).total
+
+    def report_at(self, now_s: float) -> JobReport:
+        """Return what the job has cost until now, or in all.
+
+        Args:
+            now_s: seconds since the epoch.
+        """
+        return self.report or JobReport.of_progress(self.job, self.tasks, max(0.0, now_s - self.job.began_s))
+
+    def units(self, given: int | None = None) -> int | None:
+        """Return how many units the job has; None if nobody knows, since units of a work list add units.
+
+        Args:
+            given: the number, if the caller knows it.
+
+        Raises:
+            InvalidRequestError: more are done than were given.
+        """
+        if given is not None and given < self.done:
+            raise InvalidRequestError(
+                "the job has more units than that: leave the number out, or correct it", units=given, done=self.done
+            )
+        return self.done if self.job.is_finished else given if given is not None else self.job.units
+
+    def share(self, given: int | None = None) -> float | None:
+        """Return which share of all units is done, from 0 to 1; None if it is not known how many there are."""
+        return share_of(self.done, self.units(given))
+
+
+def share_of(done: int, units: int | None) -> float | None:
+    """Return which share of units is done, from 0 to 1; None if it is not known how many there are."""
+    return None if units is None else min(1.0, done / units) if units else 1.0
+
+
+def read_state(reader: SnapshotReader, name: str) -> JobState:
+    """Return how far a job is.
+
+    Raises:
+        NotFoundError: the database has no such job.
+    """
+    return state_of(reader, find_job(reader, name))
+
+
+def state_of(reader: SnapshotReader, job: Job) -> JobState:
+    """Return how far a job is that was read from the same snapshot."""
+    if not job.is_finished:
+        return JobState(job, read_progress(reader, job))
+    return JobState(job, report=JobReport.of(job.report))
+
+
+def poll(backend: Backend, name: str) -> JobState:
+    """Return how far a job is: all from one snapshot, for which no unit waits.
+
+    Raises:
+        NotFoundError: the database has no such job.
+    """
+    with backend.snapshot() as reader:
+        return read_state(reader, name)
+
+
+@dataclass(slots=True)
+class Follower:
+    """Who follows a job.
+
+    Attributes:
+        failure: why the last look showed nothing; None if it did.
+    """
+
+    failure: Exception | None = None
+
+
+@contextmanager
+def following(
+    backend: Backend,
+    job: str,
+    show: Callable[[JobState], object],
+    *,
+    every_s: float = 1.0,
+    periodic: Periodic | None = None,
+) -> Iterator[Follower]:
+    """Show how far a job is, every so many seconds, in another thread, while the block runs.
+
+    Guarantee: the block neither fails nor waits because of it. A look that fails is left out, whether the database or
+    `show` is to blame. At the end, a look that is under way is waited for, but for half a minute at most.
+
+    Args:
+        show: called in the other thread.
+    """
+    found = Follower()
+
+    def look() -> None:
+        try:
+            show(poll(backend, job))
+        except Exception as error:  # noqa: BLE001 # whatever happens here, the job must not end because of it
+            found.failure = error
+        else:
+            found.failure = None
+
+    with (periodic or ThreadPeriodic()).repeat(look, every_s):
+        yield found

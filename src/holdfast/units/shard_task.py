@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 
-from holdfast.transactions.base import Backend
-from holdfast.units.execution import UnitExecution
-from holdfast.units.jobs import Job
-from holdfast.units.statistics import Statistics
-from holdfast.units.task_ledger import TaskLedger
+from holdfast.errors import ConflictError, FencedError, OutcomeUnknownError, UnavailableError
+from holdfast.transactions.base import Backend, Commit, Committed
+from holdfast.units.execution import Change, UnitExecution
+from holdfast.units.jobs import Job, job_key, require_run
+from holdfast.units.progress import GONE, Statistics, TaskProgress, progress_key
 from holdfast.units.unit import Unit
-from holdfast.units.unit_loop import UnitLoop
+from holdfast.units.unit_loop import Standing, UnitLoop
 
 
 class ShardTask:
@@ -79,3 +80,138 @@ class ShardTask:
             # A database that crashed before it was asked to make that durable has perhaps lost it. Another attempt may
             # have recorded the same since, which need not be durable yet.
             is_durable = patiently(ledger.is_unchanged)
+
+
+_TRIES = 20
+"""Others write the record at most once for each attempt at the task that still runs."""
+
+
+class TaskLedger:
+    """The progress of one task, as one attempt sees it.
+
+    Args:
+        run: which run of the job the attempt belongs to.
+        statistics: the figures of this attempt; they are recorded with the progress.
+
+    Attributes:
+        progress: as it was read or written last.
+    """
+
+    def __init__(self, database: Backend, job: Job, shard: int, statistics: Statistics, *, run: str = "") -> None:
+        self.progress = TaskProgress(statistics=Statistics())
+        self._database = database
+        self._job = job
+        self._run = run
+        self._key = progress_key(job.id, shard)
+        self._statistics = statistics
+        self._others = Statistics()  # the figures of other attempts that the record has
+        self._version = 0
+        self._proposed = self.progress
+        self._proposed_bytes = b""
+
+    @property
+    def keys(self) -> Collection[bytes]:
+        """The record of the progress."""
+        return (self._key,)
+
+    def standing(self, unit: Unit) -> Standing:
+        """Return how a unit stands."""
+        if unit.id in self.progress.deferred:
+            return Standing.PUT_OFF
+        return Standing.DONE if unit.id <= self.progress.last else Standing.TO_DO
+
+    def change(self, done: Sequence[Unit], put_off: Collection[bytes]) -> Change:
+        """Return what records that units are done."""
+        self._proposed = self._after(done, put_off)
+        if not done:
+            return Change(reads={self._key: self._version})
+        self._proposed_bytes = self._proposed.to_bytes()
+        return Change(reads={self._key: self._version}, puts={self._key: self._proposed_bytes})
+
+    def committed(self, version: int) -> None:
+        """Note that the commit with the last change took effect."""
+        self._proposed_bytes = b""
+        self._version = version
+        self.progress = self._proposed
+
+    def load(self) -> None:
+        """Read how far the task is.
+
+        Raises:
+            FencedError: the job was forgotten, or its run has ended.
+            ConflictError: the database has lost what it had committed, so units that were done have to run again.
+        """
+        key = job_key(self._job.name)
+        found_records = self._database.get_many([self._key, key] if self._run else [self._key])
+        record = found_records.get(self._key)
+        if record is None:
+            raise FencedError(GONE)
+        if key in found_records:
+            require_run(Job.of(key, found_records[key]), self._run)
+        found = TaskProgress.of(record.value)
+        if self._has_lost(found):
+            raise ConflictError("the database has lost commits, perhaps in a crash: run the task again")
+        if record.value == self._proposed_bytes:
+            # The commit whose reply was lost has taken effect, and its figures are recorded.
+            self._statistics.units += found.done - self.progress.done
+            self._statistics.groups += 1
+            self.committed(record.version)
+        own = self.progress.statistics.since(self._others)
+        self._others = found.statistics.since(own)
+        self._version = record.version
+        self.progress = found
+
+    def is_unchanged(self) -> bool:
+        """Read the record, and return whether it is the one that this attempt has seen last.
+
+        Raises: like `load`.
+        """
+        before = self._version
+        self.load()
+        return self._version == before
+
+    def _has_lost(self, found: TaskProgress) -> bool:
+        """Check whether something was done, and is not done any more."""
+        known = self.progress
+        again = set(found.deferred).difference(known.deferred)
+        return (
+            found.last < known.last
+            or (known.is_finished and not found.is_finished)
+            or any(unit_id <= known.last for unit_id in again)
+        )
+
+    def finish(self) -> None:
+        """Record that the task is finished.
+
+        Raises:
+            FencedError: the job was forgotten, or is finished.
+            UnavailableError: the record cannot be written; repeat later.
+        """
+        for _ in range(_TRIES):
+            if self.progress.is_finished:
+                return
+            self._proposed = replace(self._after((), ()), is_finished=True)
+            assert not self._proposed.deferred, "U3: every unit of the input was done, as this attempt has seen it"
+            commit = Commit(reads={self._key: self._version}, puts={self._key: self._proposed.to_bytes()})
+            try:
+                outcome = self._database.commit(commit)
+            except OutcomeUnknownError:
+                self._statistics.unknown += 1
+                outcome = None
+            if isinstance(outcome, Committed):
+                self.committed(outcome.version)
+            else:
+                self.load()
+        raise UnavailableError("the end of the task cannot be recorded: run the task again later")
+
+    def _after(self, done: Sequence[Unit], put_off: Collection[bytes]) -> TaskProgress:
+        done_ids = {unit.id for unit in done}
+        statistics = self._others.plus(self._statistics)
+        statistics.units += len(done)
+        statistics.groups += bool(done)
+        return TaskProgress(
+            last=max(self.progress.last, *put_off, *done_ids, b""),
+            done=self.progress.done + len(done),
+            deferred=sorted({*self.progress.deferred, *put_off} - done_ids),
+            statistics=statistics,
+        )

@@ -7,24 +7,42 @@ that units are done, and who may run them, is a `Ledger`: the progress of a task
 from __future__ import annotations
 
 import enum
+import os
+import traceback
 from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import count
+from pathlib import Path
 from typing import Protocol, TypeVar
 
-from holdfast.errors import TransactionConflictError, UnavailableError
+from holdfast.errors import (
+    HoldfastError,
+    InvalidRequestError,
+    NotFoundError,
+    StorageFullError,
+    TransactionConflictError,
+    UnavailableError,
+)
+from holdfast.records.keys import CELL, cell_of, table_name_of, tables_range
+from holdfast.runtime import Environment
+from holdfast.runtime.backoff import Backoff
 from holdfast.units.execution import Attempt, Change, UnitExecution
-from holdfast.units.failures import shown_cell, unit_failed
-from holdfast.units.group_size import GroupSize
-from holdfast.units.patience import patiently
-from holdfast.units.settings import SERVER
-from holdfast.units.unit import Unit, shown_key
+from holdfast.units.progress import Statistics
+from holdfast.units.unit import SERVER, Unit, shown_key
 
 T = TypeVar("T")
 
 _LOCKED_ROUNDS = 10
 _MOST_UNKNOWN = 10
 _NAMED_KEYS = 3
-_FIRST_WAIT_S = 0.002
-_LONGEST_WAIT_S = 0.25
+_ROUNDS = Backoff(0.004, 0.25)
+"""Waits between the rounds in which units that were put off are tried again."""
+_AWAY = Backoff(0.05, 2.0)
+"""Waits for a database that is not available."""
+_CLEAN_GROUPS = 10
+_LONGEST_S = 1.0
+_FIRST = 16
+_MOST_CHARACTERS = 300
+_PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"
 
 
 class Standing(enum.Enum):
@@ -148,12 +166,10 @@ class UnitLoop:
             InvalidRequestError: a unit's function failed.
             TransactionConflictError: a unit conflicts however often it is tried, also with locks.
         """
-        clock, chance = self._environment.clock, self._environment.chance
         round_number = 0
         while self.deferred:
             if round_number:
-                longest_s = min(_FIRST_WAIT_S * 2**round_number, _LONGEST_WAIT_S)
-                clock.sleep(longest_s * chance.fraction())
+                _ROUNDS.wait(round_number, self._environment.clock, self._environment.chance)
             for unit in list(self.deferred.values()):
                 if unit.id in self.deferred:
                     self._run_again(unit, round_number)
@@ -219,3 +235,110 @@ class UnitLoop:
         for unit in list(self.deferred.values()):
             if self._ledger.standing(unit) is Standing.DONE:
                 del self.deferred[unit.id]
+
+
+class GroupSize:
+    """A number of units that adapts: halved after a conflict or a long group, doubled after ten groups without one.
+
+    Attributes:
+        now: how many units the next group has.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._clean = 0
+        self.now = min(_FIRST, most)
+
+    def committed(self, duration_s: float) -> None:
+        """Note a group that was committed; others could see nothing of it for so long."""
+        if duration_s > _LONGEST_S:
+            self.conflicted()
+            return
+        self._clean += 1
+        if self._clean >= _CLEAN_GROUPS:
+            self._clean = 0
+            self.now = min(2 * self.now, self._most)
+
+    def conflicted(self) -> None:
+        """Note a group that was not committed."""
+        self._clean = 0
+        self.now = max(1, self.now // 2)
+
+
+def patiently(call: Callable[[], T], patience_s: float, environment: Environment, statistics: Statistics) -> T:
+    """Return what a call returns, and repeat it while the database is not available, so that nothing happened.
+
+    Args:
+        patience_s: for how long.
+
+    Raises:
+        UnavailableError: the database did not come back.
+        StorageFullError: waiting does not help.
+    """
+    clock = environment.clock
+    began_s = clock.elapsed_s()
+    for number in count(1):
+        try:
+            return call()
+        except UnavailableError as error:
+            if isinstance(error, StorageFullError) or clock.elapsed_s() - began_s >= patience_s:
+                raise
+        statistics.unavailable += 1
+        _AWAY.wait(number, clock, environment.chance)
+    raise AssertionError("the loop has no end of its own")
+
+
+# --- messages ---------------------------------------------------------------------------------------------------------
+def unit_failed(error: BaseException, unit: Unit) -> InvalidRequestError:
+    """Return the error that a unit's function has failed with another error."""
+    found = InvalidRequestError(
+        f"the function of a unit failed, nothing of the unit was written: {_advice(error)}",
+        error=_text_of(error)[:_MOST_CHARACTERS],
+        **_place_of(error),
+        unit=shown_key(unit.key),
+    )
+    found.__cause__ = error
+    return found
+
+
+def _advice(error: BaseException) -> str:
+    if isinstance(error, NotFoundError) and "table" in error.variables:  # whether it was there before is not known
+        return (
+            "mend it, or create the table; if it was dropped since the job began, write again what units that are done "
+            "had put there, since they do not run again"
+        )
+    return "mend it"
+
+
+def _text_of(error: BaseException) -> str:
+    if isinstance(error, HoldfastError):
+        return str(error)
+    kind = type(error).__name__
+    try:
+        return f"{kind}: {error}".rstrip(": ")
+    except Exception:  # noqa: BLE001 # an error whose text cannot be made must not hide which unit has failed
+        return kind
+
+
+def _place_of(error: BaseException) -> dict[str, str]:
+    """Return the line of the function's file in which the error occurred; what it called elsewhere does not help."""
+    frames = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    theirs = [one for one in frames if not one[0].co_filename.startswith(_PACKAGE)]
+    # An alarm may ring at an instruction that the compiler has added, which is on no line.
+    own = [
+        f"{code.co_filename}:{line or code.co_firstlineno}"
+        for code, line in theirs
+        if code.co_filename == theirs[0][0].co_filename
+    ]
+    return {"at": own[-1]} if own else {}
+
+
+def shown_cell(key: bytes) -> str:
+    """Return how a record is shown in a message."""
+    first, last = tables_range()
+    if key.startswith(CELL):
+        row, column = cell_of(key)
+        return f"row {row!r}, column {column!r}"
+    if first <= key < last:
+        return f"rows of table {table_name_of(key)!r}"
+    return repr(key)

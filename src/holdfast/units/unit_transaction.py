@@ -7,18 +7,17 @@ from threading import get_ident
 from typing import TypeVar
 
 from holdfast.errors import InvalidRequestError
-from holdfast.records.cell_transaction import CellTransaction
-from holdfast.records.cells import VALUE
+from holdfast.records.cell_transaction import CellCalls, CellTransaction
+from holdfast.records.cells import CellReader
 from holdfast.records.row_keys import Row
 from holdfast.records.values import Value
 from holdfast.runtime import TimeIsUp
-from holdfast.units.new_items import Combine, NewItem, new_records
-from holdfast.units.work_list import WorkList
+from holdfast.units.work_list import Combine, NewItem, WorkList, new_records
 
 T = TypeVar("T")
 
 
-class UnitTransaction:
+class UnitTransaction(CellCalls):
     """The transaction of one unit: the first argument of its function.
 
     Guarantee: all that the function reads and writes through it takes effect in one step, exactly once, as if the units
@@ -43,19 +42,6 @@ class UnitTransaction:
         """Refuse further calls: what somebody who has kept the transaction writes now would be another unit's."""
         self._is_over = True
 
-    # --- reads --------------------------------------------------------------------------------------------------------
-    def get(self, table: str, row: Row, *, column: str = VALUE, default: Value | None = None) -> Value | None:
-        """Return the value of a cell, or `default` if there is none."""
-        return self._call(lambda: self._cells.get(table, row, column=column, default=default))
-
-    def get_many(self, table: str, rows: Iterable[Row], *, column: str = VALUE) -> dict[Row, Value]:
-        """Return the values of those rows that have the column, in one round trip."""
-        return self._call(lambda: self._cells.get_many(table, rows, column=column))
-
-    def get_row(self, table: str, row: Row) -> dict[str, Value]:
-        """Return the values of a row by column."""
-        return self._call(lambda: self._cells.get_row(table, row))
-
     def scan(
         self,
         table: str,
@@ -74,20 +60,7 @@ class UnitTransaction:
             prefix: only rows that begin with this text, these bytes, or these parts of a tuple.
             limit: the most rows to return.
         """
-        return self._call(lambda: self._cells.scan(table, start=start, end=end, prefix=prefix, limit=limit))
-
-    # --- writes -------------------------------------------------------------------------------------------------------
-    def put(self, table: str, row: Row, value: Value, *, column: str = VALUE) -> None:
-        """Write a cell, whether it exists or not."""
-        self._call(lambda: self._cells.put(table, row, value, column=column))
-
-    def add(self, table: str, row: Row, amount: int = 1, *, column: str = VALUE) -> None:
-        """Add to an integer; a cell that does not exist counts as 0. Units that only add never conflict."""
-        self._call(lambda: self._cells.add(table, row, amount, column=column))
-
-    def delete(self, table: str, row: Row, *, column: str = VALUE) -> None:
-        """Delete a cell, if it exists."""
-        self._call(lambda: self._cells.delete(table, row, column=column))
+        return self._call(lambda cells: cells.scan(table, start=start, end=end, prefix=prefix, limit=limit))
 
     def emit(self, key: Row, value: Value | None = None, *, priority: int = 0, combine: Combine | None = None) -> None:
         """Add a key to the work list, in the same step as everything else. See `OpenWorkList.add`."""
@@ -101,10 +74,10 @@ class UnitTransaction:
             combine: see `OpenWorkList.add_many`. What waits is read then, in one round trip, so the unit conflicts with
                 whoever adds one of the keys meanwhile, or takes it.
         """
-        self._call(lambda: self._add_work(items, combine))
+        self._call(lambda cells: self._add_work(cells, items, combine))
 
-    def _add_work(self, items: Iterable[NewItem], combine: Combine | None) -> None:
-        work, cells = self._emit_to, self._cells
+    def _add_work(self, cells: CellTransaction, items: Iterable[NewItem], combine: Combine | None) -> None:
+        work = self._emit_to
         if work is None:
             raise InvalidRequestError("the job has no work list: pass emit_to='name of the list'")
         records = list(new_records(work, items, combine))
@@ -121,7 +94,13 @@ class UnitTransaction:
         for key, encoded in waiting.items():
             cells.put_record(key, encoded)
 
-    def _call(self, call: Callable[[], T]) -> T:
+    def _read(self, call: Callable[[CellReader], T]) -> T:
+        return self._call(call)
+
+    def _write(self, call: Callable[[CellTransaction], T]) -> T:
+        return self._call(call)
+
+    def _call(self, call: Callable[[CellTransaction], T]) -> T:
         if self._is_over:
             raise InvalidRequestError(
                 "the unit of this transaction has ended: use it only while its function runs, and do not keep it"
@@ -134,7 +113,7 @@ class UnitTransaction:
             self.failure = self.failure or error
             raise error
         try:
-            return call()
+            return call(self._cells)
         except TimeIsUp:
             raise  # the alarm comes back to it
         except BaseException as error:

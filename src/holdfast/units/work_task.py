@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 
-from holdfast.errors import HoldfastError, OutcomeUnknownError
-from holdfast.records.paging import PageSize, read_pages
+from holdfast.errors import FencedError, HoldfastError, OutcomeUnknownError
+from holdfast.records.batches import PageSize, read_pages
 from holdfast.runtime import Periodic, ThreadPeriodic
-from holdfast.transactions.base import Backend, Commit, Record, ScanPage
-from holdfast.units.claim_ledger import ClaimLedger
-from holdfast.units.claims import Claim, ClaimWatch, decode_claim, dissolve_slot, take_items
-from holdfast.units.execution import UnitExecution
+from holdfast.runtime.backoff import Backoff
+from holdfast.transactions.base import ABSENT, Backend, Commit, Committed, Record, ScanPage
+from holdfast.units.claims import Claim, ClaimWatch, decode_claim, dissolve_slot, encode_claim, take_items
+from holdfast.units.execution import Change, UnitExecution
 from holdfast.units.jobs import Job, job_key, require_running
-from holdfast.units.progress import counter_key
-from holdfast.units.slot_progress import SlotProgress
-from holdfast.units.statistics import Statistics
-from holdfast.units.unit_loop import UnitLoop
-from holdfast.units.work_list import WorkList
+from holdfast.units.progress import GONE_FROM_LIST, LIST_DROPPED, Statistics, TaskProgress, counter_key, progress_key
+from holdfast.units.unit import Unit
+from holdfast.units.unit_loop import Standing, UnitLoop
+from holdfast.units.work_list import Item, WorkList
 
 _BEATS = 4
 """Heartbeats in the time of a lease."""
 
-_FIRST_WAIT_S = 0.002
-_LONGEST_WAIT_S = 0.1
+_IDLE = Backoff(0.002, 0.1)
+"""Waits for work while others have it all."""
 _MOST_WINDOW = 1000
 _MOST_LARGE = 16
 """Items that whoever looks for work reads at least, if there is a worker for each, however large their values are."""
@@ -111,9 +111,9 @@ class WorkTask:
 
     def _work_on(self) -> None:
         """Claim and run items; look for dead workers when there are none, and at times also when there are."""
-        clock, chance = self._environment.clock, self._environment.chance
+        clock = self._environment.clock
         looked_s = clock.elapsed_s()
-        wait_s = _FIRST_WAIT_S
+        waits = 0
         while True:
             page = self._loop.patiently(self._look)
             if not page:
@@ -123,10 +123,10 @@ class WorkTask:
             if claim is not None:
                 self._loop.run(self._ledger.begin(claim))
                 self._loop.drain()
-                wait_s = _FIRST_WAIT_S
+                waits = 0
             else:
-                clock.sleep(wait_s * (0.5 + chance.fraction() / 2))
-                wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
+                waits += 1
+                _IDLE.wait(waits, clock, self._environment.chance)
             if clock.elapsed_s() - looked_s >= self._execution.settings.lease_s / _BEATS:
                 looked_s = clock.elapsed_s()
                 self._loop.patiently(lambda: self._watch.dissolve_expired(self._key))
@@ -199,3 +199,145 @@ class WorkTask:
         """Delete heartbeats. If the reply is lost, they may stay: without a claim, nobody heeds them."""
         with suppress(OutcomeUnknownError):
             self._database.commit(Commit(deletes=keys))
+
+
+class ClaimLedger:
+    """A claim, as its worker sees it. With its last item, the record of the claim goes.
+
+    Args:
+        counter: the record with the number of units that the worker has done.
+    """
+
+    def __init__(self, database: Backend, work: WorkList, key: bytes, counter: bytes) -> None:
+        self._database = database
+        self._work = work
+        self._key = key
+        self._counter = counter
+        self._claim: Claim
+        self._left: dict[bytes, Item]  # by the last `change`
+
+    @property
+    def keys(self) -> Collection[bytes]:
+        """The record of the claim, and the definition of the list."""
+        return self._key, self._work.definition_key
+
+    def begin(self, claim: Claim) -> list[Unit]:
+        """Take over a new claim; return its units."""
+        self._claim = claim
+        return [Unit.of(one.key, one.value, one.place) for one in claim.items.values()]
+
+    def change(self, done: Sequence[Unit], put_off: Collection[bytes]) -> Change:
+        """Return what takes units out of the claim."""
+        ended = {unit.id for unit in done}
+        left = {place: item for place, item in self._claim.items.items() if place not in ended}
+        self._left = left
+        return Change(
+            reads={self._key: self._claim.version, self._work.definition_key: self._work.version},
+            puts={self._key: encode_claim(left.values())} if left else {},
+            deletes=() if left else (self._key,),
+            adds={self._counter: len(done)},
+        )
+
+    def committed(self, version: int) -> None:
+        """Note that the commit with the last change took effect."""
+        self._claim = Claim(self._key, version, self._left)
+
+    def load(self) -> None:
+        """Read the claim again: perhaps others have dissolved it.
+
+        Raises:
+            FencedError: the list was dropped.
+        """
+        found = self._database.get_many([self._key, self._work.definition_key])
+        definition = found.get(self._work.definition_key)
+        if definition is None or definition.version != self._work.version:
+            raise FencedError(LIST_DROPPED, list=self._work.name)
+        record = found.get(self._key)
+        self._claim = Claim(self._key, ABSENT, {}) if record is None else decode_claim(self._key, record)
+
+    def standing(self, unit: Unit) -> Standing:
+        """Return how a unit stands: to do as long as it is in the claim."""
+        return Standing.TO_DO if unit.id in self._claim.items else Standing.DONE
+
+
+_TRIES = 20
+
+
+class SlotProgress:
+    """The record of one worker. Unlike that of a task, no unit depends on it: only the end of the job.
+
+    Attributes:
+        key: the key of the record.
+
+    Args:
+        statistics: the figures of this attempt.
+    """
+
+    def __init__(self, database: Backend, job: Job, slot: int, statistics: Statistics) -> None:
+        self._database = database
+        self._job = job
+        self.key = progress_key(job.id, slot)
+        self._statistics = statistics
+        self._recorded = Statistics()
+        self._unknown: tuple[bytes, Statistics] | None = None  # a write whose reply was lost
+        self._version = 0
+        self._progress = TaskProgress(statistics=Statistics())
+
+    def load(self) -> None:
+        """Read the record.
+
+        Raises:
+            FencedError: the job was forgotten.
+        """
+        self._see(self._database.get_many([self.key]).get(self.key))
+
+    def _see(self, record: Record | None) -> None:
+        if record is None:
+            raise FencedError(GONE_FROM_LIST)
+        self._version = record.version
+        self._progress = TaskProgress.of(record.value)
+        if self._unknown is not None and self._unknown[0] == record.value:
+            self._recorded = self._unknown[1]
+
+    def is_finished_by(self, record: Record | None) -> bool:
+        """Return whether the record is the one that `finish` has written or seen. It goes on with this one.
+
+        Raises: like `load`.
+        """
+        before = self._version
+        self._see(record)
+        return self._progress.is_finished and self._version == before
+
+    def record(self) -> None:
+        """Write the figures so far; if another attempt has written, read them, and try again the next time."""
+        self._write(is_finished=False)
+
+    def finish(self) -> None:
+        """Write all figures, and that the worker has found the list at its end.
+
+        If that is written already, it writes no times again: else twins would overwrite each other's record.
+
+        Raises:
+            FencedError: the job was forgotten.
+        """
+        for _ in range(_TRIES):
+            if self._progress.is_finished and self._recorded.units == self._statistics.units:
+                return
+            if self._write(is_finished=True):
+                return
+
+    def _write(self, *, is_finished: bool) -> bool:
+        now = self._statistics.plus(Statistics())
+        total = self._progress.statistics.plus(now.since(self._recorded))
+        progress = replace(self._progress, statistics=total, is_finished=is_finished or self._progress.is_finished)
+        value = progress.to_bytes()
+        try:
+            outcome = self._database.commit(Commit(reads={self.key: self._version}, puts={self.key: value}))
+        except OutcomeUnknownError:
+            self._unknown = value, now
+            outcome = None
+        if isinstance(outcome, Committed):
+            self._version, self._progress, self._recorded = outcome.version, progress, now
+            return True
+        self.load()
+        return False

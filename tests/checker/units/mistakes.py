@@ -14,24 +14,27 @@ from holdfast.errors import InvalidRequestError, OutcomeUnknownError
 from holdfast.records.cell_transaction import CellTransaction
 from holdfast.records.cells import Put
 from holdfast.runtime import Environment
-from holdfast.transactions.base import ABSENT, Backend, Commit, Committed, Outcome, Record, ScanPage
+from holdfast.transactions.base import (
+    ABSENT,
+    Backend,
+    Commit,
+    Committed,
+    Outcome,
+    Record,
+    ScanPage,
+)
 from holdfast.transactions.retry import run_transaction
 from holdfast.transactions.transaction import Transaction
-from holdfast.units.claim_ledger import ClaimLedger
 from holdfast.units.claims import Claim
-from holdfast.units.execution import Attempt, Change, UnitExecution
+from holdfast.units.execution import Attempt, Change, LockedReads, UnitExecution
 from holdfast.units.job_input import JobInput
 from holdfast.units.jobs import Job, job_key
-from holdfast.units.locked_reads import LockedReads
-from holdfast.units.metered_backend import MeteredBackend
-from holdfast.units.progress import TaskProgress
-from holdfast.units.shard_task import ShardTask
-from holdfast.units.statistics import Statistics
-from holdfast.units.task_ledger import TaskLedger
+from holdfast.units.progress import Statistics, TaskProgress
+from holdfast.units.shard_task import ShardTask, TaskLedger
 from holdfast.units.unit import Unit
 from holdfast.units.unit_loop import UnitLoop
 from holdfast.units.work_list import WorkList
-from holdfast.units.work_task import WorkTask
+from holdfast.units.work_task import ClaimLedger, WorkTask
 
 __all__ = [
     "add_unread",
@@ -273,10 +276,12 @@ def run_the_last_again(
         shipped(self, units[attempt.done :], following)
 
 
-def trust_reads(shipped: Callable[..., Outcome], self: MeteredBackend, commit: Commit) -> Outcome:
-    """In place of `MeteredBackend.commit`: validate nothing if nothing is written."""
+def trust_reads(
+    shipped: Callable[..., Outcome], self: UnitExecution, commit: Commit, following: Sequence[Unit]
+) -> Outcome:
+    """In place of `UnitExecution._commit`: validate nothing if nothing is written."""
     if commit.puts or commit.adds or commit.deletes:
-        return shipped(self, commit)
+        return shipped(self, commit, following)
     return Committed(ABSENT)
 
 
@@ -293,7 +298,7 @@ def forget_tables(shipped: Callable[..., dict[bytes, int]], self: CellTransactio
 
 
 def collect_without_mark(shipped: Callable[..., int], database: Backend, mark: bytes, version: int) -> int:
-    """In place of `dropped._collect`: delete the cells of a table without a look at its mark."""
+    """In place of `batches._collect`: delete the cells of a table without a look at its mark."""
 
     class Hasty:
         def __getattr__(self, name: str) -> object:

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 
-from holdfast.records import dropped
+from holdfast.records import batches
 from holdfast.records.cell_transaction import CellTransaction
 from holdfast.transactions.transaction import Transaction
 from holdfast.units import claims, jobs
-from holdfast.units.claim_ledger import ClaimLedger
-from holdfast.units.execution import UnitExecution
-from holdfast.units.locked_reads import LockedReads
-from holdfast.units.metered_backend import MeteredBackend
-from holdfast.units.shard_task import ShardTask
-from holdfast.units.task_ledger import TaskLedger
+from holdfast.units.execution import LockedReads, UnitExecution
+from holdfast.units.shard_task import ShardTask, TaskLedger
 from holdfast.units.unit_loop import UnitLoop
-from holdfast.units.work_task import WorkTask
+from holdfast.units.work_task import ClaimLedger, WorkTask
 from tests.checker.committers.planting import swap
 from tests.checker.scene_mutants import SceneMutant
 from tests.checker.units import mistakes
@@ -173,7 +169,7 @@ MUTANTS = (
     _Mutant(
         name="stale-errors",
         slip="What a unit that failed has read is not validated.",
-        swap=swap(MeteredBackend.commit, mistakes.trust_reads),
+        swap=swap(UnitExecution._commit, mistakes.trust_reads),
         scenes=("stale-reads",),
         breaks="U5",
     ),
@@ -195,7 +191,7 @@ MUTANTS = (
     _Mutant(
         name="no-mark-needed",
         slip="The cells of a dropped table are deleted, although a crash may have undone the drop.",
-        swap=swap(dropped._collect, mistakes.collect_without_mark),
+        swap=swap(batches._collect, mistakes.collect_without_mark),
         scenes=("database-crash-under-a-dropped-table",),
         breaks="U2",
     ),

@@ -20,7 +20,7 @@ from benchmarks.unit_runs.rates import Cell, Measured, Run
 from benchmarks.unit_runs.tasks import create_cells, run_attempt, total
 from benchmarks.unit_runs.worker import Order, order_json
 from benchmarks.unit_runs.workloads import CELLS, HOT, WORKLOADS, pairs
-from holdfast.records.opening import open_database
+from holdfast.records.database import open_database
 from holdfast.units.jobs import begin_job
 from tests.database_servers import NewUrl
 from tests.databases import needs_postgres

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.records.dropped import collect_dropped
-from holdfast.records.keys import dropped_key, id_bytes
-from holdfast.records.kinds import BEAT, CELL, HISTORY, WORK
+from holdfast.records.batches import collect_dropped
+from holdfast.records.keys import BEAT, CELL, HISTORY, WORK, dropped_key, id_bytes
 from holdfast.transactions.base import Commit
 from holdfast.transactions.memory import MemoryBackend
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import InvalidRequestError
-from holdfast.records.json_text import parse_json
+from holdfast.records.values import parse_json
 
 
 @pytest.mark.parametrize(

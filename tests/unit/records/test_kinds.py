@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.records import kinds
+from holdfast.records import keys
 from holdfast.records.loads import abort_load, begin_load
 from holdfast.units.open_work_list import open_work_list
 from holdfast.units.work_list import list_work_lists
@@ -10,10 +10,10 @@ from tests.unit.records.databases import memory_db
 
 
 def test_kinds_differ() -> None:
-    found = kinds.KINDS.values()
+    found = keys.KINDS.values()
     assert len(set(found)) == len(found)
     assert all(len(kind) == 2 for kind in found)
-    assert {getattr(kinds, name) for name in kinds.KINDS} == set(found)
+    assert {getattr(keys, name) for name in keys.KINDS} == set(found)
 
 
 def test_a_load_is_no_work_list() -> None:

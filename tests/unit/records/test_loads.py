@@ -20,9 +20,8 @@ from holdfast.errors import (
 )
 from holdfast.records.database import Database
 from holdfast.records.keys import cells_range, dropped_range, load_key, loads_range, table_histories_range
-from holdfast.records.load_record import OPEN, Load, Loaded
 from holdfast.records.load_task import LoadRow, LoadTask
-from holdfast.records.loads import abort_load, abort_old_loads, begin_load, finish_load
+from holdfast.records.loads import OPEN, Load, Loaded, abort_load, abort_old_loads, begin_load, finish_load
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Commit, Outcome, Record
 from holdfast.transactions.memory import MemoryBackend

@@ -12,9 +12,8 @@ import pytest
 
 from holdfast.errors import ConflictError, FencedError, UnavailableError
 from holdfast.records.database import Database
-from holdfast.records.load_record import AttemptReport, Load
 from holdfast.records.load_task import LoadRow, LoadTask
-from holdfast.records.loads import abort_load, abort_old_loads, begin_load, finish_load
+from holdfast.records.loads import AttemptReport, Load, abort_load, abort_old_loads, begin_load, finish_load
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Commit, Outcome, Record
 from holdfast.transactions.memory import MemoryBackend

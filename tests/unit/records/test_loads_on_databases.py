@@ -7,10 +7,9 @@ import threading
 import pytest
 
 from holdfast.errors import FencedError
-from holdfast.records.load_record import AttemptReport, Load
+from holdfast.records.cells import rows_range
 from holdfast.records.load_task import LoadRow, LoadTask
-from holdfast.records.loads import begin_load, finish_load
-from holdfast.records.rows import rows_range
+from holdfast.records.loads import AttemptReport, Load, begin_load, finish_load
 from holdfast.records.splits import divide
 from tests.unit.records.databases import FAST, SERVERS, Opened, open_dbs
 

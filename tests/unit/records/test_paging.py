@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.records.paging import PageSize
+from holdfast.records.batches import PageSize
 from holdfast.transactions.base import Record, ScanPage
 from tests.unit.records.databases import memory_db
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.records import Database
-from holdfast.records.sizes import TableSize, table_size
+from holdfast.records.cells import TableSize, table_size
 from tests.unit.records.databases import memory_db
 
 

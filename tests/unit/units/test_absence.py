@@ -5,14 +5,13 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import FencedError, InputChangedError, OutcomeUnknownError, UnavailableError
-from holdfast.records.kinds import ABSENCE
+from holdfast.records.keys import ABSENCE
 from holdfast.runtime import Environment
 from holdfast.runtime.simulated import CountingIds, StillClock
 from holdfast.transactions.base import ABSENT, Backend
 from holdfast.transactions.memory import MemoryBackend
-from holdfast.units.absence import note_absence
 from holdfast.units.job_input import JobInput, TaskInput
-from holdfast.units.jobs import MAP, Job, begin_job, forget_job, job_key, list_jobs
+from holdfast.units.jobs import MAP, Job, begin_job, forget_job, job_key, list_jobs, note_absence
 from tests.forgetful_database import ForgetfulDatabase
 from tests.units_world import Shaky, fail_at
 

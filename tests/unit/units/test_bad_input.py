@@ -25,11 +25,9 @@ from holdfast.runtime import SystemAlarm
 from holdfast.transactions.base import MAX_NUMBER, MAX_VALUE_BYTES
 from holdfast.units.execution import UnitExecution
 from holdfast.units.job_input import surveyed
-from holdfast.units.progress import TaskProgress
-from holdfast.units.settings import MOST_DEFERRED, SERVER, UnitSettings
+from holdfast.units.progress import Statistics, TaskProgress
 from holdfast.units.shard_task import ShardTask
-from holdfast.units.statistics import Statistics
-from holdfast.units.unit import MAX_ID_BYTES, Unit, id_of
+from holdfast.units.unit import MAX_ID_BYTES, MOST_DEFERRED, SERVER, Unit, UnitSettings, id_of
 from tests.children import Child
 from tests.patience import PATIENCE_S
 from tests.units_world import Shaky, UnitWorld, replayed, units

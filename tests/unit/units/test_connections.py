@@ -10,15 +10,15 @@ import pytest
 from holdfast.errors import HoldfastError, NotFoundError
 from holdfast.records import open_database
 from holdfast.records.database import Database
+from holdfast.spark.units import tasks
+from holdfast.spark.units.tasks import database_of_process
 from holdfast.transactions.group_commit import GroupCommit
-from holdfast.units import connections
-from holdfast.units.connections import database_of_process
 
 
 @pytest.fixture(autouse=True)
 def _own_dbs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     dbs: dict[object, Database] = {}
-    monkeypatch.setattr(connections, "_open", dbs)
+    monkeypatch.setattr(tasks, "_open", dbs)
     yield
     for db in dbs.values():
         db.close()
@@ -38,13 +38,12 @@ def _is_open(db: Database) -> bool:
     return True
 
 
-def test_the_four_dbs_that_were_used_last_stay_open(tmp_path: Path) -> None:
-    urls = [_url(tmp_path / f"{number}.db") for number in range(5)]
-    dbs = [database_of_process(url) for url in urls[:4]]
-    assert database_of_process(urls[0]) is dbs[0]
-    dbs.append(database_of_process(urls[4]))
-    assert [_is_open(db) for db in dbs] == [True, False, True, True, True]
-    assert database_of_process(urls[2]) is dbs[2]
+def test_one_database_stays_open(tmp_path: Path) -> None:
+    first, second = (_url(tmp_path / f"{number}.db") for number in range(2))
+    db = database_of_process(first)
+    assert database_of_process(first) is db
+    other = database_of_process(second)
+    assert (_is_open(db), _is_open(other)) == (False, True)
 
 
 def test_a_file_that_was_replaced_is_opened_again(tmp_path: Path) -> None:

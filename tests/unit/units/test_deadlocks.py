@@ -12,9 +12,8 @@ from holdfast.transactions.base import Commit, LockedTransaction, Outcome, Recor
 from holdfast.transactions.memory import MemoryBackend
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import begin_job
-from holdfast.units.settings import UnitSettings
 from holdfast.units.shard_task import ShardTask
-from holdfast.units.unit import Unit
+from holdfast.units.unit import Unit, UnitSettings
 from holdfast.units.unit_transaction import UnitTransaction
 
 _ENVIRONMENT = Environment()

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from holdfast.errors import InvalidRequestError, NotFoundError
+from holdfast.records.batches import read_records
 from holdfast.records.database import Database
-from holdfast.records.paging import read_records
 from holdfast.records.row_keys import Row
 from holdfast.runtime import NeverPeriodic, NoAlarm
 from holdfast.transactions.base import Backend
@@ -19,8 +19,7 @@ from holdfast.units.claims import Claim, dissolve, take_items
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import WORK_LIST, begin_job
 from holdfast.units.open_work_list import open_work_list
-from holdfast.units.settings import UnitSettings
-from holdfast.units.unit import UnitFunction
+from holdfast.units.unit import UnitFunction, UnitSettings
 from holdfast.units.work_list import WorkList, find_work_list
 from holdfast.units.work_task import WorkTask
 from tests.units_world import FAULTS, Death, Shaky, UnitWorld, fail_at, interleaved

@@ -9,8 +9,8 @@ import pytest
 
 from holdfast.errors import InvalidRequestError
 from holdfast.records.row_keys import Row
-from holdfast.units.group_size import GroupSize
-from holdfast.units.settings import UnitSettings
+from holdfast.units.unit import UnitSettings
+from holdfast.units.unit_loop import GroupSize
 from tests.units_world import Shaky, UnitWorld, units
 
 

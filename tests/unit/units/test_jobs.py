@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from holdfast.errors import ConflictError, NotFoundError, UnavailableError
-from holdfast.records.paging import read_records
+from holdfast.records.batches import read_records
 from holdfast.runtime import Environment
 from holdfast.runtime.simulated import CountingIds, StillClock
 from holdfast.transactions.base import Commit
@@ -17,7 +17,7 @@ from holdfast.transactions.memory import MemoryBackend
 from holdfast.units.jobs import MAP, WORK_LIST, begin_job, end_job, forget_job, list_jobs, planned_tasks
 from holdfast.units.open_work_list import open_work_list
 from holdfast.units.progress import progress_range
-from holdfast.units.settings import UnitSettings
+from holdfast.units.unit import UnitSettings
 from holdfast.units.work_list import find_work_list
 from tests.forgetful_database import ForgetfulDatabase
 from tests.unit.records.databases import FAST, SERVERS, open_dbs

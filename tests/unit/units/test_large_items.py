@@ -14,7 +14,7 @@ from holdfast.units.claims import take_items
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import WORK_LIST, begin_job
 from holdfast.units.open_work_list import OpenWorkList, open_work_list
-from holdfast.units.settings import UnitSettings
+from holdfast.units.unit import UnitSettings
 from holdfast.units.work_list import find_work_list
 from holdfast.units.work_task import WorkTask
 from tests.units_world import Shaky, UnitWorld

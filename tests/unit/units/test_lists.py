@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from holdfast.errors import ConflictError, CorruptDataError, NotFoundError
+from holdfast.records.batches import read_records
 from holdfast.records.database import Database
-from holdfast.records.paging import read_records
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Commit
 from holdfast.units.open_work_list import open_work_list

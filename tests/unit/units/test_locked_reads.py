@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from holdfast.transactions.base import ABSENT, Commit, Outcome, Record, ScanPage
-from holdfast.units.locked_reads import LockedReads
+from holdfast.units.execution import LockedReads
 
 _GUARD = b"guard"
 

@@ -11,7 +11,7 @@ import pytest
 from holdfast.errors import InvalidRequestError, UnavailableError
 from holdfast.records.row_keys import Row
 from holdfast.transactions.base import LockedTransaction, Record, ScanPage
-from holdfast.units.settings import SERVER, UnitSettings
+from holdfast.units.unit import SERVER, UnitSettings
 from tests.units_world import Shaky, UnitWorld, replayed, units
 
 _SERVER = UnitSettings(buffering=SERVER)

@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 
 from holdfast.records.row_keys import Row
-from holdfast.units.settings import UnitSettings
-from holdfast.units.unit import Unit
+from holdfast.units.unit import Unit, UnitSettings
 from tests.units_world import Death, Shaky, UnitWorld, units
 
 _UNITS = range(1, 11)

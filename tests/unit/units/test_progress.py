@@ -34,11 +34,9 @@ from holdfast.units.jobs import (
     planned_tasks,
     read_progress,
 )
-from holdfast.units.patience import patiently
-from holdfast.units.progress import TaskProgress, progress_key
-from holdfast.units.settings import UnitSettings
-from holdfast.units.statistics import Statistics
-from holdfast.units.unit import Unit
+from holdfast.units.progress import Statistics, TaskProgress, progress_key
+from holdfast.units.unit import Unit, UnitSettings
+from holdfast.units.unit_loop import patiently
 from tests.units_world import Death, Shaky, UnitWorld, change_at, replayed, units
 
 _KEYS = ("a", "b", "c", "d", "e", "f")
@@ -304,7 +302,7 @@ def test_a_database_that_stays_away_is_asked_less_and_less_often() -> None:
             patiently(partial(_raise, error), patience_s, world.environment, found)
     for number, wait_s in enumerate(waits):
         longest_s = min(0.05 * 2**number, 2.0)
-        assert longest_s / 2 <= wait_s <= longest_s
+        assert 0 <= wait_s <= longest_s
     assert max(waits) > 1.8
     assert sum(waits[:-1]) < 60.0 <= sum(waits)
     assert found.unavailable == len(waits)

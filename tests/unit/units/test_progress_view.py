@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast.errors import NotFoundError, UnavailableError
-from holdfast.units.job_state import JobState, poll
-from holdfast.units.progress_view import following
+from holdfast.units.report import JobState, following, poll
 from tests.patience import PATIENCE_S, wait_until
 from tests.unit.units.watched_jobs import AtHand, WatchedJob, memory_db, text
 

@@ -8,11 +8,9 @@ from dataclasses import replace
 import pytest
 
 from holdfast.errors import CorruptDataError
-from holdfast.units.job_state import JobState
 from holdfast.units.jobs import Job
-from holdfast.units.progress import TaskProgress
-from holdfast.units.report import JobReport, TimeShares, latency_text, most_at_once
-from holdfast.units.statistics import Statistics
+from holdfast.units.progress import Statistics, TaskProgress
+from holdfast.units.report import JobReport, JobState, TimeShares, latency_text
 
 JOB = Job(name="count", id=7, shards=2, kind="map", began_s=1000.0)
 
@@ -61,25 +59,6 @@ def test_a_printed_report_is_its_summary() -> None:
         "the job was finished before: nothing ran this time"
     ]
     assert shown[:4] == ["count, map", "units: 400 in 8.0 s, 50/s", "tasks: 2", "commits: 20 with 20.0 units each"]
-
-
-@pytest.mark.parametrize(
-    ("spans", "most"),
-    [
-        ([], 0),
-        ([(1.0, 1.0)], 1),
-        ([(1.0, 2.0), (3.0, 4.0), (2.5, 2.75)], 1),
-        ([(1.0, 9.0), (2.0, 3.0), (4.0, 8.0), (5.0, 6.0), (7.0, 10.0)], 3),
-    ],
-)
-def test_tasks_at_once_are_those_with_a_moment_in_common(spans: list[tuple[float, float]], most: int) -> None:
-    assert most_at_once(spans) == most
-
-
-def test_a_report_tells_how_many_tasks_ran_at_once() -> None:
-    report = replace(JobReport.of_tasks(JOB, [_task(100)] * 4, 8.0), at_once=3)
-    assert dict(report.summary())["tasks"] == "4, 3 at once"
-    assert JobReport.of(json.loads(json.dumps(report.to_json()))) == report
 
 
 def test_the_report_of_a_job_that_went_on_tells_its_own_figures_from_those_of_all_runs() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast.errors import FencedError, HoldfastError, InvalidRequestError, OutcomeUnknownError, UnavailableError
-from holdfast.records.paging import read_records
+from holdfast.records.batches import read_records
 from holdfast.runtime.simulated import SuspendedClock
 from holdfast.transactions.base import Commit
 from holdfast.units.claims import ClaimWatch

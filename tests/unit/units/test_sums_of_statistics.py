@@ -13,11 +13,10 @@ from holdfast.runtime import Environment, SeededRandom
 from holdfast.transactions.base import Commit, Committed
 from holdfast.transactions.memory import MemoryBackend
 from holdfast.units.jobs import WORK_LIST, begin_job, read_progress
-from holdfast.units.settings import UnitSettings
-from holdfast.units.slot_progress import SlotProgress
-from holdfast.units.statistics import Latencies, Statistics
-from holdfast.units.task_ledger import TaskLedger
-from holdfast.units.unit import Unit
+from holdfast.units.progress import Latencies, Statistics
+from holdfast.units.shard_task import TaskLedger
+from holdfast.units.unit import Unit, UnitSettings
+from holdfast.units.work_task import SlotProgress
 from tests.units_world import Shaky, UnitWorld, units
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast.errors import ConflictError, FencedError, NotFoundError, OutcomeUnknownError
-from holdfast.records.paging import read_records
+from holdfast.records.batches import read_records
 from holdfast.runtime import NoAlarm
 from holdfast.transactions.base import Commit, Outcome, ScanPage
 from holdfast.units.claims import decode_claim, dissolve, dissolve_all, dissolve_slot, encode_claim, take_items
@@ -17,8 +17,8 @@ from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import end_job, forget_job, job_key, read_progress
 from holdfast.units.open_work_list import open_work_list
 from holdfast.units.progress import LIST_DROPPED, counter_range
-from holdfast.units.settings import UnitSettings
 from holdfast.units.shard_task import ShardTask
+from holdfast.units.unit import UnitSettings
 from tests.forgetful_database import ForgetfulDatabase
 from tests.unit.units.work_worlds import ITEMS, LEASE_S, WorkWorld, grow, limited
 from tests.units_world import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.records.database import Database
@@ -14,11 +14,10 @@ from holdfast.transactions.memory import MemoryBackend
 from holdfast.units.execution import UnitExecution
 from holdfast.units.job_input import JobInput, surveyed
 from holdfast.units.jobs import MAP, Job, begin_job, end_job, read_progress
+from holdfast.units.progress import Statistics
 from holdfast.units.report import JobReport
-from holdfast.units.settings import UnitSettings
 from holdfast.units.shard_task import ShardTask
-from holdfast.units.statistics import Statistics
-from holdfast.units.unit import Unit
+from holdfast.units.unit import Unit, UnitSettings
 
 __all__ = ["TABLE", "AtHand", "RunningClock", "WatchedJob", "add_words", "memory_db", "text"]
 
@@ -127,7 +126,7 @@ class WatchedJob:
         job = self.job or self.begin()
         progress = read_progress(self.db.backend, job)
         seconds = self.db.environment.clock.now_s() - job.began_s
-        report = replace(JobReport.of_progress(job, progress, seconds), at_once=1)
+        report = JobReport.of_progress(job, progress, seconds)
         end_job(self.db.backend, job, report.to_json(), self.db.environment)
 
     def steps(self) -> list[Callable[[], object]]:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.records.paging import read_records
+from holdfast.records.batches import read_records
 from holdfast.runtime import NeverPeriodic, NoAlarm, Periodic
 from holdfast.transactions.base import Backend
 from holdfast.units.claims import Claim, take_items
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import WORK_LIST, begin_job, read_progress
 from holdfast.units.open_work_list import open_work_list
-from holdfast.units.settings import UnitSettings
-from holdfast.units.unit import UnitFunction
+from holdfast.units.unit import UnitFunction, UnitSettings
 from holdfast.units.work_list import WorkList, find_work_list
 from holdfast.units.work_task import WorkTask
 from tests.units_world import Shaky, UnitWorld

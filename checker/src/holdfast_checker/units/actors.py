@@ -14,10 +14,9 @@ from holdfast.transactions.base import Record
 from holdfast.units.execution import UnitExecution
 from holdfast.units.job_input import JobInput, surveyed, units_of
 from holdfast.units.jobs import MAP, Job, begin_job, end_job, end_run, forget_job
-from holdfast.units.settings import CLIENT, SERVER, UnitSettings
+from holdfast.units.progress import Statistics
 from holdfast.units.shard_task import ShardTask
-from holdfast.units.statistics import Statistics
-from holdfast.units.unit import Unit
+from holdfast.units.unit import CLIENT, SERVER, Unit, UnitSettings
 from holdfast.units.work_list import WorkList
 from holdfast.units.work_task import WorkTask
 from holdfast_checker.framework.subject import GoalTracker

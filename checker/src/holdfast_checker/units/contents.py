@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import cast
 
+from holdfast.records.cells import read_cells, rows_of, rows_range
 from holdfast.records.keys import cells_range, dropped_id_of, dropped_range
-from holdfast.records.rows import read_cells, rows_of, rows_range
 from holdfast.records.tables import Table, list_tables
 from holdfast.records.values import Value
 from holdfast.transactions.base import Record

@@ -13,8 +13,7 @@ from dataclasses import replace
 
 from holdfast.errors import UnavailableError
 from holdfast.transactions.base import Backend, Commit, LockedTransaction, Outcome, Record, ScanPage, SnapshotReader
-from holdfast.units.progress import TaskProgress, progress_key
-from holdfast.units.statistics import Statistics
+from holdfast.units.progress import Statistics, TaskProgress, progress_key
 from holdfast_checker.kernel.calls import Call
 from holdfast_checker.kernel.process import Port
 from holdfast_checker.transactions.copies import Copy

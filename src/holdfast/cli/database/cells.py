@@ -247,7 +247,7 @@ def _parse(text: str, kind: str) -> Value:
             return base64.b64decode(text, validate=True)
         except ValueError as error:
             raise InvalidRequestError("the value is no base64: encode the bytes with base64 -w0") from error
-    from holdfast.records.json_text import parse_json
+    from holdfast.records.values import parse_json
 
     return parse_json(text)
 

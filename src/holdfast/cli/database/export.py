@@ -16,7 +16,7 @@ from holdfast.cli.fs.local_place import LocalPlace
 from holdfast.cli.fs.places import Entry, Sink
 from holdfast.errors import ConflictError, InvalidRequestError
 from holdfast.records import Database, Row, Value
-from holdfast.records.snapshot import DatabaseSnapshot
+from holdfast.records.database import DatabaseSnapshot
 from holdfast.runtime import SystemIds
 
 if TYPE_CHECKING:

@@ -14,9 +14,8 @@ from holdfast.cli.output import Captioned, Column, document, duration, grouped, 
 from holdfast.wording import counted, percent
 
 if TYPE_CHECKING:
-    from holdfast.units.aggregation import View
-    from holdfast.units.job_state import JobState
-    from holdfast.units.report import JobReport
+    from holdfast.units.report import JobReport, JobState
+    from holdfast.units.watch import View
 
 # --- jobs -------------------------------------------------------------------------------------------------------------
 _JOB: tuple[Column, ...] = (
@@ -52,8 +51,8 @@ def jobs(run: Run, url: Url, name: Annotated[str | None, argument(required=False
     attempt did between its last commit and its death is not known. The times are those inside tasks; "other" is what
     passes in Holdfast and in waits.
     """
-    from holdfast.units.job_state import poll, state_of
     from holdfast.units.jobs import list_jobs
+    from holdfast.units.report import poll, state_of
 
     database = open_url(run, url)
     if name is not None:
@@ -133,7 +132,7 @@ def watch(
     Every view is read at one instant, and no unit waits for it. It ends when the job is finished; Ctrl-C ends it at any
     time. Without a terminal, each view is a line, and the last one a table.
     """
-    from holdfast.units.aggregation import watch as views_of
+    from holdfast.units.watch import watch as views_of
 
     out = run.out
     views = views_of(

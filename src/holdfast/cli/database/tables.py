@@ -134,7 +134,7 @@ def stats(run: Run, url: Url) -> None:
     All is counted at one instant, so everything is read once; writers do not wait. Bytes are those of keys and values;
     the database needs more for its indexes.
     """
-    from holdfast.records.sizes import table_size
+    from holdfast.records.cells import table_size
     from holdfast.records.tables import list_tables
     from holdfast.units.jobs import list_jobs
     from holdfast.units.open_work_list import count_items

@@ -25,9 +25,8 @@ from pyspark.sql.types import (
 from holdfast.errors import ConflictError, InvalidRequestError, NotFoundError
 from holdfast.options.database import DatabaseReadOptions
 from holdfast.records import Row, open_database
-from holdfast.records.cells import Content
-from holdfast.records.rows import contents_of, read_cells, read_value
-from holdfast.records.snapshot import DatabaseSnapshot
+from holdfast.records.cells import Content, contents_of, read_cells, read_value
+from holdfast.records.database import DatabaseSnapshot
 from holdfast.records.splits import divide
 from holdfast.records.tables import Table
 from holdfast.spark.database.values import (

@@ -38,9 +38,9 @@ from pyspark.sql.types import (
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.options.database import DatabaseTable
 from holdfast.options.values import Condition
-from holdfast.records.json_text import parse_json
 from holdfast.records.keys import cells_range
 from holdfast.records.row_keys import prefix_range
+from holdfast.records.values import parse_json
 from holdfast.wording import nearest
 
 if TYPE_CHECKING:

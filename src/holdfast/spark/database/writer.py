@@ -22,9 +22,8 @@ from holdfast.options.database import DatabaseWriteOptions
 from holdfast.records import Database, Row, Value, open_database
 from holdfast.records.batches import batches
 from holdfast.records.keys import column_bytes
-from holdfast.records.load_record import AttemptReport, Load
 from holdfast.records.load_task import LoadRow, LoadTask
-from holdfast.records.loads import abort_load, begin_load, finish_load
+from holdfast.records.loads import AttemptReport, Load, abort_load, begin_load, finish_load
 from holdfast.spark.database.values import Misfit, default_names, find_row_columns, part_from_row, to_value
 from holdfast.spark.failures import one_sentence, refuse_table
 from holdfast.wording import nearest
@@ -178,7 +177,7 @@ def _stored(value: Any, row: Row, column: str, convert: Callable[[Any], Value]) 
         return convert(value)
     except Misfit:
         raise InvalidRequestError(
-            "an array cannot be stored unless it is regular and has no nulls: fill it, or database JSON",
+            "an array cannot be stored unless it is regular and has no nulls: fill it, or store JSON",
             row=row,
             column=column,
         ) from None

@@ -46,7 +46,7 @@ _AS_KEY = {
 }
 """What to do with columns of other types, if a text is not the same key: as texts, ["x, y"] and ["x", "y"] are one."""
 
-_FIGURES = "figures string"
+_NUMBER = "number long"
 _OWN_HASH = "holdfast units"
 _TASKS_WITHOUT_CONTEXT = 8
 _TABLE_ROWS = 1000
@@ -77,8 +77,8 @@ class Arranged(Protocol):
         """Return which units each task has: the first pass over the rows; see `holdfast.units.job_input`."""
         ...
 
-    def run(self, task: UnitsTask) -> list[str]:
-        """Run the units in the tasks of the job: the second pass; return what each task has returned."""
+    def run(self, task: UnitsTask) -> None:
+        """Run the units in the tasks of the job: the second pass."""
         ...
 
 
@@ -228,16 +228,15 @@ class _RddRows:
 
         return _job_input(self.tasks, self.rdd.mapPartitionsWithIndex(survey).collect())
 
-    def run(self, task: UnitsTask) -> list[str]:
+    def run(self, task: UnitsTask) -> None:
         pairs_of = self.pairs_of
 
-        def run(shard: int, rows: Iterable[Any]) -> Iterator[str]:
+        def run(shard: int, rows: Iterable[Any]) -> Iterator[int]:
             return task.run_shard(shard, pairs_of(rows))
 
-        found = list(self.rdd.mapPartitionsWithIndex(run).collect())
+        found = self.rdd.mapPartitionsWithIndex(run).collect()
         if len(found) < self.tasks:  # Spark knows that there are no rows, and has left the shuffle out
-            found = _run_in_slots(self.rdd.context, self.tasks, partial(_run_without_rows, task))
-        return found
+            _run_in_slots(self.rdd.context, self.tasks, partial(_run_without_rows, task))
 
 
 @dataclass(frozen=True)
@@ -266,16 +265,15 @@ class _ConnectRows:
 
         return _job_input(self.tasks, self.df.mapInArrow(survey, "shard long, input binary").collect())
 
-    def run(self, task: UnitsTask) -> list[str]:
+    def run(self, task: UnitsTask) -> None:
         names, schema = self.names, self.df.schema
 
         def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield from _as_batches(task.run_shard(_partition(), _pairs_of_rows(names, _rows_of(batches, schema))))
 
-        found = [row[0] for row in self.df.mapInArrow(run, _FIGURES).collect()]
+        found = self.df.mapInArrow(run, _NUMBER).collect()
         if len(found) < self.tasks:  # as above
-            found = _run_in_connect_slots(self.df.sparkSession, self.tasks, partial(_run_without_rows, task))
-        return found
+            _run_in_connect_slots(self.df.sparkSession, self.tasks, partial(_run_without_rows, task))
 
 
 def _job_input(tasks: int, found: Iterable[Any]) -> JobInput:
@@ -291,39 +289,30 @@ def _pairs_of_rows(names: tuple[str, ...], rows: Iterable[Any]) -> Iterator[tupl
     return ((key_of_row(row, names), row) for row in rows)
 
 
-def _run_without_rows(task: UnitsTask, shard: int) -> Iterator[str]:
+def _run_without_rows(task: UnitsTask, shard: int) -> Iterator[int]:
     return task.run_shard(shard, ())
 
 
-def run_workers(spark: SparkSession, task: UnitsTask) -> list[str]:
-    """Run a worker in each task of a job; return what each has returned."""
+def run_workers(spark: SparkSession, task: UnitsTask) -> None:
+    """Run a worker in each task of a job."""
     if is_classic(spark):
-        return _run_in_slots(spark.sparkContext, task.job.shards, task.run_worker)
-    return _run_in_connect_slots(spark, task.job.shards, task.run_worker)
+        _run_in_slots(spark.sparkContext, task.job.shards, task.run_worker)
+    else:
+        _run_in_connect_slots(spark, task.job.shards, task.run_worker)
 
 
-def _run_in_slots(context: SparkContext, slots: int, work: Callable[[int], Iterator[str]]) -> list[str]:
-    """Call a function in each task of a job; return what each has returned."""
-    return list(context.parallelize(range(slots), slots).mapPartitionsWithIndex(_called(work)).collect())
+def _run_in_slots(context: SparkContext, slots: int, work: Callable[[int], Iterator[int]]) -> None:
+    """Call a function in each task of a job."""
+    context.parallelize(range(slots), slots).mapPartitionsWithIndex(lambda slot, _rows: work(slot)).collect()
 
 
-def _run_in_connect_slots(spark: SparkSession, slots: int, work: Callable[[int], Iterator[str]]) -> list[str]:
-    return [row[0] for row in spark.range(0, slots, 1, slots).mapInArrow(_called_in_arrow(work), _FIGURES).collect()]
-
-
-def _called(work: Callable[[int], Iterator[str]]) -> Callable[[int, Iterable[int]], Iterator[str]]:
-    return lambda slot, _rows: work(slot)
-
-
-def _called_in_arrow(
-    work: Callable[[int], Iterator[str]],
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _run_in_connect_slots(spark: SparkSession, slots: int, work: Callable[[int], Iterator[int]]) -> None:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _batch in batches:
             pass
         yield from _as_batches(work(_partition()))
 
-    return run
+    spark.range(0, slots, 1, slots).mapInArrow(run, _NUMBER).collect()
 
 
 def _with_ids(pairs: Iterable[object]) -> Iterator[tuple[bytes, tuple[Row, object]]]:
@@ -382,8 +371,8 @@ def _has_fields(found: pa.DataType, known: DataType) -> bool:
     return len(fields) == len(inner) and all(map(_has_fields, (field.type for field in fields), inner))
 
 
-def _as_batches(figures: Iterator[str]) -> Iterator[pa.RecordBatch]:
+def _as_batches(numbers: Iterator[int]) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
-    for one in figures:
-        yield pa.RecordBatch.from_pydict({"figures": [one]})
+    for one in numbers:
+        yield pa.RecordBatch.from_pydict({"number": [one]})

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from holdfast.errors import FencedError, HoldfastError, InputChangedError, InvalidRequestError, NotFoundError
 from holdfast.transactions.base import Backend
-from holdfast.units.job_state import poll
 from holdfast.units.jobs import find_job, other_rows
+from holdfast.units.report import poll
 
 _log = logging.getLogger(__name__)
 
@@ -70,7 +70,11 @@ def named_errors(backend: Backend, job: str, go_on: str = JOB_GOES_ON) -> Iterat
             figures = {}  # the job was forgotten before this block could begin it
         sentence, *shown = _VARIABLES.split(error.message, maxsplit=1)
         if begun and "job" not in error.variables and not isinstance(error, FencedError):
-            sentence = f"{sentence}; {go_on}"
+            advice = "run the job again"
+            if sentence.endswith(advice):
+                sentence = sentence.removesuffix(advice) + go_on.removeprefix("then ")
+            else:
+                sentence = f"{sentence}; {go_on}"
         variables = {**error.variables, "job": job, **figures}
         raise type(error)(" ".join([sentence, *shown]), **variables) from error.__cause__
     except BaseException as error:

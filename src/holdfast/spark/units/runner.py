@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from contextlib import closing
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -20,18 +21,15 @@ from holdfast.errors import (
     NotFoundError,
     UnsupportedError,
 )
-from holdfast.records.database import Database
-from holdfast.records.opening import open_database, require_url
-from holdfast.runtime import Environment
+from holdfast.records.database import Database, open_database, require_url
+from holdfast.runtime import Environment, Periodic
 from holdfast.spark.failures import errors_of_tasks
 from holdfast.spark.session import require_session
 from holdfast.spark.units.inputs import as_input, run_workers
-from holdfast.spark.units.progress_bar import job_progress
 from holdfast.spark.units.run_errors import BATCH_GOES_ON, JOB_GOES_ON, errors_of_rows, named_errors
 from holdfast.spark.units.streams import Batch, batch_of_query, check_prefix
-from holdfast.spark.units.tasks import UnitsTask, tasks_at_once
+from holdfast.spark.units.tasks import UnitsTask
 from holdfast.transactions.base import Backend
-from holdfast.units.absence import note_absence
 from holdfast.units.claims import dissolve_all
 from holdfast.units.job_input import JobInput
 from holdfast.units.jobs import (
@@ -44,16 +42,20 @@ from holdfast.units.jobs import (
     end_run,
     job_key,
     list_jobs,
+    note_absence,
     planned_tasks,
     read_progress,
 )
-from holdfast.units.patience import patiently
-from holdfast.units.progress import LIST_DROPPED
-from holdfast.units.report import JobReport
-from holdfast.units.settings import UnitSettings
-from holdfast.units.statistics import Statistics
-from holdfast.units.unit import UnitFunction, UnitReads
+from holdfast.units.progress import LIST_DROPPED, Statistics
+from holdfast.units.report import JobReport, JobState, following
+from holdfast.units.unit import UnitFunction, UnitReads, UnitSettings
+from holdfast.units.unit_loop import patiently
 from holdfast.units.work_list import WorkList, find_work_list
+from holdfast.wording import counted
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
 
 _log = logging.getLogger(__name__)
 
@@ -68,12 +70,12 @@ class _Prepared:
 
     Attributes:
         tasks: how many it has.
-        run: runs them all; returns what each has returned.
+        run: runs them all.
         job_input: see `UnitsTask`.
     """
 
     tasks: int
-    run: Callable[[UnitsTask], list[str]]
+    run: Callable[[UnitsTask], None]
     job_input: JobInput | None = None
 
 
@@ -100,7 +102,7 @@ class TransactionalMap:
         reads: takes a key and a value, and names cells that the unit will read, as (table, row) or (table, row,
             column): those of a whole group of units are then read in one round trip. A hint: nothing depends on it.
         emit_to: name of the work list to which units add with ``txn.emit``.
-        settings: those of `holdfast.units.settings.UnitSettings`, such as ``group=1`` or ``timeout_s=600``.
+        settings: those of `holdfast.units.unit.UnitSettings`, such as ``group=1`` or ``timeout_s=600``.
 
     Source: paper 003 (4.2, 4.3, 4.5).
     """
@@ -280,29 +282,26 @@ class TransactionalMap:
                     _log.warning("the job was finished before, nothing runs: give new work another name: %s", name)
                 return replace(JobReport.of(job.report), ran=False)
             earlier = sum(one.done for one in read_progress(backend, job))
-            before_s, at_once = clock.elapsed_s(), 0
+            before_s = clock.elapsed_s()
             while True:
                 try:
                     with job_progress(backend, name):
-                        at_once = max(at_once, self._run_tasks(backend, job, prepared, work))
+                        self._run_tasks(backend, job, prepared, work)
                 except FencedError:
                     report = _report_of_others(backend, job)
                     if report is None:
                         raise
                     return report
                 seconds = clock.elapsed_s() - before_s
-                end = partial(self._end, backend, job, work, seconds, earlier=earlier, at_once=at_once)
+                end = partial(self._end, backend, job, work, seconds, earlier=earlier)
                 try:
                     return self._patiently(end)
                 except ConflictError:  # somebody has added to the list since the last worker looked
                     if kind != WORK_LIST or work is None or not _has_items(backend, work):
                         raise
 
-    def _run_tasks(self, backend: Backend, job: Job, prepared: _Prepared, work: WorkList | None) -> int:
-        """Run all tasks of a job. If one of them fails, the others have no effect once this has raised.
-
-        Returns how many of them ran at the same time, at most.
-        """
+    def _run_tasks(self, backend: Backend, job: Job, prepared: _Prepared, work: WorkList | None) -> None:
+        """Run all tasks of a job. If one of them fails, the others have no effect once this has raised."""
         run = self._environment.ids.token()
         task = UnitsTask(
             function=self._function,
@@ -317,7 +316,7 @@ class TransactionalMap:
         )
         try:
             with errors_of_tasks():
-                return tasks_at_once(prepared.run(task))
+                prepared.run(task)
         except BaseException:
             self._stop(backend, job, run, work)
             raise
@@ -336,11 +335,9 @@ class TransactionalMap:
     def _patiently(self, call: Callable[[], T]) -> T:
         return patiently(call, self._settings.patience_s, self._environment, Statistics())
 
-    def _end(
-        self, backend: Backend, job: Job, work: WorkList | None, seconds: float, *, earlier: int, at_once: int
-    ) -> JobReport:
+    def _end(self, backend: Backend, job: Job, work: WorkList | None, seconds: float, *, earlier: int) -> JobReport:
         progress = read_progress(backend, job)
-        report = replace(JobReport.of_progress(job, progress, seconds), earlier=earlier, at_once=at_once)
+        report = replace(JobReport.of_progress(job, progress, seconds), earlier=earlier)
         form = report.to_json()
         ended = end_job(backend, job, form, self._environment, work if job.kind == WORK_LIST else None)
         # If another driver has ended the job, the progress is deleted, and its report tells what was done.
@@ -427,3 +424,47 @@ def _check_function(function: object, sentence: str) -> None:
             "the function cannot be sent to Spark's tasks: let it make what it needs itself, such as connections",
             error=f"{type(error).__name__}: {error}"[:200],
         ) from error
+
+
+@contextmanager
+def job_progress(backend: Backend, job: str, *, periodic: Periodic | None = None) -> Iterator[None]:
+    """Draw a progress bar while the block runs, if stderr is a terminal; see `following` for what it guarantees."""
+    if not _is_terminal():
+        yield
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    bar = Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True, highlight=False),
+        transient=True,
+        auto_refresh=False,  # the thread that looks at the job draws too
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
+    with bar:
+        drawn = bar.add_task(job, total=None)
+        with following(backend, job, lambda state: _draw(bar, drawn, state), periodic=periodic):
+            yield
+
+
+def _draw(bar: Progress, drawn: TaskID, state: JobState) -> None:
+    done = state.done
+    parts = [
+        f"{state.job.name}: {counted(done, 'unit')}",
+        f"{state.finished:,} of {counted(state.job.shards, 'task')}",
+    ]
+    if done:
+        parts.append(f"{state.statistics.conflict_share:.1%} conflicts")
+    bar.update(drawn, completed=done, total=state.units(), description=", ".join(parts), refresh=True)
+
+
+def _is_terminal() -> bool:
+    try:
+        return sys.stderr is not None and sys.stderr.isatty()
+    except ValueError:  # stderr was closed
+        return False

@@ -17,7 +17,7 @@ import pytest
 
 from holdfast.cli.database import export as files
 from holdfast.records import Database, open_database
-from holdfast.records.snapshot import DatabaseSnapshot
+from holdfast.records.database import DatabaseSnapshot
 from tests.unit.cli.destinations import run
 
 _ENDINGS = ["jsonl", "csv", "parquet"]

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from holdfast.spark.units.progress_bar import job_progress
+from holdfast.spark.units.runner import job_progress
 from tests.unit.units.watched_jobs import AtHand, WatchedJob, memory_db, text
 
 

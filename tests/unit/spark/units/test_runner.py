@@ -25,20 +25,27 @@ from holdfast.errors import (
     StorageFullError,
     UnavailableError,
 )
-from holdfast.records.database import Database
-from holdfast.records.kinds import ABSENCE
-from holdfast.records.opening import open_database
-from holdfast.records.paging import read_records
+from holdfast.records.batches import read_records
+from holdfast.records.database import Database, open_database
+from holdfast.records.keys import ABSENCE
 from holdfast.runtime import Environment
 from holdfast.runtime.simulated import CountingIds
 from holdfast.spark.units import runner
 from holdfast.spark.units.run_errors import errors_of_rows
-from holdfast.spark.units.tasks import UnitsTask
+from holdfast.spark.units.tasks import UnitsTask, database_of_process
 from holdfast.transactions.base import Backend
-from holdfast.units.absence import note_absence
-from holdfast.units.connections import database_of_process
 from holdfast.units.job_input import JobInput, surveyed
-from holdfast.units.jobs import MAP, WORK_LIST, begin_job, end_job, find_job, forget_job, job_key, list_jobs
+from holdfast.units.jobs import (
+    MAP,
+    WORK_LIST,
+    begin_job,
+    end_job,
+    find_job,
+    forget_job,
+    job_key,
+    list_jobs,
+    note_absence,
+)
 from holdfast.units.open_work_list import open_work_list
 from holdfast.units.progress import LIST_DROPPED
 from holdfast.units.report import JobReport

@@ -14,22 +14,18 @@ import pytest
 
 from holdfast.errors import CorruptDataError, FencedError, InvalidRequestError, NotFoundError, UnavailableError
 from holdfast.records import open_database
+from holdfast.records.batches import read_records
 from holdfast.records.database import Database
 from holdfast.records.keys import cells_range
-from holdfast.records.paging import read_records
 from holdfast.runtime import Environment, NeverPeriodic, NoAlarm, SeededRandom
 from holdfast.runtime.simulated import CountingIds
 from holdfast.transactions.base import Commit
-from holdfast.units.aggregation import TopRow, View, watch
-from holdfast.units.column_totals import read_column
-from holdfast.units.estimates import Estimate
 from holdfast.units.execution import UnitExecution
-from holdfast.units.job_state import poll
 from holdfast.units.jobs import MAP, WORK_LIST, begin_job, end_job, forget_job, read_progress
 from holdfast.units.open_work_list import open_work_list
-from holdfast.units.report import JobReport
-from holdfast.units.settings import UnitSettings
-from holdfast.units.unit import Unit
+from holdfast.units.report import JobReport, poll
+from holdfast.units.unit import Unit, UnitSettings
+from holdfast.units.watch import TopRow, View, read_column, watch
 from holdfast.units.work_list import create_work_list
 from holdfast.units.work_task import WorkTask
 from tests.forgetful_database import ForgetfulDatabase
@@ -62,8 +58,8 @@ def test_views_follow_the_job_and_the_last_one_is_exact() -> None:
     last = views[-1]
     counted = _counted(job)
     expected = sorted(counted.items(), key=lambda one: (-one[1], one[0]))[:3]
-    assert last.top == [TopRow(word, count, Estimate(count, count, count)) for word, count in expected]
-    assert (last.rows, last.share, last.ends_in_s, last.is_certain) == (len(counted), 1.0, 0.0, True)
+    assert last.top == [TopRow(word, count) for word, count in expected]
+    assert (last.rows, last.share, last.ends_in_s) == (len(counted), 1.0, 0.0)
     assert clock.waits == pytest.approx([1.0] * 5, abs=0.1)
     assert [view.idle_s for view in views] == pytest.approx([0.0] * 5 + [1.0], abs=0.1)
 
@@ -113,43 +109,6 @@ def test_views_within_a_task() -> None:
     assert next(views, None) is None
 
 
-def test_estimates_are_those_of_the_final_values() -> None:
-    job, _clock = _world(lines=1600, shards=16)
-    views = list(watch(job.db, TABLE, job="count", top=5, units=1600))
-    counted = _counted(job)
-    estimated = [view for view in views if view.top and view.top[0].final is not None and not view.is_final]
-    assert len(estimated) >= 10
-    for view in estimated:
-        assert all(
-            one.final is not None and one.final.low <= counted[str(one.row)] <= one.final.high for one in view.top
-        )
-    certain = [view for view in views if view.is_certain]
-    expected = {one.row for one in views[-1].top}
-    assert certain[0].share is not None and certain[0].share < 0.8
-    assert all({one.row for one in view.top} == expected for view in certain)
-    assert not [view for view in views if view.is_steady is False]
-
-
-def test_the_first_of_two_rows_is_not_certain_while_the_other_one_may_overtake_it() -> None:
-    db = memory_db()
-    random = SeededRandom(3)
-    lines = [["a" if random.fraction() < 0.51 else "b"] for _ in range(400)]
-    job = WatchedJob(db, lines, shards=16)
-    job.begin()
-    db.environment.clock.meanwhile = job.steps()  # type: ignore[attr-defined] # the clock of memory_store
-    views = list(watch(db, TABLE, job="count", top=1))
-    assert sum(one.top[0].final is not None for one in views if one.top) > 10
-    assert not any(one.is_certain for one in views if one.done < 300)
-
-
-def test_rows_that_were_there_before_make_nothing_certain() -> None:
-    job, _clock = _world(lines=1600, shards=16)
-    job.db.put(TABLE, "w01", 10**6)
-    unsteady = [view for view in watch(job.db, TABLE, job="count", top=1) if view.is_steady is False]
-    assert len(unsteady) > 5
-    assert not any(view.is_certain for view in unsteady)
-
-
 def test_an_idle_job_is_seen() -> None:
     job, clock = _world()
     clock.meanwhile = []
@@ -188,7 +147,7 @@ def test_without_a_job_there_is_no_end() -> None:
     db = memory_db()
     db.put(TABLE, "a", 3)
     db.put(TABLE, "b", 0.5)
-    db.put(TABLE, "b", "no number", column="other")
+    db.put(TABLE, "b", "not a finite number", column="other")
     views = list(itertools.islice(watch(db, TABLE), 3))
     assert {(view.rows, view.sum, view.is_final, view.share) for view in views} == {(2, 3.5, False, None)}
     assert views[0].done == 0
@@ -225,48 +184,12 @@ def test_equal_values_come_in_the_order_of_their_rows() -> None:
     assert [one.row for one in next(watch(db, TABLE, top=3)).top] == ["a", "b", "c"]
 
 
-@pytest.mark.parametrize("adds", [{"up": 3, "down": -1}, {"up": 3, "less": 1, "down": -5}])
-def test_beside_a_row_that_falls_nothing_is_certain(adds: dict[str, int]) -> None:
-    def function(txn: Any, key: int, words: list[str]) -> None:
-        for row, amount in adds.items():
-            txn.add(TABLE, row, amount)
-
-    db = memory_db()
-    job = WatchedJob(db, text(80), shards=16, function=function)
-    job.begin()
-    db.environment.clock.meanwhile = job.steps()  # type: ignore[attr-defined] # the clock of memory_store
-    views = list(watch(db, TABLE, job="count", top=1))
-    assert views[-3].top[0].final is not None
-    assert not any(view.is_certain for view in views[:-1])
-
-
-def test_large_and_negative_values_have_no_estimates() -> None:
-    db = memory_db()
-    job = WatchedJob(db, text(80), shards=8, function=lambda txn, key, words: txn.add(TABLE, "down", -1))
-    db.put(TABLE, "huge", 10**400)
-    job.begin()
-    db.environment.clock.meanwhile = job.steps()  # type: ignore[attr-defined] # the clock of memory_store
-    views = list(watch(db, TABLE, job="count", units=80))
-    assert {one.final for view in views[:-1] for one in view.top} == {None}
-    assert not [view for view in views[:-1] if view.is_certain]
-    assert views[-1].sum == 10**400 - 80
-
-
-@pytest.mark.parametrize(
-    ("value", "sentence"),
-    [
-        ("x", "no number"),
-        (True, "no number"),
-        ([1], "no number"),
-        (float("inf"), "not finite"),
-        (float("nan"), "finite"),
-    ],
-)
-def test_a_value_that_is_no_number_is_refused(value: Any, sentence: str) -> None:
+@pytest.mark.parametrize("value", ["x", True, [1], float("inf"), float("nan")])
+def test_a_value_that_is_no_number_is_refused(value: Any) -> None:
     db = memory_db()
     db.put(TABLE, "a", 1)
     db.put(TABLE, "b", value)
-    with pytest.raises(InvalidRequestError, match=sentence) as caught:
+    with pytest.raises(InvalidRequestError, match="not a finite number") as caught:
         next(watch(db, TABLE))
     assert "row='b'" in str(caught.value)
 
@@ -366,7 +289,7 @@ def test_a_view_is_printed_in_a_few_lines() -> None:
     lines = str(views[2]).splitlines()
     assert re.fullmatch(r"count: 60 of 120 units done, [\d,]+/s", lines[0])
     assert re.fullmatch(r"\d+ rows, sum 600", lines[1])
-    assert re.fullmatch(r"'\w+': \d+, at the end \d+ to \d+", lines[2])
+    assert re.fullmatch(r"'\w+': \d+", lines[2])
     assert lines[-1] == "and 20 more rows in top"
     assert "more rows" not in str(next(watch(job.db, TABLE, top=10)))
     assert re.fullmatch(r"'\w+': \d+", str(views[-1]).splitlines()[2])
@@ -526,7 +449,7 @@ def test_units_commit_while_a_view_is_read(
             job.run(1)
             return read_column(snapshot, *given)
 
-        monkeypatch.setattr("holdfast.units.aggregation.read_column", read_late)
+        monkeypatch.setattr("holdfast.units.watch.read_column", read_late)
         views = watch(db, TABLE, job="count")
         view = next(views)
         assert (view.done, view.sum) == (10, 100)
@@ -536,7 +459,7 @@ def test_units_commit_while_a_view_is_read(
 
 
 def test_views_of_a_work_list() -> None:
-    """Units that add units: each view has the sum of exactly those that are done, and no estimates."""
+    """Units that add units: each view has the sum of exactly those that are done, and no share."""
     db = memory_db()
     work = create_work_list(db.backend, "todo", db.environment)
     open_work_list(db, "todo").add(1)
@@ -563,7 +486,7 @@ def test_views_of_a_work_list() -> None:
     WorkTask(execution, db.backend, job, 0, work, periodic=NeverPeriodic()).run()
     assert [view.sum for view in views] == [WORDS * view.done for view in views]
     assert len({view.done for view in views}) > 3
-    assert {(view.share, view.ends_in_s, view.is_certain) for view in views} == {(None, None, False)}
+    assert {(view.share, view.ends_in_s) for view in views} == {(None, None)}
     report = JobReport.of_progress(job, read_progress(db.backend, job), 1.0)
     end_job(db.backend, job, report.to_json(), db.environment)
     last = next(watch(db, TABLE, job="walk"))
@@ -577,7 +500,7 @@ def test_the_memory_depends_on_the_top_rows_alone() -> None:
     with db.snapshot() as snapshot:
         totals = read_column(snapshot, TABLE, "value", 5)
     assert (totals.rows, totals.sum) == (3000, sum(row % 97 for row in range(3000)))
-    assert [(one.row, one.value) for one in totals.largest] == [(96 + 97 * n, 96) for n in range(5)]
+    assert [(one.row, one.value) for one in totals.top] == [(96 + 97 * n, 96) for n in range(5)]
 
 
 def test_adding_is_what_the_function_does() -> None:

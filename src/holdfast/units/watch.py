@@ -1,51 +1,42 @@
-"""Watch a table grow while units write to it: online aggregation, as in paper 003 (5.4).
+"""Watch a table grow while units write to it: online aggregation and top-k, as in paper 003 (5.4).
 
 Each view comes from one snapshot, with the progress of the job in it. A unit and the record that it is done take effect
 in one step, so the sum of a column is always that of exactly the units that the view calls done. No unit waits for it.
 
 Worked composition::
 
-    for view in watch(database, "words", job="count words"):
-        print(view.share, [(one.row, one.value, one.final) for one in view.top])
-
-Source: Hellerstein, Haas and Wang, "Online aggregation" (1997). What the estimates assume is in `estimates`.
+    for view in watch(db, "words", job="count words"):
+        print(view.share, [(one.row, one.value) for one in view.top])
 """
 
 from __future__ import annotations
 
+import heapq
+import math
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from itertools import takewhile
-from typing import TypeVar
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias, TypeVar
 
 from holdfast.errors import FencedError, InvalidRequestError, NotFoundError
-from holdfast.records.cells import VALUE
-from holdfast.records.database import Database
-from holdfast.records.opening import require_open_database
+from holdfast.records.cells import VALUE, present, read_cells, rows_range, value_of
+from holdfast.records.database import Database, DatabaseSnapshot, require_open_database
+from holdfast.records.keys import cell_of, column_bytes
 from holdfast.records.row_keys import Row
+from holdfast.records.values import Value
 from holdfast.transactions.base import MAX_NUMBER
-from holdfast.units.column_totals import ColumnTotals, LargeCell, Number, read_column
-from holdfast.units.estimates import (
-    CONFIDENCE,
-    Dispersion,
-    Estimate,
-    Looks,
-    chance_of_change,
-    final_value,
-    is_usable,
-)
-from holdfast.units.job_state import JobState, read_state, share_of
 from holdfast.units.jobs import find_job
-from holdfast.units.patience import patiently
-from holdfast.units.statistics import Statistics
+from holdfast.units.progress import Statistics
+from holdfast.units.report import JobState, read_state, share_of
+from holdfast.units.unit_loop import patiently
+
+Number: TypeAlias = "int | float"
 
 T = TypeVar("T")
 
 _MOST_TOP = 10_000
-_SPARE_ROWS = 10
-_MOST_TOLD = 10
+_MOST_SHOWN = 10
 _RATE_VIEWS = 10
 _PATIENCE_S = 60.0
 _BEGIN_POLL_S = 0.5
@@ -53,15 +44,10 @@ _BEGIN_POLL_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class TopRow:
-    """One of the rows with the largest values.
-
-    Attributes:
-        final: what it is expected to hold when the job is finished; None if nothing can be said.
-    """
+    """One of the rows with the largest values."""
 
     row: Row
     value: Number
-    final: Estimate | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,9 +62,6 @@ class View:
         units: how many units the job has; None if nobody knows.
         units_per_s: over the last views; None in the first one; in the last one that of the job's report.
         idle_s: seconds since the view in which a unit was last seen to be done.
-        is_steady: False if the units that are done do not look like a sample of all, so that the estimates are not to
-            be trusted; None if it is too early to tell.
-        is_certain: whether `top` has the same rows at the end, with 95 % probability, in whatever order.
         is_final: whether the job is finished: then everything is exact.
         took_s: how long reading took, seconds.
     """
@@ -90,8 +73,6 @@ class View:
     units: int | None = None
     units_per_s: float | None = None
     idle_s: float = 0.0
-    is_steady: bool | None = None
-    is_certain: bool = False
     is_final: bool = False
     took_s: float = 0.0
 
@@ -120,16 +101,10 @@ class View:
             known = "an unknown number of" if self.units is None else f"{self.units:,}"
             rate = "" if self.units_per_s is None else f", {self.units_per_s:,.0f}/s"
             lines.insert(0, f"{self.state.job.name}: {self.done:,} of {known} units done{rate}")
-        lines += [f"{one.row!r}: {_told(one)}" for one in self.top[:_MOST_TOLD]]
-        if len(self.top) > _MOST_TOLD:
-            lines.append(f"and {len(self.top) - _MOST_TOLD:,} more rows in top")
+        lines += [f"{one.row!r}: {one.value:,}" for one in self.top[:_MOST_SHOWN]]
+        if len(self.top) > _MOST_SHOWN:
+            lines.append(f"and {len(self.top) - _MOST_SHOWN:,} more rows in top")
         return "\n".join(lines)
-
-
-def _told(one: TopRow) -> str:
-    if one.final is None or one.final.low == one.final.high:
-        return f"{one.value:,}"
-    return f"{one.value:,}, at the end {one.final.low:,.0f} to {one.final.high:,.0f}"
 
 
 def watch(
@@ -149,7 +124,7 @@ def watch(
     alone. Reading a view takes time in proportion to the table; at least as much time passes until the next one.
 
     Args:
-        job: the job that writes to the table; without one, views have no estimates, and there is no last one.
+        job: the job that writes to the table; without one, views have no progress, and there is no last one.
         top: how many of the rows with the largest values to show.
         column: which one has the values; all are numbers. What a view sums up is in this column alone.
         every_s: seconds from one view to the next.
@@ -193,7 +168,7 @@ def _views(found: _Watch, every_s: float, begin_within_s: float) -> Iterator[Vie
 
 
 class _Watch:
-    """Reads views, and remembers what the estimates need of those before."""
+    """Reads views, and remembers when units were done."""
 
     def __init__(
         self, database: Database, table: str, job: str | None, top: int, column: str, units: int | None
@@ -205,7 +180,6 @@ class _Watch:
         self._column = column
         self._units = units
         self._job_id: int | None = None
-        self._looks = Looks()
         self._rates: deque[tuple[float, int]] = deque(maxlen=_RATE_VIEWS)
         self._moved_s: float  # when a unit was last seen to be done
 
@@ -231,12 +205,11 @@ class _Watch:
         """Return a view."""
         clock = self.database.environment.clock
         before_s = clock.elapsed_s()
-        totals, state = _patiently(self.database, self._read)
+        view, state = _patiently(self.database, self._read)
         now_s = clock.elapsed_s()
         took_s = now_s - before_s
         if state is None:
-            top = [TopRow(one.row, one.value) for one in totals.largest[: self._top]]
-            return View(rows=totals.rows, sum=totals.sum, top=top, took_s=took_s)
+            return replace(view, took_s=took_s)
         if self._job_id not in (None, state.job.id):
             raise FencedError("the job was forgotten and begun again meanwhile: watch it again", job=self._job)
         self._job_id = state.job.id
@@ -245,9 +218,17 @@ class _Watch:
         if not self._rates or self._rates[-1][1] != state.done:
             self._moved_s = now_s
         self._rates.append((now_s, state.done))
-        return self._view(totals, state, took_s=took_s, idle_s=now_s - self._moved_s)
+        return replace(
+            view,
+            state=state,
+            units=state.units(self._units),
+            units_per_s=self._rate(state),
+            idle_s=now_s - self._moved_s,
+            is_final=state.job.is_finished,
+            took_s=took_s,
+        )
 
-    def _read(self) -> tuple[ColumnTotals, JobState | None]:
+    def _read(self) -> tuple[View, JobState | None]:
         with self.database.snapshot() as snapshot:
             state: JobState | None = None
             if self._job is not None:
@@ -257,32 +238,7 @@ class _Watch:
                     if self._job_id is None:
                         raise
                     raise FencedError("the job was forgotten meanwhile", job=self._job) from None
-            return read_column(snapshot, self._table, self._column, 2 * self._top + _SPARE_ROWS), state
-
-    def _view(self, totals: ColumnTotals, state: JobState, *, took_s: float, idle_s: float) -> View:
-        is_final = state.job.is_finished
-        units = state.units(self._units)
-        self._looks.note(state.done, {one.key: float(one.value) for one in totals.largest if is_usable(one.value)})
-        dispersion = None if is_final else self._looks.dispersion()
-        outlook = None if dispersion is None else _Outlook(totals, state.done, units, dispersion)
-        top = totals.largest[: self._top]
-        if is_final:
-            rows = [TopRow(one.row, one.value, Estimate(one.value, one.value, one.value)) for one in top]
-        else:
-            rows = [TopRow(one.row, one.value, None if outlook is None else outlook.final(one)) for one in top]
-        return View(
-            rows=totals.rows,
-            sum=totals.sum,
-            top=rows,
-            state=state,
-            units=units,
-            units_per_s=self._rate(state),
-            idle_s=idle_s,
-            is_steady=None if dispersion is None else dispersion.is_steady,
-            is_certain=is_final or (outlook is not None and outlook.is_certain(self._top)),
-            is_final=is_final,
-            took_s=took_s,
-        )
+            return read_column(snapshot, self._table, self._column, self._top), state
 
     def _rate(self, state: JobState) -> float | None:
         """Return how many units are done per second: over the last views, at the end as the job's report says."""
@@ -296,41 +252,68 @@ def _patiently(database: Database, call: Callable[[], T]) -> T:
     return patiently(call, _PATIENCE_S, database.environment, Statistics())
 
 
-@dataclass(frozen=True, slots=True)
-class _Outlook:
-    """What the units that are done say about the end of the job."""
+# --- a column ---------------------------------------------------------------------------------------------------------
+def read_column(snapshot: DatabaseSnapshot, table: str, column: str, most: int) -> View:
+    """Read a column in one pass: how many rows have it, their sum, and those with the largest values.
 
-    totals: ColumnTotals
-    done: int
-    units: int | None
-    dispersion: Dispersion
+    Args:
+        most: how many of the largest rows to return: no more than these are in memory. Of equal ones, the first counts.
 
-    def final(self, cell: LargeCell) -> Estimate | None:
-        """Estimate the final value of a row."""
-        if not is_usable(cell.value):
-            return None
-        return final_value(
-            float(cell.value),
-            self.done,
-            self.units,
-            self.dispersion.of(cell.key),
-            degrees=self.dispersion.degrees,
-            rows=self.totals.rows,
+    Raises:
+        NotFoundError: there is no such table.
+        InvalidRequestError: a value is no finite number: choose another column.
+    """
+    definition = snapshot.table(table)
+    # No row ends with a part of a column's name: its encoding ends with a zero byte, which names do not contain.
+    ending = b"\0" + column_bytes(column)
+    heap: list[tuple[Number, int, bytes]] = []
+    rows, whole, fractions = 0, 0, 0.0
+    has_fractions = False
+    for key, stored in read_cells(snapshot.reader, *rows_range(definition)):
+        content = present(definition, key, stored) if key.endswith(ending) else None
+        if content is None:
+            continue
+        value = _number(value_of(key, content), key, table, column)
+        rows += 1
+        if isinstance(value, int):
+            whole += value
+        else:
+            fractions += value
+            has_fractions = True
+        if len(heap) < most:
+            heapq.heappush(heap, (value, -rows, key))
+        elif value > heap[0][0]:
+            heapq.heapreplace(heap, (value, -rows, key))
+    top = [TopRow(cell_of(key)[0], value) for value, _place, key in sorted(heap, reverse=True)]
+    return View(rows=rows, sum=_sum(whole, fractions, table, column) if has_fractions else whole, top=top)
+
+
+def _sum(whole: int, fractions: float, table: str, column: str) -> float:
+    try:
+        found = whole + fractions
+    except OverflowError:
+        found = math.inf
+    if not math.isfinite(found):
+        raise InvalidRequestError(
+            "the sum of the column is too large for a float: choose another column, or store integers only",
+            table=table,
+            column=column,
         )
+    return found
 
-    def is_certain(self, top: int) -> bool:
-        """Check whether the first rows are those of the end, with the stated confidence."""
-        usable = takewhile(lambda one: is_usable(one.value), self.totals.largest)
-        known = [(float(one.value), self.dispersion.of(one.key)) for one in usable]
-        if self.dispersion.is_steady is False or len(known) <= top or not is_usable(self.totals.sum):
-            return False
-        chance = chance_of_change(
-            known,
-            top,
-            rows=self.totals.rows,
-            total_value=float(self.totals.sum),
-            done=self.done,
-            total=self.units,
-            degrees=self.dispersion.degrees,
+
+def _number(value: Value, key: bytes, table: str, column: str) -> Number:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or value in (math.inf, -math.inf)
+        or value != value
+    ):
+        raise InvalidRequestError(
+            "the column has a value that is not a finite number: choose another column",
+            table=table,
+            row=cell_of(key)[0],
+            column=column,
+            type=type(value).__name__,
         )
-        return chance <= 1 - CONFIDENCE
+    return value
