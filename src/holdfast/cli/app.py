@@ -1,4 +1,4 @@
-"""Define the command ``holdfast`` and its groups of commands, and how all of them end.
+"""Define the command ``holdfast``, and how all commands end.
 
 A command's module is imported when the command is looked up, and imports only click and modules that load quickly, so
 that ``--help`` is fast and works without PySpark. A command imports everything else when it runs.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import click
@@ -83,186 +83,32 @@ _START = """\
 Transactional output for Spark: a job's rows appear at once, or not at all.
 
 \b
-  holdfast demo                                    watch it survive killed tasks
-  holdfast write flights.csv s3://bucket/flights   write a file with Spark
-  holdfast read s3://bucket/flights                show the rows
+  holdfast demo                                   watch it survive crashes
+  holdfast write flights.csv s3://bucket/flights  write a file with Spark
+  holdfast read s3://bucket/flights               show the rows
 """
 
 
 @click.group(
     cls=_Commands,
     sections={
-        "Write and read tables": {
-            "write": ("write", "Write INPUT to URL with Spark: all of it or nothing."),
-            "read": ("read", "Show the first rows of the destination at URL."),
-            "history": ("inspection", "Show committed, aborted and undecided jobs."),
-            "show": ("inspection", "Show the report of a job, such as _SUCCESS."),
-        },
-        "Operate them": {
-            "verify": ("inspection", "Compare the files at URL with what was committed."),
-            "recover": ("recovery", "End every dead job at URL, whichever committer it used."),
-            "uploads": ("app", "List or abort pending multipart uploads."),
-        },
-        "Choose a store and a committer": {
-            "committers": ("committers", "Show the commit protocols and their guarantees."),
-            "check-store": ("check_store:check_store", "Test which committers are safe on a store."),
-        },
-        "Keep files and cells in a database": {
-            "fs": ("app", "Work with the files of a namespace, as with hadoop fs."),
-            "namespace": ("app", "Create, inspect and clean up namespaces."),
-            "database": ("app", "Work with tables of cells in a database."),
-        },
-        "Try it out": {
-            "demo": ("trying_out", "Watch data survive killed tasks and a killed driver."),
-            "s3-server": ("trying_out:s3_server", "Run an S3 server on this machine, to try Holdfast on."),
-        },
+        "Write and read tables": {"write": "write", "read": "read", "inspection": "history show"},
+        "Operate them": {"inspection": "verify", "recovery": "recover", "groups": "uploads"},
+        "Choose a store and a committer": {"committers": "committers", "check_store": "check-store"},
+        "Keep files and cells in a database": {"groups": "fs namespace database"},
+        "Try it out": {"trying_out": "demo s3-server"},
     },
     extensible="Choose a store and a committer",
     help=_START,
     epilog="""\
-Options and examples: holdfast COMMAND --help. Exit codes: 0 success, 1 a problem was found, 2 wrong usage, 3 store
-unavailable or outcome unknown. S3 credentials come from where every AWS tool has them, never from the command line.""",
+Options and examples: holdfast COMMAND --help. Exit codes: 0 success, 1 problem found, 2 wrong usage, 3 unavailable or
+unknown. Credentials come from where every AWS tool has them, never from the command line.""",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     no_args_is_help=True,
 )
 @click.version_option(package_name="holdfast", prog_name="holdfast", message="%(prog)s %(version)s")
 def cli() -> None:
     """Run a command."""
-
-
-def _group(
-    name: str, text: str, sections: Mapping[str, Mapping[str, tuple[str, str]]], examples: str = ""
-) -> CommandGroup:
-    epilog = f"\b\nExamples:\n{examples}" if examples else None
-    return CommandGroup(name=name, help=text, sections=sections, epilog=epilog, no_args_is_help=True)
-
-
-uploads = _group(
-    "uploads",
-    "List or abort pending multipart uploads: stored parts that you pay for and that belong to no file.",
-    {
-        "Commands": {
-            "list": ("recovery:list_uploads", "Show the pending uploads below URL."),
-            "abort": ("recovery:abort_uploads", "Abort uploads that belong to no unfinished job."),
-        }
-    },
-)
-
-fs = _group(
-    "fs",
-    "Work with the files of a namespace, as with hadoop fs.",
-    {
-        "Look": {
-            "ls": ("fs.listing", "List directories."),
-            "tree": ("fs.listing", "Draw the tree below a directory."),
-            "find": ("fs.listing", "Find files and directories by name, type, size or time."),
-            "stat": ("fs.listing", "Show everything about files and directories."),
-            "test": ("fs.listing", "Check a path, for scripts: the answer is the exit code."),
-            "cat": ("fs.contents", "Print files."),
-            "head": ("fs.contents", "Print the beginning of files."),
-        },
-        "Copy": {
-            "put": ("fs.copying", "Copy local files into the namespace."),
-            "get": ("fs.copying", "Copy files to this machine."),
-            "cp": ("fs.copying", "Copy within namespaces, and to and from other stores."),
-        },
-        "Change": {
-            "mkdir": ("fs.changing", "Make directories."),
-            "touch": ("fs.changing", "Set times, or create empty files."),
-            "mv": ("fs.moving", "Rename or move files and directories, in one step each."),
-            "rm": ("fs.moving", "Remove files and directories, however large."),
-            "chmod": ("fs.changing", "Change permissions."),
-            "chown": ("fs.changing", "Change owner and group."),
-            "getfattr": ("fs.changing", "Show extended attributes."),
-            "setfattr": ("fs.changing", "Set or remove an extended attribute."),
-        },
-        "Measure": {
-            "du": ("fs.sizes", "Show how much space trees take."),
-            "count": ("fs.sizes", "Count directories, files and bytes, and show quotas."),
-            "quota": ("app", "Limit the names and the bytes in a directory."),
-        },
-    },
-    """\
-  holdfast fs ls -l holdfast://prod/data
-  holdfast fs put ./flights holdfast://prod/data
-  holdfast fs mv holdfast://prod/data holdfast://prod/archive
-  holdfast fs rm -r --trash --glob 'holdfast://prod/archive/2013-*'
-
-A path is holdfast://NAME/path, where holdfast namespace init has created NAME. Every character of a path is literal.
-With --glob, paths are patterns: *, ?, [a-c], [!a], {a,b}, and ** for any number of directories. Put them in quotes, so
-that the shell does not expand them. Options, such as --user, follow the command: holdfast fs ls --user ann URL.""",
-)
-
-quota = _group(
-    "quota",
-    """Limit the names and the bytes in a directory.
-
-A quota of names counts everything below the directory, and the directory itself. A quota of space counts bytes times
-replication. What was deleted counts until holdfast namespace gc has removed it.""",
-    {
-        "Commands": {
-            "set": ("fs.sizes:set_quota", "Set the quotas of directories."),
-            "clear": ("fs.sizes:clear_quota", "Remove the quotas of directories."),
-            "show": ("fs.sizes:show_quota", "Show the quotas of directories and what counts against them."),
-        }
-    },
-)
-
-namespace = _group(
-    "namespace",
-    "Create, inspect and clean up namespaces: trees of directories and files, as in HDFS, over any object store.",
-    {
-        "Commands": {
-            "init": ("namespace.configuration", "Create a namespace in a database."),
-            "list": ("namespace.configuration:list_namespaces", "List the namespaces that this user knows."),
-            "status": ("namespace.configuration", "Show a namespace's configuration and its pending work."),
-            "set": ("namespace.configuration:change", "Change the configuration of a namespace."),
-            "fsck": ("namespace.upkeep", "Prove that a namespace is whole, or show what is wrong."),
-            "gc": ("namespace.upkeep", "Remove what was deleted, and end the leases of dead writers."),
-        }
-    },
-    """\
-  holdfast namespace init prod --database sqlite:///var/lib/prod.db \\
-      --data s3://bucket/prod
-  holdfast namespace status prod
-  holdfast namespace gc prod --every 3600""",
-)
-
-
-database = _group(
-    "database",
-    "Work with tables of typed cells in a database, which computation units share.",
-    {
-        "Tables": {
-            "create": ("database.tables", "Create a table; prepare the database if that is new."),
-            "ls": ("database.cells", "List the tables, or the rows of a table."),
-            "scan": ("database.cells", "Show rows with their values."),
-            "export": ("database.tables", "Write a table to a file: JSON lines, CSV or Parquet."),
-            "stats": ("database.tables", "Count rows, cells and bytes, jobs and work lists."),
-            "drop": ("database.tables", "Drop a table."),
-            "gc": ("database.tables", "Delete what interrupted drops have left."),
-        },
-        "Cells": {
-            "get": ("database.cells", "Print the value of a cell."),
-            "put": ("database.cells", "Write a cell."),
-            "delete": ("database.cells", "Delete a row, or one cell of it."),
-            "history": ("database.cells", "Show the earlier values of a cell."),
-        },
-        "Jobs of computation units": {
-            "jobs": ("database.jobs", "List the jobs and how far they are, or what one has cost."),
-            "watch": ("database.jobs", "Show the largest values of a table while units write to it."),
-            "forget": ("database.jobs", "Delete what is known of a job."),
-        },
-    },
-    """\
-  holdfast database create sqlite:///var/lib/shop.db stock
-  holdfast database put sqlite:///var/lib/shop.db stock apples 5 --type int
-  holdfast database scan sqlite:///var/lib/shop.db stock
-
-A URL is that of a database: sqlite:///file, postgresql://user@host/database or mysql://user@host/database. A password
-does not belong on a command line: set the variable HOLDFAST_DATABASE_<NAME> to the whole URL, and give NAME in its
-place.""",
-)
 
 
 def _terminate(number: int, frame: object) -> NoReturn:

@@ -36,7 +36,7 @@ def check_store(
     rounds: Annotated[int, _ROUNDS],
     verbose: Annotated[bool, option("-v --verbose", "Show every failed check with its error.")],
 ) -> None:
-    """Test the store at URL, and report which committers are safe there.
+    """Test which committers are safe on a store.
 
     Examples:
       holdfast check-store s3://bucket

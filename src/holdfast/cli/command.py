@@ -40,26 +40,27 @@ ENTRY_POINT_GROUP = "holdfast.commands"
 
 # --- groups -----------------------------------------------------------------------------------------------------------
 class CommandGroup(click.Group):
-    """A group of commands that imports the module of a command only when the command is looked up.
+    """A group of commands that imports the module of a command only when the command or the group's help is asked for.
 
-    So ``--help`` is fast, and works without packages that only one command needs. For a wrong command, the error
-    suggests the nearest one.
+    So the command line starts fast, and works without packages that only one command needs. For a wrong command, the
+    error suggests the nearest one.
 
     Args:
-        sections: the commands in order of use below their headings; each with its module in `holdfast.cli` and its line
-            in ``--help``. The module has the command under its name, or under another one: ``module:name``.
-        extensible: the section to which commands go that other packages register as entry points of
-            `ENTRY_POINT_GROUP`; None if there are no such commands.
+        sections: below each heading, names of modules in `holdfast.cli`, each with the names of its commands.
+        extensible: the heading of the commands that other packages register as entry points of `ENTRY_POINT_GROUP`;
+            None if there are no such commands.
         settings: what `click.Group` takes.
     """
 
     def __init__(
-        self, *, sections: Mapping[str, Mapping[str, tuple[str, str]]], extensible: str | None = None, **settings: Any
+        self, *, sections: Mapping[str, Mapping[str, str]], extensible: str | None = None, **settings: Any
     ) -> None:
         super().__init__(**settings)
         self._sections = sections
         self._extensible = extensible
-        self._table = {name: where for section in sections.values() for name, (where, _line) in section.items()}
+        self._modules = {
+            name: module for section in sections.values() for module, names in section.items() for name in names.split()
+        }
 
     def _others(self) -> dict[str, EntryPoint]:
         """Return the commands of other packages, by name."""
@@ -68,28 +69,45 @@ class CommandGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         found: click.Command | None
         others: dict[str, EntryPoint] = {}
-        if cmd_name in self._table:
-            module, _, attribute = self._table[cmd_name].partition(":")
-            found = getattr(importlib.import_module(f"holdfast.cli.{module}"), attribute or cmd_name)
+        if cmd_name in self._modules:
+            known = vars(importlib.import_module(f"holdfast.cli.{self._modules[cmd_name]}")).values()
+            found = next(one for one in known if isinstance(one, click.Command) and one.name == cmd_name)
         elif cmd_name in (others := self._others()):
             found = others[cmd_name].load()
         else:
             found = super().get_command(ctx, cmd_name)
         if found is None and not cmd_name.startswith("-"):
-            ctx.fail(f"no such command '{cmd_name}': {nearest(cmd_name, [*self._table, *others])}")
+            ctx.fail(f"no such command '{cmd_name}': {nearest(cmd_name, [*self._modules, *others])}")
         return found
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*self._table, *self._others()]
+        return [*self._modules, *self._others()]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         widest = max(map(len, self.list_commands(ctx)))
         for heading, section in self._sections.items():
-            lines = [(name, line) for name, (_where, line) in section.items()]
-            if heading == self._extensible:
-                lines += [(name, one.load().get_short_help_str(100)) for name, one in self._others().items()]
+            names = " ".join(section.values()).split()
+            names += self._others() if heading == self._extensible else ()
+            commands = [(name, self.get_command(ctx, name)) for name in names]
             with formatter.section(heading):
-                formatter.write_dl([(name.ljust(widest), line) for name, line in lines])
+                formatter.write_dl([(name.ljust(widest), one.get_short_help_str(100)) for name, one in commands if one])
+
+
+def group(sections: Mapping[str, Mapping[str, str]]) -> Callable[[Callable[[], None]], CommandGroup]:
+    """Declare a group of commands, whose help is the docstring of the function; see `CommandGroup`."""
+
+    def declare(function: Callable[[], None]) -> CommandGroup:
+        text, examples = _help_of(function)
+        name = function.__name__
+        return CommandGroup(name=name, help=text, epilog=examples, sections=sections, no_args_is_help=True)
+
+    return declare
+
+
+def _help_of(function: Callable[..., None]) -> tuple[str, str | None]:
+    """Return what stands above the options of a command, and what stands below them."""
+    text, mark, examples = (inspect.getdoc(function) or "").partition("\nExamples:\n")
+    return text, f"\b\nExamples:\n{examples}" if mark else None
 
 
 # --- what a user gives ------------------------------------------------------------------------------------------------
@@ -256,7 +274,7 @@ def command(
                 raise
             this.closing.close()
 
-        text, mark, examples = (inspect.getdoc(function) or "").partition("\nExamples:\n")
+        text, examples = _help_of(function)
         parameters = [*_parameters(function), *_namespace_options(opens)]
         parameters += [*(reach_options() if opens is not Opens.NOTHING else ()), *_output_options(shape)]
         has_size = any("-h" in one.opts for one in parameters)
@@ -265,7 +283,7 @@ def command(
             callback=reporting(run),
             params=parameters,
             help=text,
-            epilog=f"\b\nExamples:\n{examples}" if mark else None,
+            epilog=examples,
             context_settings=({"ignore_unknown_options": True} if takes_hyphens else {})
             | ({"help_option_names": ["--help"]} if has_size else {}),
         )

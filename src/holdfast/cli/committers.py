@@ -22,7 +22,9 @@ _WHY = option("--why", "Show only this committer, with the reason for each answe
 def committers(
     run: Run, url: Annotated[str | None, argument(required=False)], why: Annotated[str | None, _WHY]
 ) -> None:
-    """Show the commit protocols, what each guarantees, and which of them the store at URL allows.
+    """Show the commit protocols and their guarantees.
+
+    With URL, show also which of them the store there allows.
 
     Examples:
       holdfast committers

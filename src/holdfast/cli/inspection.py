@@ -112,7 +112,7 @@ def history(
     url: Url,
     limit: Annotated[int, option("-n --limit", "Decisions to show.", type=click.IntRange(min=1), default=20)],
 ) -> None:
-    """Show the latest committed and aborted jobs at URL, and the undecided ones.
+    """Show committed, aborted and undecided jobs.
 
     Examples:
       holdfast history s3://bucket/flights
@@ -220,7 +220,7 @@ def _note_hadoop_jobs(ctx: CommitContext, out: Output) -> None:
 # --- show -------------------------------------------------------------------------------------------------------------
 @command(Opens.STORES)
 def show(run: Run, where: Annotated[str, argument("URL_OR_FILE")]) -> None:
-    """Show the report of a job: the _SUCCESS of a destination, or a file that holds such a report.
+    """Show the report of a job, such as _SUCCESS.
 
     Examples:
       holdfast show s3://bucket/flights

@@ -61,7 +61,10 @@ def compile_word(word: str) -> re.Pattern[str]:
         else:
             parts.append(re.escape(letter))
     if depth:
-        raise InvalidRequestError("a { in the pattern is not closed: write {a,b}, or \\{ for a literal {", name=word)
+        raise InvalidRequestError(
+            "a { in the pattern is not closed before the next slash: write {a,b}, several urls, or \\{ for a literal {",
+            name=word,
+        )
     try:
         return re.compile("".join(parts), re.DOTALL)
     except re.error as error:

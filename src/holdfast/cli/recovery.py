@@ -204,7 +204,7 @@ def abort_uploads(
     all_tools: Annotated[bool, option("--all-tools", "Also abort uploads of other tools and of unknown jobs.")],
     yes: Yes,
 ) -> None:
-    """Abort the pending uploads below URL that belong to no unfinished job.
+    """Abort uploads that belong to no unfinished job.
 
     Examples:
       holdfast uploads abort s3://bucket/flights

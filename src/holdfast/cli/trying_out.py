@@ -19,7 +19,7 @@ _PLACE = click.Path(file_okay=False, path_type=Path)
 def demo(
     run: Run, keep: Annotated[bool, option("--keep", "Keep the server's data and the logs, and print where they are.")]
 ) -> None:
-    """Watch real data arrive exactly once although tasks and the driver are killed.
+    """Watch data survive killed tasks and a killed driver.
 
     Spark writes 336,776 flights to a bucket on an S3 server that the demo starts on this machine. Takes half a minute.
     Requires pip install 'holdfast[demo]' and Java 17 or newer.

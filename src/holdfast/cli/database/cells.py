@@ -303,7 +303,7 @@ def delete(
 
 @command(kind=RowCommand)
 def history(run: Run, url: Url, table: Table, row: Key, row_type: RowType, column: Column) -> None:
-    """Show the values of the cell at ROW in TABLE, each with its update counter.
+    """Show the earlier values of the cell at ROW in TABLE.
 
     Examples:
       holdfast database history sqlite:///var/lib/shop.db prices apples

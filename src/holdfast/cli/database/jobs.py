@@ -37,7 +37,7 @@ _JOB: tuple[Column, ...] = (
 
 @command(shape=Shape.LINES)
 def jobs(run: Run, url: Url, name: Annotated[str | None, argument(required=False, type=filled)]) -> None:
-    """List the jobs of the database at URL, and how far each of them is; or show what the job NAME has cost.
+    """List jobs and how far they are, or show what the job NAME cost.
 
     Examples:
       holdfast database jobs sqlite:///var/lib/shop.db
@@ -93,7 +93,7 @@ def _show_job(run: Run, state: JobState, report: JobReport) -> None:
 
 @command()
 def forget(run: Run, url: Url, job: Annotated[str, argument(type=filled)]) -> None:
-    """Delete what is known of JOB: how far it is, and its figures.
+    """Delete what is known of JOB.
 
     Examples:
       holdfast database forget sqlite:///var/lib/shop.db count

@@ -89,7 +89,7 @@ def export(
     file: Annotated[str, argument()],
     overwrite: Annotated[bool, option("-f --overwrite", "Replace a file that exists.")],
 ) -> None:
-    """Write all rows of TABLE to FILE.
+    """Write all rows of TABLE to FILE: JSON lines, CSV or Parquet.
 
     Examples:
       holdfast database export sqlite:///var/lib/shop.db stock stock.jsonl
@@ -125,7 +125,7 @@ _WORK = (
 
 @command()
 def stats(run: Run, url: Url) -> None:
-    """Count the rows, cells and bytes of each table at URL, the jobs, and what waits in work lists.
+    """Count rows, cells and bytes, jobs and work lists.
 
     Examples:
       holdfast database stats sqlite:///var/lib/shop.db
@@ -166,7 +166,7 @@ def stats(run: Run, url: Url) -> None:
 
 @command()
 def gc(run: Run, url: Url) -> None:
-    """Delete what is left of dropped tables and work lists at URL.
+    """Delete what interrupted drops have left.
 
     Examples:
       holdfast database gc sqlite:///var/lib/shop.db

@@ -66,7 +66,7 @@ def touch(
     modified: Annotated[bool, option("-m --modified", "Set only the time of the last modification.")],
     at_ms: Annotated[int | None, option("-t --time", "Set this time.  [default: now]", type=time_ms, metavar="TIME")],
 ) -> None:
-    """Set the times of files and directories, and create missing files.
+    """Set times, or create empty files.
 
     Examples:
       holdfast fs touch holdfast://prod/data/_READY
@@ -116,7 +116,7 @@ _OWNER_LISTS = 0o500
 
 @command(Opens.NAMESPACES, takes_hyphens=True)
 def chmod(run: Run, mode: Annotated[str, argument()], urls: Urls, glob: Glob, recursive: Recursive) -> None:
-    """Change the permissions of files and directories to MODE, or by MODE.
+    """Change permissions to MODE, or by MODE.
 
     Examples:
       holdfast fs chmod 640 holdfast://prod/data/one.csv
@@ -176,7 +176,7 @@ def setfattr(
     value: Annotated[str | None, option("-v --value", "Its value.  [default: empty]", metavar="VALUE")],
     removed: Annotated[str | None, option("-x --remove", "Remove this attribute.", metavar="NAME")],
 ) -> None:
-    """Set or remove an extended attribute of files and directories.
+    """Set or remove an extended attribute.
 
     Examples:
       holdfast fs setfattr -n user.origin -v lab7 holdfast://prod/data

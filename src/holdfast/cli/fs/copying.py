@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import click
@@ -10,10 +11,8 @@ from holdfast.cli.command import Glob, Opens, Overwrite, Run, argument, command,
 from holdfast.errors import InvalidRequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from holdfast.cli.fs.plan import Side
 
-    from holdfast.cli.fs.plan import Source, Target
-    from holdfast.cli.fs.transfer import Locations
 
 Paths = Annotated[tuple[str, ...], argument("SOURCE... TARGET")]
 Preserve = Annotated[bool, option("-p --preserve", "Keep permissions and modification times of files.")]
@@ -56,10 +55,13 @@ def cp(run: Run, paths: Paths, glob: Glob, overwrite: Overwrite, preserve: Prese
         )
     _copy(
         run,
-        lambda place: place.any_sources(sources, glob=glob),
-        lambda place: place.any_target(target, overwrite=overwrite),
-        preserve,
-        threads,
+        sources,
+        target,
+        ("anything", "anything"),
+        glob=glob,
+        overwrite=overwrite,
+        preserve=preserve,
+        threads=threads,
     )
 
 
@@ -88,10 +90,13 @@ def get(run: Run, paths: Paths, glob: Glob, overwrite: Overwrite, preserve: Pres
         raise InvalidRequestError("get copies to this machine: copy to elsewhere with fs cp", target=target)
     _copy(
         run,
-        lambda place: place.namespace_sources(sources, glob=glob),
-        lambda place: place.local_target(target, overwrite=overwrite),
-        preserve,
-        threads,
+        sources,
+        target,
+        ("namespaces", "this machine"),
+        glob=glob,
+        overwrite=overwrite,
+        preserve=preserve,
+        threads=threads,
     )
 
 
@@ -117,27 +122,33 @@ def put(run: Run, paths: Paths, overwrite: Overwrite, preserve: Preserve, thread
         raise InvalidRequestError("standard input is one file: put it by itself")
     _copy(
         run,
-        lambda place: place.local_sources(sources),
-        lambda place: place.namespace_target(target, overwrite=overwrite),
-        preserve,
-        threads,
+        sources,
+        target,
+        ("this machine", "namespaces"),
+        glob=False,
+        overwrite=overwrite,
+        preserve=preserve,
+        threads=threads,
     )
 
 
 def _copy(
     run: Run,
-    sources: Callable[[Locations], list[Source]],
-    target: Callable[[Locations], Target],
+    sources: Sequence[str],
+    target: str,
+    sides: tuple[Side, Side],
+    *,
+    glob: bool,
+    overwrite: bool,
     preserve: bool,
     threads: int,
 ) -> None:
     from holdfast.cli.fs.items import Problems
     from holdfast.cli.fs.plan import make_plan
-    from holdfast.cli.fs.transfer import Locations, transfer
+    from holdfast.cli.fs.transfer import find_sources, find_target, transfer
 
     problems = Problems(run.out)
-    locations = Locations(run)
     with run.out.waiting("planning"):
-        goal = target(locations)
-        plan = make_plan(sources(locations), goal, problems)
+        goal = find_target(run, target, sides[1], overwrite=overwrite)
+        plan = make_plan(find_sources(run, sources, sides[0], glob=glob), goal, problems)
     transfer(plan, goal, problems, run.out, preserve=preserve, threads=threads)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import re
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -129,7 +128,7 @@ def _find(run: Run, url: str, glob: bool) -> list[Item]:
     name, path = _split(url)
     namespace, base = run.namespace(name), f"holdfast://{name}"
     if glob:
-        matches = {one.path: one for pattern in _without_slashes_in_braces(path) for one in _match(namespace, pattern)}
+        matches = {one.path: one for one in _match(namespace, path)}
         if not matches:
             raise PathNotFoundError("nothing matches the pattern: check it", url=url)
         return [Item(namespace, base, matches[path]) for path in sorted(matches, key=str.encode)]
@@ -147,42 +146,6 @@ def _find(run: Run, url: str, glob: bool) -> list[Item]:
 
 
 # --- patterns ---------------------------------------------------------------------------------------------------------
-def _without_slashes_in_braces(pattern: str) -> list[str]:
-    """Expand braces that contain a slash, as in ``{2023/12,2024/01}``: each alternative is a pattern of its own."""
-    waiting, expanded = [pattern], []
-    while waiting:
-        one = waiting.pop()
-        group = _group_with_slash(one)
-        if group is None:
-            expanded.append(one)
-        else:
-            bounds = list(itertools.pairwise(group))
-            waiting += [one[: group[0]] + one[start + 1 : end] + one[group[-1] + 1 :] for start, end in bounds]
-        if len(expanded) + len(waiting) > _MOST_PATTERNS:
-            raise InvalidRequestError(f"the braces stand for more than {_MOST_PATTERNS} patterns: use fewer")
-    return expanded
-
-
-_MOST_PATTERNS = 1000
-
-
-def _group_with_slash(pattern: str) -> list[int] | None:
-    """Return where the first such braces begin, where their commas are, and where they end."""
-    groups: list[list[int]] = []
-    outermost: list[list[int]] = []
-    for found in re.finditer(r"\\.|[{},]", pattern, re.DOTALL):
-        if found[0] == "{":
-            groups.append([found.start()])
-        elif found[0] == "," and groups:
-            groups[-1].append(found.start())
-        elif found[0] == "}" and groups:
-            groups[-1].append(found.start())
-            if len(groups) == 1:
-                outermost.append(groups[0])
-            groups.pop()
-    return next((group for group in outermost if "/" in pattern[group[0] : group[-1]]), None)
-
-
 def _match(namespace: Namespace, pattern: str) -> Iterator[FileStatus]:
     """Yield what matches a pattern, only directories if it ends in a slash; perhaps more than once, in any order."""
     words = tuple(word for word in pattern.split("/") if word)

@@ -37,9 +37,10 @@ def ls(
     by_size: Annotated[bool, option("-S --by-size", "Largest first.")],
     reverse: Annotated[bool, option("-r --reverse", "Reverse the order.")],
 ) -> None:
-    """List the entries of directories, in the order of their names; of files, the files.
+    """List directories.
 
-    The name of a directory ends in a slash. With several URLs, the files come first, then each directory with a title.
+    Shows the entries of directories, in the order of their names, and files themselves. The name of a directory ends in
+    a slash. With several URLs, the files come first, then each directory with a title.
 
     Examples:
       holdfast fs ls holdfast://prod/
@@ -163,7 +164,7 @@ def tree(
     max_depth: Annotated[int | None, option("-L --level", "Show N levels.", metavar="N", type=click.IntRange(min=1))],
     directories: Annotated[bool, option("-d --directories", "Show directories only.")],
 ) -> None:
-    """Draw the tree below directories: each entry below its directory, and farther to the right.
+    """Draw the tree below directories.
 
     Examples:
       holdfast fs tree holdfast://prod/data
@@ -217,7 +218,9 @@ def find(
     min_depth: Annotated[int, option("-mindepth", "Not above level N.", default=0, show_default=False, **_LEVELS)],
     max_depth: Annotated[int | None, option("-maxdepth", "Not below level N; URL is 0.", **_LEVELS)],
 ) -> None:
-    """Print the URLs of all files and directories at and below URL that meet the conditions.
+    """Find files and directories by name, type, size or time.
+
+    Prints the URLs of all that are at and below URL and meet the conditions.
 
     Examples:
       holdfast fs find holdfast://prod/data -name '*.parquet' -size +100M
@@ -372,7 +375,7 @@ def test(
     readable: Annotated[bool, option("-r", "You may read it.")],
     writable: Annotated[bool, option("-w", "You may write it.")],
 ) -> None:
-    """Check the path at URL.
+    """Check a path, for scripts: the answer is the exit code.
 
     Examples:
       holdfast fs test -e holdfast://prod/data/_SUCCESS && echo there

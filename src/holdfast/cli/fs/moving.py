@@ -22,7 +22,7 @@ def mv(
     glob: Glob,
     overwrite: Annotated[bool, option("-f --overwrite", "Replace a file, or an empty directory, in the same step.")],
 ) -> None:
-    """Rename SOURCE to TARGET, or move it into the directory TARGET.
+    """Rename or move files and directories, in one step each.
 
     Examples:
       holdfast fs mv holdfast://prod/data holdfast://prod/archive

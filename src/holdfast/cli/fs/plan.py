@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 
 from holdfast.cli.fs.items import THREADS, Problems
 from holdfast.cli.fs.places import Entry, Place
@@ -11,6 +12,9 @@ from holdfast.errors import DestinationExistsError, HoldfastError, InvalidReques
 from holdfast.namespace.errors import ParentNotDirectoryError, PathNotFoundError
 from holdfast.runtime import ThreadRunner
 from holdfast.wording import counted
+
+Side: TypeAlias = Literal["namespaces", "this machine", "anything"]
+"""What the words of one side of a copy may name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ def du(
     summarize: Annotated[bool, option("-s --summarize", "Show one total for each URL, not its entries.")],
     human: Human,
 ) -> None:
-    """Show how much space the entries of directories take, with everything below them.
+    """Show how much space the entries of directories take.
 
     Examples:
       holdfast fs du -h holdfast://prod/data
@@ -116,7 +116,9 @@ def set_quota(
     ],
     space: Annotated[int | None, option("--space", "Most bytes, times replication.", metavar="SIZE", type=byte_count)],
 ) -> None:
-    """Set the quotas of directories; one that you do not name stays as it is.
+    """Set the quotas of directories.
+
+    A quota that you do not name stays as it is.
 
     Examples:
       holdfast fs quota set holdfast://prod/user/ann --names 100000 --space 1T
@@ -156,7 +158,7 @@ def clear_quota(
 
 @command(Opens.NAMESPACES, Shape.LINES, name="show")
 def show_quota(run: Run, urls: Urls, glob: Glob, human: Human) -> None:
-    """Show the quotas of directories and what counts against them, without counting.
+    """Show the quotas of directories and what counts against them.
 
     Examples:
       holdfast fs quota show -h --glob 'holdfast://prod/user/*'

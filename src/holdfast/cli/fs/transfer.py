@@ -13,8 +13,8 @@ from holdfast.cli.command import Run
 from holdfast.cli.fs.interrupts import Stop, Stopped, stop_threads_first
 from holdfast.cli.fs.items import Problems, find_items, find_path, is_namespace_url
 from holdfast.cli.fs.local_place import STDIN, LocalPlace
-from holdfast.cli.fs.places import NamespacePlace, Place, Sink, StorePlace
-from holdfast.cli.fs.plan import Copy, Plan, Source, Target
+from holdfast.cli.fs.places import Entry, NamespacePlace, Place, Sink, StorePlace
+from holdfast.cli.fs.plan import Copy, Plan, Side, Source, Target
 from holdfast.cli.output import Output, size
 from holdfast.cli.screen import in_one_line, is_terminal
 from holdfast.errors import HoldfastError, InvalidRequestError
@@ -25,89 +25,66 @@ from holdfast.stores.url import locate
 from holdfast.wording import counted
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, Task, TaskID
+    from rich.progress import Progress, TaskID
 
 
 # --- sources and target -----------------------------------------------------------------------------------------------
-class Locations:
-    """Finds the sources and the target of a copy."""
+def find_sources(run: Run, words: Sequence[str], side: Side, *, glob: bool = False) -> list[Source]:
+    """Return what URLs or local paths name; with `glob`, URLs of namespaces are patterns.
 
-    def __init__(self, run: Run) -> None:
-        self._run = run
-        self._local = LocalPlace(SystemIds())
-
-    def local_sources(self, paths: Sequence[str]) -> list[Source]:
-        """Return what local paths name; ``-`` is standard input.
-
-        Raises:
-            PathNotFoundError: a path does not exist.
-        """
-        return [self._source(self._local, path) for path in dict.fromkeys(paths)]
-
-    def namespace_sources(self, urls: Sequence[str], *, glob: bool) -> list[Source]:
-        """Return what URLs, or patterns, name in namespaces; raises what `find_items` raises."""
-        return [
-            self._source(NamespacePlace(item.namespace, item.base), item.status.path)
-            for item in find_items(self._run, urls, glob=glob)
-        ]
-
-    def any_sources(self, texts: Sequence[str], *, glob: bool) -> list[Source]:
-        """Return what URLs of any kind, and local paths, name; with `glob`, those of namespaces are patterns."""
-        found: list[Source] = []
-        for text in dict.fromkeys(texts):
-            if is_namespace_url(text):
-                found += self.namespace_sources([text], glob=glob)
-            elif (path := local_path(text)) is not None:
-                found += self.local_sources([path])
-            else:
-                store = self._store(text)
-                found.append(self._source(store, store.path))
-        return found
-
-    def _source(self, place: Place, path: str) -> Source:
-        entry = place.find(path)
-        if entry is None:
-            raise PathNotFoundError("the source does not exist: check it", path=place.url(path))
-        return Source(place, entry)
-
-    def namespace_target(self, url: str, *, overwrite: bool) -> Target:
-        """Return the target that a URL names in a namespace; raises what `find_path` raises."""
-        found = find_path(self._run, url)
-        return Target(NamespacePlace(found.namespace, found.base), found.path, found.in_directory, overwrite)
-
-    def local_target(self, path: str, *, overwrite: bool) -> Target:
-        """Return the target that a local path names."""
-        return Target(self._local, path, path.endswith("/"), overwrite)
-
-    def any_target(self, text: str, *, overwrite: bool) -> Target:
-        """Return the target that a URL of any kind, or a local path, names."""
-        if is_namespace_url(text):
-            return self.namespace_target(text, overwrite=overwrite)
-        path = local_path(text)
-        if path is not None:
-            return self.local_target(path, overwrite=overwrite)
-        store = self._store(text)
-        return Target(store, store.path, text.endswith("/"), overwrite)
-
-    def _store(self, url: str) -> StorePlace:
-        return StorePlace(self._run.store(url))
+    Raises:
+        PathNotFoundError: a source does not exist.
+        InvalidRequestError: a word is neither a path nor a URL.
+    """
+    found: list[tuple[Place, str]] = []
+    for word in dict.fromkeys(words):
+        if _is_in_namespace(word, side):
+            items = find_items(run, [word], glob=glob)
+            found += [(NamespacePlace(item.namespace, item.base), item.status.path) for item in items]
+        else:
+            found.append(_outside(run, word, side))
+    return [Source(place, _entry(place, path)) for place, path in found]
 
 
-def local_path(text: str) -> str | None:
-    """Return the path that a URL or an argument names on this machine; None if it names another store.
+def find_target(run: Run, word: str, side: Side, *, overwrite: bool) -> Target:
+    """Return what a URL or a local path names, which need not exist.
 
     Raises:
         InvalidRequestError: it is neither a path nor a URL.
     """
-    if text == STDIN:
+    if _is_in_namespace(word, side):
+        named = find_path(run, word)
+        return Target(NamespacePlace(named.namespace, named.base), named.path, named.in_directory, overwrite)
+    place, path = _outside(run, word, side)
+    return Target(place, path, word.endswith("/"), overwrite)
+
+
+def _is_in_namespace(word: str, side: Side) -> bool:
+    return side == "namespaces" or (side == "anything" and is_namespace_url(word))
+
+
+def _entry(place: Place, path: str) -> Entry:
+    entry = place.find(path)
+    if entry is None:
+        raise PathNotFoundError("the source does not exist: check it", path=place.url(path))
+    return entry
+
+
+def _outside(run: Run, word: str, side: Side) -> tuple[Place, str]:
+    """Return the place outside of all namespaces that a word names, and the path there."""
+    local = LocalPlace(SystemIds())
+    if side == "this machine":
+        return local, word
+    if word == STDIN:
         raise InvalidRequestError("standard input and output belong to fs put and fs get: use one of them")
-    scheme = scheme_of(text)
+    scheme = scheme_of(word)
     if scheme not in ("", "file"):
-        return None
-    locate(text)  # refuses hosts, and urls that have lost a slash
+        store = StorePlace(run.store(word))
+        return store, store.path
+    locate(word)  # refuses hosts, and urls that have lost a slash
     if scheme:
-        return "/" + text[len("file://") :].partition("/")[2]
-    return text[len("file:") :] if text.lower().startswith("file:") else text
+        return local, "/" + word[len("file://") :].partition("/")[2]
+    return local, word[len("file:") :] if word.lower().startswith("file:") else word
 
 
 # --- the copy ---------------------------------------------------------------------------------------------------------
@@ -285,21 +262,13 @@ def transfer_bar(total: int, size_bytes: int | None) -> Iterator[TransferBar]:
         yield bar
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
-    from rich.text import Text
-
-    class Amount(ProgressColumn):
-        """Shows the bytes that were copied, and the speed."""
-
-        def render(self, task: Task) -> Text:
-            speed = task.finished_speed or task.speed
-            total = "" if task.total is None else f" of {size(int(task.total))}"
-            return Text(f"{size(int(task.completed))}{total}" + ("" if speed is None else f", {size(int(speed))}/s"))
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
     drawn = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
-        Amount(),
+        DownloadColumn(binary_units=True),
+        TransferSpeedColumn(),
         TimeRemainingColumn(),
         console=Console(stderr=True, highlight=False),
         transient=True,

@@ -52,7 +52,7 @@ def init(
     no_permissions: Annotated[bool, option("--no-permissions", "Check no permissions.")],
     no_register: Annotated[bool, option("--no-register", "Do not write the name into your catalog.")],
 ) -> None:
-    """Create the namespace NAME, with its tree in a database and its data in an object store.
+    """Create a namespace, with its tree in a database.
 
     Examples:
       holdfast namespace init prod --database sqlite:///var/lib/prod.db \\
@@ -127,7 +127,7 @@ def _create(run: Run, configuration: Configuration, database: str | None, data: 
 
 @command(name="list")
 def list_namespaces(run: Run) -> None:
-    """List the namespaces in the catalog and in the environment, with their databases.
+    """List the namespaces that you know, with their databases.
 
     Examples:
       holdfast namespace list
@@ -189,7 +189,7 @@ _FIGURES: tuple[tuple[str, Any], ...] = (  # a name, and how a person sees the v
 
 @command(Opens.NAMESPACES)
 def status(run: Run, name: Name) -> None:
-    """Show the configuration of the namespace NAME, and what waits for its garbage collection.
+    """Show a namespace's configuration and its pending work.
 
     Examples:
       holdfast namespace status prod
@@ -265,7 +265,9 @@ def change(
     supergroup: Supergroup,
     data: Annotated[str | None, option("--data", _MOVED, metavar="URL", type=filled)],
 ) -> None:
-    """Change the configuration of the namespace NAME. Only its superuser may.
+    """Change the configuration of a namespace.
+
+    Only its superuser may.
 
     Examples:
       holdfast namespace set prod --safety-age 2d

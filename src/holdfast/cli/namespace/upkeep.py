@@ -36,7 +36,7 @@ def fsck(
     reads: Annotated[bool, option("--read", "Read all blobs, and check their bytes.")],
     repair: Annotated[bool, option("--repair", "Repair what is found.")],
 ) -> None:
-    """Prove that the namespace NAME is whole, or show what is wrong.
+    """Prove that a namespace is whole, or show what is wrong.
 
     Examples:
       holdfast namespace fsck prod
@@ -132,7 +132,7 @@ def gc(
     ],
     sweep: Annotated[bool, option("--sweep", "Also look for blobs that no file refers to: reads every record.")],
 ) -> None:
-    """Do the background work of the namespace NAME.
+    """Remove what was deleted, and end the leases of dead writers.
 
     Examples:
       holdfast namespace gc prod

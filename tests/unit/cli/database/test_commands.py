@@ -13,9 +13,9 @@ import click
 import numpy as np
 import pytest
 
-from holdfast.cli.app import database as db_group
 from holdfast.cli.database import tables
 from holdfast.cli.database.forms import parse_json_row
+from holdfast.cli.groups import database as db_group
 from holdfast.errors import HoldfastError
 from holdfast.records import Database, open_database
 from holdfast.records.keys import cell_key, dropped_key

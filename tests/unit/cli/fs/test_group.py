@@ -9,7 +9,7 @@ import sys
 import click
 import pytest
 
-from holdfast.cli.app import fs, namespace
+from holdfast.cli.groups import fs, namespace
 from holdfast.namespace import Namespace
 from tests.patience import PATIENCE_S
 from tests.unit.cli.destinations import on_screen, run

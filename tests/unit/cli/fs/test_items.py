@@ -42,8 +42,7 @@ def _found(*patterns: str) -> list[str]:
         ("/a/[!2].csv", ["/a/1.csv"]),
         ("/a/{1,9}.csv", ["/a/1.csv"]),
         ("/*/b/*.csv", ["/a/b/1.csv"]),
-        ("/{2023/12,2024/01}/f", ["/2023/12/f", "/2024/01/f"]),
-        ("/{2023/{11,12},2024/01}/*", ["/2023/12/f", "/2024/01/f"]),
+        ("/{2023,2024}/{01,12}/f", ["/2023/12/f", "/2024/01/f"]),
         ("/**/1.csv", ["/a/1.csv", "/a/b/1.csv", "/a/b/c/1.csv"]),
         ("/a/**/**/1.csv", ["/a/1.csv", "/a/b/1.csv", "/a/b/c/1.csv"]),
         ("/a/b/**", ["/a/b/1.csv", "/a/b/c", "/a/b/c/1.csv"]),
@@ -56,7 +55,6 @@ def _found(*patterns: str) -> list[str]:
         ("//a///b/", ["/a/b"]),
         ("/a/*/", ["/a/b"]),
         ("/a/**/", ["/a/b", "/a/b/c"]),
-        ("/{a/1.csv/,a/b/,stars}", ["/a/b", "/stars"]),
         ("/**/", ["/2023", "/2023/12", "/2024", "/2024/01", "/a", "/a/b", "/a/b/c"]),
     ],
 )
@@ -73,9 +71,9 @@ def test_a_pattern_without_a_match_is_an_error() -> None:
         _found("/a/*.json")
 
 
-def test_braces_that_stand_for_too_much_are_refused() -> None:
-    with pytest.raises(InvalidRequestError, match="the braces stand for more than 1000 patterns"):
-        _found("/" + "{a/,b/}" * 12)
+def test_a_slash_in_braces_is_refused() -> None:
+    with pytest.raises(InvalidRequestError, match=r"not closed before the next slash: write {a,b}, several urls"):
+        _found("/{2023/12,2024/01}/f")
 
 
 def test_a_pattern_with_a_slash_at_its_end_never_means_files() -> None:
