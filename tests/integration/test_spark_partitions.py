@@ -14,7 +14,7 @@ import pytest
 import holdfast
 from holdfast.errors import InvalidRequestError
 from tests.integration.spark_session import visible
-from tests.unit.table.test_inference import MANY, ONE
+from tests.unit.table.test_partition_values import MANY, ONE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -7,16 +7,16 @@ either.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pytest
 
-from holdfast.commit.committer import Action
+from holdfast.commit.committer import Action, TaskReports
 from holdfast.commit.context import CommitContext
 from holdfast.commit.layout import SUCCESS
 from holdfast.commit.measure import Measure
-from holdfast.commit.records import JobOutcome, JobRecord, JobReport, TaskCommit
+from holdfast.commit.records import JobOutcome, JobRecord, JobReport
 from holdfast.commit.recovery_report import RecoveredJob, RecoveryReport
 from holdfast.commit.success_file import encode_report, write_success
 from holdfast.commit.two_phase import recovery, replacement, roll_forward, snapshot
@@ -120,20 +120,18 @@ def _give_up_two_files(
     shipped: Callable[..., JobOutcome],
     measure: Measure,
     job: JobRecord,
-    commits: Sequence[TaskCommit | None],
-    tasks: int | Collection[int],
+    reports: TaskReports,
 ) -> JobOutcome:
-    if sum(one.totals.files for one in commits if one is not None) == 2:
+    if sum(one.totals.files for one in reports.commits if one is not None) == 2:
         return abort_job(measure, job)
-    return shipped(measure, job, commits, tasks)
+    return shipped(measure, job, reports)
 
 
 def _never_commit(
     shipped: Callable[..., JobOutcome],
     measure: Measure,
     job: JobRecord,
-    commits: Sequence[TaskCommit | None],
-    tasks: int | Collection[int],
+    reports: TaskReports,
 ) -> JobOutcome:
     return abort_job(measure, job)
 
