@@ -98,20 +98,6 @@ def require_all(filters: Sequence[RowFilter]) -> RowFilter | None:
     return RowFilter(expression, frozenset().union(*(one.columns for one in filters)))
 
 
-class ReadBatches(Protocol[Opt]):  # type: ignore[misc]  # Opt is invariant in FileFormat, where this protocol is used
-    """The signature of `FileFormat.read_batches`."""
-
-    def __call__(
-        self,
-        source: BinaryIO,
-        schema: pa.Schema,
-        columns: Sequence[str],
-        row_filter: RowFilter | None,
-        options: Opt,
-        row_groups: Sequence[int] | None,
-    ) -> Iterator[pa.RecordBatch]: ...
-
-
 @dataclass(frozen=True, kw_only=True)
 class Inference(Generic[Opt]):
     """Functions that infer a schema from the values of any number of files, for a format that does not store types.
@@ -172,7 +158,9 @@ class FileFormat(Generic[Opt]):
     check_schema: Callable[[pa.Schema], None]
     open_writer: Callable[[ByteSink, pa.Schema, Opt], BatchWriter]
     read_schema: Callable[[BinaryIO, Opt], pa.Schema]
-    read_batches: ReadBatches[Opt]
+    read_batches: Callable[
+        [BinaryIO, pa.Schema, Sequence[str], RowFilter | None, Opt, Sequence[int] | None], Iterator[pa.RecordBatch]
+    ]
     plan_splits: Callable[[BinaryIO, Opt, int], Sequence[Sequence[int] | None]] = field(default=lambda *_: (None,))
     magic: bytes = b""
     is_text: bool = False

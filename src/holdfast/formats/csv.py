@@ -36,7 +36,7 @@ from holdfast.formats.lines.blocks import (
     only,
 )
 from holdfast.formats.lines.render import scalar_text, text_bytes
-from holdfast.formats.lines.values import parse_texts, refuse_rounded
+from holdfast.formats.lines.values import parse_texts
 from holdfast.stores.option_values import as_boolean, choice
 
 _NO_VALUE = "\ufdd0"  # Spark's nullValue: with it, an absent value is null, but the empty string is not
@@ -54,8 +54,6 @@ class CsvOptions(FormatOptions):
         line_end: the end of a line when reading; empty to detect it from the first line of each file.
         time_zone: the zone of timestamps that do not contain one; empty if unknown.
         codec: the pyarrow codec of the whole file; empty for none.
-        exact: whether to reject numbers that a float or double column would round. Reads accept such numbers, like
-            Spark.
     """
 
     header: bool = False
@@ -67,7 +65,6 @@ class CsvOptions(FormatOptions):
     line_end: str = ""
     time_zone: str = ""
     codec: str = ""
-    exact: bool = False
 
 
 def _dialect(options: CsvOptions, line_end: str = "\n") -> Dialect:
@@ -353,8 +350,6 @@ def _read_batches(
                 continue
             texts = _without_null_texts(next(arrays), field.type, options)
             values.append(parse_texts(texts, field.type, field.name, options.time_zone))
-            if options.exact and pat.is_floating(field.type):
-                refuse_rounded(texts, parse_texts(texts, pa.float64(), field.name, ""), field.type, field.name)
         yield finish(batch_of(values, needed, rows), needed, columns, row_filter)
 
 

@@ -52,14 +52,11 @@ class JsonOptions(FormatOptions):
         ignore_null_fields: whether to omit null fields (Spark's default) instead of writing ``null``.
         time_zone: the zone of timestamps that do not contain one; empty if unknown.
         codec: the pyarrow codec of the whole file; empty for none.
-        exact: whether to reject numbers that a float or double would round, and empty strings that would become null.
-            Reads accept such values, like Spark.
     """
 
     ignore_null_fields: bool = True
     time_zone: str = ""
     codec: str = ""
-    exact: bool = False
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
@@ -110,7 +107,7 @@ def _read_batches(
     check_map_keys("JSON", needed)  # Spark writes a date key as its number of days
     for field in needed:
         _refuse_variant(field.name, field.type)
-    decoders = [field_decoder(field.type, options.time_zone, exact=options.exact) for field in needed]
+    decoders = [field_decoder(field.type, options.time_zone) for field in needed]
     spelled = speller(schema.names)  # all names, because a key may belong to another column
     parse = repeated_keys() if any(has_map(field.type) for field in needed) else decoder()
 

@@ -25,7 +25,6 @@ from holdfast.formats.lines.values import (
     date_days,
     decimal_value,
     fit_decimal,
-    is_rounded,
     parse_texts,
     text_parser,
     timestamp_micros,
@@ -175,7 +174,7 @@ def build_column(values: list[Any], field: pa.Field, decode: _Decode, time_zone:
         ) from error
 
 
-def _value_decoder(kind: pa.DataType, time_zone: str, exact: bool) -> _Decode:
+def _value_decoder(kind: pa.DataType, time_zone: str) -> _Decode:
     """Return a function that converts a non-null value for `pa.array`, or raises ValueError with a reason."""
     if is_string(kind):
         return _text
@@ -184,8 +183,7 @@ def _value_decoder(kind: pa.DataType, time_zone: str, exact: bool) -> _Decode:
     if pat.is_integer(kind):
         return _whole
     if pat.is_floating(kind):
-        single = bool(pat.is_float32(kind))
-        return (lambda value: _exact_number(value, single)) if exact else _number
+        return _number
     if pat.is_decimal(kind):
         return lambda value: _decimal(value, kind)
     if pat.is_binary(kind) or pat.is_large_binary(kind):
@@ -196,19 +194,19 @@ def _value_decoder(kind: pa.DataType, time_zone: str, exact: bool) -> _Decode:
     if pat.is_date(kind):
         return lambda value: date_days(_string(value))
     if pat.is_nested(kind):
-        return _nested(kind, time_zone, exact)
+        return _nested(kind, time_zone)
     return _unknown
 
 
-def _nested(kind: pa.DataType, time_zone: str, exact: bool) -> _Decode:
+def _nested(kind: pa.DataType, time_zone: str) -> _Decode:
     if pat.is_map(kind):
-        key, item = _map_key(kind.key_type, time_zone), _nullable(_value_decoder(kind.item_type, time_zone, exact))
+        key, item = _map_key(kind.key_type, time_zone), _nullable(_value_decoder(kind.item_type, time_zone))
         return lambda value: [(key(name), item(one)) for name, one in _pairs(value)]
     if pat.is_struct(kind):
-        fields = [(field.name, field_decoder(field.type, time_zone, exact=exact)) for field in children(kind)]
+        fields = [(field.name, field_decoder(field.type, time_zone)) for field in children(kind)]
         spelled = speller([name for name, _ in fields])
         return lambda value: _fields_of(spelled(_object(value)), fields)
-    element = _nullable(_value_decoder(kind.value_type, time_zone, exact))
+    element = _nullable(_value_decoder(kind.value_type, time_zone))
     return lambda value: [element(one) for one in _array(value)]
 
 
@@ -219,7 +217,7 @@ def _fields_of(found: dict[str, Any], fields: list[tuple[str, _Decode]]) -> dict
 def _map_key(kind: pa.DataType, time_zone: str) -> _Decode:
     """Return a decoder for map keys, which are strings in JSON whatever their type."""
     if pat.is_binary(kind) or pat.is_large_binary(kind):
-        return _value_decoder(kind, time_zone, exact=False)
+        return _value_decoder(kind, time_zone)
     return text_parser(kind, time_zone)
 
 
@@ -227,7 +225,7 @@ def _nullable(decode: _Decode) -> _Decode:
     return lambda value: None if value is None else decode(value)
 
 
-def field_decoder(kind: pa.DataType, time_zone: str, *, exact: bool = False) -> _Decode:
+def field_decoder(kind: pa.DataType, time_zone: str) -> _Decode:
     """Return a decoder for a nullable field of an object.
 
     Many writers use an empty string for a missing number; as in Spark, such a string becomes null.
@@ -235,12 +233,11 @@ def field_decoder(kind: pa.DataType, time_zone: str, *, exact: bool = False) -> 
     Args:
         kind: the type of the field.
         time_zone: the zone of timestamps that do not contain one.
-        exact: whether to reject values that would change: numbers that a float rounds, and empty strings.
     """
-    decode = _value_decoder(kind, time_zone, exact)
+    decode = _value_decoder(kind, time_zone)
     if is_string(kind) or pat.is_binary(kind) or pat.is_large_binary(kind):
         return _nullable(decode)
-    return _nullable(decode) if exact else lambda value: None if value is None or value == "" else decode(value)
+    return lambda value: None if value is None or value == "" else decode(value)
 
 
 # --- values -----------------------------------------------------------------------------------------------------------
@@ -278,13 +275,6 @@ def _number(value: Any) -> float:
     if isinstance(value, str) and value in _WORDS:
         return _WORDS[value]
     raise ValueError("not a number")
-
-
-def _exact_number(value: Any, single: bool) -> float:
-    number = _number(value)
-    if isinstance(value, Whole | Fraction) and is_rounded(value, number, single=single):
-        raise ValueError(f"a {'float' if single else 'double'} rounds {value[:60]}")
-    return number
 
 
 def _as_float(number: int) -> float:

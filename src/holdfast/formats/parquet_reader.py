@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, NoReturn
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pat
 
@@ -167,8 +166,7 @@ _UNREADABLE = ColumnChange(pa.month_day_nano_interval(), _refuse)  # such schema
 
 # --- nested columns ---------------------------------------------------------------------------------------------------
 def _nested_change(kind: pa.DataType, parts: Sequence[ColumnChange | None]) -> ColumnChange | None:
-    is_view = pat.is_list_view(kind) or pat.is_large_list_view(kind)
-    if not is_view and not any(parts):
+    if not any(parts):
         return None
     changed = iter(parts)
 
@@ -176,8 +174,8 @@ def _nested_change(kind: pa.DataType, parts: Sequence[ColumnChange | None]) -> C
         part = next(changed)
         return field if part is None else field.with_type(part.type)
 
-    became = pa.list_(change(kind.value_field)) if is_view else map_children(kind, change)
-    return ColumnChange(became, lambda array: _rebuilt(_plain_lists(array) if is_view else array, became, parts))
+    became = map_children(kind, change)
+    return ColumnChange(became, lambda array: _rebuilt(array, became, parts))
 
 
 def _rebuilt(array: Any, kind: pa.DataType, parts: Sequence[ColumnChange | None]) -> Any:
@@ -190,15 +188,6 @@ def _rebuilt(array: Any, kind: pa.DataType, parts: Sequence[ColumnChange | None]
     if pat.is_map(array.type):
         below = [pa.StructArray.from_arrays(below, fields=[kind.key_field, kind.item_field])]
     return with_child_arrays(array, kind, below)
-
-
-def _plain_lists(array: Any) -> Any:
-    """Convert list views to lists; Arrow's own cast gives an invalid array if the last one is null (seen with 26.0)."""
-    lengths = pc.fill_null(pc.list_value_length(array), 0).cast(pa.int32())
-    offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths)])
-    return pa.ListArray.from_arrays(
-        offsets, array.flatten(), type=pa.list_(array.type.value_field), mask=array.is_null()
-    )
 
 
 _READ_ROWS = 64 * 1024

@@ -2,18 +2,18 @@
 
 The write is refused only if it would make the table unreadable or hide a column: if the files have another format,
 another partitioning, or columns that do not fit. To record such files in the log as a table is called *adopting* them.
-If their format describes its columns, all files are inspected. Types inferred from text files would be a guess, so
-text files get the types of the new rows, provided that their values fit these types (`table.existing_text`).
+CSV and JSON files are not adopted: types inferred from their values would be a guess.
 """
 
 from __future__ import annotations
 
 import hashlib
 import itertools
+import json
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -24,18 +24,93 @@ from holdfast.commit.ids import file_owner
 from holdfast.commit.layout import iter_visible
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import FORMATS, FileFormat, FormatOptions, format_of_bytes, format_of_path, get_format
-from holdfast.formats.columns.types import children
-from holdfast.formats.lines.values import is_rounded
-from holdfast.formats.spark.texts import parse_float
+from holdfast.formats.columns.conversion import map_children
+from holdfast.formats.columns.types import children, is_binary, is_list, is_string
+from holdfast.formats.spark.schema_json import arrow_schema_of, spark_schema_json
+from holdfast.formats.spark.texts import is_rounded, parse_float
 from holdfast.stores.base import ObjectInfo
 from holdfast.table.contract import TableRecord
-from holdfast.table.existing_fields import Fields, fields_of, is_plain, require_folded
-from holdfast.table.existing_text import TextFiles, merge_json_fields
 from holdfast.table.files import File, map_files, opener
 from holdfast.table.partition import parse_partition_path, segment
 from holdfast.table.partition_values import parse_values
-from holdfast.table.widening import MismatchError, Rules, fold, merge_fields
+from holdfast.table.widening import MismatchError, Rules, fold, merge_fields, nullable_fields
 from holdfast.wording import OR_OVERWRITE
+
+Fields = list[Mapping[str, Any]]
+
+
+def fields_of(schema: Iterable[pa.Field]) -> Fields:
+    """Convert columns to the fields of a table.
+
+    Raises:
+        InvalidRequestError: Spark has no type for a column.
+    """
+    return list(nullable_fields([_field_of(column) for column in schema]))
+
+
+def _field_of(column: pa.Field) -> Mapping[str, Any]:
+    try:
+        found: Mapping[str, Any] = json.loads(spark_schema_json(pa.schema([column])))["fields"][0]
+    except InvalidRequestError as error:
+        raise InvalidRequestError(
+            f"Spark has no type for a column of the existing files: use another destination, {OR_OVERWRITE}",
+            column=column.name,
+            type=str(column.type),
+        ) from error
+    return found
+
+
+def is_plain(schema: pa.Schema, fields: Fields) -> bool:
+    """Check whether a file stores its columns as Holdfast would."""
+    ours = arrow_schema_of(json.dumps({"type": "struct", "fields": fields}))
+    return all(_stored(one).type == _stored(other).type for one, other in zip(schema, ours, strict=True))
+
+
+def _stored(field: pa.Field) -> pa.Field:
+    """Return the field with the type in which files store its values; it may differ from Arrow's type in memory."""
+    kind = field.type.value_type if pat.is_dictionary(field.type) else field.type
+    if is_string(kind):
+        kind = pa.string()
+    elif is_binary(kind):
+        kind = pa.binary()
+    elif is_list(kind):
+        kind = pa.list_(_stored(kind.value_field.with_name("element")))
+    else:
+        kind = map_children(kind, _stored)
+    return pa.field(field.name, kind, True)
+
+
+# --- names that differ only in case -----------------------------------------------------------------------------------
+def _require_folded(fields: Iterable[pa.Field]) -> None:
+    """Check that no two names, including nested ones, differ only in case, because Spark does not distinguish them.
+
+    Raises:
+        InvalidRequestError: two names differ only in case.
+    """
+    columns = list(fields)
+    _require_names([column.name for column in columns])
+    for column in columns:
+        _require_folded_below(column.type)
+
+
+def _require_folded_below(kind: pa.DataType) -> None:
+    if pat.is_dictionary(kind):
+        kind = kind.value_type
+    if pat.is_struct(kind):
+        _require_folded(children(kind))
+    else:
+        for child in children(kind):
+            _require_folded_below(child.type)
+
+
+def _require_names(names: Sequence[str]) -> None:
+    """Check that no two of the names differ only in case; see `_require_folded`."""
+    if len({name.lower() for name in names}) < len(names):
+        raise InvalidRequestError(
+            f"the existing files have columns whose names differ only in case: use another destination, {OR_OVERWRITE}",
+            columns=list(names[:20]),
+        )
+
 
 _BITS = 256
 
@@ -66,108 +141,66 @@ def fingerprint(files: Iterable[tuple[str, ObjectInfo]]) -> str:
     return found.text()
 
 
-@dataclass(frozen=True, slots=True)
-class TypedFiles:
-    """Existing Parquet, ORC, Avro or Arrow files.
-
-    Attributes:
-        options: the format options of the rows to write.
-        odd: the first files that store a column differently from Holdfast, such as in nanoseconds.
-    """
-
-    ctx: CommitContext
-    file_format: FileFormat[Any]
-    options: FormatOptions
-    odd: list[str] = field(default_factory=list)
-
-    def columns(self, files: Iterable[File], partition_by: set[str]) -> Fields:
-        """Return the columns of all files in order of appearance, each with a type that fits all files' values."""
-
-        def look(file: File, source: BinaryIO) -> tuple[File, Fields]:
-            schema = self.file_format.read_schema(source, self.options)
-            require_folded(schema)
-            fields = fields_of(schema)
-            if not self.odd and not is_plain(schema, fields):
-                self.odd.append(file.path)
-            return file, fields
-
-        rules = Rules(file_format=self.file_format, merge=True, written=True)
-        columns: dict[str, tuple[Mapping[str, Any], File]] = {}  # a column, and the file from which its type comes
-        for file, fields in map_files(files, opener(self.ctx), look, self.ctx.runner.map, footers=True):
-            for one in fields:
-                name = str(one["name"]).lower()
-                if name in partition_by:
-                    continue
-                known, first = columns.get(name, (one, file))
-                try:
-                    (merged,) = merge_fields([known], [{**one, "name": known["name"]}], rules)
-                except MismatchError as error:
-                    raise InvalidRequestError(
-                        "two of the existing files have different types of a column: use another destination, "
-                        f"{OR_OVERWRITE}",
-                        column=error.path,
-                        first=first.path,
-                        first_type=error.known,
-                        other=file.path,
-                        other_type=error.given,
-                    ) from error
-                columns[name] = (merged, first if merged == known else file)
-        return [column for column, _ in columns.values()]
-
-
-@dataclass(frozen=True, slots=True)
-class Adopted:
-    """The columns of the existing files, as the table will record them.
-
-    Attributes:
-        fields: the columns.
-        plain: whether all files store values as Holdfast would, so that all readers return the same values from them.
-    """
-
-    fields: Fields
-    plain: bool
-
-
-def adopted_columns(
+def _columns_of(
     ctx: CommitContext,
     files: Iterable[File],
     file_format: FileFormat[Any],
     options: FormatOptions,
     given: TableRecord,
-    *,
-    limit: int | None,
-) -> Adopted:
+) -> tuple[Fields, bool]:
     """Return the columns of the files, then the partition columns, named like the directories and typed like the rows.
+
+    Columns come in order of appearance, each with a type that fits the values of all files. Text files have the one
+    column of the rows.
 
     Args:
         files: the existing files, none of them empty.
         options: the format options of the rows to write.
         given: the table that the rows alone would form, with its partition columns spelled like the directories.
-        limit: None to read all text files completely; with any other value, only the first rows of the first text file
-            are read.
+
+    Returns:
+        The columns, and whether all files store them as Holdfast would, so that all readers return the same values.
 
     Raises:
-        InvalidRequestError: the files contradict each other or the rows; the error says which.
+        InvalidRequestError: the files contradict each other; the error says which.
     """
     partition_by = {name.lower() for name in given.partition_by}
-    mine = [one for one in given.fields if str(one["name"]).lower() not in partition_by]
-    given_fields = fold(given.fields)
-    directories = [{**given_fields[name.lower()], "name": name} for name in given.partition_by]
-    if not file_format.is_text:
-        typed = TypedFiles(ctx, file_format, options)
-        return Adopted([*typed.columns(files, partition_by), *directories], plain=not typed.odd)
-    if file_format.inference is not None:
-        looked_at = list(files if limit is None else itertools.islice(files, 1))
-        texts = TextFiles(ctx, file_format, options, looked_at, whole=limit is None)
-        if file_format.by_position:
-            names = texts.require_columns([str(one["name"]) for one in mine])
-            mine = [{**one, "name": name} for one, name in zip(mine, names, strict=True)]
-        else:
-            mine = merge_json_fields(
-                mine, [one for one in children(texts.rows_type()) if one.name.lower() not in partition_by]
-            )
-        texts.require_values(replace(given, fields=mine))
-    return Adopted([*mine, *directories], plain=False)  # Spark's reader may read others' text files differently
+    fields = fold(given.fields)
+    directories = [{**fields[name.lower()], "name": name} for name in given.partition_by]
+    if file_format.is_text:
+        mine = [one for one in given.fields if str(one["name"]).lower() not in partition_by]
+        return [*mine, *directories], False
+
+    def look(file: File, source: BinaryIO) -> tuple[File, Fields, bool]:
+        schema = file_format.read_schema(source, options)
+        _require_folded(schema)
+        found = fields_of(schema)
+        return file, found, is_plain(schema, found)
+
+    plain = True
+    rules = Rules(file_format=file_format, merge=True, written=True)
+    columns: dict[str, tuple[Mapping[str, Any], File]] = {}  # a column, and the file from which its type comes
+    for file, found, is_ours in map_files(files, opener(ctx), look, ctx.runner.map, footers=True):
+        plain = plain and is_ours
+        for one in found:
+            name = str(one["name"]).lower()
+            if name in partition_by:
+                continue
+            known, first = columns.get(name, (one, file))
+            try:
+                (merged,) = merge_fields([known], [{**one, "name": known["name"]}], rules)
+            except MismatchError as error:
+                raise InvalidRequestError(
+                    "two of the existing files have different types of a column: use another destination, "
+                    f"{OR_OVERWRITE}",
+                    column=error.path,
+                    first=first.path,
+                    first_type=error.known,
+                    other=file.path,
+                    other_type=error.given,
+                ) from error
+            columns[name] = (merged, first if merged == known else file)
+    return [*(column for column, _ in columns.values()), *directories], plain
 
 
 def find_existing(
@@ -178,9 +211,8 @@ def find_existing(
     Args:
         given: the table that the rows to add would form.
         schema: the Arrow schema of the rows.
-        options: the format options of the rows; the existing CSV files are assumed to have the same.
-        limit: the maximum number of files to inspect; only one is inspected if the format does not describe its
-            columns. None to inspect all files.
+        options: the format options of the rows.
+        limit: the maximum number of files to inspect; None to inspect all files.
 
     Raises:
         InvalidRequestError: the files are not a table, or the rows cannot be added to it; the error says why.
@@ -205,10 +237,16 @@ def find_existing(
     if file_format.name != given.file_format or _folded(directories) != _folded(given.partition_by):
         deque(alike, maxlen=0)
         return record  # the contract refuses the write, and describes the destination
-    found = adopted_columns(ctx, alike, file_format, options, replace(given, partition_by=directories), limit=limit)
+    if file_format.inference is not None:
+        raise InvalidRequestError(
+            f"the destination holds {name} files that no log describes, and they do not tell their types: load them "
+            f"into a new table, use another destination, {OR_OVERWRITE}",
+            file=first.path,
+        )
+    fields, plain = _columns_of(ctx, alike, file_format, options, replace(given, partition_by=directories))
     deque(alike, maxlen=0)
     _require_values(values, directories, given, schema)
-    return replace(record, fields=found.fields, adopted=others.text() if found.plain and limit is None else "")
+    return replace(record, fields=fields, adopted=others.text() if plain and limit is None else "")
 
 
 def _folded(names: Sequence[str]) -> list[str]:

@@ -158,25 +158,13 @@ def infer_files(
     Raises:
         CorruptDataError: a file does not have the format.
     """
-    assert file_format.inference is not None, "only called for formats without types"
-    return file_format.inference.schema(infer_types(files, open_file, file_format, options_of, each))
-
-
-def infer_types(
-    files: Iterable[File],
-    open_file: Callable[[File], BinaryIO],
-    file_format: FileFormat[Any],
-    options_of: Callable[[str], FormatOptions],
-    each: ForEach,
-) -> Any:
-    """Infer the types of all files, as findings that the format's `Inference` merges and turns into a schema."""
     inference = file_format.inference
     assert inference is not None, "only called for formats without types"
     found: Any = None
     looked = map_files(files, open_file, lambda file, source: inference.inspect(source, options_of(file.path)), each)
     for number, seen in enumerate(looked):
         found = inference.merge(found, seen) if number else seen
-    return found
+    return inference.schema(found)
 
 
 def map_files(

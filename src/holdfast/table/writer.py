@@ -93,14 +93,6 @@ class WriteSettings:
     write_empty_file: bool = False
     time_zone: str = "UTC"
 
-    def __post_init__(self) -> None:
-        for name in ("max_records_per_file", "target_file_size_bytes", "buffer_bytes", "max_open_files"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise InvalidRequestError(
-                    "a limit must be at least 1: raise it, or leave it out", limit=name, value=value
-                )
-
     @property
     def options(self) -> FormatOptions:
         """The format's options, or its defaults."""

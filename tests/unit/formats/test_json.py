@@ -68,12 +68,9 @@ def test_variant_is_not_made_of_objects(text: bytes, kind: pa.DataType) -> None:
 @pytest.mark.parametrize("text", ["", '{"m":{"1":1}}\n'])
 def test_maps_whose_keys_are_no_strings_are_neither_written_nor_read(text: str, key: pa.DataType) -> None:
     """Spark writes a date key as its number of days and cannot read any such key back."""
-    for kind, path in (
-        (pa.map_(key, pa.int64()), "m"),
-        (pa.struct([("x", pa.list_(pa.map_(key, pa.int64())))]), r"m\.x\.element"),
-    ):
+    for kind in (pa.map_(key, pa.int64()), pa.struct([("x", pa.list_(pa.map_(key, pa.int64())))])):
         schema = pa.schema([("m", kind), ("id", pa.int64())])
-        with pytest.raises(InvalidRequestError, match=rf"JSON maps need string keys.*column='?{path}'?"):
+        with pytest.raises(InvalidRequestError, match=r"JSON maps need string keys.*column='m'"):
             JSON.check_schema(schema)
         source = io.BytesIO(text.encode())
         with pytest.raises(InvalidRequestError, match="JSON maps need string keys"):

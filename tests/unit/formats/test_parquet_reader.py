@@ -175,7 +175,6 @@ def column(values: Sequence[Any], kind: pa.DataType) -> pa.Table:
         (column([b"a", None], pa.large_binary()), pa.binary(), [b"a", None]),
         (column([b"ab", None], pa.binary(2)), pa.binary(), [b"ab", None]),
         (column(["a", None, "a"], pa.dictionary(pa.int8(), pa.string())), pa.string(), ["a", None, "a"]),
-        (column([[1, 2], None], pa.list_view(pa.uint8())), pa.list_(pa.int16()), [[1, 2], None]),
         (column([[1], [], None], pa.large_list(pa.int64())), pa.list_(pa.int64()), [[1], [], None]),
         (column([[1, 2], None], pa.list_(pa.int8(), 2)), pa.list_(pa.int8()), [[1, 2], None]),
         (column([5, None], pa.duration("us")), pa.int64(), [5, None]),

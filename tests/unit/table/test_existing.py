@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import io
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +17,11 @@ from holdfast.commit import CommitContext, open_context
 from holdfast.commit.layout import iter_visible
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import get_format
-from holdfast.formats.csv import CsvOptions
 from holdfast.formats.spark.ddl import parse_type
 from holdfast.formats.spark.schema_json import spark_schema_json
 from holdfast.stores.base import ObjectInfo
 from holdfast.table.contract import TableRecord, decode_table
 from holdfast.table.existing import find_existing, fingerprint
-from holdfast.table.widening import type_text
 
 SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.int32())])
 FIELDS = [
@@ -245,114 +240,6 @@ def test_types_that_spark_does_not_have_are_refused(
         found(ctx, file_format)
 
 
-def test_keys_of_all_json_files_are_columns(directory: tuple[Path, CommitContext]) -> None:
-    path, ctx = directory
-    put(path, "x.json", b'{"ID": 1}\n' * 3)
-    put(path, "y.json.gz", gzip.compress(b'{"ID": 2, "b": {"c": "x"}}\n{"ID": 3, "b": {"d": 1}}\n'))
-    b = {"c": "string", "d": "long"}
-    (first, *_), more = types(found(ctx, "json"))[:2], types(found(ctx, "json"))[2]
-    assert first == ("ID", "long")
-    assert more[0] == "b" and {one["name"]: one["type"] for one in more[1]["fields"]} == b
-    assert len(types(found(ctx, "json", limit=2))) == 2, "into the first file only"
-    put(path, "z.json", b'{"id": 1}\n')
-    with pytest.raises(InvalidRequestError, match="differ only in case"):
-        found(ctx, "json")
-
-
-def json_type(ctx: CommitContext, ddl: str) -> str:
-    """The type of the column ``c`` once rows with it are added."""
-    schema = pa.schema([pa.field("c", parse_type(ddl))])
-    fields = json.loads(spark_schema_json(schema))["fields"]
-    record = TableRecord(fields=fields, file_format="json")
-    table = find_existing(ctx, record, schema, get_format("json").default_options)
-    assert table is not None
-    return str(type_text({one["name"]: one["type"] for one in table.fields}["c"]))
-
-
-@pytest.mark.parametrize(
-    ("ddl", "value", "wanted"),
-    [
-        (
-            "map<string,struct<a:bigint>>",
-            '{"k": {"a": 1, "b": "x"}, "l": {"c": {"d": 1}}}',
-            "map<string,struct<a:bigint,b:string,c:struct<d:bigint>>>",
-        ),
-        ("map<string,struct<a:bigint>>", '{"k": {"A": 1}, "K": {}}', "map<string,struct<A:bigint>>"),
-        (
-            "array<map<string,struct<a:bigint>>>",
-            '[{"k": {"a": 1, "b": 2}}, {"l": {"b": 0.5}}]',
-            "array<map<string,struct<a:bigint,b:double>>>",
-        ),
-        (
-            "map<string,map<string,struct<a:int>>>",
-            '{"k": {"x": {"A": 1}}, "l": {"y": {"b": true}}}',
-            "map<string,map<string,struct<A:int,b:boolean>>>",
-        ),
-        (
-            "map<string,array<struct<a:int>>>",
-            '{"k": [{"b": 1}], "l": [], "m": null}',
-            "map<string,array<struct<a:int,b:bigint>>>",
-        ),
-        ("map<string,bigint>", '{"A": 1, "a": 2}', "map<string,bigint>"),
-        ("map<string,bigint>", "{}", "map<string,bigint>"),
-        ("struct<a:int>", '{"b": {}, "": 1, "B": "", "A": null}', "struct<A:int,B:string>"),
-    ],
-)
-def test_objects_in_maps_keep_their_fields(
-    directory: tuple[Path, CommitContext], ddl: str, value: str, wanted: str
-) -> None:
-    path, ctx = directory
-    put(path, "x.json", b'{"c": %s}\n' % value.encode())
-    assert json_type(ctx, ddl) == wanted
-
-
-@pytest.mark.parametrize(
-    ("ddl", "line"),
-    [
-        ("struct<x:int>", '{"c": {"x": 1, "s": {"A": 1, "a": 2}}}'),
-        ("int", '{"c": 1, "s": {"A": 1, "a": 2}}'),
-        ("int", '{"c": 1, "s": [[{"t": {"A": 1, "a": 2}}]]}'),
-        ("map<string,struct<x:int>>", '{"c": {"k": {"A": 1}, "l": {"a": 2}}}'),
-    ],
-)
-def test_keys_that_differ_in_case_only_are_refused_at_any_depth(
-    directory: tuple[Path, CommitContext], ddl: str, line: str
-) -> None:
-    path, ctx = directory
-    put(path, "x.json", line.encode())
-    with pytest.raises(InvalidRequestError, match=r"differ only in case.*columns=\['A', 'a'\]"):
-        json_type(ctx, ddl)
-
-
-def test_fields_of_json_are_kept_inside_of_arrays_and_structs(directory: tuple[Path, CommitContext]) -> None:
-    path, ctx = directory
-    put(path, "x.json", b'{"a": {"L": [{"X": 1, "y": "z"}]}}\n')
-    schema = pa.schema([("A", pa.struct([("l", pa.list_(pa.struct([("x", pa.int32()), ("w", pa.int32())])))]))])
-    given = TableRecord(fields=json.loads(spark_schema_json(schema))["fields"], file_format="json")
-    table = find_existing(ctx, given, schema, get_format("json").default_options)
-    assert table is not None
-    ((name, kind),) = types(table)
-    (inner,) = kind["fields"]
-    elements = [(one["name"], one["type"]) for one in inner["type"]["elementType"]["fields"]]
-    assert (name, inner["name"]) == ("a", "L")
-    assert elements == [("X", "integer"), ("w", "integer"), ("y", "string")]
-
-
-@pytest.mark.parametrize(
-    ("file_format", "first", "second"), [("json", b'{"k": 1}\n', b'{"k": 3000000000}\n'), ("csv", b"1,2\n", b"1,x\n")]
-)
-def test_all_values_are_of_the_types_of_the_rows(
-    directory: tuple[Path, CommitContext], file_format: str, first: bytes, second: bytes
-) -> None:
-    path, ctx = directory
-    put(path, f"x.{file_format}", first)
-    assert found(ctx, file_format) is not None
-    put(path, f"y.{file_format}", second)
-    with pytest.raises(InvalidRequestError, match=rf"not fit the rows' types.*file='y\.{file_format}'"):
-        found(ctx, file_format)
-    assert found(ctx, file_format, limit=10) is not None
-
-
 ROUNDED = [
     ("double", ["5", "1e300", "0.1234567890123"], ["9007199254740993"]),
     ("float", ["5", "0.1", "16777216"], ["0.1234567890123", "1e300", "16777217"]),
@@ -360,158 +247,53 @@ ROUNDED = [
 ]
 
 
-@pytest.mark.parametrize("around", ["%s", '{"x": [%s]}', '{"x": [{"y": {"k": %s}}]}'])
 @pytest.mark.parametrize(("ddl", "kept", "rounded"), ROUNDED)
-def test_numbers_of_json_stay_what_they_are(
-    directory: tuple[Path, CommitContext], ddl: str, kept: list[str], rounded: list[str], around: str
-) -> None:
-    path, ctx = directory
-    nested = {"%s": "%s", '{"x": [%s]}': "struct<x:array<%s>>"}.get(around, "struct<x:array<struct<y:map<string,%s>>>>")
-    put(path, "a.json", "".join(f'{{"c": {around % text}}}\n' for text in kept).encode())
-    assert json_type(ctx, nested % ddl) == nested % ddl
-    for text in rounded:
-        put(path, "b.json", f'{{"c": {around % text}}}\n'.encode())
-        with pytest.raises(InvalidRequestError, match=r"not fit the rows' types.*file='b\.json' reason="):
-            json_type(ctx, nested % ddl)
-
-
-@pytest.mark.parametrize(("ddl", "kept", "rounded"), ROUNDED)
-def test_numbers_of_csv_and_of_directories_stay_what_they_are(
+def test_numbers_of_directories_stay_what_they_are(
     directory: tuple[Path, CommitContext], ddl: str, kept: list[str], rounded: list[str]
 ) -> None:
     path, ctx = directory
     schema = pa.schema([("id", pa.int64()), ("c", parse_type(ddl))])
-    given = TableRecord(fields=json.loads(spark_schema_json(schema))["fields"], file_format="csv")
+    fields = json.loads(spark_schema_json(schema))["fields"]
+    given = TableRecord(fields=fields, file_format="parquet", partition_by=("c",))
 
-    def look(*by: str) -> TableRecord | None:
-        return find_existing(ctx, replace(given, partition_by=by), schema, CsvOptions())
+    def look() -> TableRecord | None:
+        return find_existing(ctx, given, schema, get_format("parquet").default_options)
 
-    put(path, "a.csv", "".join(f"1,{text}\n" for text in ["", *kept]).encode())
+    for text in kept:
+        put(path, f"c={text}/a.parquet", parquet(("id",)))
     assert look() is not None
     for text in rounded:
-        put(path, "b.csv", f"1,{text}\n".encode())
-        with pytest.raises(InvalidRequestError, match=r"not fit the rows' types.*file='b\.csv' reason="):
-            look()
-    for name in "ab":
-        (path / f"{name}.csv").unlink()
-    for text in kept:
-        put(path, f"c={text}/a.csv", b"1\n")
-    assert look("c") is not None
-    for text in rounded:
-        put(path, f"c={text}/a.csv", b"1\n")
+        put(path, f"c={text}/a.parquet", parquet(("id",)))
         with pytest.raises(InvalidRequestError, match=r"not fit the (rows' types|column's type)"):
-            look("c")
-        (path / f"c={text}/a.csv").unlink()
+            look()
+        (path / f"c={text}/a.parquet").unlink()
 
 
 def test_directories_of_finer_timestamps_than_spark_has_are_refused(directory: tuple[Path, CommitContext]) -> None:
     path, ctx = directory
     schema = pa.schema([("id", pa.int64()), ("t", pa.timestamp("us"))])
     fields = json.loads(spark_schema_json(schema))["fields"]
-    given = TableRecord(fields=fields, file_format="csv", partition_by=("t",))
-    put(path, "t=2026-01-01 00%3A00%3A00.1234560/a.csv", b"1\n")
-    assert find_existing(ctx, given, schema, CsvOptions()) is not None
-    put(path, "t=2026-01-01 00%3A00%3A00.1234567/a.csv", b"1\n")
+    given = TableRecord(fields=fields, file_format="text", partition_by=("t",))
+    options = get_format("text").default_options
+    put(path, "t=2026-01-01 00%3A00%3A00.1234560/a.txt", b"1\n")
+    assert find_existing(ctx, given, schema, options) is not None
+    put(path, "t=2026-01-01 00%3A00%3A00.1234567/a.txt", b"1\n")
     with pytest.raises(InvalidRequestError, match=r"not fit the rows' types.*directory=.*1234567"):
-        find_existing(ctx, given, schema, CsvOptions())
+        find_existing(ctx, given, schema, options)
 
 
-# --- CSV: the first line tells, and nothing else does -----------------------------------------------------------------
-HEADER, ROWS = b"id,k\n", b"1,2\n3,4\n"
-COMPRESSED: list[tuple[str, Callable[[bytes], bytes]]] = [
-    ("a.csv", bytes),
-    ("a.csv.gz", gzip.compress),
-    ("a.csv.bz2", bz2.compress),
-]
-
-
-def csv(ctx: CommitContext, **options: Any) -> TableRecord | None:
-    given = TableRecord(fields=FIELDS, file_format="csv")
-    return find_existing(ctx, given, SCHEMA, replace(CsvOptions(), **options))
-
-
-@pytest.mark.parametrize(("name", "compress"), COMPRESSED)
-@pytest.mark.parametrize("header", [True, False])
-def test_a_header_has_to_be_there_if_one_is_written_and_only_then(
-    directory: tuple[Path, CommitContext], name: str, compress: Callable[[bytes], bytes], header: bool
+@pytest.mark.parametrize("limit", [None, 1])
+@pytest.mark.parametrize(("name", "data"), [("csv", b"1,2\n"), ("json", b'{"id": 1}\n')])
+def test_text_that_does_not_tell_its_types_is_not_a_table(
+    directory: tuple[Path, CommitContext], name: str, data: bytes, limit: int | None
 ) -> None:
-    """Whatever codec the rows to add have: each file's name tells its own."""
     path, ctx = directory
-    put(path, name, compress(HEADER + ROWS if header else ROWS))
-    table = csv(ctx, header=header, codec="zstd")
-    assert table is not None and table.fields == FIELDS
-    with pytest.raises(
-        InvalidRequestError, match="write with header=true" if header else "another header or separator"
-    ):
-        csv(ctx, header=not header)
+    put(path, f"a.{name}", data)
+    with pytest.raises(InvalidRequestError, match=rf"holds {name} files that no log describes.*file='a\.{name}'"):
+        found(ctx, name, limit=limit)
 
 
-@pytest.mark.parametrize(("line", "names"), [(b"ID,K\n", ["ID", "K"]), (b'"id","k"\n', ["id", "k"])])
-def test_a_header_is_one_in_any_case_and_quoted(
-    directory: tuple[Path, CommitContext], line: bytes, names: list[str]
-) -> None:
-    """The table spells its columns as the files do."""
-    path, ctx = directory
-    put(path, "a.csv", line + ROWS)
-    put(path, "b.csv", b"iD\n1\n")
-    assert [name for name, _ in types(csv(ctx, header=True))] == names
-
-
-def test_a_header_without_some_names_is_one_of_numbered_columns(directory: tuple[Path, CommitContext]) -> None:
-    """pandas names no column for its index; readers number it."""
-    path, ctx = directory
-    put(path, "a.csv", b",x,x\n0,1,2\n")
-    put(path, "b.csv", b",x,x\n0,1,2\n")
-    columns = [{**FIELDS[0], "name": name} for name in ("_c0", "X1", "x2")]
-    given = TableRecord(fields=columns, file_format="csv")
-    schema = pa.schema([(str(one["name"]), pa.int64()) for one in columns])
-    table = find_existing(ctx, given, schema, CsvOptions(header=True))
-    assert [name for name, _ in types(table)] == ["_c0", "x1", "x2"]
-
-
-@pytest.mark.parametrize("header", [True, False])
-def test_files_of_blank_lines_say_nothing_of_columns(directory: tuple[Path, CommitContext], header: bool) -> None:
-    path, ctx = directory
-    put(path, "a.csv", b"\n")
-    assert csv(ctx, header=header) is not None
-    put(path, "b.csv", (HEADER if header else b"") + ROWS)
-    put(path, "c.csv", b"\r\n\r\n")
-    assert csv(ctx, header=header) is not None
-    put(path, "b.csv", (b"id\n" if header else b"") + b"1\n")
-    with pytest.raises(InvalidRequestError, match=r"other columns.*file='b\.csv'"):
-        csv(ctx, header=header)
-
-
-@pytest.mark.parametrize("first", [b"id;k\n1;2\n", b"id\n1\n", b"id,k,z\n1,2,3\n", b"k,id\n2,1\n", b"id,z\n1,2\n"])
-def test_other_columns_or_another_separator_are_refused(directory: tuple[Path, CommitContext], first: bytes) -> None:
-    path, ctx = directory
-    put(path, "a.csv", first)
-    with pytest.raises(InvalidRequestError, match=r"other columns.*given=\['id', 'k'\]"):
-        csv(ctx, header=True)
-
-
-@pytest.mark.parametrize(
-    ("header", "first", "good", "bad"),
-    [
-        (True, b"id,k\n1,2\n", [b"k,id\n1,2\n", b"ID\n1\n", b"\n"], [b"id,z\n1,2\n", b"1,2\n", b"id,k,z\n1,2,3\n"]),
-        (False, b"1,2\n", [b"3\n"], [b"1,2,3\n", b"id,k\n1,2\n"]),
-    ],
-)
-def test_the_columns_of_all_csv_files_are_looked_at(
-    directory: tuple[Path, CommitContext], header: bool, first: bytes, good: list[bytes], bad: list[bytes]
-) -> None:
-    """A file may lack some, but not have others."""
-    path, ctx = directory
-    put(path, "a.csv", first)
-    for data in good:
-        put(path, "b.csv", data)
-        assert csv(ctx, header=header) is not None
-    for data in bad:
-        put(path, "b.csv", data)
-        with pytest.raises(InvalidRequestError, match=r"other columns.*file='b\.csv'"):
-            csv(ctx, header=header)
-
-
+# --- the fingerprint --------------------------------------------------------------------------------------------------
 OURS = "k=1/part-00003-20261121101500123-0123456789ab-cdef01234567-00000.snappy.parquet"
 
 

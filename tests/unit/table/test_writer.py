@@ -248,12 +248,6 @@ def test_a_batch_of_another_schema_is_refused() -> None:
         writer.write(pa.record_batch({"other": pa.array([1])}))
 
 
-@pytest.mark.parametrize("name", ["max_records_per_file", "target_file_size_bytes", "buffer_bytes", "max_open_files"])
-def test_limits_are_at_least_one(name: str) -> None:
-    with pytest.raises(InvalidRequestError, match="at least 1"):
-        settings(**{name: 0})
-
-
 def test_settings_survive_pickling() -> None:
     """Spark carries them to the tasks."""
     one = settings(partition_by=("k",), format_options=ParquetOptions(compression="zstd"))

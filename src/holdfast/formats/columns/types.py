@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -162,13 +161,6 @@ UNREACHABLE: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Unsupported:
-    path: str
-    type: pa.DataType
-    needs: str
-
-
 def check_names(schema: pa.Schema) -> None:
     """Check that the column names are unique, regardless of case.
 
@@ -207,14 +199,14 @@ def check_types(file_format: FileFormat[Any], schema: pa.Schema) -> None:
     """
     check_names(schema)
     for column in schema:
-        for unsupported in (
+        for path, kind, needs in (
             *_beyond(column, file_format.holds),
             *_unsupported(column.name, column.type, file_format.holds),
         ):
             raise InvalidRequestError(
-                f"{file_format.name} does not support this type{_advice(file_format, unsupported.needs)}",
-                column=unsupported.path,
-                type=str(unsupported.type),
+                f"{file_format.name} does not support this type{_advice(file_format, needs)}",
+                column=path,
+                type=str(kind),
             )
         _check_struct_names(column.name, column.type)
 
@@ -237,15 +229,10 @@ def check_map_keys(format_name: str, schema: pa.Schema) -> None:
         InvalidRequestError: a map has keys of another type, which Spark's reader would reject.
     """
     for column in schema:
-        _check_map_keys(format_name, column.name, column.type)
-
-
-def _check_map_keys(format_name: str, path: str, kind: pa.DataType) -> None:
-    if pat.is_map(kind) and not is_string(kind.key_type):
-        raise InvalidRequestError(f"{format_name} maps need string keys: cast the keys or use parquet", column=path)
-    for child in children(kind):
-        inner = path if pat.is_map(kind) else f"{path}.{child.name if pat.is_struct(kind) else 'element'}"
-        _check_map_keys(format_name, inner, child.type)
+        if holds(column.type, lambda kind: bool(pat.is_map(kind)) and not is_string(kind.key_type)):
+            raise InvalidRequestError(
+                f"{format_name} maps need string keys: cast the keys or use parquet", column=column.name
+            )
 
 
 def _advice(file_format: FileFormat[Any], kind: str) -> str:
@@ -256,21 +243,21 @@ def _advice(file_format: FileFormat[Any], kind: str) -> str:
     return f"{reason and ', '}{reason}: {' or '.join([act, *(f'use {name}' for name in others)])}"
 
 
-def _unsupported(path: str, kind: pa.DataType, holds: frozenset[str]) -> Iterator[_Unsupported]:
+def _unsupported(path: str, kind: pa.DataType, holds: frozenset[str]) -> Iterator[tuple[str, pa.DataType, str]]:
     if pat.is_dictionary(kind):
         kind = kind.value_type
     word = _kind_of(kind)
     if word is None:
-        yield _Unsupported(path, kind, "unknown")
+        yield path, kind, "unknown"
     elif word not in holds:
-        yield _Unsupported(path, kind, word)
+        yield path, kind, word
     for child in () if special_struct(kind) else children(kind):
         yield from _unsupported(f"{path}.{child.name}", child.type, holds)
 
 
-def _beyond(column: pa.Field, holds: frozenset[str]) -> Iterator[_Unsupported]:
+def _beyond(column: pa.Field, holds: frozenset[str]) -> Iterator[tuple[str, pa.DataType, str]]:
     for word in sorted(beyond_arrow(column) - holds):
-        yield _Unsupported(column.name, column.type, word)
+        yield column.name, column.type, word
 
 
 def _check_struct_names(path: str, kind: pa.DataType) -> None:

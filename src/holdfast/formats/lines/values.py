@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime
 import decimal
-import math
 import re
 from collections.abc import Callable
 from typing import Any
@@ -231,61 +230,3 @@ def timestamp_micros(text: str, time_zone: str | None) -> int:
     if not -(1 << 63) <= micros < 1 << 63:
         raise ValueError("a timestamp is out of range")
     return micros
-
-
-# --- numbers that floats would round ----------------------------------------------------------------------------------
-_EXACT_DIGITS = 38
-_WHOLE = re.compile(r"[+-]?0*([0-9]+)\.?", re.ASCII)
-_DIGITS_OF_SINGLE = 9  # enough to distinguish any two 32-bit floats
-_SURELY_DOUBLE, _SURELY_SINGLE = 15, 7  # all whole numbers with so many digits are exact in a float of 64 or 32 bits
-
-
-def is_rounded(text: str, number: float, *, single: bool) -> bool:
-    """Check whether storing a number in a float column would change the number.
-
-    Args:
-        text: the text of the number.
-        number: the same number, parsed as a double.
-        single: whether the float has 32 bits.
-    """
-    kept = as_single(number) if single else number
-    whole = _WHOLE.fullmatch(text)
-    if whole is not None and len(whole[1]) <= _EXACT_DIGITS:
-        return not math.isfinite(kept) or int(kept) != int(text.rstrip("."))
-    if kept == number or math.isnan(number):
-        return False
-    if math.isinf(kept):
-        return True
-    said = decimal.Decimal(repr(number)).normalize()
-    digits = len(said.as_tuple().digits)
-    return digits > _DIGITS_OF_SINGLE or decimal.Context(prec=digits).create_decimal_from_float(kept) != said
-
-
-def refuse_rounded(texts: Any, doubles: Any, kind: pa.DataType, column: str) -> None:
-    """Check that a float type preserves the numbers in a column of strings.
-
-    Args:
-        texts: a string array.
-        doubles: the same values as doubles.
-        kind: a float type.
-        column: the name of the column, for the error.
-
-    Raises:
-        InvalidRequestError: a number would be rounded; the error contains it.
-    """
-    single = pat.is_float32(kind)
-    surely = pc.match_substring_regex(texts, rf"^[+-]?[0-9]{{1,{_SURELY_SINGLE if single else _SURELY_DOUBLE}}}$")
-    others = pc.invert(pc.match_substring_regex(texts, r"^[+-]?[0-9]+\.?$"))
-    if single:
-        shown = doubles.cast(pa.float32(), safe=False).cast(pa.string())
-        others = pc.and_(others, pc.equal(shown, doubles.cast(pa.string())))
-    surely = pc.or_(surely, others)
-    unsure = pc.invert(pc.fill_null(surely, True))
-    for text, number in zip(texts.filter(unsure).to_pylist(), doubles.filter(unsure).to_pylist(), strict=True):
-        if is_rounded(text, number, single=single):
-            raise InvalidRequestError(
-                "the column's type rounds a number: correct the file or use another schema",
-                column=column,
-                type=str(kind),
-                value=text[:80],
-            )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import functools
+import math
 import re
 import struct
 import zoneinfo
@@ -234,3 +235,29 @@ def java_float(text: str, *, single: bool = False) -> str:
             return f"{minus}0.{'0' * -point}{shown}"
         return f"{minus}{shown[:point].ljust(point, '0')}.{shown[point:] or '0'}"
     return f"{minus}{shown[0]}.{shown[1:] or '0'}E{point - 1}"
+
+
+_EXACT_DIGITS = 38
+_WHOLE = re.compile(r"[+-]?0*([0-9]+)\.?", re.ASCII)
+_DIGITS_OF_SINGLE = 9  # enough to distinguish any two 32-bit floats
+
+
+def is_rounded(text: str, number: float, *, single: bool) -> bool:
+    """Check whether storing a number in a float column would change the number.
+
+    Args:
+        text: the text of the number.
+        number: the same number, parsed as a double.
+        single: whether the float has 32 bits.
+    """
+    kept = as_single(number) if single else number
+    whole = _WHOLE.fullmatch(text)
+    if whole is not None and len(whole[1]) <= _EXACT_DIGITS:
+        return not math.isfinite(kept) or int(kept) != int(text.rstrip("."))
+    if kept == number or math.isnan(number):
+        return False
+    if math.isinf(kept):
+        return True
+    said = decimal.Decimal(repr(number)).normalize()
+    digits = len(said.as_tuple().digits)
+    return digits > _DIGITS_OF_SINGLE or decimal.Context(prec=digits).create_decimal_from_float(kept) != said

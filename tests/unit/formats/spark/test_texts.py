@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
 import pytest
 
-from holdfast.errors import InvalidRequestError
-from holdfast.formats.lines.values import is_rounded, refuse_rounded
+from holdfast.formats.spark.texts import is_rounded
 
 KEPT_BY_DOUBLES = [
     "5",
@@ -60,22 +58,3 @@ def test_floats_round_all_others(text: str) -> None:
 def test_floats_as_java_showed_them_before_its_version_19(text: str) -> None:
     """These have more digits than needed to identify the value."""
     assert not is_rounded(text, float(text), single=True)
-
-
-@pytest.mark.parametrize(
-    ("kind", "kept", "rounded"),
-    [
-        (pa.float64(), KEPT_BY_DOUBLES, ROUNDED_BY_DOUBLES),
-        (pa.float32(), KEPT_BY_FLOATS, ROUNDED_BY_FLOATS),
-    ],
-)
-def test_columns_are_looked_at_by_the_same_rule(kind: pa.DataType, kept: list[str], rounded: list[str]) -> None:
-    def look(texts: list[str | None]) -> None:
-        numbers = pa.array([None if text is None else float(text) for text in texts], pa.float64())
-        refuse_rounded(pa.array(texts, pa.string()), numbers, kind, "c")
-
-    look([None, *kept])
-    look([])
-    for text in rounded:
-        with pytest.raises(InvalidRequestError, match="rounds"):
-            look([None, *kept, text])
