@@ -18,8 +18,7 @@ from holdfast.transactions.base import Backend
 from holdfast.transactions.group_commit import GroupCommit
 from holdfast.transactions.memory import MemoryBackend
 from holdfast.transactions.registry import open_backend
-from holdfast.transactions.sqlite.backend import SqliteBackend
-from holdfast.transactions.sqlite.connection import prepare_file
+from holdfast.transactions.sqlite.backend import SqliteBackend, prepare_file
 
 __all__ = ["BACKENDS", "Handles", "opened"]
 
@@ -76,17 +75,17 @@ def _server(fixture: str, options: str = "") -> Callable[[pytest.FixtureRequest]
 
 BACKENDS: Mapping[str, tuple[Callable[[pytest.FixtureRequest], Handles], Sequence[pytest.MarkDecorator]]] = {
     "memory": (_memory, ()),
-    "memory-groups": (_memory_in_groups, ()),
+    "memory-groups": (_memory_in_groups, (pytest.mark.slow,)),
     "sqlite": (_sqlite, ()),
     "sqlite-groups": (partial(_by_url, _sqlite_url), ()),
     "postgresql": (_server("new_postgres_url"), ()),
-    "postgresql-single": (_server("new_postgres_url", "group=off"), ()),
+    "postgresql-single": (_server("new_postgres_url", "group=off"), (pytest.mark.slow,)),
     "mysql": (_server("new_mysql_url"), ()),
-    "mysql-single": (_server("new_mysql_url", "group=off"), ()),
+    "mysql-single": (_server("new_mysql_url", "group=off"), (pytest.mark.slow,)),
 }
 """By name: the function that opens the handles, and the marks of its tests, such as one that skips them.
 
-The stores named ``-single`` send each commit on its own, so that more of them collide in the server.
+Those named ``-single`` send each commit on its own, so that more of them collide in the server.
 """
 
 

@@ -74,7 +74,7 @@ PARTS: Mapping[str, Part] = {
         packages=("holdfast.transactions",),
         spared=tuple(f"holdfast.transactions.{name}" for name in ("conformance", "mysql", "postgres")),
         tests=("unit/transactions", "checker/transactions"),
-        files=("conformance/test_transactions.py", "property/test_transactions.py"),
+        files=("conformance/test_backends.py",),
     ),
     "units": Part(
         packages=("holdfast.units",),

@@ -21,14 +21,14 @@ _EQUIVALENT: Mapping[str, tuple[str, ...]] = {
         "namespace.fsck.conclude._walk_deleted swap 61e310",
         "units.watch.watch swap d20521",
         "units.unit_loop._place_of first-left-out acab52",
-        "transactions.sqlite.connection.connect swap fe8e75",
+        "transactions.sqlite.file.connect swap fe8e75",
         "transactions.steps.check_commit swap fe1a94",
         "namespace.fsck.directories.Directories.add swap cd023c",
         "namespace.operations.content.Truncate.execute swap 9d3363",
         "namespace.object_store.moves.MoveDirectory._with_source swap 7bee73",
     ),
     "Equivalent: one query for all keys, and one for each part of them, give the same": (
-        "transactions.sqlite.queries.get_many boundary 73b063",
+        "transactions.sqlite.backend._get_many boundary 73b063",
     ),
     "Equivalent: no member of a cycle is without a parent": ("namespace.fsck.conclude._cycle_above off-by-one 70ff4a",),
     "Equivalent: both records come before the decision is marked done, and a crash between them repeats both": (
@@ -74,7 +74,7 @@ _OTHERS: Mapping[str, tuple[str, ...]] = {
         "units.work_task.WorkTask._work_on drop 0cc3ac",
         "units.work_task.WorkTask.run swap f6c4c4",
         "transactions.sqlite.connections.Connections.queue operand 690293",
-        "transactions.sqlite.queries.scan off-by-one 6fc926",
+        "transactions.sqlite.backend._scan off-by-one 6fc926",
         "transactions.sqlite.ticket_queue.TicketQueue._await negate 6a9b32",
         "transactions.sqlite.ticket_queue.TicketQueue._await off-by-one 6fc926 3",
         "transactions.sqlite.ticket_queue.TicketQueue._is_first arithmetic 56482e",
@@ -101,16 +101,12 @@ _OTHERS: Mapping[str, tuple[str, ...]] = {
         "transactions.sqlite.connections.Connections._lent swap 9b8524",
     ),
     "This machine's build of SQLite takes URIs without being asked": (
-        "transactions.sqlite.connection.connect constant 154929",
+        "transactions.sqlite.file.connect constant 154929",
     ),
     "A gap: others cut a file between a lost reply and the call that is repeated": (
         "namespace.operations.files.WriteUnderLease._is_done operand a68830",
     ),
     "Only the order in which a report names several problems": ("verification.verify swap 003aea",),
-    "Only tests that need a database server execute it, and they do not judge": (
-        "transactions.registry._open_mysql drop fef188",
-        "transactions.registry._open_mysql negate 3df3bd",
-    ),
     "A gap: it needs a record that no release writes": ("json_fields.crc_field boundary 595083",),
     "A gap: whether the first directory of a lost tree was visited before": (
         "namespace.fsck.directories.Directories.walk drop 436b3b",

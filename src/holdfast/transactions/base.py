@@ -231,9 +231,11 @@ class Backend(SnapshotReader, Protocol):
 
     Attributes:
         reads_ahead: whether `commit_and_read` takes one round trip.
+        connections: how many calls may be on their way at the same time; others wait.
     """
 
     reads_ahead: bool = False
+    connections: int = 8
 
     def commit(self, commit: Commit) -> Outcome:
         """Validate and apply one transaction.
@@ -272,10 +274,6 @@ class Backend(SnapshotReader, Protocol):
             None if a lock was not free in time; nothing happened.
         """
         return self.commit_group(commits)
-
-    def held_keys(self, keys: Collection[bytes]) -> set[bytes]:
-        """Return those of the keys whose records others have locked just now, as far as the database can tell."""
-        return set()
 
     def commit_and_read(self, commit: Commit, keys: Collection[bytes]) -> tuple[Outcome, dict[bytes, Record] | None]:
         """Commit, then read records as they are afterwards: for the next transaction.

@@ -14,11 +14,10 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections import deque
 from collections.abc import Callable, Collection, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from itertools import islice
-from typing import Generic, TypeAlias, TypeVar
+from typing import Generic, Literal, TypeAlias, TypeVar
 
 from holdfast.errors import HoldfastError, InvalidRequestError, UnavailableError
 from holdfast.runtime import Clock, SystemClock
@@ -42,8 +41,8 @@ _LONGEST_GATHERING_S = 0.005
 _PATIENCE_S = 1.0
 """How long a group waits for a lock that another process holds: no commit should hold one so long."""
 
-_SHORT_S, _HURRY_S = 0.1, 0.01
-"""The same while the group looks for the members that have to wait: for many members, and for one."""
+_HURRY_S = 0.01
+"""The same for each member by itself, while the group looks for those that have to wait."""
 
 _SEARCH_S = 3.0
 """How long it looks for them at most. MySQL waits for a lock for a second at least."""
@@ -53,7 +52,7 @@ _BESIDE = 2
 
 _LONGEST_WAIT_S = 30.0
 
-_Answer: TypeAlias = Outcome | HoldfastError | None
+_Answer: TypeAlias = Outcome | HoldfastError | Literal["again"] | None
 """What a member of a group gets: its outcome or its error; None if it has to wait for a lock, beside the groups."""
 
 
@@ -67,8 +66,6 @@ class GroupCommit(Backend):
         committers: how many groups are on their way to the database at the same time. Two keep it busy while the next
             group is made.
         readers: the same for groups of reads.
-        connections: how many the inner database has at most; commits that wait for locks leave the others one at least,
-            if there are two.
     """
 
     def __init__(
@@ -77,7 +74,6 @@ class GroupCommit(Backend):
         *,
         committers: int = 1,
         readers: int = 2,
-        connections: int = 8,
         clock: Clock | None = None,
     ) -> None:
         self._inner = inner
@@ -88,8 +84,8 @@ class GroupCommit(Backend):
         self._reads: Combiner[Collection[bytes], dict[bytes, Record] | None] = Combiner(
             self._read, limit=_MOST_READS, leaders=readers
         )
-        self._beside = Permits(max(1, min(_BESIDE, connections - 1)))
-        self._held: frozenset[bytes] = frozenset()  # keys that others hold or insert, while commits wait for them
+        self._beside = Permits(max(1, min(_BESIDE, inner.connections - 1)))  # leaves a connection for the others
+        self._held: frozenset[bytes] = frozenset()  # keys of commits that wait, because others hold one of them
 
     # --- reads --------------------------------------------------------------------------------------------------------
     def _read(self, requests: list[Collection[bytes]]) -> Sequence[dict[bytes, Record] | None]:
@@ -113,9 +109,12 @@ class GroupCommit(Backend):
     def commit(self, commit: Commit) -> Outcome:
         if _is_main_thread():
             return self._inner.commit(commit)
-        answer = None
-        if not self._held or self._held.isdisjoint(keys_of(commit)):
-            answer = self._commits.submit(commit)
+        answer: _Answer = "again"
+        while answer == "again":
+            if not self._held or self._held.isdisjoint(keys_of(commit)):
+                answer = self._commits.submit(commit)
+            elif (answer := self._try(commit)) is not None:
+                self._held -= keys_of(commit)  # others hold none of these
         if isinstance(answer, HoldfastError):
             raise answer
         return self._commit_beside(commit) if answer is None else answer
@@ -124,60 +123,43 @@ class GroupCommit(Backend):
         return self._inner.commit_group(commits)
 
     def _commit(self, commits: Sequence[Commit]) -> Sequence[_Answer]:
-        """Commit a group; return None for those who have to wait for locks of others."""
-        each = range(len(commits))
+        """Commit a group; return None for those who have to wait for locks of others.
+
+        Who was not tried when the time was over, comes again, with the next group.
+        """
         try:
             found = self._inner.try_commit_group(commits, _PATIENCE_S)
+            if found is not None:
+                return found
         except InvalidRequestError:  # nothing was sent; a mistake of one caller does not reach the others
-            return [answer for number in each for answer in self._try([commits[number]], _PATIENCE_S) or [None]]
-        if found is not None:
-            return found
-        # The database knows who holds a record, but not who is about to insert one. So if it does not know enough, each
-        # member is tried by itself, as long as there is time.
-        keys = [keys_of(commit) for commit in commits]
+            if len(commits) == 1:
+                raise
+        # The members are tried one by one, as long as there is time: the database does not know who is about to insert.
+        answers: list[_Answer] = []
         held: set[bytes] = set()
-        with suppress(HoldfastError):  # then nobody knows who is held up
-            held = self._inner.held_keys(set().union(*keys))
-        answers: list[_Answer] = [None] * len(commits)
-        free = [number for number in each if held.isdisjoint(keys[number])]
-        parts = deque([free] if held and free else [[number] for number in free])
         end_s = self._clock.elapsed_s() + _SEARCH_S
-        while parts and self._clock.elapsed_s() < end_s:
-            part = parts.popleft()
-            tried = self._try([commits[number] for number in part], _SHORT_S if len(part) > 1 else _HURRY_S)
-            if tried is not None:
-                for number, answer in zip(part, tried, strict=True):
-                    answers[number] = answer
-            elif len(part) > 1:
-                parts += [[number] for number in part]
-            else:
-                held |= self._absent(keys[part[0]])
-        self._held = frozenset(held)
+        for commit in commits:
+            answer: _Answer = self._try(commit) if self._clock.elapsed_s() < end_s else "again"
+            if answer is None:
+                held |= keys_of(commit)
+            answers.append(answer)
+        self._held |= held
         return answers
 
-    def _try(self, commits: Sequence[Commit], patience_s: float) -> Sequence[_Answer] | None:
-        """Commit a part of a group; None if others hold a lock. Its errors do not reach the other parts."""
+    def _try(self, commit: Commit) -> _Answer:
+        """Commit a member of a group by itself; its errors do not reach the others."""
         try:
-            return self._inner.try_commit_group(commits, patience_s)
-        except InvalidRequestError as error:
-            if len(commits) > 1:
-                return [answer for one in commits for answer in self._try([one], patience_s) or [None]]
-            return [error]
+            found = self._inner.try_commit_group([commit], _HURRY_S)
         except HoldfastError as error:
-            return [copy_of(error) for _ in commits]
-
-    def _absent(self, keys: Collection[bytes]) -> set[bytes]:
-        """Return the keys that have no record; none if the database cannot tell."""
-        with suppress(HoldfastError):
-            return set(keys) - self._inner.get_many(keys).keys()
-        return set()
+            return copy_of(error)
+        return None if found is None else found[0]
 
     def _commit_beside(self, commit: Commit) -> Outcome:
         """Wait for the locks as long as the database does, beside the groups."""
         with self._beside.held(self._clock, _LONGEST_WAIT_S) as is_held:
+            if not is_held:
+                raise UnavailableError("too many commits wait for records that others hold: repeat later")
             try:
-                if not is_held:
-                    raise UnavailableError("too many commits wait for records that others hold: repeat later")
                 return self._inner.commit(commit)
             finally:
                 self._held = frozenset()  # whether others hold them still, the next group finds out

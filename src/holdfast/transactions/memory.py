@@ -6,8 +6,9 @@ import bisect
 import threading
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from urllib.parse import urlsplit
 
-from holdfast.runtime import Ids, SystemIds
+from holdfast.runtime import Environment, Ids, SystemIds
 from holdfast.transactions.base import Backend, Commit, Outcome, Record, ScanPage
 from holdfast.transactions.steps import VersionSource, apply_steps, judge, seen_count, steps_of
 
@@ -90,3 +91,11 @@ class _LockedMemory:
 
     def apply(self, commit: Commit) -> Outcome:
         return self._backend.commit(commit)
+
+
+_OPEN: dict[str, MemoryBackend] = {}
+
+
+def open_backend(url: str, environment: Environment, *, create: bool) -> MemoryBackend:
+    """Return the database of this name in this process, for tests."""
+    return _OPEN.setdefault(urlsplit(url).netloc, MemoryBackend(environment.ids))

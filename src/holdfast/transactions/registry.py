@@ -1,96 +1,40 @@
-"""Find the backend of a database by the scheme of its URL."""
+"""Find the backend of a database by the scheme of its URL.
+
+Other packages add a database by registering a function like `open_backend` of the packages here, which opens the
+database of a URL, as an entry point, one per scheme::
+
+    [project.entry-points."holdfast.databases"]
+    cockroachdb = "holdfast_cockroachdb:open_backend"
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from urllib.parse import quote, unquote, urlsplit
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from urllib.parse import quote
 
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.runtime import Environment
+from holdfast.transactions import memory
 from holdfast.transactions.base import Backend
 from holdfast.transactions.group_commit import GroupCommit
-from holdfast.transactions.memory import MemoryBackend
 from holdfast.transactions.sql_files import load_schema
-from holdfast.transactions.urls import options_of, public_url, split_url
+from holdfast.transactions.urls import split_url
 from holdfast.wording import nearest
 
+ENTRY_POINT_GROUP = "holdfast.databases"
 
-def _open_sqlite(url: str, environment: Environment, create: bool, in_groups: bool) -> Backend:
-    from holdfast.transactions.sqlite.backend import SqliteBackend
-    from holdfast.transactions.sqlite.connection import prepare_file
-
-    parts = split_url(url)
-    if parts.netloc or not parts.path.startswith("/"):
-        raise InvalidRequestError(
-            "the URL of an SQLite file has three slashes: write sqlite:///directory/file.db", url=public_url(url)
-        )
-    path = "/" + unquote(parts.path).lstrip("/")  # people also write four slashes
-    options = dict(options_of(parts.query))
-    synchronous = options.pop("synchronous", "full")
-    if synchronous not in ("full", "normal"):
-        raise InvalidRequestError("synchronous is 'full' or 'normal': change the URL", given=synchronous)
-    _refuse_rest(options, ("synchronous",))
-    prepare_file(path, create=create, clock=environment.clock)
-    # One group at a time: the file has one writer anyway, and a larger group needs fewer flushes.
-    backend = SqliteBackend(path, environment, synchronous=synchronous)
-    return GroupCommit(backend, committers=1, readers=4, clock=environment.clock) if in_groups else backend
-
-
-def _open_postgres(url: str, environment: Environment, create: bool, in_groups: bool) -> Backend:
-    try:
-        from holdfast.transactions.postgres.backend import PostgresBackend
-        from holdfast.transactions.postgres.connection import PostgresAddress, prepare_database
-    except ImportError as error:
-        raise UnsupportedError("PostgreSQL needs its driver: pip install 'holdfast[postgres]'") from error
-    address, options = PostgresAddress.parse(url)
-    connections = _connections(options)
-    prepare_database(address, create=create)
-    backend = PostgresBackend(address, environment, connections=connections)
-    return GroupCommit(backend, connections=connections, clock=environment.clock) if in_groups else backend
-
-
-def _open_mysql(url: str, environment: Environment, create: bool, in_groups: bool) -> Backend:
-    try:
-        from holdfast.transactions.mysql.backend import MysqlBackend
-        from holdfast.transactions.mysql.options import parse_mysql_url
-        from holdfast.transactions.mysql.schema import prepare_database
-    except ImportError as error:
-        raise UnsupportedError("MySQL and MariaDB need a driver: pip install 'holdfast[mysql]'") from error
-    options = parse_mysql_url(url)
-    prepare_database(options, create=create)
-    backend = MysqlBackend(options, environment)
-    return GroupCommit(backend, connections=options.connections, clock=environment.clock) if in_groups else backend
-
-
-def _connections(options: dict[str, str]) -> int:
-    given = options.pop("connections", "8")
-    if not given.isascii() or not given.isdigit() or not 0 < int(given) <= 1000:
-        raise InvalidRequestError("connections is a number from 1 to 1000: change the URL", given=given)
-    return int(given)
-
-
-def _refuse_rest(options: dict[str, str], known: tuple[str, ...]) -> None:
-    for name in options:
-        raise InvalidRequestError(f"the URL of the database has an unknown option: {nearest(name, known)}", option=name)
-
-
-_MEMORY: dict[str, MemoryBackend] = {}
-
-
-def _open_memory(url: str, environment: Environment, create: bool, in_groups: bool) -> Backend:
-    """Return the database of this name in this process, for tests."""
-    return _MEMORY.setdefault(urlsplit(url).netloc, MemoryBackend(environment.ids))
-
-
-SCHEMES: dict[str, Callable[[str, Environment, bool, bool], Backend]] = {
-    "sqlite": _open_sqlite,
-    "postgresql": _open_postgres,
-    "postgres": _open_postgres,
-    "mysql": _open_mysql,
-    "mariadb": _open_mysql,
-    "memory": _open_memory,
+_BUILT_IN: Mapping[str, str] = {
+    "sqlite": "sqlite",
+    "postgresql": "postgres",
+    "postgres": "postgres",
+    "mysql": "mysql",
+    "mariadb": "mysql",
 }
+"""By scheme: the package of `holdfast.transactions` whose `backend` opens it, and whose extra brings its driver."""
+
+_MEMORY = "memory"
 
 
 def open_backend(url: str, environment: Environment | None = None, *, create: bool = False) -> Backend:
@@ -111,16 +55,48 @@ def open_backend(url: str, environment: Environment | None = None, *, create: bo
         AccessDeniedError, UnavailableError: see the message.
     """
     scheme, separator, _ = url.partition("://")
-    if not separator and (name := url.partition(":")[0]) in SCHEMES and name != url:
+    if not separator and (name := url.partition(":")[0]) in (*_BUILT_IN, _MEMORY) and name != url:
         raise _without_slashes(name, url)
-    if not separator or scheme not in SCHEMES:
+    opener = _opener(scheme) if separator else None
+    if opener is None:
         raise InvalidRequestError(
-            f"a database needs a URL such as sqlite:///directory/file.db: {nearest(scheme, SCHEMES)}",
+            "a database needs a URL such as sqlite:///directory/file.db: "
+            + nearest(scheme, (*_BUILT_IN, _MEMORY, *_entry_points())),
             given=scheme if separator else "no scheme",
         )
     split_url(url)  # or it is refused, before anything shows a part of it
     url, in_groups = _take_group(url)
-    return SCHEMES[scheme](url, environment or Environment(), create, in_groups)
+    environment = environment or Environment()
+    found = opener(url, environment, create=create)
+    return GroupCommit(found, clock=environment.clock) if in_groups and scheme != _MEMORY else found
+
+
+def _opener(scheme: str) -> Callable[..., Backend] | None:
+    """Return the function that opens databases of a scheme; None if there is none."""
+    found: Callable[..., Backend]
+    if scheme == _MEMORY:
+        return memory.open_backend
+    if scheme in _BUILT_IN:
+        package = _BUILT_IN[scheme]
+        try:
+            found = import_module(f"holdfast.transactions.{package}.backend").open_backend
+            return found
+        except ImportError as error:
+            raise UnsupportedError(f"{scheme}:// needs its driver: pip install 'holdfast[{package}]'") from error
+    load = _entry_points().get(scheme)
+    try:
+        return None if load is None else load()
+    except Exception as error:  # importing another package's module may raise anything
+        raise UnsupportedError(
+            "the package that provides this url scheme cannot be imported: reinstall it", scheme=scheme
+        ) from error
+
+
+def _entry_points() -> Mapping[str, Callable[[], Callable[..., Backend]]]:
+    """Return what loads the openers of other packages, by scheme: the search reads the metadata of all packages."""
+    from importlib.metadata import entry_points  # deferred: it takes 7 ms, and built-in backends never need it
+
+    return {entry.name: entry.load for entry in entry_points(group=ENTRY_POINT_GROUP)}
 
 
 def _without_slashes(scheme: str, url: str) -> InvalidRequestError:
@@ -144,17 +120,7 @@ def _take_group(url: str) -> tuple[str, bool]:
     return f"{place}?{rest}" if rest else place, given == ["on"]
 
 
-_PACKAGES = {
-    "sqlite": "sqlite",
-    "postgresql": "postgres",
-    "postgres": "postgres",
-    "mysql": "mysql",
-    "mariadb": "mysql",
-}
-"""The packages of `holdfast.transactions` with the schemas of databases, by scheme."""
-
-
 def schema_of(url: str) -> int:
     """Return the version of the schema that a database has once it is open; 0 if its backend needs no tables."""
-    package = _PACKAGES.get(url.partition("://")[0])
+    package = _BUILT_IN.get(url.partition("://")[0])
     return 0 if package is None else len(load_schema(f"holdfast.transactions.{package}"))

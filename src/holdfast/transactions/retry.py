@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypeVar, overload
+from typing import TypeVar, cast
 
 from holdfast.errors import (
     HoldfastError,
@@ -14,6 +14,7 @@ from holdfast.errors import (
     UnavailableError,
 )
 from holdfast.runtime import Environment
+from holdfast.runtime.backoff import Backoff
 from holdfast.transactions.base import (
     ABSENT,
     MAX_NUMBER,
@@ -34,31 +35,8 @@ _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _ATTEMPTS = 10
-_FIRST_WAIT_S = 0.002
-_LONGEST_WAIT_S = 0.1
+_BACKOFF = Backoff(first_s=0.002, longest_s=0.1)
 _NAMED_KEYS = 3
-
-
-@overload
-def run_transaction(
-    backend: Backend,
-    function: Callable[[Transaction], T],
-    environment: Environment,
-    *,
-    attempts: int = ...,
-    progress: None = ...,
-) -> T: ...
-
-
-@overload
-def run_transaction(
-    backend: Backend,
-    function: Callable[[Transaction], T],
-    environment: Environment,
-    *,
-    attempts: int = ...,
-    progress: Progress,
-) -> T | AlreadyDone: ...
 
 
 def run_transaction(
@@ -67,8 +45,7 @@ def run_transaction(
     environment: Environment,
     *,
     attempts: int = _ATTEMPTS,
-    progress: Progress | None = None,
-) -> T | AlreadyDone:
+) -> T:
     """Run a function in a transaction, and repeat both after a conflict, up to a limit, with growing random waits.
 
     Guarantee: the function's reads and writes take effect in one step, once, or not at all. The result is that of the
@@ -79,30 +56,58 @@ def run_transaction(
         function: reads and writes through the transaction, and does nothing else that others can see: it may run many
             times. It may see records that never existed together (`Transaction`), so its loops must end anyway.
         attempts: how often the function runs at most.
-        progress: the place of the transaction in a series, in which each takes effect at most once.
 
     Returns:
-        What the function returned; `AlreadyDone` if the transaction had taken effect before, by another process or by
-        a commit whose reply was lost.
+        What the function returned.
 
     Raises:
         TransactionConflictError: other transactions were first in every attempt. Nothing happened; start over later.
         InvalidRequestError: a number is added to a record that holds no integer, or it would leave its limits. Nothing
             happened.
-        OutcomeUnknownError: the reply of the commit was lost. Read the records before you repeat; with `progress`,
-            just repeat: if the commit has taken effect, the result is `AlreadyDone`.
+        OutcomeUnknownError: the reply of the commit was lost. Read the records before you repeat.
 
     Crash: the transaction has taken effect, or nothing happened.
 
     Source: paper 004 (3.4 to 3.6).
     """
+    return cast("T", _run(backend, function, environment, attempts, None))
+
+
+def run_in_series(
+    backend: Backend,
+    function: Callable[[Transaction], T],
+    environment: Environment,
+    progress: Progress,
+    *,
+    attempts: int = _ATTEMPTS,
+) -> T | AlreadyDone:
+    """Run a transaction of a series, in which each takes effect at most once: see `run_transaction`.
+
+    If a reply was lost, just repeat: if the commit has taken effect, the result is `AlreadyDone`.
+
+    Args:
+        progress: the place of the transaction in its series.
+
+    Returns:
+        What the function returned; `AlreadyDone` if the transaction had taken effect before, by another process or by
+        a commit whose reply was lost.
+    """
+    return _run(backend, function, environment, attempts, progress)
+
+
+def _run(
+    backend: Backend,
+    function: Callable[[Transaction], T],
+    environment: Environment,
+    attempts: int,
+    progress: Progress | None,
+) -> T | AlreadyDone:
     if attempts < 1:
         raise InvalidRequestError("a transaction needs at least one attempt: pass a larger number", attempts=attempts)
     conflict = Conflict(())
     for attempt in range(attempts):
         if attempt:
-            longest_s = min(_FIRST_WAIT_S * 2 ** (attempt - 1), _LONGEST_WAIT_S)
-            environment.clock.sleep(longest_s * environment.chance.fraction())
+            _BACKOFF.wait(attempt, environment.clock, environment.chance)
         transaction = Transaction(backend)
         try:
             result = function(transaction)

@@ -1,9 +1,11 @@
-"""Load SQL from the files beside a backend: named queries, and the steps of its schema."""
+"""Load SQL from the files beside a backend: named queries, and the steps of its schema, which a database must have."""
 
 from __future__ import annotations
 
 import functools
 from importlib import resources
+
+from holdfast.errors import NotFoundError, UnsupportedError
 
 
 @functools.cache
@@ -28,3 +30,25 @@ def load_schema(package: str) -> tuple[str, ...]:
         for one in sorted(folder.iterdir(), key=lambda one: one.name)
         if one.name.endswith(".sql")
     )
+
+
+def require_schema(found: int, present: int, *, create: bool, where: str) -> None:
+    """Refuse a database that is empty or newer than this release.
+
+    Args:
+        found: the version of the database's schema; 0 if it has no tables of Holdfast.
+        present: the version that this release creates and migrates to.
+        create: whether an empty database is welcome.
+        where: the database, without secrets, for messages.
+
+    Raises:
+        NotFoundError: the database is empty, and `create` is False.
+        UnsupportedError: a newer release has migrated the database. Nothing was changed.
+    """
+    if found == 0 and not create:
+        raise NotFoundError("the database has no tables of Holdfast: create them first", database=where)
+    if found > present:
+        raise UnsupportedError(
+            f"the database has schema {found}, and this release of Holdfast knows {present}: upgrade Holdfast",
+            database=where,
+        )

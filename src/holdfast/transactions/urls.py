@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from holdfast.errors import InvalidRequestError
-from holdfast.wording import is_unicode
+from holdfast.wording import is_unicode, nearest
 
 _WITHOUT_LOGIN = ("sqlite", "memory")
+_MOST_CONNECTIONS = 1000
 
 
 def split_url(url: str) -> SplitResult:
@@ -38,6 +40,22 @@ def options_of(query: str) -> list[tuple[str, str]]:
     """Return the names and values of a query. A plus sign is a plus sign, as in libpq: queries are no HTML forms."""
     pairs = [one.partition("=") for one in query.split("&") if one]
     return [(unquote(name), unquote(value)) for name, _, value in pairs]
+
+
+def unknown_option(name: str, known: Iterable[str]) -> InvalidRequestError:
+    """Return the error of a URL with an option that its backend does not know."""
+    return InvalidRequestError(f"the URL of the database has an unknown option: {nearest(name, known)}", option=name)
+
+
+def connections_of(text: str) -> int:
+    """Parse the option ``connections``: how many a process opens at most.
+
+    Raises:
+        InvalidRequestError: it is no such number.
+    """
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= _MOST_CONNECTIONS:
+        raise InvalidRequestError(f"connections is a number from 1 to {_MOST_CONNECTIONS}: change the URL", given=text)
+    return int(text)
 
 
 def public_url(url: str) -> str:

@@ -71,7 +71,7 @@ def test_conformance(check: Check[Subject], resource: type[Database], handle: ty
 
 
 def test_most_checks_run() -> None:
-    assert len(_SEQUENTIAL) > 35
+    assert len(_SEQUENTIAL) > 28
 
 
 # --- faults -----------------------------------------------------------------------------------------------------------

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
-from holdfast.errors import InvalidRequestError, NotFoundError
+from holdfast.errors import AccessDeniedError, InvalidRequestError, NotFoundError, UnavailableError, UnsupportedError
 from holdfast.runtime import Environment
-from holdfast.transactions.base import ABSENT, Commit, Committed
+from holdfast.transactions import registry
+from holdfast.transactions.base import ABSENT, Backend, Commit, Committed, Conflict
 from holdfast.transactions.group_commit import GroupCommit
+from holdfast.transactions.memory import MemoryBackend
 from holdfast.transactions.registry import open_backend
 from holdfast.transactions.steps import VersionSource
 from holdfast.transactions.urls import has_password, public_url
+from tests.children import Child
 from tests.database_servers import NewUrl
 from tests.databases import needs_mariadb, needs_postgres
+from tests.patience import PATIENCE_S
 
 
 @pytest.mark.parametrize(("option", "in_groups"), [("", True), ("?group=on", True), ("?group=off", False)])
@@ -167,3 +176,154 @@ def test_servers_of_the_other_kind_have_it_too(new_mysql_url: NewUrl) -> None:
 )
 def test_a_password_in_a_url_is_seen(url: str, has_one: bool) -> None:
     assert has_password(url) is has_one
+
+
+def test_other_packages_bring_databases(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> Callable[..., Backend]:
+        raise ImportError
+
+    found = {"cockroachdb": lambda: lambda _url, environment, *, create: MemoryBackend(environment.ids), "odd": broken}
+    monkeypatch.setattr(registry, "_entry_points", lambda: found)
+    assert isinstance(open_backend("cockroachdb://host/shop"), GroupCommit)
+    assert isinstance(open_backend("cockroachdb://host/shop?group=off"), MemoryBackend)
+    with pytest.raises(UnsupportedError, match="reinstall it"):
+        open_backend("odd://host/shop")
+    with pytest.raises(InvalidRequestError, match="did you mean cockroachdb"):
+        open_backend("cockroach://host/shop")
+
+
+# --- unusable databases -----------------------------------------------------------------------------------------------
+needs_rights = pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+
+
+@pytest.mark.parametrize("url", ["postgresql://user:pw-secret@[::1/db", "sqlite://[x/y"])
+def test_a_url_with_broken_brackets_is_refused(url: str) -> None:
+    with pytest.raises(InvalidRequestError, match="the url of the database is not valid") as caught:
+        open_backend(url, create=True)
+    assert "pw-secret" not in str(caught.value)
+    assert public_url(url) == "(not a url)"
+
+
+def test_a_directory_is_no_database(tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequestError, match="this is a directory: add a file name"):
+        open_backend(f"sqlite://{tmp_path}", create=True)
+
+
+def test_a_file_with_two_names_is_refused_through_both_until_one_is_gone(tmp_path: Path) -> None:
+    """SQLite keeps a log beside each name: two processes would not see each other's commits, and lose them."""
+    first, second = tmp_path / "first.db", tmp_path / "second.db"
+    open_backend(f"sqlite://{first}", create=True).close()
+    second.hardlink_to(first)
+    for name in (first, second):
+        with pytest.raises(InvalidRequestError, match=r"several names .*keep one name.* names=2"):
+            open_backend(f"sqlite://{name}", create=True)
+    assert {one.name for one in tmp_path.iterdir()} <= {"first.db", "second.db", "first.db-queue"}
+    first.unlink()
+    first.symlink_to(second)
+    for name in (first, second):
+        open_backend(f"sqlite://{name}").close()
+
+
+def test_a_file_that_is_mounted_without_its_directory_is_refused(tmp_path: Path) -> None:
+    """As with `docker run -v /data/shop.db:/data/shop.db`: each side would keep a log of its own."""
+    file, place = tmp_path / "n.db", tmp_path / "a container"
+    open_backend(f"sqlite://{file}", create=True).close()
+    place.mkdir()
+    opens = f"from {open_backend.__module__} import open_backend as o; o('sqlite://{quote(str(place))}/n.db')"
+    mounts = 'mount -t tmpfs none "$2" && touch "$2/n.db" && mount --bind "$1" "$2/n.db" && echo mounted'
+    unshared = ["unshare", "--user", "--map-root-user", "--mount"]
+    command = [*unshared, "sh", "-c", f'{mounts} && "$0" -c "$3"', sys.executable, file, place, opens]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    except FileNotFoundError:
+        pytest.skip("there is no unshare")
+    if "mounted" not in done.stdout:
+        pytest.skip(f"no mounts: {done.stderr[:100]}")
+    assert "the database file is mounted alone" in done.stderr, done.stderr
+
+
+def test_a_path_that_no_system_takes_is_refused(tmp_path: Path) -> None:
+    for path in (f"{tmp_path}/a%00b", f"{tmp_path}/{'x' * 300}.db"):
+        with pytest.raises(AccessDeniedError, match="the database file cannot be opened"):
+            open_backend(f"sqlite://{path}", create=True)
+
+
+@needs_rights
+def test_a_directory_without_rights_is_named(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(AccessDeniedError, match="the database file cannot be opened"):
+        open_backend(f"sqlite://{tmp_path}/n.db", create=True)
+
+
+def test_a_queue_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "n.db-queue").mkdir()
+    database = open_backend(f"sqlite://{tmp_path}/n.db", create=True)
+    try:
+        with pytest.raises(AccessDeniedError, match="the queue beside the database file cannot be written"):
+            database.commit(Commit(puts={b"x": b"1"}))
+    finally:
+        database.close()
+
+
+# --- forks in transactions --------------------------------------------------------------------------------------------
+@pytest.fixture(
+    params=[
+        "sqlite",
+        pytest.param("postgres", marks=needs_postgres),
+        pytest.param("mysql", marks=needs_mariadb),
+    ]
+)
+def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
+    if request.param == "sqlite":
+        url = f"sqlite://{tmp_path}/records.db"
+    else:
+        new_url: NewUrl = request.getfixturevalue(f"new_{request.param}_url")
+        url = new_url()
+    found = open_backend(url, create=True)
+    found.commit(Commit(puts={b"k": b"0"}))
+    yield found
+    found.close()
+
+
+def _refusal(act: Callable[[], object]) -> str:
+    try:
+        return f"no error: {act()!r}"
+    except UnavailableError as error:
+        return error.message
+
+
+def test_a_child_cannot_apply_what_its_parent_applies(backend: Backend) -> None:
+    with backend.locked() as transaction:
+        transaction.read([b"k"], exclusive=True)
+        commit = Commit(inserts={b"once": b""}, adds={b"n": 1})
+        for act in (
+            lambda: transaction.read([b"k"], exclusive=True),
+            lambda: transaction.scan(b"a", b"z", 5),
+            lambda: transaction.apply(commit),
+        ):
+            assert "belongs to the process that began it" in Child(lambda act=act: _refusal(act)).result()  # type: ignore[misc]  # mypy infers no types for defaults of lambdas
+        assert isinstance(transaction.apply(commit), Committed)
+    assert backend.get_many([b"n"])[b"n"].number == 1
+
+
+def test_a_child_that_leaves_a_transaction_leaves_it_to_its_parent(backend: Backend) -> None:
+    block = backend.locked()
+    transaction = block.__enter__()
+    version = transaction.read([b"k"], exclusive=True)[b"k"].version
+    Child(lambda: block.__exit__(None, None, None)).result()
+    assert isinstance(transaction.apply(Commit(reads={b"k": version}, puts={b"k": b"1"})), Committed)
+    block.__exit__(None, None, None)
+    assert isinstance(backend.commit(Commit(reads={b"k": version}, puts={b"k": b"2"})), Conflict)
+    assert backend.get_many([b"k"])[b"k"].value == b"1"
+
+
+def test_a_child_leaves_a_snapshot_as_it_is(backend: Backend) -> None:
+    block = backend.snapshot()
+    snapshot = block.__enter__()
+    for act in (lambda: snapshot.get_many([b"k"]), lambda: snapshot.scan(b"a", b"z", 5)):
+        assert "belongs to the process that began it" in Child(lambda act=act: _refusal(act)).result()  # type: ignore[misc]  # mypy infers no types for defaults of lambdas
+    Child(lambda: block.__exit__(None, None, None)).result()
+    backend.commit(Commit(puts={b"k": b"later"}))
+    assert snapshot.get_many([b"k"])[b"k"].value == b"0"
+    block.__exit__(None, None, None)
+    assert backend.get_many([b"k"])[b"k"].value == b"later"

@@ -12,7 +12,7 @@ from holdfast.runtime import Environment
 from holdfast.runtime.simulated import StillClock
 from holdfast.transactions.base import MAX_NUMBER, AlreadyDone, Commit, Outcome, Progress, Record, ScanPage
 from holdfast.transactions.memory import MemoryBackend
-from holdfast.transactions.retry import run_transaction, run_until_known
+from holdfast.transactions.retry import run_in_series, run_transaction, run_until_known
 from holdfast.transactions.transaction import Transaction
 
 
@@ -318,7 +318,7 @@ def test_progress_settles_a_lost_reply(environment: Environment) -> None:
     backend = _Store()
     for number in (1, 2):
         backend.lose = 1
-        assert run_transaction(backend, _add_one, environment, progress=Progress(b"p", number)) == AlreadyDone(number)
+        assert run_in_series(backend, _add_one, environment, Progress(b"p", number)) == AlreadyDone(number)
     assert backend.record(b"n").number == 2
 
 
@@ -327,7 +327,7 @@ def test_progress_settles_a_lost_reply_after_the_series_has_gone_on(environment:
     backend = _Store()
     backend.lose = 1
     backend.before_read = lambda: backend.inner.commit(Commit(adds={b"n": 1}, progress=Progress(b"p", 3)))
-    assert run_transaction(backend, _add_one, environment, progress=Progress(b"p", 1)) == AlreadyDone(3)
+    assert run_in_series(backend, _add_one, environment, Progress(b"p", 1)) == AlreadyDone(3)
     assert backend.record(b"n").number == 2
 
 
@@ -335,9 +335,9 @@ def test_a_lost_request_stays_unknown_and_can_be_repeated(environment: Environme
     backend = _Store()
     backend.lose, backend.effect = 1, False
     with pytest.raises(OutcomeUnknownError):
-        run_transaction(backend, _add_one, environment, progress=Progress(b"p", 1))
-    assert run_transaction(backend, _add_one, environment, progress=Progress(b"p", 1)) == "counted"
-    assert run_transaction(backend, _add_one, environment, progress=Progress(b"p", 1)) == AlreadyDone(1)
+        run_in_series(backend, _add_one, environment, Progress(b"p", 1))
+    assert run_in_series(backend, _add_one, environment, Progress(b"p", 1)) == "counted"
+    assert run_in_series(backend, _add_one, environment, Progress(b"p", 1)) == AlreadyDone(1)
     assert backend.record(b"n").number == 1
 
 
@@ -350,7 +350,7 @@ def test_a_backend_that_is_down_does_not_make_the_outcome_known(environment: Env
         backend.is_down = True
 
     with pytest.raises(OutcomeUnknownError):
-        run_transaction(backend, add_one, environment, progress=Progress(b"p", 1))
+        run_in_series(backend, add_one, environment, Progress(b"p", 1))
 
 
 def test_an_error_after_the_effect_is_no_error(environment: Environment) -> None:
@@ -363,7 +363,7 @@ def test_an_error_after_the_effect_is_no_error(environment: Environment) -> None
         transaction.insert(b"file", b"")
         return "created"
 
-    assert run_transaction(backend, create, environment, progress=Progress(b"p", 1)) == "created"
-    assert run_transaction(backend, create, environment, progress=Progress(b"p", 1)) == AlreadyDone(1)
+    assert run_in_series(backend, create, environment, Progress(b"p", 1)) == "created"
+    assert run_in_series(backend, create, environment, Progress(b"p", 1)) == AlreadyDone(1)
     with pytest.raises(FileExistsError):
-        run_transaction(backend, create, environment, progress=Progress(b"p", 2))
+        run_in_series(backend, create, environment, Progress(b"p", 2))

@@ -15,7 +15,7 @@ from holdfast.errors import OutcomeUnknownError, TransactionConflictError, Unava
 from holdfast.runtime import Environment, SeededRandom, SerialRunner
 from holdfast.runtime.simulated import StillClock
 from holdfast.transactions.base import AlreadyDone, Backend, Committed, Progress
-from holdfast.transactions.retry import run_transaction
+from holdfast.transactions.retry import run_in_series, run_transaction
 from holdfast.transactions.steps import independent
 from holdfast.transactions.transaction import Transaction
 from holdfast_checker.histories.history import HISTORY, History, Outcome, Recorder
@@ -129,7 +129,11 @@ def _transact(port: Port, store: Backend, setting: Environment, work: Work) -> _
         return tuple(played.saw)
 
     try:
-        found = _run(store, function, setting, work.attempts, progress)
+        found = (
+            run_transaction(store, function, setting, attempts=work.attempts)
+            if progress is None
+            else run_in_series(store, function, setting, progress, attempts=work.attempts)
+        )
     except OutcomeUnknownError:
         return _End.UNKNOWN
     except UnavailableError:
@@ -145,18 +149,6 @@ def _transact(port: Port, store: Backend, setting: Environment, work: Work) -> _
         else:
             attempts.end(Outcome.OK, ("saw", found))
     return _End.KNOWN
-
-
-def _run(
-    store: Backend,
-    function: Callable[[Transaction], tuple[object, ...]],
-    setting: Environment,
-    attempts: int,
-    progress: Progress | None,
-) -> tuple[object, ...] | AlreadyDone:
-    if progress is None:
-        return run_transaction(store, function, setting, attempts=attempts)
-    return run_transaction(store, function, setting, attempts=attempts, progress=progress)
 
 
 def group_of(handle: Callable[[Port], Backend], scripts: Sequence[Script]) -> Callable[[Port], None]:

@@ -4,27 +4,8 @@ from __future__ import annotations
 
 from holdfast.conformance import equal
 from holdfast.transactions.base import AlreadyDone, Bound, Commit, Committed, Progress, RangeCount
-from holdfast.transactions.conformance.subject import Subject, is_conflict, version_of_committed
+from holdfast.transactions.conformance.subject import Subject, is_conflict
 from holdfast.transactions.steps import independent
-
-
-def check_group(subject: Subject) -> None:
-    """Check that each commit of a group takes effect, with a version of its own."""
-    keys = [subject.key(b"%d" % number) for number in range(4)]
-    subject.fill({b"0": b"old", b"1": b"old"})
-    group = [
-        Commit(puts={keys[0]: b"new"}, reads=subject.reads(b"0")),
-        Commit(deletes=[keys[1]]),
-        Commit(inserts={keys[2]: b"new"}),
-        Commit(adds={keys[3]: 3}),
-        Commit(),
-    ]
-    outcomes = subject.backend.commit_group(group)
-    versions = [version_of_committed(one, f"commit {number} of a group") for number, one in enumerate(outcomes)]
-    equal(len(set(versions)), len(group), "number of versions")
-    expected = {keys[number]: versions[number] for number in (0, 2, 3)}
-    equal(subject.reads(b"0", b"2", b"3"), expected, "versions of the records")
-    subject.holds({b"0": b"new", b"2": b"new", b"3": (b"", 3)}, "after the group")
 
 
 def check_conflict_costs_its_caller(subject: Subject) -> None:
@@ -62,37 +43,6 @@ def check_conflict_costs_its_caller(subject: Subject) -> None:
         equal(len(subject.records()), before + 3, "records after the group")
 
 
-def check_failed_inserts_are_undone(subject: Subject) -> None:
-    """Check that inserts of a commit that fails leave nothing, even if other commits of the group succeed."""
-    subject.fill({b"m": b"there"})
-    key = subject.key
-    group = [
-        Commit(inserts={key(b"a"): b"1", key(b"m"): b"1", key(b"z"): b"1"}),
-        Commit(inserts={key(b"b"): b"2", key(b"y"): b"2"}),
-    ]
-    first, second = subject.backend.commit_group(group)
-    is_conflict(first, {key(b"m")}, "insert of an existing record")
-    version_of_committed(second, "the other commit")
-    subject.holds({b"m": b"there", b"b": b"2", b"y": b"2"}, "after the group")
-    subject.committed(Commit(reads=subject.reads(b"a"), inserts={key(b"a"): b"3", key(b"z"): b"3"}), "insert again")
-    subject.holds({**dict.fromkeys((b"a", b"z"), b"3"), b"m": b"there", b"b": b"2", b"y": b"2"}, "after the insert")
-
-
-def check_group_adds(subject: Subject) -> None:
-    """Check that adds of several commits to one counter add up, without those of failed commits."""
-    subject.fill({b"there": b"1"}, {b"n": 100})
-    key = subject.key
-    group = [Commit(adds={key(b"n"): 1, key(b"new"): number}, puts={key(b"%d" % number): b""}) for number in range(5)]
-    group.insert(2, Commit(adds={key(b"n"): 1000, key(b"new"): 1000}, inserts={key(b"there"): b""}))
-    equal(independent(group), 6, "size of the group")
-    outcomes = subject.backend.commit_group(group)
-    is_conflict(outcomes[2], {key(b"there")}, "the commit that fails")
-    last = version_of_committed(outcomes[-1], "the last commit")
-    equal(subject.reads(b"n", b"new"), dict.fromkeys((key(b"n"), key(b"new")), last), "versions of the counters")
-    found = subject.other.get_many([key(b"n"), key(b"new")])
-    equal([found[key(b"n")].number, found[key(b"new")].number], [105, 10], "numbers")
-
-
 def check_bounds_in_order(subject: Subject) -> None:
     """Check that bounds see the adds of the commits before them in the group, unless those failed."""
     subject.fill({b"there": b"1"})
@@ -119,20 +69,6 @@ def check_bounds_in_order(subject: Subject) -> None:
     outcomes = subject.backend.commit_group(group)
     equal(outcomes[0], AlreadyDone(1), "the commit that took effect before")
     is_conflict(outcomes[1], {key(b"n")}, "add above the bound, after one that took effect before")
-
-
-def check_group_reads(subject: Subject) -> None:
-    """Check that several commits of a group may read the same records, present and absent."""
-    subject.fill({b"shared": b"1"})
-    reads = subject.reads(b"shared", b"absent")
-    group = [Commit(reads=reads, inserts={subject.key(b"%d" % number): b""}) for number in range(5)]
-    equal(independent(group), 5, "size of the group")
-    for outcome in subject.backend.commit_group(group):
-        version_of_committed(outcome, "commit that reads what others read")
-    subject.committed(Commit(inserts={subject.key(b"absent"): b""}), "insert")
-    for outcome in subject.backend.commit_group([Commit(reads=reads)] * 3):
-        is_conflict(outcome, {subject.key(b"absent")}, "commit that read an absent record which exists now")
-    equal(len(subject.records()), 7, "number of records")
 
 
 def check_group_of_many(subject: Subject) -> None:

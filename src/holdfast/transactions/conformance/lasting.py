@@ -114,20 +114,6 @@ def check_make_durable_in_locked_transactions(subject: Subject) -> None:
     subject.holds({b"a": b"2"}, "after the transactions")
 
 
-def check_make_durable_in_snapshots(subject: Subject) -> None:
-    """Check that a flush does not end the snapshots that are open, nor move them."""
-    if not hasattr(subject.backend, "snapshot"):
-        return
-    key = subject.key(b"a")
-    subject.fill({b"a": b"1"})
-    with subject.backend.snapshot() as reader:
-        found = reader.get_many([key])
-        subject.committed(Commit(puts={key: b"2"}), "put")
-        _flush(subject.backend)
-        equal(reader.get_many([key]), found, "record in the snapshot after a flush")
-    subject.holds({b"a": b"2"}, "after the snapshot")
-
-
 def check_make_durable_under_load(subject: Subject) -> None:
     """Check that flushes and commits at the same time cost each other nothing."""
     key = subject.key(b"a")

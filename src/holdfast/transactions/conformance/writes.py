@@ -9,7 +9,20 @@ from itertools import combinations
 
 from holdfast.conformance import equal, refused
 from holdfast.errors import InvalidRequestError
-from holdfast.transactions.base import AlreadyDone, Bound, Commit, Committed, Conflict, Progress, RangeCount, Record
+from holdfast.transactions.base import (
+    ABSENT,
+    MAX_KEY_BYTES,
+    MAX_NUMBER,
+    MAX_VALUE_BYTES,
+    AlreadyDone,
+    Bound,
+    Commit,
+    Committed,
+    Conflict,
+    Progress,
+    RangeCount,
+    Record,
+)
 from holdfast.transactions.conformance.subject import Subject, version_of_committed
 
 
@@ -125,12 +138,6 @@ def check_versions(subject: Subject) -> None:
     equal({one.version for one in subject.other.get_many(keys).values()}, {version}, "versions of one commit")
 
 
-def check_empty_commit(subject: Subject) -> None:
-    """Check that a commit may be empty."""
-    subject.committed(Commit(), "an empty commit")
-    subject.holds({}, "after an empty commit")
-
-
 def check_all_at_once(subject: Subject) -> None:
     """Check that one commit may have every part."""
     subject.fill({b"put": b"1", b"deleted": b"1", b"read": b"1", b"range/1": b"", b"range/2": b""}, {b"added": 1})
@@ -199,31 +206,37 @@ def check_conflict_changes_nothing(subject: Subject) -> None:
 
 
 def check_mistakes_change_nothing(subject: Subject) -> None:
-    """Check that a commit that cannot be right is refused, and changes nothing."""
+    """Check that a commit that cannot be right is refused, alone and in a group, and changes nothing."""
     subject.fill({b"a": b"1"})
     a, b, new = (subject.key(each) for each in (b"a", b"b", b"new"))
     reads = subject.reads(b"a")
-    writes = {
-        "put": Commit(puts={b: b"2"}),
-        "insert": Commit(inserts={b: b"2"}),
-        "delete": Commit(deletes=[b]),
-        "add": Commit(adds={b: 2}),
-        "progress": Commit(progress=Progress(b, 1)),
-    }
-    mistakes = {
-        f"{one} and {other} of one key": replace(
-            writes[one],
-            **{part.name: value for part in fields(Commit) if (value := getattr(writes[other], part.name))},
-        )
-        for one, other in combinations(writes, 2)
-    }
-    mistakes |= {
-        "a read of the progress": Commit(reads=reads, progress=Progress(a, 1)),
-        "an insert of a record that was read": Commit(reads=reads, inserts={a: b"2"}),
-        "a bound without an add": Commit(bounds=[Bound(a, 7)]),
-    }
-    for what, one in mistakes.items():
+    twice = [Commit(puts={b: b""}), Commit(inserts={b: b""}), Commit(deletes=[b]), Commit(adds={b: 2})]
+    twice.append(Commit(progress=Progress(b, 1)))
+    mistakes = [
+        replace(one, **{part.name: value for part in fields(Commit) if (value := getattr(other, part.name))})
+        for one, other in combinations(twice, 2)
+    ]
+    mistakes += [
+        Commit(reads=reads, progress=Progress(a, 1)),
+        Commit(reads=reads, inserts={a: b"2"}),
+        Commit(bounds=[Bound(a, 7)]),
+        Commit(puts={b: bytes(MAX_VALUE_BYTES + 1)}),
+        Commit(inserts={b: bytes(MAX_VALUE_BYTES + 1)}),
+        Commit(progress=Progress(b, 0)),
+        Commit(ranges=[RangeCount(b, subject.prefix, subject.end, -1)]),
+        Commit(reads={a: -1}),
+        Commit(reads={a: 2**63}),
+    ]
+    for key in (b"", b"k" * (MAX_KEY_BYTES + 1)):
+        mistakes += [Commit(reads={key: ABSENT}), Commit(puts={key: b""}), Commit(inserts={key: b""})]
+        mistakes += [Commit(deletes=[key]), Commit(adds={key: 1}), Commit(progress=Progress(key, 1))]
+        mistakes.append(Commit(ranges=[RangeCount(key, b"a", b"b", 0)]))
+    for number in (MAX_NUMBER + 1, -MAX_NUMBER - 1, 2**63, 2**64):
+        mistakes += [Commit(adds={b: number}), Commit(adds={b: 1}, bounds=[Bound(b, number)])]
+        mistakes += [Commit(progress=Progress(b, number)), Commit(ranges=[RangeCount(b, b"a", b"b", number)])]
+    for one in mistakes:
         commit = replace(one, puts={new: b"2", **one.puts})
+        what = f"a commit with {[part.name for part in fields(Commit) if getattr(one, part.name)]}"
         refused(InvalidRequestError, partial(subject.backend.commit, commit), what)
         refused(InvalidRequestError, partial(subject.backend.commit_group, [Commit(), commit]), what)
     subject.holds({b"a": b"1"}, "after the mistakes")

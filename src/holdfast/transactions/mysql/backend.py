@@ -1,8 +1,8 @@
 """Commit transactions in MySQL or MariaDB.
 
-A group takes two round trips. The first begins a transaction, locks and reads (`locking`); the second writes and
+A group takes two round trips. The first begins a transaction, locks and reads (`group`); the second writes and
 commits. Deadlocks and lost connections are repeated inside as long as it is certain that nothing happened; when the
-reply to a commit is lost, the connection's session tells what happened (`sessions`).
+reply to a commit is lost, the connection's session tells what happened.
 
 Source: the MySQL manual, "Locks Set by Different SQL Statements in InnoDB" and "InnoDB Error Handling".
 """
@@ -11,36 +11,54 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from itertools import chain
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pymysql
 
+from holdfast.errors import DeadlockError, HoldfastError, InvalidRequestError, OutcomeUnknownError
 from holdfast.runtime import Environment, Moment
 from holdfast.transactions.base import Backend, Commit, Outcome, Record, ScanPage
-from holdfast.transactions.mysql.connection import Link, connect
-from holdfast.transactions.mysql.durability import flush_log
-from holdfast.transactions.mysql.failures import as_holdfast_error, is_busy, is_held, is_lost, mysql_errors
-from holdfast.transactions.mysql.locked import LockedMysql
-from holdfast.transactions.mysql.locking import Group, find_held
-from holdfast.transactions.mysql.options import MysqlOptions
-from holdfast.transactions.mysql.reading import MysqlSnapshot, read_records, scan_records
-from holdfast.transactions.mysql.sessions import (
+from holdfast.transactions.mysql.connection import (
+    MysqlOptions,
+    Reply,
+    Session,
+    chunked,
+    connect,
+    literal,
+    parse_mysql_url,
+)
+from holdfast.transactions.mysql.errors import as_holdfast_error, is_busy, is_deadlock, is_held, is_lost, mysql_errors
+from holdfast.transactions.mysql.group import (
+    Group,
     begin_statements,
     commit_statements,
+    last_version,
     pauses,
     sweep_sessions,
-    was_committed,
 )
+from holdfast.transactions.mysql.server import flush_log, prepare_database
 from holdfast.transactions.pool import Pool
+from holdfast.transactions.sql_files import load_queries
 from holdfast.transactions.steps import Judgment, Kind, Step, VersionSource, steps_of
 
+_SQL = load_queries(__package__)
 T = TypeVar("T")
+
+_TRUSTED_S = 12 * 3600
+"""How old a commit may be for a missing session to mean that it did not happen: sessions are kept for a day."""
+
+
+def open_backend(url: str, environment: Environment, *, create: bool) -> MysqlBackend:
+    """Open the database of ``mysql://user@host:port/database``: see `holdfast.transactions.registry`."""
+    options = parse_mysql_url(url)
+    prepare_database(options, create=create)
+    return MysqlBackend(options, environment)
 
 
 class MysqlBackend(Backend):
-    """A transaction database in a MySQL or MariaDB database, which must have the present schema (`prepare_database`).
+    """Records in a MySQL or MariaDB database, which must have the present schema (`prepare_database`).
 
     Guarantee: a commit is as durable as the server makes it; the default of both servers is a flush to disk.
 
@@ -52,9 +70,10 @@ class MysqlBackend(Backend):
         self._options = options
         self._environment = environment
         self._versions = VersionSource(environment.ids)
+        self.connections = options.connections
         self._pool = Pool(self._connect, options.connections, environment.clock, options.timeout_s)
 
-    def _connect(self) -> Link:
+    def _connect(self) -> Session:
         ids = self._environment.ids
         return connect(self._options, int(ids.token() + ids.token(), 16) >> 33)
 
@@ -63,31 +82,31 @@ class MysqlBackend(Backend):
 
     # --- reads --------------------------------------------------------------------------------------------------------
     def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
-        return self._call(lambda link: read_records(link, keys)) if keys else {}
+        return self._call(lambda session: read_records(session, keys)) if keys else {}
 
     def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
-        return self._call(lambda link: scan_records(link, start, end, limit, guards))
+        return self._call(lambda session: scan_records(session, start, end, limit, guards))
 
     @contextmanager
     def snapshot(self) -> Iterator[MysqlSnapshot]:
         """Read in one transaction under REPEATABLE READ."""
-        with self._begun(MysqlSnapshot.begin) as link, mysql_errors(self._options.where):
-            yield MysqlSnapshot(link)
+        with self._begun(MysqlSnapshot.begin) as session, mysql_errors(self._options.where):
+            yield MysqlSnapshot(session)
 
     # --- commits ------------------------------------------------------------------------------------------------------
     def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
         steps = steps_of(commits)
         if not commits:
             return []
-        return list(self._call(lambda link: self._try_commit(link, commits, steps)).outcomes)
+        return list(self._call(lambda session: self._try_commit(session, commits, steps)).outcomes)
 
     def try_commit_group(self, commits: Sequence[Commit], patience_s: float) -> list[Outcome] | None:
         steps = steps_of(commits)
 
         def attempt() -> list[Outcome] | None:
             try:
-                with self._pool.lease() as link:
-                    return list(self._try_commit(link, commits, steps, math.ceil(patience_s)).outcomes)
+                with self._pool.lease() as session:
+                    return list(self._try_commit(session, commits, steps, math.ceil(patience_s)).outcomes)
             except pymysql.MySQLError as error:
                 if is_held(error):
                     return None
@@ -95,22 +114,19 @@ class MysqlBackend(Backend):
 
         return self._repeat(attempt)
 
-    def held_keys(self, keys: Collection[bytes]) -> set[bytes]:
-        return self._call(lambda link: find_held(link, keys))
-
     def _try_commit(
-        self, link: Link, commits: Sequence[Commit], steps: Sequence[Step], lock_wait_s: int | None = None
+        self, session: Session, commits: Sequence[Commit], steps: Sequence[Step], lock_wait_s: int | None = None
     ) -> Judgment:
-        if link.is_new:
-            sweep_sessions(link, self._environment)
-            link.is_new = False
+        if session.is_new:
+            sweep_sessions(session, self._environment)
+            session.is_new = False
         group = Group(commits, steps, self._versions.take(len(commits)))
-        link.limit_waits(lock_wait_s)
-        judgment = group.lock(link, begin_statements(link.session))
-        self._end(link, group, judgment)
+        session.limit_waits(lock_wait_s)
+        judgment = group.lock(session, begin_statements(session))
+        self._end(session, group, judgment)
         return judgment
 
-    def _end(self, link: Link, group: Group, judgment: Judgment) -> None:
+    def _end(self, session: Session, group: Group, judgment: Judgment) -> None:
         """Write and commit, or roll back if there is nothing to write.
 
         Raises:
@@ -118,72 +134,92 @@ class MysqlBackend(Backend):
             OutcomeUnknownError: it is unknown whether the commit took effect.
         """
         if not any(step.kind > Kind.GUARD for step in judgment.valid):
-            link.send("ROLLBACK")
+            session.send("ROLLBACK")
             return
-        statements = chain(group.write_statements(judgment), commit_statements(link.session, group.base))
-        packets = link.packets(statements)
+        statements = chain(group.write_statements(judgment), commit_statements(session, group.base))
+        packets = session.packets(statements)
         begun = Moment.of(self._environment.clock)
         last = next(packets)
         for packet in packets:
-            link.send(last)
+            session.send(last)
             last = packet
         try:
-            link.send(last)
+            session.send(last)
         except Exception:
-            link.close()  # ends the transaction if the server still has it
-            if not self._was_committed(link, group.base, begun):
+            session.close()  # ends the transaction if the server still has it
+            if not self._was_committed(session, group.base, begun):
                 raise
 
-    def _was_committed(self, lost: Link, version: int, begun: Moment) -> bool:
-        return was_committed(
-            lost,
-            version,
-            begun,
-            self._connect,
-            self._environment,
-            self._options.timeout_s,
-            self._options.where,
-            lambda: self._pool.is_closed,
-        )
+    def _was_committed(self, lost: Session, version: int, begun: Moment) -> bool:
+        """Tell whether the transaction of a connection that was lost during its commit took effect.
+
+        Guarantee: after this returned, nothing of that transaction will take effect any more. Whatever the server says
+        in the meantime, such as "wrong password" or "read-only", is no answer about the commit.
+
+        Args:
+            begun: a moment before the commit was sent.
+
+        Raises:
+            OutcomeUnknownError: the server did not come back in time, or the row of the session may have been deleted
+                as an old one, as this process or its machine was suspended.
+        """
+        failure: Exception | None = None
+        for _ in pauses(self._environment, self._options.timeout_s):
+            if self._pool.is_closed:
+                break
+            try:
+                with closing(self._connect()) as session:
+                    is_committed = last_version(session, lost) == version
+            except (pymysql.MySQLError, HoldfastError) as error:
+                failure = error
+                continue
+            if is_committed or begun.age_s(self._environment.clock) < _TRUSTED_S:
+                return is_committed
+            break
+        raise OutcomeUnknownError(
+            "the database server went away during a commit and did not tell its outcome: read the records before "
+            "repeating",
+            database=self._options.where,
+        ) from failure
 
     def make_durable(self) -> None:
         """Flush the log of the server, or wait until it has, unless it does so with each commit."""
-        self._call(lambda link: flush_log(link, self._environment, self._options.timeout_s))
+        self._call(lambda session: flush_log(session, self._environment, self._options.timeout_s))
 
     # --- pessimistic transactions -------------------------------------------------------------------------------------
     @contextmanager
     def locked(self) -> Iterator[LockedMysql]:
         """Begin a transaction that locks what it reads. It is rolled back unless `apply` was called."""
-        with self._begun(self._begin_locking) as link:
-            yield LockedMysql(link, self._versions, self._end, self._options.where)
+        with self._begun(self._begin_locking) as session:
+            yield LockedMysql(self, session)
 
-    def _begin_locking(self, link: Link) -> None:
-        link.limit_waits(None)
-        link.run(begin_statements(link.session))
+    def _begin_locking(self, session: Session) -> None:
+        session.limit_waits(None)
+        session.run(begin_statements(session))
 
     # --- repetition ---------------------------------------------------------------------------------------------------
     @contextmanager
-    def _begun(self, begin: Callable[[Link], object]) -> Iterator[Link]:
+    def _begun(self, begin: Callable[[Session], object]) -> Iterator[Session]:
         """Lend a connection with an open transaction, which is rolled back at the end."""
         with ExitStack() as loan:
 
-            def attempt() -> Link:
+            def attempt() -> Session:
                 with ExitStack() as tried:
-                    link = tried.enter_context(self._pool.lease())
-                    begin(link)
+                    session = tried.enter_context(self._pool.lease())
+                    begin(session)
                     loan.enter_context(tried.pop_all())
-                return link
+                return session
 
-            link = self._repeat(attempt)
-            yield link
-            link.reset()
+            session = self._repeat(attempt)
+            yield session
+            session.reset()
 
-    def _call(self, work: Callable[[Link], T]) -> T:
+    def _call(self, work: Callable[[Session], T]) -> T:
         """Do work on a connection, as often as it takes: see `_repeat`."""
 
         def attempt() -> T:
-            with self._pool.lease() as link:
-                return work(link)
+            with self._pool.lease() as session:
+                return work(session)
 
         return self._repeat(attempt)
 
@@ -201,3 +237,115 @@ class MysqlBackend(Backend):
                 if not (is_busy(error) or is_lost(error)):
                     break
         raise as_holdfast_error(failure, self._options.where) from failure
+
+
+# --- pessimistic transactions ----------------------------------------------------------------------------------------
+class LockedMysql:
+    """A pessimistic transaction on one connection.
+
+    All methods may raise `DeadlockError`: a deadlock was resolved by ending this transaction; start over. After an
+    error the transaction is over: its locks are gone.
+
+    Args:
+        session: a connection with an open transaction.
+    """
+
+    def __init__(self, backend: MysqlBackend, session: Session) -> None:
+        self._backend = backend
+        self._session = session
+        self._is_over = False
+
+    def read(self, keys: Collection[bytes], *, exclusive: bool) -> dict[bytes, Record]:
+        query = _SQL["get_exclusive" if exclusive else "get_shared"]
+        statements = [query.format(keys=texts) for texts in chunked(map(literal, sorted(set(keys))))]
+        return dict(record for reply in self._run(statements) for record in as_records(reply.rows))
+
+    def scan(self, start: bytes, end: bytes, limit: int) -> ScanPage:
+        return scan_page(self._run([scan_statement(start, end, limit)])[0], limit, {})
+
+    def apply(self, commit: Commit) -> Outcome:
+        steps = steps_of([commit])
+        with self._step():
+            self._is_over = True
+            group = Group([commit], steps, self._backend._versions.take(1))
+            judgment = group.lock(self._session)
+            self._backend._end(self._session, group, judgment)
+            return judgment.outcomes[0]
+
+    def _run(self, statements: Sequence[str]) -> list[Reply]:
+        with self._step():
+            return self._session.run(statements)
+
+    @contextmanager
+    def _step(self) -> Iterator[None]:
+        if self._is_over:
+            raise InvalidRequestError("the transaction is over: begin another one")
+        try:
+            yield
+        except pymysql.MySQLError as error:
+            self._is_over = True
+            if is_deadlock(error):
+                raise DeadlockError("two transactions waited for each other: start over") from error
+            raise as_holdfast_error(error, self._backend._options.where) from error
+
+
+# --- reads -----------------------------------------------------------------------------------------------------------
+def read_records(session: Session, keys: Collection[bytes]) -> dict[bytes, Record]:
+    """Return the existing records by key."""
+    replies = _run_in_snapshot(session, _get_statements(keys))
+    return dict(record for reply in replies for record in as_records(reply.rows))
+
+
+def scan_records(session: Session, start: bytes, end: bytes, limit: int, guards: Collection[bytes]) -> ScanPage:
+    """Return the first records of a range, and the guards."""
+    first, *rest = _run_in_snapshot(session, [scan_statement(start, end, limit), *_get_statements(guards)])
+    return scan_page(first, limit, dict(record for reply in rest for record in as_records(reply.rows)))
+
+
+class MysqlSnapshot:
+    """Reads one snapshot: its transaction has begun, and nothing else uses its connection."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    @staticmethod
+    def begin(session: Session) -> None:
+        """Begin the transaction, and take its snapshot now: by itself, the server takes it at the first read."""
+        session.let_idle()
+        session.run([_SQL["snapshot_level"], _SQL["begin_lasting_snapshot"]])
+
+    def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
+        """See `Backend.get_many`."""
+        replies = self._session.run(_get_statements(keys)) if keys else []
+        return dict(record for reply in replies for record in as_records(reply.rows))
+
+    def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
+        """See `Backend.scan`."""
+        (reply,) = self._session.run([scan_statement(start, end, limit)])
+        return scan_page(reply, limit, self.get_many(guards))
+
+
+def scan_statement(start: bytes, end: bytes, limit: int) -> str:
+    """Return the statement whose reply `scan_page` turns into a page: it asks for one record more than the limit."""
+    return _SQL["scan"].format(start=literal(start), end=literal(end), limit=limit + 1)
+
+
+def scan_page(reply: Reply, limit: int, guards: dict[bytes, Record]) -> ScanPage:
+    """Return the page that a `scan_statement` has found."""
+    return ScanPage(as_records(reply.rows[:limit]), len(reply.rows) > limit, guards)
+
+
+def as_records(rows: Sequence[tuple[Any, ...]]) -> list[tuple[bytes, Record]]:
+    """Return the records of rows with key, version, value and number."""
+    return [(key, Record(version, value, number)) for key, version, value, number in rows]
+
+
+def _get_statements(keys: Collection[bytes]) -> list[str]:
+    return [_SQL["get"].format(keys=texts) for texts in chunked(map(literal, dict.fromkeys(keys)))]
+
+
+def _run_in_snapshot(session: Session, statements: Sequence[str]) -> list[Reply]:
+    """Run queries that see one snapshot; one query sees one by itself."""
+    if len(statements) == 1:
+        return session.run(statements)
+    return session.run([_SQL["snapshot_level"], _SQL["begin_snapshot"], *statements, "COMMIT"])[2:-1]

@@ -1,4 +1,4 @@
-"""Connect to MySQL or MariaDB, and run many statements in one round trip."""
+"""Parse the URL of a MySQL or MariaDB database, connect to it, and run many statements in one round trip."""
 
 from __future__ import annotations
 
@@ -6,20 +6,134 @@ import math
 import os
 import ssl
 from binascii import b2a_base64
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 import pymysql
 from pymysql.constants import CLIENT
 
 from holdfast.errors import InvalidRequestError
 from holdfast.runtime.process import require_process
-from holdfast.transactions.mysql.options import MysqlOptions
 from holdfast.transactions.sql_files import load_queries
+from holdfast.transactions.urls import connections_of, options_of, split_url, unknown_option
 
 _SQL = load_queries(__package__)
 
+_FORM = "mysql://user:password@host:port/database"
+_TLS = ("off", "prefer", "require", "verify")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MysqlOptions:
+    """Where the database is, and how to connect.
+
+    Attributes:
+        password: the password; not part of the repr.
+        ssl: ``off``; ``prefer`` encrypts if the server can; ``require`` refuses a server that cannot; ``verify`` also
+            checks its certificate and name. Only ``verify`` protects against a machine in the middle.
+        ssl_ca: path of the certificates to trust instead of the system's; only with ``verify``.
+        connections: how many connections a process opens at most. Commits and reads that find none free wait.
+        timeout_s: how long a call waits for a connection, for locks or for a server that went away.
+    """
+
+    host: str
+    port: int = 3306
+    user: str
+    password: str = field(default="", repr=False)
+    database: str
+    ssl: str = "prefer"
+    ssl_ca: str | None = None
+    connections: int = 8
+    timeout_s: float = 30.0
+
+    @property
+    def where(self) -> str:
+        """Return the url of the database without user and password, for messages."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"mysql://{host}:{self.port}/{self.database}"
+
+
+def parse_mysql_url(url: str) -> MysqlOptions:
+    """Parse ``mysql://user:password@host:port/database?connections=8&ssl=verify&ssl_ca=PATH&timeout=30``.
+
+    ``mariadb://`` means the same. Special characters in user, password and database are percent-encoded. The timeout is
+    in seconds.
+
+    Raises:
+        InvalidRequestError: the url has another form, or an option is unknown or invalid. The message never contains
+            the user, the password or the host.
+    """
+    parts = split_url(url)
+    try:
+        port = parts.port
+    except ValueError:  # its message repeats a part of the url
+        raise InvalidRequestError(f"the port of the database url is not a number below 65536: write {_FORM}") from None
+    database = unquote(parts.path.removeprefix("/"))
+    if parts.scheme not in ("mysql", "mariadb") or not parts.hostname or not parts.username:
+        raise InvalidRequestError(
+            f"the url of the database is invalid: write {_FORM}, with special characters percent-encoded"
+        )
+    if not database or "/" in database:
+        raise InvalidRequestError(f"the url names no database: write {_FORM}")
+    given = _options(parts.query)
+    if "ssl_ca" in given and given.setdefault("ssl", "verify") != "verify":
+        raise InvalidRequestError("ssl_ca has no effect without ssl=verify: change one of them")
+    return MysqlOptions(
+        host=parts.hostname,
+        port=port or 3306,
+        user=unquote(parts.username),
+        password=unquote(parts.password or ""),
+        database=database,
+        **given,
+    )
+
+
+def _options(query: str) -> dict[str, Any]:
+    given: dict[str, Any] = {}
+    for name, text in options_of(query):
+        if name not in _PARSERS:
+            raise unknown_option(name, _PARSERS)
+        field_name, parse = _PARSERS[name]
+        if field_name in given:
+            raise InvalidRequestError("the database url has an option twice: leave one of them out", option=name)
+        given[field_name] = parse(text)
+    return given
+
+
+def _timeout_s(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value <= 3600:
+        raise InvalidRequestError("timeout is a number of seconds, above 0 and at most 3600", value=text)
+    return value
+
+
+def _ssl(text: str) -> str:
+    if text not in _TLS:
+        raise InvalidRequestError(f"ssl is one of {', '.join(_TLS)}", value=text)
+    return text
+
+
+def _ssl_ca(text: str) -> str:
+    if not text:
+        raise InvalidRequestError("ssl_ca is the path of a file with certificates")
+    return text
+
+
+_PARSERS: Mapping[str, tuple[str, Callable[[str], object]]] = {
+    "connections": ("connections", connections_of),
+    "ssl": ("ssl", _ssl),
+    "ssl_ca": ("ssl_ca", _ssl_ca),
+    "timeout": ("timeout_s", _timeout_s),
+}
+
+
+# --- connections -----------------------------------------------------------------------------------------------------
 _CONNECT_S = 10.0
 _IDLE_S = 60
 """After so long without a statement, the server ends a connection, and rolls back its transaction."""
@@ -53,20 +167,20 @@ class Reply(NamedTuple):
     rows: Sequence[tuple[Any, ...]]
 
 
-class Link:
+class Session:
     """A connection with Holdfast's settings: outside a transaction, every statement commits by itself.
 
     Attributes:
         thread: the server's number of the connection.
-        session: the id of the row in the table of sessions that belongs to this connection.
+        id: of the row in the table of sessions that belongs to this connection.
         is_new: whether nothing was committed on it yet.
         used_s, pid: for the pool.
     """
 
-    def __init__(self, raw: pymysql.Connection, options: MysqlOptions, session: int) -> None:
+    def __init__(self, raw: pymysql.Connection, options: MysqlOptions, number: int) -> None:
         self._raw = raw
         self._where = options.where
-        self.session = session
+        self.id = number
         self.is_new = True
         self.used_s = 0.0
         self.pid = os.getpid()
@@ -167,11 +281,11 @@ class Link:
             self._raw.close()
 
 
-def connect(options: MysqlOptions, session: int) -> Link:
+def connect(options: MysqlOptions, number: int) -> Session:
     """Open a connection.
 
     Args:
-        session: a random number of 63 bits, for the connection's commits.
+        number: a random number of 63 bits, the id of the session.
 
     Raises:
         pymysql.MySQLError: it failed.
@@ -193,7 +307,7 @@ def connect(options: MysqlOptions, session: int) -> Link:
         program_name="holdfast",
     )
     try:
-        return Link(raw, options, session)
+        return Session(raw, options, number)
     except BaseException:
         raw.close()
         raise

@@ -35,13 +35,6 @@ FLUSH LOCAL ENGINE LOGS;
 -- name: places_in_log
 SHOW GLOBAL STATUS WHERE Variable_name IN ('Innodb_lsn_current', 'Innodb_lsn_flushed');
 
--- name: existing_keys
-SELECT `key` FROM holdfast_records FORCE INDEX (PRIMARY) WHERE `key` IN ({keys}) ORDER BY `key`;
-
--- name: free_keys
-SELECT `key` FROM holdfast_records FORCE INDEX (PRIMARY)
-WHERE `key` IN ({keys}) ORDER BY `key` FOR UPDATE SKIP LOCKED;
-
 -- name: claim
 -- Creates records, or locks those that exist. INSERT IGNORE would lock an existing record only in shared mode: two such
 -- transactions that wait for a third one's record would then block each other as soon as it is deleted.

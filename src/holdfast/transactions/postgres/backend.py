@@ -20,17 +20,18 @@ from psycopg import errors
 
 from holdfast.errors import DeadlockError, HoldfastError, OutcomeUnknownError, UnavailableError
 from holdfast.runtime import Environment, Moment
+from holdfast.runtime.backoff import Backoff
 from holdfast.transactions.base import Backend, Commit, Outcome, Record, ScanPage
 from holdfast.transactions.pool import Pool
-from holdfast.transactions.postgres.arguments import Group
-from holdfast.transactions.postgres.arrays import ByteaArray
 from holdfast.transactions.postgres.connection import (
     Connection,
     PostgresAddress,
     connect,
     nothing_happened,
+    prepare_database,
     statement_errors,
 )
+from holdfast.transactions.postgres.group import Array, Group, byte_array
 from holdfast.transactions.sql_files import load_queries
 from holdfast.transactions.steps import VersionSource
 
@@ -42,6 +43,7 @@ _HASTY = _SQL["commit_group"] + b" FROM set_config('lock_timeout', %s, true)"
 
 _COLLISIONS = (errors.DeadlockDetected, errors.SerializationFailure)
 _COLLISION_ATTEMPTS = 10
+_BACKOFF = Backoff(first_s=0.004, longest_s=1.0)
 _SETTLE_S = 60.0
 _TRUSTED_S = 12 * 3600
 """How old a commit may be for "there is no outcome" to mean that it did not happen: outcomes are kept for a day."""
@@ -50,11 +52,18 @@ _SWEEP_SHARE = 0.1
 """How many new connections remove the sessions of dead ones."""
 
 
+def open_backend(url: str, environment: Environment, *, create: bool) -> PostgresBackend:
+    """Open the database of ``postgresql://user@host:port/database``: see `holdfast.transactions.registry`."""
+    address, connections = PostgresAddress.parse(url)
+    prepare_database(address, create=create)
+    return PostgresBackend(address, environment, connections=connections)
+
+
 class _LockHeldError(Exception):
     """Others hold a lock. Nothing happened."""
 
 
-class _Session:
+class Session:
     """A connection, with the source of the versions that its commits use.
 
     Attributes:
@@ -75,7 +84,7 @@ class _Session:
 
     def reset(self) -> None:
         """Roll back, or close a connection that is in the middle of a statement, unless it is the parent's."""
-        if not self.is_own:
+        if self.pid != os.getpid():
             return
         status = self.connection.info.transaction_status
         if status in (psycopg.pq.TransactionStatus.INTRANS, psycopg.pq.TransactionStatus.INERROR):
@@ -85,13 +94,8 @@ class _Session:
         if status != psycopg.pq.TransactionStatus.IDLE:
             self.close()
 
-    @property
-    def is_own(self) -> bool:
-        """Whether this process has opened it."""
-        return self.pid == os.getpid()
-
     def close(self) -> None:
-        if self.is_own:
+        if self.pid == os.getpid():
             self.connection.close()
 
 
@@ -116,10 +120,11 @@ class PostgresBackend(Backend):
     def __init__(self, address: PostgresAddress, environment: Environment, *, connections: int = 8) -> None:
         self._address = address
         self._environment = environment
+        self.connections = connections
         self._pool = Pool(self._connect, connections, environment.clock)
 
-    def _connect(self) -> _Session:
-        return _Session(connect(self._address), VersionSource(self._environment.ids))
+    def _connect(self) -> Session:
+        return Session(connect(self._address), VersionSource(self._environment.ids))
 
     # --- reads --------------------------------------------------------------------------------------------------------
     def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
@@ -133,7 +138,7 @@ class PostgresBackend(Backend):
         """Read in one transaction under REPEATABLE READ."""
         with self._begun(_begin_snapshot) as session:
             yield _PostgresSnapshot(session.connection, self._address)
-            if session.is_own:
+            if session.pid == os.getpid():
                 with nothing_happened(self._address):
                     session.connection.execute("COMMIT")
 
@@ -160,7 +165,7 @@ class PostgresBackend(Backend):
         return self._commit_group(commits).outcomes
 
     def commit_and_read(self, commit: Commit, keys: Collection[bytes]) -> tuple[Outcome, dict[bytes, Record] | None]:
-        reply = self._commit_group([commit], wanted=ByteaArray.of(list(keys)))
+        reply = self._commit_group([commit], wanted=byte_array(list(keys)))
         return reply.outcomes[0], reply.records
 
     def try_commit_group(self, commits: Sequence[Commit], patience_s: float) -> list[Outcome] | None:
@@ -169,15 +174,8 @@ class PostgresBackend(Backend):
         except _LockHeldError:
             return None
 
-    def held_keys(self, keys: Collection[bytes]) -> set[bytes]:
-        argument = ByteaArray.of(list(keys))
-        found = self._read(
-            lambda connection: connection.execute(_SQL["held_keys"], (argument, argument), binary=True).fetchall()
-        )
-        return {key for (key,) in found}
-
     def _commit_group(
-        self, commits: Sequence[Commit], patience_s: float | None = None, wanted: ByteaArray | None = None
+        self, commits: Sequence[Commit], patience_s: float | None = None, wanted: Array | None = None
     ) -> _Reply:
         group = Group.of(commits)
         if not group.steps:
@@ -185,13 +183,13 @@ class PostgresBackend(Backend):
             return _Reply(group.outcomes([0, 0] * len(commits), base))
         for attempt in range(_COLLISION_ATTEMPTS):
             if attempt:
-                self._environment.clock.sleep(0.002 * 2**attempt * self._environment.chance.fraction())
+                _BACKOFF.wait(attempt, self._environment.clock, self._environment.chance)
             reply = self._try_commit(group, patience_s, wanted)
             if reply is not None:
                 return reply
         raise UnavailableError("too many transactions collide in the database: repeat later", tries=_COLLISION_ATTEMPTS)
 
-    def _try_commit(self, group: Group, patience_s: float | None, wanted: ByteaArray | None) -> _Reply | None:
+    def _try_commit(self, group: Group, patience_s: float | None, wanted: Array | None) -> _Reply | None:
         """Commit a group; return None if nothing happened, because of a collision or a broken connection.
 
         Args:
@@ -231,7 +229,7 @@ class PostgresBackend(Backend):
             outcomes = self._settle(base, group, begun, error)
             return None if outcomes is None else _Reply(outcomes)
 
-    def _sweep(self, session: _Session) -> None:
+    def _sweep(self, session: Session) -> None:
         """Remove the sessions of dead connections now and then: not before a read, which must not need to write."""
         if session.is_new and self._environment.chance.happens(_SWEEP_SHARE):
             with suppress(psycopg.Error):  # others will do it; and if the connection broke, the next call tells
@@ -295,11 +293,11 @@ class PostgresBackend(Backend):
             session.reset()
 
     @contextmanager
-    def _begun(self, begin: Callable[[Connection], object]) -> Iterator[_Session]:
+    def _begun(self, begin: Callable[[Connection], object]) -> Iterator[Session]:
         """Lend a connection with an open transaction; a broken one is replaced once, because nothing has happened."""
         with ExitStack() as loan:
 
-            def attempt() -> _Session:
+            def attempt() -> Session:
                 with ExitStack() as tried:
                     session = tried.enter_context(self._pool.lease())
                     with statement_errors(self._address):
@@ -316,7 +314,7 @@ class PostgresBackend(Backend):
 class _LockedPostgres:
     """A pessimistic transaction: several round trips, with locks held in between (paper 004, 2.3)."""
 
-    def __init__(self, backend: PostgresBackend, session: _Session, address: PostgresAddress) -> None:
+    def __init__(self, backend: PostgresBackend, session: Session, address: PostgresAddress) -> None:
         self._backend = backend
         self._session = session
         self._address = address
@@ -325,7 +323,7 @@ class _LockedPostgres:
         query = _SQL["lock_exclusive" if exclusive else "lock_shared"]
         return {
             key: Record(version, value, number)
-            for key, version, value, number in self._rows(query, (ByteaArray.of(list(keys)),))
+            for key, version, value, number in self._rows(query, (byte_array(list(keys)),))
         }
 
     def scan(self, start: bytes, end: bytes, limit: int) -> ScanPage:
@@ -388,9 +386,7 @@ def _read_after(rows: Sequence[tuple[Any, ...]]) -> dict[bytes, Record]:
 
 
 def _get_many(connection: Connection, keys: Collection[bytes]) -> dict[bytes, Record]:
-    query, argument = (
-        (_SQL["get"], next(iter(keys))) if len(keys) == 1 else (_SQL["get_many"], ByteaArray.of(list(keys)))
-    )
+    query, argument = (_SQL["get"], next(iter(keys))) if len(keys) == 1 else (_SQL["get_many"], byte_array(list(keys)))
     rows = connection.execute(query, (argument,), binary=True).fetchall()
     return {key: Record(version, value, number) for key, version, value, number in rows}
 
@@ -399,7 +395,7 @@ def _scan(connection: Connection, start: bytes, end: bytes, limit: int, guards: 
     if not guards:
         return _page(connection.execute(_SQL["scan"], (start, end, limit + 1), binary=True).fetchall(), limit, {})
     rows = connection.execute(
-        _SQL["scan_with_guards"], (start, end, limit + 1, ByteaArray.of(list(guards))), binary=True
+        _SQL["scan_with_guards"], (start, end, limit + 1, byte_array(list(guards))), binary=True
     ).fetchall()
     found = {key: Record(version, value, number) for is_guard, key, version, value, number in rows if is_guard}
     return _page(sorted(row[1:] for row in rows if not row[0]), limit, found)

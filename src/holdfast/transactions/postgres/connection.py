@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -26,10 +26,9 @@ from holdfast.errors import (
 )
 from holdfast.runtime import SystemClock
 from holdfast.runtime.process import require_process
-from holdfast.transactions.postgres.arrays import register_arrays
-from holdfast.transactions.schema_version import require_schema
-from holdfast.transactions.sql_files import load_queries, load_schema
-from holdfast.transactions.urls import options_of, split_url
+from holdfast.transactions.postgres.group import register_arrays
+from holdfast.transactions.sql_files import load_queries, load_schema, require_schema
+from holdfast.transactions.urls import connections_of, options_of, split_url
 
 T = TypeVar("T")
 
@@ -115,15 +114,16 @@ class PostgresAddress:
         return f"PostgresAddress({self.where!r})"
 
     @staticmethod
-    def parse(url: str) -> tuple[PostgresAddress, dict[str, str]]:
-        """Split a URL into the address and Holdfast's own options; all others belong to libpq.
+    def parse(url: str) -> tuple[PostgresAddress, int]:
+        """Return the address of a URL, and the most connections; the other options belong to libpq.
 
         Raises:
-            InvalidRequestError: libpq does not understand the URL, or the schema cannot have such a name.
+            InvalidRequestError: libpq does not understand the URL, or an option of Holdfast is not valid.
         """
         parts = split_url(url)
         given = dict(options_of(parts.query))
-        own: dict[str, str] = {name: given.pop(name) for name in ("connections", "schema") if name in given}
+        connections = connections_of(given.pop("connections", "8"))
+        schema = given.pop("schema", "holdfast")
         rest = "&".join(f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in given.items())
         plain = f"postgresql://{parts.netloc}{parts.path}" + (f"?{rest}" if rest else "")
         try:
@@ -133,11 +133,10 @@ class PostgresAddress:
             raise InvalidRequestError(
                 "the URL of the database is not valid: write postgresql://user@host:port/database"
             ) from None
-        schema = own.pop("schema", "holdfast")
         _check_schema(schema)
         host = f"{found.get('host', '')}:{found['port']}" if "port" in found else str(found.get("host", ""))
         where = f"postgresql://{host}/{found.get('dbname', '')}?schema={schema}"
-        return PostgresAddress(plain, schema, where), own
+        return PostgresAddress(plain, schema, where), connections
 
 
 def _check_schema(name: str) -> None:
@@ -254,21 +253,17 @@ def connection_errors(address: PostgresAddress) -> Iterator[None]:
         if "no password supplied" in text:
             kind = AccessDeniedError
             message = "the database asks for a password, and there is none: put it into the url, or into ~/.pgpass"
-        elif "authentication failed" in text or "no pg_hba.conf entry" in text:
+        elif re.search("authentication failed|no pg_hba.conf entry|role .* does not exist", text):
             kind, message = AccessDeniedError, "the database rejects the user or the password: check both"
-        elif "does not exist" in text and "database" in text:
+        elif re.search("database .* does not exist", text):
             kind, message = NotFoundError, "the database does not exist: create it first, such as with createdb"
-        elif "role" in text and "does not exist" in text:
-            kind, message = AccessDeniedError, "the database rejects the user or the password: check both"
         elif "permission denied" in text:
             kind, message = AccessDeniedError, "the user has no rights on the database: ask its owner"
         elif "too many" in text or "connection slots" in text:
             message = "the database server has no connection left: allow more there, or fewer here"
         elif "not support ssl" in text or "certificate" in text:
-            kind, message = (
-                InvalidRequestError,
-                "the server failed the checks of TLS: check sslmode and certificates",
-            )
+            kind = InvalidRequestError
+            message = "the server failed the checks of TLS: check sslmode and certificates"
         elif "not currently accepting connections" in text or "starting up" in text or "shutting down" in text:
             message = "the database accepts no connections now: allow them, or repeat later"
         elif isinstance(error, psycopg.ProgrammingError):
@@ -282,43 +277,25 @@ def _login(error: psycopg.Error) -> dict[str, str]:
     return {} if found is None else {"user": found[1]}
 
 
-_ANSWERS: tuple[tuple[tuple[type[psycopg.Error], ...], type[HoldfastError], str], ...] = (
-    (
-        (errors.UndefinedTable, errors.UndefinedFunction, errors.InvalidSchemaName),
-        NotFoundError,
-        "the database has no tables of Holdfast: create them first",
-    ),
-    (
-        (errors.InsufficientPrivilege,),
-        AccessDeniedError,
-        "the user has too few rights in the database: ask its owner",
-    ),
-    (
-        (errors.ReadOnlySqlTransaction,),
-        UnavailableError,  # a standby until it is promoted, which may take over at any moment
-        "the server is read-only: connect to the primary server, or repeat when this one is the primary",
-    ),
-    (
-        (errors.DiskFull, errors.OutOfMemory),
-        StorageFullError,
-        "the disk or the memory of the database is full: free some space, then repeat",
-    ),
-    (
-        (errors.IdleInTransactionSessionTimeout,),
-        UnavailableError,
-        "the database has ended a transaction that did nothing for too long: repeat it",
-    ),
-    (
-        (errors.ProgramLimitExceeded,),
-        InvalidRequestError,
-        "the transaction is too large for the database: split it",
-    ),
-    (
-        (errors.LockNotAvailable, errors.QueryCanceled),
-        UnavailableError,
-        "another transaction in the database holds a lock for too long: repeat later",
-    ),
-)
+_STANDBY = "the server is read-only: connect to the primary server, or repeat when this one is the primary"
+_FULL = "the disk or the memory of the database is full: free some space, then repeat"
+_ENDED = "the database has ended a transaction that did nothing for too long: repeat it"
+_BLOCKED = "another transaction in the database holds a lock for too long: repeat later"
+_NO_TABLES = "the database has no tables of Holdfast: create them first"
+
+_ANSWERS: Mapping[type[psycopg.Error], tuple[type[HoldfastError], str]] = {
+    errors.UndefinedTable: (NotFoundError, _NO_TABLES),
+    errors.UndefinedFunction: (NotFoundError, _NO_TABLES),
+    errors.InvalidSchemaName: (NotFoundError, _NO_TABLES),
+    errors.InsufficientPrivilege: (AccessDeniedError, "the user has too few rights in the database: ask its owner"),
+    errors.ReadOnlySqlTransaction: (UnavailableError, _STANDBY),  # which may be promoted at any moment
+    errors.DiskFull: (StorageFullError, _FULL),
+    errors.OutOfMemory: (StorageFullError, _FULL),
+    errors.IdleInTransactionSessionTimeout: (UnavailableError, _ENDED),
+    errors.ProgramLimitExceeded: (InvalidRequestError, "the transaction is too large for the database: split it"),
+    errors.LockNotAvailable: (UnavailableError, _BLOCKED),
+    errors.QueryCanceled: (UnavailableError, _BLOCKED),
+}
 
 
 @contextmanager
@@ -333,9 +310,9 @@ def statement_errors(address: PostgresAddress) -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        for classes, kind, message in _ANSWERS:
-            if isinstance(error, classes):
-                raise kind(message, database=address.where) from error
+        if type(error) in _ANSWERS:
+            kind, message = _ANSWERS[type(error)]
+            raise kind(message, database=address.where) from error
         code = error.sqlstate or ""
         if isinstance(error, psycopg.OperationalError) and (not code or code.startswith(("57P", "08"))):
             raise OutcomeUnknownError(

@@ -32,10 +32,6 @@ FROM (
 ) AS done
 LEFT JOIN LATERAL read_records(done.status, %b::bytea[]) AS found ON true;
 
--- name: held_keys
-WITH free AS (SELECT key FROM records WHERE key = ANY (%b) FOR NO KEY UPDATE SKIP LOCKED)
-SELECT key FROM records WHERE key = ANY (%b) AND key NOT IN (SELECT key FROM free);
-
 -- name: settle
 -- Waits for the transaction that has locked the row. Then either the outcome is here, or that commit never happens.
 INSERT INTO sessions AS s (id, version, outcome) VALUES (%(session)s, %(version)s, NULL)

@@ -12,30 +12,80 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import threading
 import weakref
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from itertools import groupby
 from operator import itemgetter
+from pathlib import Path
+from urllib.parse import unquote
 
-from holdfast.errors import HoldfastError, OutcomeUnknownError
-from holdfast.runtime import Environment
+from holdfast.errors import HoldfastError, InvalidRequestError, OutcomeUnknownError, UnavailableError
+from holdfast.runtime import Clock, Environment, SystemClock
 from holdfast.runtime.process import require_process
 from holdfast.transactions.base import Backend, Commit, Committed, Outcome, Record, ScanPage
 from holdfast.transactions.sql_files import load_queries
-from holdfast.transactions.sqlite.connection import connect, sqlite_errors
 from holdfast.transactions.sqlite.connections import Connections
-from holdfast.transactions.sqlite.files import flush_file
-from holdfast.transactions.sqlite.queries import get_many, scan, snapshot
-from holdfast.transactions.sqlite.snapshot import SqliteSnapshot
+from holdfast.transactions.sqlite.file import connect, file_error, flush_file, migrate, require_file, sqlite_errors
 from holdfast.transactions.steps import Judgment, Kind, Step, VersionSource, apply_steps, judge, seen_count, steps_of
+from holdfast.transactions.urls import options_of, public_url, split_url, unknown_option
 
 _SQL = load_queries(__package__)
 _KEY = itemgetter(0)
+_KEYS_PER_QUERY = 500
+_MOST_IDLE_S = 3600.0
+"""As PostgreSQL's and MySQL's snapshots."""
+
+
+def open_backend(url: str, environment: Environment, *, create: bool) -> SqliteBackend:
+    """Open the file of ``sqlite:///directory/file.db?synchronous=normal``: see `holdfast.transactions.registry`."""
+    parts = split_url(url)
+    if parts.netloc or not parts.path.startswith("/"):
+        raise InvalidRequestError(
+            "the URL of an SQLite file has three slashes: write sqlite:///directory/file.db", url=public_url(url)
+        )
+    path = "/" + unquote(parts.path).lstrip("/")  # people also write four slashes
+    options = dict(options_of(parts.query))
+    synchronous = options.pop("synchronous", "full")
+    if synchronous not in ("full", "normal"):
+        raise InvalidRequestError("synchronous is 'full' or 'normal': change the URL", given=synchronous)
+    for name in options:
+        raise unknown_option(name, ("synchronous",))
+    prepare_file(path, create=create, clock=environment.clock)
+    return SqliteBackend(path, environment, synchronous=synchronous)
+
+
+def prepare_file(path: str, *, create: bool, clock: Clock | None = None) -> None:
+    """Check the schema of a file, and bring it to the present version.
+
+    Args:
+        create: whether to create the file if it does not exist, and the tables if it is empty.
+        clock: for the wait while another thread forks.
+
+    Raises:
+        NotFoundError: there is no such file or it has no tables, and `create` is False.
+        AccessDeniedError, InvalidRequestError: the path cannot be a database file; see the message.
+        UnsupportedError: the file's schema is newer than this release.
+    """
+    try:
+        require_file(Path(path), create=create)
+    except HoldfastError:
+        raise
+    except (OSError, ValueError) as error:  # ValueError: the path contains a NUL character
+        raise file_error(error, "the database file cannot be opened: check its path and its rights", path) from error
+    connections = Connections(path, lambda: connect(path), clock or SystemClock())  # no fork while it is open
+    with sqlite_errors(path):
+        try:
+            with connections.writer() as connection:
+                migrate(connection, path, create=create)
+        finally:
+            connections.close()
 
 
 class SqliteBackend(Backend):
-    """A transaction database in one SQLite file; the file must have the present schema (`open_sqlite`).
+    """A database in one SQLite file, which must have the present schema (`prepare_file`).
 
     Guarantee: a commit is on disk when it returns, unless the caller asked for ``synchronous=normal``.
 
@@ -60,16 +110,16 @@ class SqliteBackend(Backend):
     # --- reads --------------------------------------------------------------------------------------------------------
     def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
         with self._reader() as reader:
-            return get_many(reader, list(keys))
+            return _get_many(reader, list(keys))
 
     def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
-        with self._reader() as reader, snapshot(reader, wanted=bool(guards)):
-            return scan(reader, start, end, limit, list(guards))
+        with self._reader() as reader, _in_snapshot(reader, wanted=bool(guards)):
+            return _scan(reader, start, end, limit, list(guards))
 
     @contextmanager
     def snapshot(self) -> Iterator[SqliteSnapshot]:
         """Read in one transaction: WAL keeps its snapshot for it."""
-        with self._reader() as reader, snapshot(reader, wanted=True):
+        with self._reader() as reader, _in_snapshot(reader, wanted=True):
             reader.execute("SELECT 1 FROM records LIMIT 1").fetchone()  # the snapshot begins with the first read
             found = SqliteSnapshot(reader, self._clock)
             self._snapshots.add(found)
@@ -180,11 +230,11 @@ class _LockedSqlite:
 
     def read(self, keys: Collection[bytes], *, exclusive: bool) -> dict[bytes, Record]:
         require_process(self._pid)
-        return get_many(self._writer, list(keys))
+        return _get_many(self._writer, list(keys))
 
     def scan(self, start: bytes, end: bytes, limit: int) -> ScanPage:
         require_process(self._pid)
-        return scan(self._writer, start, end, limit, [])
+        return _scan(self._writer, start, end, limit, [])
 
     def apply(self, commit: Commit) -> Outcome:
         require_process(self._pid)
@@ -196,7 +246,110 @@ class _LockedSqlite:
 def _get_locked(writer: sqlite3.Connection, steps: Sequence[Step]) -> dict[bytes, Record]:
     """Return the records of steps, under the write lock; with their values only if something is added to them."""
     counters = {step.key for step in steps if step.kind in (Kind.ADD, Kind.PROGRESS)}
-    seen = get_many(writer, [key for key, _ in groupby(steps, _KEY) if key not in counters], "get_version")
+    seen = _get_many(writer, [key for key, _ in groupby(steps, _KEY) if key not in counters], "get_version")
     if counters:
-        seen.update(get_many(writer, list(counters)))
+        seen.update(_get_many(writer, list(counters)))
     return seen
+
+
+# --- reads -----------------------------------------------------------------------------------------------------------
+class SqliteSnapshot:
+    """Reads one snapshot.
+
+    Args:
+        reader: a connection in a transaction, for this object alone until the snapshot is over.
+        clock: measures how long nobody has read.
+    """
+
+    def __init__(self, reader: sqlite3.Connection, clock: Clock) -> None:
+        self._reader = reader
+        self._clock = clock
+        self._pid = os.getpid()
+        self._in_use = threading.RLock()  # a collection of garbage may end it anywhere
+        self._used_s = clock.elapsed_s()
+        self._is_over = False
+
+    def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
+        with self._reading():
+            return _get_many(self._reader, list(keys))
+
+    def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
+        with self._reading():
+            return _scan(self._reader, start, end, limit, list(guards))
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        require_process(self._pid)
+        with self._in_use:
+            self._end_if_idle()
+            if self._is_over:
+                raise UnavailableError(
+                    "nobody has read from the snapshot for an hour, so it has ended: begin to read anew",
+                    idle_s=_MOST_IDLE_S,
+                )
+            yield
+            self._used_s = self._clock.elapsed_s()
+
+    def end_if_idle(self) -> None:
+        """End the snapshot if it is forgotten: called by whoever uses the file next. Waits for nobody."""
+        if self._pid == os.getpid() and self._in_use.acquire(blocking=False):
+            try:
+                self._end_if_idle()
+            finally:
+                self._in_use.release()
+
+    def close(self) -> None:
+        """Never touch the connection again: it goes back to others."""
+        if self._pid == os.getpid():  # in a forked child, another thread of the parent may have the lock
+            with self._in_use:
+                self._is_over = True
+
+    def _end_if_idle(self) -> None:
+        if not self._is_over and self._clock.elapsed_s() - self._used_s > _MOST_IDLE_S:
+            self._is_over = True
+            if self._reader.in_transaction:
+                self._reader.execute("ROLLBACK")
+
+
+def _get_many(connection: sqlite3.Connection, keys: list[bytes], query: str = "get") -> dict[bytes, Record]:
+    """Return the records that exist, as they were at one moment."""
+    if len(keys) <= _KEYS_PER_QUERY:
+        return _get_some(connection, keys, query)
+    with _in_snapshot(connection, wanted=not connection.in_transaction):
+        found: dict[bytes, Record] = {}
+        for start in range(0, len(keys), _KEYS_PER_QUERY):
+            found.update(_get_some(connection, keys[start : start + _KEYS_PER_QUERY], query))
+        return found
+
+
+def _get_some(connection: sqlite3.Connection, keys: list[bytes], query: str) -> dict[bytes, Record]:
+    """Read records in one statement, which sees one snapshot; the driver caches the statements."""
+    # At once: a cursor that an error keeps would keep the file open.
+    rows = connection.execute(_for_keys(query, len(keys)), keys).fetchall()
+    return {key: Record(version, value, number) for key, version, value, number in rows}
+
+
+@cache
+def _for_keys(query: str, count: int) -> str:
+    """Return a query for one key as one for several."""
+    return _SQL[query] if count == 1 else _SQL[query].replace("= ?", f"IN ({','.join('?' * count)})")
+
+
+def _scan(connection: sqlite3.Connection, start: bytes, end: bytes, limit: int, guards: list[bytes]) -> ScanPage:
+    """Return a page of a range; with guards, in a transaction only."""
+    rows = connection.execute(_SQL["scan"], (start, end, limit + 1)).fetchall()
+    records = [(key, Record(version, value, number)) for key, version, value, number in rows[:limit]]
+    return ScanPage(records, len(rows) > limit, _get_many(connection, guards) if guards else {})
+
+
+@contextmanager
+def _in_snapshot(connection: sqlite3.Connection, *, wanted: bool) -> Iterator[None]:
+    """Let several queries see one snapshot."""
+    pid = os.getpid()
+    if wanted:
+        connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        if wanted and pid == os.getpid() and connection.in_transaction:
+            connection.execute("COMMIT")

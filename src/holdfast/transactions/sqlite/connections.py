@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from holdfast.errors import NotFoundError, UnavailableError
 from holdfast.runtime import Clock
 from holdfast.runtime.process import Fork, keep_inherited, watch_forks
-from holdfast.transactions.sqlite.files import file_error
+from holdfast.transactions.sqlite.file import file_error
 from holdfast.transactions.sqlite.ticket_queue import TicketQueue
 
 _FORK_WAIT_S = 5.0

@@ -19,7 +19,7 @@ from holdfast.errors import UnavailableError
 from holdfast.runtime import Clock
 from holdfast.runtime.process import Renewed
 from holdfast.transactions.pool import Permits
-from holdfast.transactions.sqlite.files import file_error
+from holdfast.transactions.sqlite.file import file_error
 
 _COUNTER_BYTES = 8
 _TICKETS = 16
@@ -132,19 +132,15 @@ class TicketQueue:
         return ticket
 
     def _await(self, ticket: int, clock: Clock, deadline_s: float) -> None:
-        """Wait until all earlier tickets are gone, or the first of them has not moved for too long."""
+        """Wait until all earlier tickets are gone, or none of them has been served for too long."""
 
         def step_s() -> float:
             return min(max(1, ticket - self._counter(_COUNTER_BYTES)) * _STEP_S, _LONGEST_STEP_S)
 
         if self._passed > ticket:
             self._passed = 0  # the queue has started anew
-        while not self._wait(lambda: self._are_gone(self._passed, ticket), clock, deadline_s, step_s):
-            first, last = self._passed, ticket  # the first ticket that is not gone is between them
-            while first < last:
-                middle = (first + last) // 2
-                first, last = (middle + 1, last) if self._are_gone(first, middle + 1) else (first, middle)
-            self._passed = first + 1
+        if not self._wait(lambda: self._are_gone(self._passed, ticket), clock, deadline_s, step_s):
+            self._passed = ticket  # one of them is that of a stopped process
 
     def _counter(self, position: int) -> int:
         found = int.from_bytes(os.pread(self._descriptor, _COUNTER_BYTES, position), "big")

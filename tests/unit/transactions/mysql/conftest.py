@@ -9,9 +9,8 @@ import pytest
 
 from holdfast.runtime import Environment
 from holdfast.transactions.mysql.backend import MysqlBackend
-from holdfast.transactions.mysql.connection import Link
-from holdfast.transactions.mysql.options import MysqlOptions, parse_mysql_url
-from holdfast.transactions.mysql.schema import prepare_database
+from holdfast.transactions.mysql.connection import MysqlOptions, Session, parse_mysql_url
+from holdfast.transactions.mysql.server import prepare_database
 from tests.servers.mariadb_server import MariadbServer
 
 _numbers = itertools.count()
@@ -19,9 +18,9 @@ _numbers = itertools.count()
 Open = Callable[[MysqlOptions], MysqlBackend]
 
 
-def wait_for_no_lock(link: Link) -> None:
+def wait_for_no_lock(session: Session) -> None:
     """Let statements fail that would wait for a lock: at once, or after MySQL's shortest wait, a second."""
-    link.send("SET SESSION innodb_lock_wait_timeout = IF(VERSION() LIKE '%MariaDB%', 0, 1)")
+    session.send("SET SESSION innodb_lock_wait_timeout = IF(VERSION() LIKE '%MariaDB%', 0, 1)")
 
 
 @pytest.fixture(scope="session")

@@ -8,11 +8,12 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pymysql
 import pytest
 
-from holdfast.errors import InvalidRequestError, UnavailableError
+from holdfast.errors import ConflictError, HoldfastError, InvalidRequestError, UnavailableError
 from holdfast.transactions.base import (
     ABSENT,
     MAX_VALUE_BYTES,
@@ -28,11 +29,11 @@ from holdfast.transactions.base import (
 )
 from holdfast.transactions.memory import MemoryBackend
 from holdfast.transactions.mysql.backend import MysqlBackend
-from holdfast.transactions.mysql.connection import connect
-from holdfast.transactions.mysql.options import MysqlOptions
+from holdfast.transactions.mysql.connection import MysqlOptions, connect
 from holdfast.transactions.steps import independent
 from tests.databases import needs_mariadb
-from tests.patience import wait_until
+from tests.lossy_tcp_proxy import Fault, LossyTcpProxy
+from tests.patience import PATIENCE_S, wait_until
 from tests.servers.mariadb_server import MariadbServer
 from tests.unit.transactions.mysql.conftest import Open, wait_for_no_lock
 
@@ -113,11 +114,11 @@ def test_a_placeholder_is_never_committed(backend: MysqlBackend, options: MysqlO
     chance = random.Random(7)
     for number in range(100):
         backend.commit(random_commit(chance, backend.get_many(KEYS), number))
-    link = connect(options, 1)
+    session = connect(options, 1)
     try:
-        assert link.send("SELECT COUNT(*) FROM holdfast_records WHERE version = 0")[0].rows == ((0,),)
+        assert session.send("SELECT COUNT(*) FROM holdfast_records WHERE version = 0")[0].rows == ((0,),)
     finally:
-        link.close()
+        session.close()
 
 
 def test_nothing_is_a_commit_too(backend: MysqlBackend) -> None:
@@ -251,38 +252,38 @@ def wait_for_a_waiter(options: MysqlOptions) -> None:
     The server's table of transactions would not do: it stays the same as long as somebody reads it ten times a second.
     """
     query = "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'"
-    link = connect(options, 2)
+    session = connect(options, 2)
     try:
-        wait_until(lambda: int(link.send(query)[0].rows[0][1]) == 1, "the commit does not wait")
+        wait_until(lambda: int(session.send(query)[0].rows[0][1]) == 1, "the commit does not wait")
     finally:
-        link.close()
+        session.close()
 
 
 def test_deadlocks_are_repeated_inside(backend: MysqlBackend, options: MysqlOptions) -> None:
     """A stranger locks in the opposite order; the database's transaction is the one that is ended, and repeats."""
     keys = [b"a", b"b"]
     backend.commit(Commit(puts=dict.fromkeys(keys, b"")))
-    link = connect(options, 1)
+    session = connect(options, 1)
     counted = "SELECT count FROM information_schema.innodb_metrics WHERE name = 'lock_deadlocks'"
-    before = link.send(counted)[0].rows[0][0]
+    before = session.send(counted)[0].rows[0][0]
     try:
         for number in range(5):
-            link.send("START TRANSACTION")
+            session.send("START TRANSACTION")
             # The server ends the transaction that has changed fewer rows.
-            link.send(
+            session.send(
                 "INSERT INTO holdfast_records VALUES " + ",".join(f"('s{number}-{one}',1,'',0)" for one in range(9))
             )
-            link.send("UPDATE holdfast_records SET value = 'x' WHERE `key` = 'b'")
+            session.send("UPDATE holdfast_records SET value = 'x' WHERE `key` = 'b'")
             with ThreadPoolExecutor(1) as pool:
                 committing = pool.submit(backend.commit, Commit(puts=dict.fromkeys(keys, b"%d" % number)))
                 wait_for_a_waiter(options)
-                link.send("UPDATE holdfast_records SET value = 'x' WHERE `key` = 'a'")
-                link.send("COMMIT")
+                session.send("UPDATE holdfast_records SET value = 'x' WHERE `key` = 'a'")
+                session.send("COMMIT")
                 assert isinstance(committing.result(), Committed)
             assert backend.get_many([b"b"])[b"b"].value == b"%d" % number
-        assert link.send(counted)[0].rows[0][0] == before + 5
+        assert session.send(counted)[0].rows[0][0] == before + 5
     finally:
-        link.close()
+        session.close()
 
 
 def test_an_absent_record_is_locked_to_be_deleted(backend: MysqlBackend, options: MysqlOptions) -> None:
@@ -353,13 +354,13 @@ def test_settings_of_the_server_change_nothing(server: MariadbServer, options: M
 def test_a_lock_that_is_never_released_is_waited_for_with_a_bound(options: MysqlOptions, opened: Open) -> None:
     backend = opened(dataclasses.replace(options, timeout_s=1.0))
     backend.commit(Commit(puts={b"a": b"1"}))
-    link = connect(options, 1)
+    session = connect(options, 1)
     try:
-        link.run(["START TRANSACTION", "SELECT * FROM holdfast_records WHERE `key` = 'a' FOR UPDATE"])
+        session.run(["START TRANSACTION", "SELECT * FROM holdfast_records WHERE `key` = 'a' FOR UPDATE"])
         with pytest.raises(UnavailableError, match="other transactions hold the records for too long: repeat later"):
             backend.commit(Commit(puts={b"a": b"2"}))
     finally:
-        link.close()
+        session.close()
     assert backend.get_many([b"a"])[b"a"].value == b"1"
 
 
@@ -388,3 +389,153 @@ def test_pages_and_reads_are_snapshots(backend: MysqlBackend, options: MysqlOpti
             stop.set()
         writing.result()
     assert page.guards[b"g"].value != b"0"
+
+
+# --- locked -----------------------------------------------------------------------------------------------------------
+def test_read_scan_and_apply(backend: MysqlBackend) -> None:
+    backend.commit(Commit(inserts={b"a": b"1", b"b": b"2", b"c": b"3"}, adds={b"n": 4}))
+    with backend.locked() as transaction:
+        found = transaction.read([b"n", b"a", b"absent"], exclusive=True)
+        assert {key: (record.value, record.number) for key, record in found.items()} == {
+            b"a": (b"1", 0),
+            b"n": (b"", 4),
+        }
+        page = transaction.scan(b"a", b"z", 2)
+        assert ([key for key, _ in page.records], page.more, page.guards) == ([b"a", b"b"], True, {})
+        outcome = transaction.apply(Commit(reads={b"a": found[b"a"].version}, puts={b"a": b"new"}, deletes=[b"b"]))
+    assert isinstance(outcome, Committed)
+    assert backend.get_many([b"a", b"b"])[b"a"].value == b"new"
+    assert backend.get_many([b"b"]) == {}
+
+
+def test_a_scan_sees_what_others_have_committed_since(backend: MysqlBackend) -> None:
+    with backend.locked() as transaction:
+        for number in range(3):
+            backend.commit(Commit(inserts={b"a%d" % number: b""}))
+            assert len(transaction.scan(b"a", b"b", 10).records) == number + 1
+
+
+def test_a_commit_may_still_be_in_conflict(backend: MysqlBackend) -> None:
+    backend.commit(Commit(inserts={b"a": b""}))
+    with backend.locked() as transaction:
+        outcome = transaction.apply(Commit(inserts={b"a": b"", b"b": b""}))
+    assert outcome == Conflict((b"a",))
+    assert backend.get_many([b"b"]) == {}
+
+
+def test_what_is_not_applied_is_released_without_effect(backend: MysqlBackend) -> None:
+    backend.commit(Commit(inserts={b"a": b"1"}))
+    with suppress(KeyError), backend.locked() as transaction:
+        transaction.read([b"a"], exclusive=True)
+        raise KeyError
+    assert isinstance(backend.commit(Commit(puts={b"a": b"2"})), Committed)
+
+
+def test_writers_take_turns(backend: MysqlBackend) -> None:
+    backend.commit(Commit(inserts={b"a": b"0"}))
+
+    def increment(_: int) -> None:
+        with backend.locked() as transaction:
+            count = int(transaction.read([b"a"], exclusive=True)[b"a"].value)
+            assert isinstance(transaction.apply(Commit(puts={b"a": b"%d" % (count + 1)})), Committed)
+
+    with ThreadPoolExecutor(6) as threads:
+        list(threads.map(increment, range(60)))
+    assert backend.get_many([b"a"])[b"a"].value == b"60"
+
+
+def test_readers_share(backend: MysqlBackend) -> None:
+    backend.commit(Commit(inserts={b"a": b"0"}))
+    with backend.locked() as one, backend.locked() as other:
+        assert one.read([b"a"], exclusive=False) == other.read([b"a"], exclusive=False)
+
+
+def test_a_deadlock_is_a_conflict_and_ends_the_transaction(backend: MysqlBackend) -> None:
+    backend.commit(Commit(inserts={b"a": b"0", b"b": b"0"}))
+    both = threading.Barrier(2)
+    refused: list[HoldfastError] = []
+
+    def work(first: bytes, second: bytes) -> None:
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                with backend.locked() as transaction:
+                    transaction.read([first], exclusive=True)
+                    if attempt == 1:
+                        both.wait(PATIENCE_S)
+                    try:
+                        found = transaction.read([second], exclusive=True)
+                    except ConflictError:
+                        with pytest.raises(InvalidRequestError, match="the transaction is over: begin another one"):
+                            transaction.read([first], exclusive=True)
+                        raise
+                    number = int(found[second].value) + 1
+                    transaction.apply(Commit(puts={second: b"%d" % number}))
+                    return
+            except ConflictError as error:
+                refused.append(error)
+
+    with ThreadPoolExecutor(2) as threads:
+        for done in [threads.submit(work, b"a", b"b"), threads.submit(work, b"b", b"a")]:
+            done.result()
+    assert [error.message for error in refused] == ["two transactions waited for each other: start over"]
+    assert {record.value for record in backend.get_many([b"a", b"b"]).values()} == {b"1"}
+
+
+def test_shared_locks_that_both_want_to_raise_are_a_conflict_of_one(backend: MysqlBackend) -> None:
+    backend.commit(Commit(inserts={b"a": b"0"}))
+    both = threading.Barrier(2)
+
+    def work(value: bytes) -> str:
+        with backend.locked() as transaction:
+            version = transaction.read([b"a"], exclusive=False)[b"a"].version
+            both.wait(PATIENCE_S)
+            try:
+                return type(transaction.apply(Commit(reads={b"a": version}, puts={b"a": value}))).__name__
+            except ConflictError as error:
+                return type(error).__name__
+
+    with ThreadPoolExecutor(2) as threads:
+        assert sorted(threads.map(work, [b"1", b"2"])) == ["Committed", "DeadlockError"]
+
+
+def test_a_lock_is_waited_for_with_a_bound(options: MysqlOptions, opened: Open) -> None:
+    backend = opened(dataclasses.replace(options, timeout_s=1.0))
+    backend.commit(Commit(inserts={b"a": b"0"}))
+    with backend.locked() as holder:
+        holder.read([b"a"], exclusive=True)
+        with pytest.raises(UnavailableError, match="other transactions hold the records for too long"):
+            with backend.locked() as other:
+                other.read([b"a"], exclusive=True)
+
+
+def test_only_one_apply(backend: MysqlBackend) -> None:
+    with backend.locked() as transaction:
+        with pytest.raises(InvalidRequestError, match="writes one key twice"):
+            transaction.apply(Commit(puts={b"a": b""}, inserts={b"a": b""}))
+        assert isinstance(transaction.apply(Commit(inserts={b"a": b""})), Committed)
+        with pytest.raises(InvalidRequestError, match="the transaction is over"):
+            transaction.apply(Commit(inserts={b"b": b""}))
+    assert backend.get_many([b"b"]) == {}
+
+
+@pytest.mark.parametrize(("fault", "count"), [(Fault.LOSE_REPLY, 1), (Fault.LOSE_REQUEST, 0)])
+def test_a_lost_commit_is_settled(
+    server: MariadbServer, options: MysqlOptions, opened: Open, fault: Fault, count: int
+) -> None:
+    with LossyTcpProxy(server.port) as proxy:
+        backend = opened(dataclasses.replace(options, port=proxy.port))
+        proxy.interfere_once(lambda request: request.endswith(b";COMMIT"), fault)
+        with backend.locked() as transaction:
+            assert transaction.read([b"n"], exclusive=True) == {}
+            if fault is Fault.LOSE_REPLY:
+                assert isinstance(transaction.apply(Commit(reads={b"n": ABSENT}, adds={b"n": 1})), Committed)
+            else:  # the locks are gone: only the caller can start over
+                with pytest.raises(UnavailableError, match="cannot be reached"):
+                    transaction.apply(Commit(reads={b"n": ABSENT}, adds={b"n": 1}))
+        assert proxy.faults == [fault]
+        assert len(backend.get_many([b"n"])) == count
+        proxy.interfere_once(lambda request: b"SELECT" in request, fault)
+        with pytest.raises(UnavailableError, match="cannot be reached"), backend.locked() as transaction:
+            transaction.read([b"n"], exclusive=True)

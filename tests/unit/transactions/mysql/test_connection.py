@@ -3,33 +3,42 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pymysql
 import pytest
 
 from holdfast.errors import AccessDeniedError, InvalidRequestError, NotFoundError, UnavailableError
+from holdfast.runtime import SystemClock
 from holdfast.s3_server import free_ports
 from holdfast.transactions.base import MAX_VALUE_BYTES, Commit, Committed
-from holdfast.transactions.mysql.connection import chunked, connect, literal
-from holdfast.transactions.mysql.options import MysqlOptions, parse_mysql_url
-from holdfast.transactions.mysql.reading import MysqlSnapshot
-from holdfast.transactions.mysql.schema import prepare_database
+from holdfast.transactions.mysql.backend import MysqlSnapshot
+from holdfast.transactions.mysql.connection import MysqlOptions, Session, chunked, connect, literal, parse_mysql_url
+from holdfast.transactions.mysql.server import prepare_database
+from holdfast.transactions.pool import Pool
 from tests.databases import needs_mariadb
 from tests.interrupts import InterruptError
+from tests.patience import PATIENCE_S
 from tests.servers.mariadb_server import MariadbServer
 from tests.servers.tls import Authority
 from tests.unit.transactions.mysql.conftest import Open
 
 
 def test_values_travel_unchanged(options: MysqlOptions) -> None:
-    link = connect(options, 1)
+    session = connect(options, 1)
     try:
         for value in (b"", b"\0'\"\\\n\x1a;--", bytes(range(256)), b"\xff" * 64 * 1024, b"'" * (64 * 1024 + 1)):
-            assert bytes(link.send(f"SELECT {literal(value)}")[0].rows[0][0]) == value
+            assert bytes(session.send(f"SELECT {literal(value)}")[0].rows[0][0]) == value
     finally:
-        link.close()
-        link.close()
+        session.close()
+        session.close()
 
 
 def test_the_longest_value_fits_into_the_smallest_default_packet() -> None:
@@ -37,36 +46,36 @@ def test_the_longest_value_fits_into_the_smallest_default_packet() -> None:
 
 
 def test_statements_are_split_into_packets(options: MysqlOptions) -> None:
-    link = connect(options, 1)
+    session = connect(options, 1)
     try:
         large = f"SELECT LENGTH('{'x' * 3_000_000}')"
         statements = ["SELECT 1", large, "SELECT 2", large, "SELECT 3"]
-        assert [packet.count("SELECT") for packet in link.packets(statements)] == [3, 2]
-        assert [reply.rows[0][0] for reply in link.run(statements)] == [1, 3_000_000, 2, 3_000_000, 3]
-        limit_bytes = link.send("SELECT @@max_allowed_packet")[0].rows[0][0]
+        assert [packet.count("SELECT") for packet in session.packets(statements)] == [3, 2]
+        assert [reply.rows[0][0] for reply in session.run(statements)] == [1, 3_000_000, 2, 3_000_000, 3]
+        limit_bytes = session.send("SELECT @@max_allowed_packet")[0].rows[0][0]
         with pytest.raises(InvalidRequestError, match="set max_allowed_packet to at least 16M"):
-            link.run(["SELECT 1", "x" * limit_bytes])
-        assert link.run([]) == []
+            session.run(["SELECT 1", "x" * limit_bytes])
+        assert session.run([]) == []
     finally:
-        link.close()
+        session.close()
 
 
 def test_an_interrupt_before_the_reply_ends_the_connection(
     options: MysqlOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next statement would get the reply of this one."""
-    link = connect(options, 1)
+    session = connect(options, 1)
     try:
         with monkeypatch.context() as patched:
-            patched.setattr(link._raw, "_read_query_result", interrupt)
+            patched.setattr(session._raw, "_read_query_result", interrupt)
             with pytest.raises(InterruptError):
-                link.send("SELECT 1")
-        assert not link.is_open
-        link.reset()
+                session.send("SELECT 1")
+        assert not session.is_open
+        session.reset()
         with pytest.raises(pymysql.MySQLError):
-            link.send("SELECT 2")
+            session.send("SELECT 2")
     finally:
-        link.close()
+        session.close()
 
 
 def interrupt(*_: object, **__: object) -> None:
@@ -75,26 +84,26 @@ def interrupt(*_: object, **__: object) -> None:
 
 def test_a_snapshot_may_be_idle_for_longer_than_a_transaction(options: MysqlOptions) -> None:
     query = "SELECT @@SESSION.wait_timeout"
-    link = connect(options, 1)
+    session = connect(options, 1)
     try:
-        MysqlSnapshot.begin(link)
-        assert link.send(query)[0].rows == ((3600,),)
-        link.reset()
-        assert link.send(query)[0].rows == ((60,),)
+        MysqlSnapshot.begin(session)
+        assert session.send(query)[0].rows == ((3600,),)
+        session.reset()
+        assert session.send(query)[0].rows == ((60,),)
     finally:
-        link.close()
+        session.close()
 
 
 def test_an_error_ends_a_packet_and_leaves_the_connection_usable(options: MysqlOptions) -> None:
-    link = connect(options, 1)
+    session = connect(options, 1)
     try:
         with pytest.raises(pymysql.ProgrammingError):
-            link.run(["START TRANSACTION", "SELECT wrong FROM nowhere", "DROP TABLE holdfast_records"])
-        assert link.run(["SELECT COUNT(*) FROM holdfast_records"])[0].rows == ((0,),)
-        link.reset()
-        assert link.is_open
+            session.run(["START TRANSACTION", "SELECT wrong FROM nowhere", "DROP TABLE holdfast_records"])
+        assert session.run(["SELECT COUNT(*) FROM holdfast_records"])[0].rows == ((0,),)
+        session.reset()
+        assert session.is_open
     finally:
-        link.close()
+        session.close()
 
 
 def test_chunks_have_a_limit_of_items_and_of_bytes() -> None:
@@ -173,10 +182,236 @@ def test_tls_with_and_without_a_check_of_the_certificate(opened: Open, tmp_path:
             ("require", None, True),
             ("verify", authority.bundle, True),
         ):
-            link = connect(dataclasses.replace(options, ssl=ssl, ssl_ca=ca), 1)
+            session = connect(dataclasses.replace(options, ssl=ssl, ssl_ca=ca), 1)
             try:
-                assert bool(link.send("SHOW STATUS LIKE 'Ssl_cipher'")[0].rows[0][1]) == encrypted
+                assert bool(session.send("SHOW STATUS LIKE 'Ssl_cipher'")[0].rows[0][1]) == encrypted
             finally:
-                link.close()
+                session.close()
         with pytest.raises(InvalidRequestError, match="the server failed the checks of TLS"):
             opened(dataclasses.replace(options, ssl="verify")).get_many([b"a"])
+
+
+# --- options ----------------------------------------------------------------------------------------------------------
+def test_a_full_url() -> None:
+    options = parse_mysql_url("mysql://us%40er:p%2Fw%3A@db.example:3307/a%20b?connections=3&ssl=require&timeout=1.5")
+    assert options == MysqlOptions(
+        host="db.example",
+        port=3307,
+        user="us@er",
+        password="p/w:",
+        database="a b",
+        ssl="require",
+        connections=3,
+        timeout_s=1.5,
+    )
+    assert options.where == "mysql://db.example:3307/a b"
+    assert "p/w" not in repr(options)
+
+
+def test_defaults() -> None:
+    options = parse_mysql_url("mysql://user@[::1]/d")
+    assert (options.host, options.port, options.password, options.ssl) == ("::1", 3306, "", "prefer")
+    assert options.where == "mysql://[::1]:3306/d"
+    assert parse_mysql_url("mysql://user@h/d?ssl_ca=/a.pem").ssl == "verify"
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("postgresql://user:canary@h/d", "the url of the database is invalid: write mysql://user:password@host:port"),
+        ("mysql:///d", "the url of the database is invalid"),
+        ("mysql://h/d", "the url of the database is invalid"),
+        ("mysql://user:canary@h/d#part", "write # as %23"),
+        ("mysql://user:can#ary@h/d", "write # as %23"),
+        ("mysql://user:can/ary@h/d", "percent-encode special characters"),
+        ("mysql://user:can?ary@h/d", "percent-encode special characters"),
+        ("mysql://user:can@ary@h/d", "percent-encode special characters"),
+        ("mysql://user:canary/d", "the port of the database url is not a number"),
+        ("mysql://user:canary@h:70000/d", "the port of the database url is not a number below 65536"),
+        ("mysql://user:canary@h", "the url names no database"),
+        ("mysql://user:canary@h/d/e", "the url names no database"),
+        ("mysql://user:canary@h/d?conections=3", "unknown option: did you mean connections"),
+        ("mysql://user:canary@h/d?ssl=off&ssl=off", "has an option twice"),
+        ("mysql://user:canary@h/d?connections=0", "connections is a number from 1 to 1000"),
+        ("mysql://user:canary@h/d?connections=many", "connections is a number from 1 to 1000"),
+        ("mysql://user:canary@h/d?timeout=0", "timeout is a number of seconds"),
+        ("mysql://user:canary@h/d?timeout=nan", "timeout is a number of seconds"),
+        ("mysql://user:canary@h/d?ssl=yes", "ssl is one of off, prefer, require, verify"),
+        ("mysql://user:canary@h/d?ssl_ca=", "ssl_ca is the path of a file"),
+        ("mysql://user:canary@h/d?ssl=off&ssl_ca=/a", "ssl_ca has no effect without ssl=verify"),
+    ],
+)
+def test_mistakes(url: str, message: str) -> None:
+    with pytest.raises(InvalidRequestError, match=message) as caught:
+        parse_mysql_url(url)
+    assert "canary" not in str(caught.value)
+
+
+# --- pool -------------------------------------------------------------------------------------------------------------
+class MovableClock(SystemClock):
+    """A clock that can be put forward."""
+
+    def __init__(self) -> None:
+        self.forward_s = 0.0
+
+    def elapsed_s(self) -> float:
+        return super().elapsed_s() + self.forward_s
+
+
+@pytest.fixture
+def clock() -> MovableClock:
+    return MovableClock()
+
+
+@pytest.fixture
+def sessions() -> list[Session]:
+    return []
+
+
+@pytest.fixture
+def pool(options: MysqlOptions, clock: MovableClock, sessions: list[Session]) -> Iterator[Pool[Session]]:
+    def open_session() -> Session:
+        sessions.append(connect(options, len(sessions)))
+        return sessions[-1]
+
+    made = Pool(open_session, 2, clock)
+    yield made
+    made.close()
+
+
+def test_connections_are_used_again_the_last_one_first(pool: Pool[Session], sessions: list[Session]) -> None:
+    with pool.lease(1) as one, pool.lease(1) as other:
+        assert one is not other
+    for _ in range(3):
+        with pool.lease(1) as again:
+            assert again is one
+    assert len(sessions) == 2
+
+
+def test_nobody_waits_for_ever(pool: Pool[Session]) -> None:
+    with pool.lease(1), pool.lease(1):
+        busy = pytest.raises(UnavailableError, match="all connections to the database are busy: allow more, or repeat")
+        with busy, pool.lease(0.05):
+            pass
+    with pool.lease(0.05):
+        pass
+
+
+def test_who_waits_gets_the_next_one(pool: Pool[Session]) -> None:
+    order = threading.Barrier(8)
+
+    def use(_: int) -> int:
+        order.wait(PATIENCE_S)
+        with pool.lease(PATIENCE_S) as session:
+            return int(session.send("SELECT 1")[0].rows[0][0])
+
+    with ThreadPoolExecutor(8) as threads:
+        assert sum(threads.map(use, range(8))) == 8
+
+
+def test_an_error_rolls_back_and_a_broken_connection_is_dropped(pool: Pool[Session], sessions: list[Session]) -> None:
+    with suppress(KeyError), pool.lease(1) as session:
+        session.run(["START TRANSACTION", "INSERT INTO holdfast_records VALUES ('a', 1, '', 0)"])
+        raise KeyError
+    with pool.lease(1) as again:
+        assert again is session
+        open_ones = "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_mysql_thread_id = CONNECTION_ID()"
+        assert again.send(open_ones)[0].rows == ((0,),)
+        assert again.send("SELECT COUNT(*) FROM holdfast_records")[0].rows == ((0,),)
+        again.close()
+    with pool.lease(1) as new:
+        assert new is not session
+    assert len(sessions) == 2
+
+
+def test_a_connection_that_cannot_be_opened_leaves_its_place_free(options: MysqlOptions, clock: MovableClock) -> None:
+    pool = Pool(lambda: connect(dataclasses.replace(options, password="wrong"), 1), 1, clock)
+    for _ in range(3):
+        with pytest.raises(pymysql.OperationalError), pool.lease(0.05):
+            pass
+    pool.close()
+
+
+def test_idle_connections_are_replaced(pool: Pool[Session], clock: MovableClock, sessions: list[Session]) -> None:
+    with pool.lease(1), pool.lease(1):
+        pass
+    clock.forward_s += 31
+    with pool.lease(1) as session:
+        assert session is sessions[2]
+    assert [one.is_open for one in sessions] == [False, False, True]
+
+
+def test_a_closed_pool_closes_what_is_given_back(pool: Pool[Session], sessions: list[Session]) -> None:
+    with pool.lease(1):
+        with pool.lease(1):
+            pass
+        with ThreadPoolExecutor(1) as threads, pool.lease(1):
+            waiting = threads.submit(pool.lease(PATIENCE_S).__enter__)
+            pool.close()
+            with pytest.raises(UnavailableError, match="the database is closed: open it again"):
+                waiting.result()
+        with pytest.raises(UnavailableError, match="the database is closed"), pool.lease(1):
+            pass
+        pool.close()
+    assert [one.is_open for one in sessions] == [False, False]
+
+
+def test_calls_survive_a_restart_of_the_server(server: MariadbServer, options: MysqlOptions, opened: Open) -> None:
+    """A server that ends all connections is not noticed before they are used."""
+    backend = opened(options)
+    barrier = threading.Barrier(4)
+
+    def read(_: int) -> None:
+        barrier.wait(PATIENCE_S)
+        backend.get_many([b"a"])
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(read, range(4)))
+    with server.connect() as admin, admin.cursor() as cursor:
+        cursor.execute("SELECT id FROM information_schema.processlist WHERE db = %s", (options.database,))
+        found = [row[0] for row in cursor.fetchall()]
+        assert found
+        for thread in found:
+            cursor.execute(f"KILL {thread}")
+    assert backend.get_many([b"a"]) == {}
+    assert isinstance(backend.commit(Commit(puts={b"a": b""})), Committed)
+    with backend.locked() as transaction:
+        assert transaction.read([b"a"], exclusive=True).keys() == {b"a"}
+
+
+_FORKING = """
+import os, sys
+from holdfast.runtime import Environment
+from holdfast.transactions.base import Commit, Committed
+from holdfast.transactions.mysql.connection import parse_mysql_url
+from holdfast.transactions.mysql.backend import MysqlBackend
+database = MysqlBackend(parse_mysql_url(sys.argv[1]), Environment())
+assert isinstance(database.commit(Commit(adds={b"n": 1})), Committed)
+children = []
+for _ in range(3):
+    child = os.fork()
+    if child == 0:
+        for _ in range(20):
+            assert isinstance(database.commit(Commit(adds={b"n": 1})), Committed)
+        database.close()
+        os._exit(0)
+    children.append(child)
+for _ in range(20):
+    assert isinstance(database.commit(Commit(adds={b"n": 1})), Committed)
+assert [os.waitpid(child, 0)[1] for child in children] == [0, 0, 0]
+assert isinstance(database.commit(Commit(adds={b"n": 1})), Committed)
+print(database.get_many([b"n"])[b"n"].number, len(database._pool._idle))
+database.close()
+"""
+
+
+def test_a_fork_has_connections_of_its_own(server: MariadbServer, options: MysqlOptions) -> None:
+    url = f"{server.url(options.database)}?ssl=off"
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-c", _FORKING, url],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        env=os.environ,
+    )
+    assert (run.returncode, run.stdout, run.stderr) == (0, "82 1\n", "")

@@ -52,10 +52,10 @@ def _set(address: PostgresAddress, setting: str) -> None:
 # --- urls -------------------------------------------------------------------------------------------------------------
 def test_the_options_of_the_driver_arrive_unchanged() -> None:
     url = "postgresql://u@h/db?password=my%20secret&sslrootcert=/a+b%20c&schema=s&connections=3&options=-c%20a%3Db"
-    address, own = PostgresAddress.parse(url)
+    address, connections = PostgresAddress.parse(url)
     found = conninfo.conninfo_to_dict(address.info)
     assert (found["password"], found["sslrootcert"], found["options"]) == ("my secret", "/a+b c", "-c a=b")
-    assert (address.schema, own) == ("s", {"connections": "3"})
+    assert (address.schema, connections) == ("s", 3)
     assert "secret" not in address.where
 
 

@@ -2,14 +2,40 @@
 
 from __future__ import annotations
 
+import gc
+import os
+import random
+import signal
 import sqlite3
+import threading
+import weakref
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
+from time import monotonic
+from types import FrameType
+from typing import Any
 
 import pytest
 
-from holdfast.errors import AccessDeniedError, NotFoundError
-from holdfast.runtime import SystemClock
+from holdfast.errors import AccessDeniedError, NotFoundError, OutcomeUnknownError, UnavailableError
+from holdfast.runtime import Environment, SystemClock
+from holdfast.runtime import process as forks_module
+from holdfast.runtime.process import Fork, watch_forks
+from holdfast.transactions import pool as pool_module
+from holdfast.transactions.base import Backend, Commit, Committed
+from holdfast.transactions.group_commit import GroupCommit
+from holdfast.transactions.registry import open_backend
+from holdfast.transactions.sqlite import backend as backend_module
+from holdfast.transactions.sqlite import connections as connections_module
+from holdfast.transactions.sqlite import ticket_queue as queue_module
+from holdfast.transactions.sqlite.backend import SqliteBackend, prepare_file
 from holdfast.transactions.sqlite.connections import Connections
+from holdfast.transactions.sqlite.ticket_queue import TicketQueue
+from tests.children import Child, open_files, run_in_children
+from tests.interrupts import InterruptError, disturbed_at, interrupted_at
+from tests.patience import PATIENCE_S, wait_until
 
 
 @pytest.fixture
@@ -62,3 +88,597 @@ def test_a_path_that_leads_nowhere_anymore(tmp_path: Path) -> None:
     with pytest.raises(AccessDeniedError, match="cannot be reached"), connections.reader():
         pass
     connections.close()
+
+
+# --- forks ------------------------------------------------------------------------------------------------------------
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    path = str(tmp_path / "records.db")
+    prepare_file(path, create=True)
+    return path
+
+
+def _count(backend: Backend, key: bytes, times: int) -> None:
+    for _ in range(times):
+        assert isinstance(backend.commit(Commit(adds={key: 1})), Committed)
+
+
+def test_parent_and_children_use_one_backend(path: str) -> None:
+    backend = open_backend(f"sqlite://{path}")
+    _count(backend, b"n", 1)
+    children = [Child(lambda: _count(backend, b"n", 20)) for _ in range(3)]
+    _count(backend, b"n", 20)
+    for child in children:
+        child.result()
+    assert backend.get_many([b"n"])[b"n"].number == 81
+    backend.close()
+
+
+def test_versions_are_not_used_twice(path: str) -> None:
+    """A child that went on counting where its parent was would give two commits one version."""
+    backend = SqliteBackend(path, Environment())
+    _count(backend, b"n", 1)
+
+    def versions(number: int) -> set[int]:
+        outcomes = [backend.commit(Commit(adds={b"%d" % number: 1})) for _ in range(10)]
+        return {one.version for one in outcomes if isinstance(one, Committed)}
+
+    found = [*run_in_children(3, versions), versions(9)]
+    assert len(set().union(*found)) == 40
+    backend.close()
+
+
+def test_no_connection_is_open_during_a_fork(path: str) -> None:
+    """SQLite's notes about its locks, in the memory of the process, must not reach the child."""
+    backend = SqliteBackend(path, Environment())
+    _count(backend, b"n", 1)
+    backend.get_many([b"n"])
+
+    assert open_files("records.db") != []
+    assert Child(lambda: open_files("records.db")).result() == []
+    backend.close()
+
+
+def test_threads_at_work_do_not_harm_a_child(path: str) -> None:
+    """At the moment of a fork, other threads read and write, and hold every lock there is."""
+    backend = open_backend(f"sqlite://{path}")
+    is_over = threading.Event()
+    counts = [0] * 4
+
+    def work(number: int) -> None:
+        while not is_over.is_set():
+            _count(backend, b"parent", 1)
+            backend.get_many([b"parent"])
+            counts[number] += 1
+
+    threads = [threading.Thread(target=work, args=(number,), daemon=True) for number in range(4)]
+    for one in threads:
+        one.start()
+    try:
+        for _ in range(5):
+            Child(lambda: _count(backend, b"child", 5)).result()
+    finally:
+        is_over.set()
+        for one in threads:
+            one.join(PATIENCE_S)
+    found = backend.get_many([b"parent", b"child"])
+    assert (found[b"parent"].number, found[b"child"].number) == (sum(counts), 25)
+    backend.close()
+
+
+def test_a_fork_does_not_wait_for_a_thread_that_uses_the_backend_for_the_first_time(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The queue of the file is made then; the thread that forks holds what others need to make one."""
+    is_forking, is_made = threading.Event(), threading.Event()
+    first = TicketQueue.of
+
+    def of(path: str) -> TicketQueue:
+        assert is_forking.wait(PATIENCE_S)
+        queue = first(path)
+        is_made.set()
+        return queue
+
+    class Waiter:
+        def before_fork(self, fork: Fork) -> bool:
+            is_forking.set()
+            return is_made.wait(PATIENCE_S)
+
+        def after_fork(self, *, is_ready: bool) -> None:
+            pass
+
+    backend = open_backend(f"sqlite://{path}")  # it hears of forks before the other one
+    waiter = Waiter()
+    watch_forks(waiter)
+    with monkeypatch.context() as patched:
+        patched.setattr(TicketQueue, "of", of)
+        thread = threading.Thread(target=lambda: _count(backend, b"parent", 1), daemon=True)
+        thread.start()
+        child = Child(lambda: None)
+        child.result()
+        thread.join(PATIENCE_S)
+    Child(lambda: _count(backend, b"child", 1)).result()
+    found = backend.get_many([b"parent", b"child"])
+    assert (found[b"parent"].number, found[b"child"].number) == (1, 1)
+    backend.close()
+
+
+def test_a_fork_waits_for_a_thread_that_opens_the_database(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its connection, too, must not be open in the child: the child would hold no lock, and believe that it does."""
+    is_open, is_forking = threading.Event(), threading.Event()
+    migrate = backend_module.migrate
+
+    def slow(*arguments: Any, **options: Any) -> None:
+        is_open.set()
+        assert is_forking.wait(PATIENCE_S)
+        migrate(*arguments, **options)
+
+    class Watcher:
+        def before_fork(self, fork: Fork) -> bool:
+            is_forking.set()
+            return True
+
+        def after_fork(self, *, is_ready: bool) -> None:
+            pass
+
+    watcher = Watcher()
+    watch_forks(watcher)
+    with monkeypatch.context() as patched, ThreadPoolExecutor(1) as threads:
+        patched.setattr(backend_module, "migrate", slow)
+        opened = threads.submit(open_backend, f"sqlite://{path}")
+        assert is_open.wait(PATIENCE_S)
+
+        def use() -> list[str]:
+            backend = open_backend(f"sqlite://{path}")
+            _count(backend, b"child", 1)
+            return open_files("records.db")
+
+        monkeypatch.setattr(backend_module, "migrate", migrate)
+        child = Child(lambda: (open_files("records.db"), use()))
+        inherited, own = child.result()
+        backend = opened.result(PATIENCE_S)
+    assert inherited == []
+    assert own != []
+    _count(backend, b"parent", 1)
+    assert len(backend.get_many([b"parent", b"child"])) == 2
+    backend.close()
+
+
+def test_no_fork_while_a_connection_is_being_closed(path: str) -> None:
+    """To close the last connection takes a lock, and moves the log into the file."""
+    is_closing, is_forking = threading.Event(), threading.Event()
+
+    class Slow(sqlite3.Connection):
+        def close(self) -> None:
+            is_closing.set()
+            assert is_forking.wait(PATIENCE_S)
+            super().close()
+
+    class Watcher:
+        def before_fork(self, fork: Fork) -> bool:
+            is_forking.set()
+            return True
+
+        def after_fork(self, *, is_ready: bool) -> None:
+            pass
+
+    watcher = Watcher()
+    watch_forks(watcher)
+    lent = Connections(path, lambda: sqlite3.connect(path, factory=Slow, check_same_thread=False), SystemClock())
+    with lent.reader():
+        pass
+    thread = threading.Thread(target=lent.close, daemon=True)
+    thread.start()
+    assert is_closing.wait(PATIENCE_S)
+    assert Child(lambda: open_files("records.db")).result() == []
+    thread.join(PATIENCE_S)
+
+
+def test_a_backend_that_another_thread_opens_during_a_fork_waits(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody asks it whether it is ready; the child may use the file."""
+    monkeypatch.setattr(forks_module, "_ROUNDS", 1)
+    is_forking, is_made = threading.Event(), threading.Event()
+    made: list[SqliteBackend] = []
+
+    def use() -> None:
+        assert is_forking.wait(PATIENCE_S)
+        made.append(SqliteBackend(path, Environment()))
+        is_made.set()
+        made[0].get_many([b"n"])
+
+    class Waiter:
+        def before_fork(self, fork: Fork) -> bool:
+            is_forking.set()
+            return is_made.wait(PATIENCE_S)
+
+        def after_fork(self, *, is_ready: bool) -> None:
+            pass
+
+    waiter = Waiter()
+    watch_forks(waiter)
+    thread = threading.Thread(target=use, daemon=True)
+    thread.start()
+
+    def count() -> list[str]:
+        inherited = open_files("records.db")
+        _count(made[0], b"n", 1)
+        return inherited
+
+    assert Child(count).result() == []
+    thread.join(PATIENCE_S)
+    _count(made[0], b"n", 1)
+    assert made[0].get_many([b"n"])[b"n"].number == 2
+    made[0].close()
+
+
+def test_a_walk_for_which_a_fork_waits_may_read_another_database(path: str, tmp_path: Path) -> None:
+    prepare_file(str(tmp_path / "other.db"), create=True)
+    other, backend = (SqliteBackend(one, Environment()) for one in (str(tmp_path / "other.db"), path))
+    _count(backend, b"n", 1)
+    begun = threading.Event()
+
+    def walk() -> None:
+        with backend.snapshot():
+            begun.set()
+            wait_until(lambda: other._connections._forks, "nobody forks")
+            other.get_many([b"n"])
+
+    thread = threading.Thread(target=walk, daemon=True)
+    thread.start()
+    assert begun.wait(PATIENCE_S)
+    Child(lambda: _count(backend, b"n", 1)).result()
+    thread.join(PATIENCE_S)
+    assert backend.get_many([b"n"])[b"n"].number == 2
+    backend.close()
+    other.close()
+
+
+def test_the_queues_of_deleted_files_are_closed(tmp_path: Path) -> None:
+    for number in range(20):
+        path = tmp_path / f"{number}.db"
+        backend = open_backend(f"sqlite://{path}", create=True)
+        _count(backend, b"n", 1)
+        backend.close()
+        for one in tmp_path.iterdir():
+            one.unlink()
+    assert len(open_files(f"{tmp_path}/")) <= 1
+
+
+def test_a_child_of_a_process_in_mid_walk_is_told_to_start_anew(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The connection of the walk cannot be closed, so the child cannot use the file."""
+    backend = SqliteBackend(path, Environment())
+    _count(backend, b"n", 1)
+
+    def use() -> str:
+        try:
+            backend.get_many([b"n"])
+        except UnavailableError as error:
+            return error.message
+        return "no error"
+
+    def use_another() -> str:
+        try:
+            open_backend(f"sqlite://{path}")
+        except UnavailableError as error:
+            return error.message
+        return "no error"
+
+    with backend.snapshot() as reader:
+        assert "forked while its parent used the database" in Child(use).result()
+        assert "forked while its parent used the database" in Child(use_another).result(), "what SQLite notes is shared"
+        assert reader.get_many([b"n"])[b"n"].number == 1
+    assert Child(use).result() == "no error"
+
+    monkeypatch.setattr(connections_module, "_FORK_WAIT_S", 0.01)
+    begun, is_over = threading.Event(), threading.Event()
+
+    def walk() -> None:
+        with backend.snapshot():
+            begun.set()
+            is_over.wait(PATIENCE_S)
+
+    thread = threading.Thread(target=walk, daemon=True)
+    thread.start()
+    assert begun.wait(PATIENCE_S)
+    assert "forked while its parent used the database" in Child(use).result()
+    is_over.set()
+    thread.join(PATIENCE_S)
+    assert Child(use).result() == "no error"
+    backend.close()
+
+
+def test_threads_that_read_all_the_time_let_others_fork(path: str) -> None:
+    """Between two pages of theirs, no connection is lent."""
+    backend = SqliteBackend(path, Environment())
+    _count(backend, b"n", 1)
+    is_over = threading.Event()
+
+    def read() -> None:
+        while not is_over.is_set():
+            backend.scan(b"a", b"z", 10)
+
+    threads = [threading.Thread(target=read, daemon=True) for _ in range(3)]
+    for one in threads:
+        one.start()
+    try:
+        for _ in range(10):
+            Child(lambda: _count(backend, b"n", 1)).result()
+    finally:
+        is_over.set()
+        for one in threads:
+            one.join(PATIENCE_S)
+    assert backend.get_many([b"n"])[b"n"].number == 11
+    backend.close()
+
+
+def test_a_child_that_unwinds_a_walk_of_its_parent_leaves_it_alone(path: str) -> None:
+    backend = SqliteBackend(path, Environment())
+    _count(backend, b"n", 1)
+    block = backend.snapshot()
+    snapshot = block.__enter__()
+    Child(lambda: block.__exit__(None, None, None)).result()
+    _count(backend, b"n", 1)
+    assert snapshot.get_many([b"n"])[b"n"].number == 1
+    block.__exit__(None, None, None)
+    backend.close()
+
+
+def test_a_closed_backend_takes_no_commits(path: str) -> None:
+    backend = SqliteBackend(path, Environment())
+    _count(backend, b"n", 1)
+    backend.close()
+    with pytest.raises(UnavailableError, match="the database is closed: open it again"):
+        _count(backend, b"n", 1)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_fork_whose_wait_is_interrupted_cuts_the_child_off(path: str) -> None:
+    """Python goes on with the fork, while another thread still uses a connection."""
+
+    class Interrupted(SystemClock):
+        def sleep(self, duration_s: float) -> None:
+            raise KeyboardInterrupt
+
+    backend = SqliteBackend(path, Environment(clock=Interrupted()))
+    _count(backend, b"n", 1)
+    begun, is_over = threading.Event(), threading.Event()
+
+    def walk() -> None:
+        with backend.snapshot():
+            begun.set()
+            is_over.wait(PATIENCE_S)
+
+    thread = threading.Thread(target=walk, daemon=True)
+    thread.start()
+    assert begun.wait(PATIENCE_S)
+
+    def use() -> str:
+        try:
+            _count(backend, b"n", 1)
+        except UnavailableError as error:
+            return error.message
+        return "no error"
+
+    assert "forked while its parent used the database" in Child(use).result()
+    is_over.set()
+    thread.join(PATIENCE_S)
+    _count(backend, b"n", 1)
+    assert backend.get_many([b"n"])[b"n"].number == 2
+    backend.close()
+
+
+def test_a_file_that_was_opened_during_two_forks_of_which_one_is_over_stays_usable(path: str) -> None:
+    """Nothing was open when it was forked: no connection is opened until all are over."""
+    found = Connections(path, lambda: sqlite3.connect(path), SystemClock())
+    with found.reader():
+        pass
+    state = forks_module._State()
+    found._born_under = [Fork(forks_module._State()), Fork(state)]
+    found.after_fork(is_ready=False)
+    with found.reader():
+        pass
+    found.close()
+
+
+class _NoWait(SystemClock):
+    def sleep(self, duration_s: float) -> None:
+        raise AssertionError("it waits for itself")
+
+
+def test_the_thread_that_forks_opens_no_connection_before_it_is_done(path: str) -> None:
+    found = Connections(path, lambda: sqlite3.connect(path), _NoWait())
+    state = forks_module._State()
+    found.before_fork(Fork(state))
+    with pytest.raises(UnavailableError, match="this process is being forked"), found.reader():
+        pass
+    del state
+    with found.reader():
+        pass
+    found.close()
+
+
+# --- interrupts -------------------------------------------------------------------------------------------------------
+@pytest.fixture
+def backend(tmp_path: Path) -> Iterator[SqliteBackend]:
+    path = str(tmp_path / "records.db")
+    prepare_file(path, create=True)
+    found = SqliteBackend(path, Environment(), synchronous="normal")
+    yield found
+    found.close()
+
+
+def _use(backend: Backend) -> None:
+    assert isinstance(backend.commit(Commit(adds={b"n": 1})), Committed)
+    assert backend.get_many([b"n"])[b"n"].number > 0
+    with backend.snapshot() as snapshot:
+        snapshot.scan(b"a", b"z", 5)
+    with backend.locked() as transaction:
+        transaction.read([b"n"], exclusive=True)
+        transaction.apply(Commit(adds={b"n": 1}))
+
+
+def _is_open(connection: sqlite3.Connection) -> bool:
+    try:
+        return connection.total_changes >= 0
+    except sqlite3.ProgrammingError:
+        return False
+
+
+def test_an_interrupt_at_any_line_leaves_nothing_locked(backend: SqliteBackend) -> None:
+    modules = (pool_module, connections_module, queue_module, backend_module)
+    made: list[sqlite3.Connection] = []
+
+    def connect() -> sqlite3.Connection:
+        made.append(backend._connect())
+        return made[-1]
+
+    backend._connections._connect = connect
+    line, is_within = 0, True
+    with ThreadPoolExecutor(1) as threads:
+        while is_within:
+            line += 1
+            is_within = interrupted_at(line, lambda: _use(backend), *modules)
+            assert threads.submit(backend.commit, Commit(adds={b"m": 1})).result(PATIENCE_S)
+            assert backend._connections.lent_to() == []
+            assert backend._connections.queue()._permits.holders() == 0
+            idle = [*backend._connections._readers, *backend._connections._writers]
+            assert [one for one in made if _is_open(one) and one not in idle] == [], "a child would inherit it"
+    assert line > 150
+    assert backend.get_many([b"m"])[b"m"].number == line
+
+
+class _ForgottenWalk:
+    """Only a collection of garbage ends it."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.own = self
+        self.walk = backend.snapshot()
+        self.walk.__enter__().scan(b"a", b"z", 5)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_interrupt_at_any_line_around_a_fork_leaves_nothing_locked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python reports the interrupt of a hook, and goes on with the fork."""
+    monkeypatch.setattr(forks_module, "_watching", weakref.WeakValueDictionary())  # not what other tests have left
+    path = str(tmp_path / "records.db")
+    prepare_file(path, create=True)
+    backend = SqliteBackend(path, Environment(), synchronous="normal")
+    child = 0
+
+    def fork() -> None:
+        nonlocal child
+        backend.get_many([b"n"])  # a connection that is closed before the fork
+        child = os.fork()
+        if not child:
+            os._exit(0)
+
+    line, is_within = 0, True
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(int).result()
+        while is_within:
+            line += 1
+            child = 0
+            is_within = interrupted_at(line, fork, forks_module, pool_module, connections_module)
+            if child:
+                os.waitpid(child, 0)
+            assert threads.submit(backend.commit, Commit(adds={b"m": 1})).result(PATIENCE_S)
+            assert isinstance(backend.commit(Commit(adds={b"m": 1})), Committed)
+    assert line > 60
+    assert backend.get_many([b"m"])[b"m"].number == 2 * line
+    backend.close()
+
+
+def test_a_forgotten_walk_that_is_collected_at_any_line_stops_nobody(backend: SqliteBackend) -> None:
+    """A collection of garbage may begin at any line, and ends a walk that nobody can reach anymore."""
+
+    modules = (pool_module, connections_module)
+    collected: list[int] = []
+
+    def work() -> int:
+        line, is_within = 0, True
+        while is_within:
+            line += 1
+            _ForgottenWalk(backend)
+            is_within = disturbed_at(line, lambda: collected.append(gc.collect()), lambda: _use(backend), *modules)
+        gc.collect()
+        return line
+
+    gc.collect()
+    gc.freeze()  # hundreds of collections need not look at what other tests have imported
+    gc.disable()
+    try:
+        thread = threading.Thread(target=lambda: collected.append(work()), daemon=True)
+        thread.start()
+        thread.join(PATIENCE_S)
+    finally:
+        gc.enable()
+    assert not thread.is_alive(), "it waits for itself"
+    assert len(collected) == collected[-1] > 100
+    assert min(collected) > 0
+    assert backend._connections.lent_to() == []
+
+
+def test_a_forgotten_walk_that_is_collected_waits_for_nobody(backend: SqliteBackend) -> None:
+    """Another thread may have the lock of the connections."""
+    connections = backend._connections
+    _ForgottenWalk(backend)
+    with connections._mutex:
+        thread = threading.Thread(target=gc.collect, daemon=True)
+        thread.start()
+        thread.join(PATIENCE_S)
+        assert not thread.is_alive()
+    assert connections.lent_to() == []
+
+
+@pytest.mark.slow
+def test_a_thousand_interrupts_a_second_stop_nobody(backend: SqliteBackend) -> None:
+    """The handler of a real signal raises in the main thread, while others commit."""
+
+    def run() -> list[int]:
+        groups = GroupCommit(backend, readers=2)
+        is_over = threading.Event()
+
+        def raise_it(number: int, frame: FrameType | None) -> None:
+            raise InterruptError
+
+        def work(number: int) -> tuple[int, int]:
+            acknowledged = unknown = 0
+            while not is_over.is_set():
+                try:
+                    assert isinstance(groups.commit(Commit(adds={b"%d" % number: 1})), Committed)
+                    acknowledged += 1
+                    groups.get_many([b"%d" % number])
+                except OutcomeUnknownError:
+                    unknown += 1
+            return acknowledged, unknown
+
+        hits = 0
+        signal.signal(signal.SIGALRM, raise_it)
+        with ThreadPoolExecutor(3) as threads:
+            workers = [threads.submit(work, number) for number in range(3)]
+            end_s = monotonic() + 20
+            while monotonic() < end_s:
+                try:
+                    signal.setitimer(signal.ITIMER_REAL, random.random() * 0.003 + 1e-6)
+                    again_s = monotonic() + 0.1  # Python drops an exception that hits a finalizer
+                    while monotonic() < again_s:
+                        with suppress(OutcomeUnknownError):
+                            groups.commit(Commit(adds={b"main": 1}))
+                            groups.get_many([b"main"])
+                    signal.setitimer(signal.ITIMER_REAL, 0)
+                except InterruptError:
+                    hits += 1
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            is_over.set()
+            counts = [worker.result(PATIENCE_S) for worker in workers]
+        for number, (acknowledged, unknown) in enumerate(counts):
+            found = groups.get_many([b"%d" % number])[b"%d" % number].number
+            assert acknowledged <= found <= acknowledged + unknown
+        assert backend._connections.lent_to() == []
+        return [hits, *(acknowledged for acknowledged, _ in counts)]
+
+    hits, *counts = Child(run).result()
+    assert hits > 100
+    assert min(counts) > 100

@@ -1,0 +1,217 @@
+"""Lock the records of a group in one packet of statements, and write what the group's valid transactions write.
+
+The validation phase of paper 004 (3.4) and its update phase (3.5), in MySQL's terms. Keys are locked in their global
+order, so two groups do not wait for each other in a circle. A record that is only read is locked shared, so that those
+who read it do not wait for each other. An absent record cannot be locked under READ COMMITTED: it is *claimed*, which
+means that it is inserted, with its final value or as a placeholder of version 0. Nobody sees it before the commit, and
+what is not wanted is deleted before that.
+
+Each connection owns a row of the table of sessions. A transaction locks the row of its connection before anything else,
+and its commit writes the version of the group into it. When a connection dies after the commit was sent, another one
+locks that row. It gets the lock only when the old transaction has ended, one way or the other, because the old one held
+the lock before its commit was sent. So what the row then says is final: nothing of the old transaction can come later.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from itertools import chain, count, groupby
+
+import pymysql
+
+from holdfast.runtime import Environment
+from holdfast.runtime.backoff import Backoff
+from holdfast.transactions.base import ABSENT, Commit, Record
+from holdfast.transactions.mysql.connection import Session, chunked, literal
+from holdfast.transactions.mysql.errors import is_busy
+from holdfast.transactions.sql_files import load_queries
+from holdfast.transactions.steps import ANY, Judgment, Kind, Step, apply_steps, judge, seen_count, version_of
+
+_SQL = load_queries(__package__)
+
+
+class _Lock(enum.IntEnum):
+    """How a key is locked, the strongest last."""
+
+    SHARED = 1
+    EXCLUSIVE = 2
+    CLAIM = 3
+
+
+@dataclass
+class Group:
+    """A group of transactions on its way through one database transaction.
+
+    Attributes:
+        base: the version that the first transaction would give to its records.
+    """
+
+    commits: Sequence[Commit]
+    steps: Sequence[Step]
+    base: int
+    _locks: dict[bytes, _Lock] = field(default_factory=dict, init=False)
+    _inserts: dict[bytes, Step] = field(default_factory=dict, init=False)  # claimed keys with their final values
+    _seen: dict[bytes, Record] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        for step in self.steps:
+            self._locks[step.key] = max(_lock_of(step), self._locks.get(step.key, _Lock.SHARED))
+            if step.kind is Kind.INSERT or (step.kind is Kind.PUT and step.expected == ABSENT):
+                self._inserts[step.key] = step
+
+    def lock(self, session: Session, first: Sequence[str] = ()) -> Judgment:
+        """Lock the records of all steps, read their versions and numbers, and judge.
+
+        Args:
+            first: statements to run before, in the same packet.
+        """
+        wanted = [(call, index) for call, commit in enumerate(self.commits) for index, _ in enumerate(commit.ranges)]
+        no_integers = list(self._no_integer_statements())
+        replies = session.run(chain(first, self.lock_statements(), no_integers, self._count_statements()))
+        counted = len(replies) - len(wanted)
+        locked = counted - len(no_integers)
+        for reply in replies[len(first) : locked]:
+            for key, version, number in reply.rows:
+                self._seen[key] = Record(version, b"", number)
+        for reply in replies[locked:counted]:
+            for key, head in reply.rows:
+                if (record := self._seen.get(key)) is not None:  # else others have created it since: no step expects it
+                    self._seen[key] = replace(record, value=head)
+        found = [int(reply.rows[0][0]) for reply in replies[counted:]]
+        return judge(self.commits, self.steps, self._seen, dict(zip(wanted, found, strict=True)), self.base)
+
+    def lock_statements(self) -> Iterator[str]:
+        """Return the statements that lock all keys in order, and read the records."""
+        claimed: list[bytes] = []
+        for lock, keys in groupby(self._locks, key=self._locks.__getitem__):  # the steps are ordered by key
+            if lock is _Lock.CLAIM:
+                run = list(keys)
+                claimed += run
+                for rows in chunked(map(self._claimed_row, run)):
+                    yield _SQL["claim"].format(rows=rows)
+            else:
+                query = _SQL["lock_shared" if lock is _Lock.SHARED else "lock_exclusive"]
+                for texts in chunked(map(literal, keys)):
+                    yield query.format(keys=texts)
+        for texts in chunked(map(literal, claimed)):
+            yield _SQL["claimed"].format(keys=texts, **self._own_versions())
+
+    def _claimed_row(self, key: bytes) -> str:
+        step = self._inserts.get(key)
+        if step is None:
+            return f"({literal(key)},0,'',0)"
+        return f"({literal(key)},{version_of(self.base, step.call)},{literal(step.value)},0)"
+
+    def _no_integer_statements(self) -> Iterator[str]:
+        added = dict.fromkeys(step.key for step in self.steps if step.kind is Kind.ADD and step.delta)
+        for texts in chunked(map(literal, added)):
+            yield _SQL["no_integers"].format(keys=texts)
+
+    def _count_statements(self) -> Iterator[str]:
+        for commit in self.commits:
+            for one in commit.ranges:
+                yield _SQL["count"].format(
+                    start=literal(one.start), end=literal(one.end), limit=seen_count(one), **self._own_versions()
+                )
+
+    def _own_versions(self) -> Mapping[str, int]:
+        return {"first": self.base, "last": version_of(self.base, len(self.commits) - 1)}
+
+    def write_statements(self, judgment: Judgment) -> Iterator[str]:
+        """Yield the statements that write what valid transactions write, and delete what the others claimed."""
+        changes = apply_steps(self._seen, judgment.valid, self.base)
+        counters = {step.key for step in judgment.valid if step.kind in (Kind.ADD, Kind.PROGRESS)}
+        written = [(key, record) for key, record in changes.items() if record is not None]
+        puts = (
+            f"({literal(key)},{record.version},{literal(record.value)},0)"
+            for key, record in written
+            if key not in counters and key not in self._inserts
+        )
+        numbers = (
+            f"({literal(key)},{record.version},'',{record.number})" for key, record in written if key in counters
+        )
+        yield from (_SQL["put"].format(rows=rows) for rows in chunked(puts))
+        yield from (_SQL["set_numbers"].format(rows=rows) for rows in chunked(numbers))
+        for key, lock in self._locks.items():
+            is_deleted = key in changes and key in self._seen
+            is_unused = lock is _Lock.CLAIM and key not in self._seen
+            if (is_deleted or is_unused) and changes.get(key) is None:
+                yield _SQL["delete"].format(key=literal(key))
+
+
+def _lock_of(step: Step) -> _Lock:
+    """Return the lock for a step. A record that the step expects, but that is gone, needs none: the step has failed."""
+    if step.expected in (ABSENT, ANY):
+        return _Lock.CLAIM  # even to delete it: nobody may create the record before this transaction takes effect
+    return _Lock.SHARED if step.kind is Kind.READ else _Lock.EXCLUSIVE
+
+
+# --- sessions: whether a commit took effect whose reply was lost -----------------------------------------------------
+_BACKOFF = Backoff(first_s=0.004, longest_s=0.75)
+_SETTLE_LOCK_WAIT_S = 1
+_DAY_S = 24 * 3600
+
+_SWEEP_SHARE = 0.05
+"""How many of the new connections look for old sessions."""
+
+_SWEEP_LIMIT = 100
+
+
+def sweep_sessions(session: Session, environment: Environment) -> None:
+    """Delete sessions that nobody has used for a day: some of them, at some of the calls."""
+    if not environment.chance.happens(_SWEEP_SHARE):
+        return
+    query = _SQL["old_sessions"].format(age_s=_DAY_S, limit=_SWEEP_LIMIT)
+    with suppress(pymysql.MySQLError):  # others will do it; and if the connection broke, the next statement tells
+        for (old,) in session.send(query)[0].rows:
+            session.send(_SQL["delete_session"].format(session=old, age_s=_DAY_S))
+
+
+def begin_statements(session: Session) -> tuple[str, str]:
+    """Return the statements that begin a transaction and lock the row of its session."""
+    return "START TRANSACTION", _SQL["claim_session"].format(session=session.id)
+
+
+def commit_statements(session: Session, version: int) -> tuple[str, str]:
+    """Return the statements that record the version in the row of the session and commit."""
+    return _SQL["save_session"].format(session=session.id, version=version), "COMMIT"
+
+
+def pauses(environment: Environment, timeout_s: float) -> Iterator[None]:
+    """Yield for each try until time is up; wait between them, longer each time, and not for the same time as others."""
+    deadline_s = environment.clock.elapsed_s() + timeout_s
+    yield
+    for number in count(1):
+        if environment.clock.elapsed_s() >= deadline_s:
+            return
+        _BACKOFF.wait(number, environment.clock, environment.chance)
+        yield
+
+
+def last_version(session: Session, lost: Session) -> int:
+    """Return the version of the last commit of a lost session, 0 if there was none, once its transaction has ended."""
+    session.send(f"SET SESSION innodb_lock_wait_timeout = {_SETTLE_LOCK_WAIT_S}")
+    statements = ["START TRANSACTION", _SQL["lock_session"].format(session=lost.id), "COMMIT"]
+    try:
+        rows = session.run(statements)[1].rows
+    except pymysql.MySQLError as error:
+        if not is_busy(error):
+            raise
+        session.send("ROLLBACK")
+        _end_thread(session, lost.thread)
+        rows = session.run(statements)[1].rows
+    return int(rows[0][0]) if rows else 0
+
+
+def _end_thread(session: Session, thread: int) -> None:
+    """End a connection whose client is gone without the server having noticed, so that its transaction ends.
+
+    A thread that is at work is left alone: it will end by itself. After a restart, the number may be that of another
+    connection of this user; if that one is idle, it finds its connection lost, and repeats.
+    """
+    with suppress(pymysql.MySQLError):  # it ended in the meantime
+        if session.send(_SQL["idle_thread"].format(thread=thread))[0].rows:
+            session.send(f"KILL {thread}")

@@ -1,0 +1,165 @@
+"""Check a server, create and migrate the tables of a database, and flush the server's log."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+
+import pymysql
+
+from holdfast.errors import UnavailableError, UnsupportedError
+from holdfast.runtime import Environment
+from holdfast.transactions.mysql.connection import MysqlOptions, Session, connect
+from holdfast.transactions.mysql.errors import code_of, is_missing_table, mysql_errors
+from holdfast.transactions.mysql.group import pauses
+from holdfast.transactions.sql_files import load_queries, load_schema, require_schema
+
+_SQL = load_queries(__package__)
+_OLDEST_MYSQL = (8, 0)
+_OLDEST_MARIADB = (10, 6)
+
+
+def prepare_database(options: MysqlOptions, *, create: bool) -> None:
+    """Check server and schema, and bring the schema to the present version.
+
+    Args:
+        create: whether to create the tables if the database has none.
+
+    Raises:
+        AccessDeniedError: the server refuses the user, or the user may not create tables.
+        NotFoundError: there is no such database, or it has no tables and `create` is False.
+        UnavailableError: the server cannot be reached, or another process migrates for too long.
+        UnsupportedError: the server is too old or of a kind that cannot lock, or the schema is newer than this release.
+
+    Crash: repeat; every statement of a migration can be repeated.
+    """
+    where = options.where
+    with mysql_errors(where):
+        session = connect(options, number=0)
+        try:
+            variables = dict(session.send(_SQL["cluster"])[0].rows)
+            check_server(str(session.send(_SQL["server"])[0].rows[0][0]), variables, where)
+            scripts = load_schema(__package__)
+            found = _version(session)
+            require_schema(found, len(scripts), create=create, where=where)
+            if found < len(scripts):
+                _migrate(session, scripts, options)
+        finally:
+            session.close()
+
+
+def check_server(version: str, variables: Mapping[str, str], where: str) -> None:
+    """Refuse servers on which the locks of the transactions would not hold.
+
+    Args:
+        version: what the server calls itself.
+        variables: settings that tell whether several servers accept writes.
+
+    Raises:
+        UnsupportedError: the server is such a one.
+    """
+    number = re.match(r"(?:5\.5\.5-)?(\d+)\.(\d+)", version)
+    oldest = _OLDEST_MARIADB if "MariaDB" in version else _OLDEST_MYSQL
+    if "TiDB" in version or number is None or (int(number[1]), int(number[2])) < oldest:
+        raise UnsupportedError(
+            "this server is not supported: use MySQL 8.0 or MariaDB 10.6, or a newer one",
+            database=where,
+            server=version,
+        )
+    if variables.get("wsrep_on") == "ON" or variables.get("group_replication_single_primary_mode") == "OFF":
+        raise UnsupportedError(
+            "the servers of this cluster all accept writes, and do not see each other's shared locks: use a single"
+            " server, or a cluster with one primary",
+            database=where,
+        )
+
+
+def _migrate(session: Session, scripts: tuple[str, ...], options: MysqlOptions) -> None:
+    """Carry out the scripts that are missing, while no other process does."""
+    if session.send(f"SELECT GET_LOCK('{lock_name(options)}', {int(options.timeout_s) + 1})")[0].rows[0][0] != 1:
+        raise UnavailableError(
+            "another process migrates the database for too long: repeat later", database=options.where
+        )
+    found = _version(session)  # now that nobody else migrates; the lock ends with the connection
+    for number, script in enumerate(scripts[found:], found + 1):
+        for statement in script.split(";\n"):
+            if re.sub(r"^--.*$", "", statement, flags=re.MULTILINE).strip():
+                session.send(statement)
+        session.send(_SQL["save_schema_version"].format(version=number))
+
+
+def lock_name(options: MysqlOptions) -> str:
+    """Return the name of the lock that migrations hold; such locks belong to the server, not to a database."""
+    return "holdfast-" + hashlib.sha256(options.database.encode()).hexdigest()[:32]
+
+
+def _version(session: Session) -> int:
+    """Return the version of the schema; 0 if there is none."""
+    try:
+        rows = session.send(_SQL["schema_version"])[0].rows
+    except pymysql.ProgrammingError as error:
+        if not is_missing_table(error):
+            raise
+        return 0
+    return int(rows[0][0]) if rows else 0
+
+
+# --- flushes ---------------------------------------------------------------------------------------------------------
+_ONCE, _TWICE = 1, 3
+"""Every commit flushes; with a binary log, only what prepares it, or, with MariaDB's 3, also what ends it."""
+
+_DENIED = 1227
+
+
+def flush_log(session: Session, environment: Environment, timeout_s: float) -> None:
+    """Return when everything that was committed before is in the log on the disk.
+
+    With a binary log, a commit is as durable as that: what is prepared in the log, and not in the binary log, a server
+    that starts after a crash takes back. MariaDB syncs the binary log late unless it is told otherwise (`sync_binlog`).
+
+    MySQL flushes the log when it is told to. MariaDB then does nothing with the setting 0, and does not sync the file
+    with 2; but once a second it flushes the log by itself, and tells how far it is. With it, it flushes what ends the
+    commits, which then need no binary log.
+
+    Args:
+        timeout_s: how long to wait for a server that flushes by itself.
+
+    Raises:
+        pymysql.MySQLError: it failed; perhaps parts of the log are on the disk.
+        UnavailableError: the server did not flush in time.
+        UnsupportedError: the user may not flush it.
+
+    Source: MySQL manual, "innodb_flush_log_at_trx_commit", "sync_binlog" and "FLUSH ENGINE LOGS"; MariaDB
+    11.8, `innobase_flush_logs` in storage/innobase/handler/ha_innodb.cc, and the status variables ``Innodb_lsn_…``.
+    """
+    (reply,) = session.run([_SQL["when_flushed"]])
+    flushes, has_binary_log, synced_after = map(int, reply.rows[0])
+    if flushes == _TWICE or (flushes == _ONCE and (not has_binary_log or synced_after == 1)):
+        return
+    place = _places(session)
+    if not place:
+        _flush(session)
+        return
+    for _ in pauses(environment, timeout_s):
+        if _places(session)["innodb_lsn_flushed"] >= place["innodb_lsn_current"]:
+            return
+    raise UnavailableError("the server does not flush its log: set innodb_flush_log_at_trx_commit and sync_binlog to 1")
+
+
+def _places(session: Session) -> dict[str, int]:
+    """Return where MariaDB's log ends, in memory and on the disk; nothing if it is another server."""
+    (reply,) = session.run([_SQL["places_in_log"]])
+    return {str(name).lower(): int(value) for name, value in reply.rows}
+
+
+def _flush(session: Session) -> None:
+    try:
+        session.run([_SQL["flush_log"]])
+    except pymysql.MySQLError as error:
+        if code_of(error) != _DENIED:
+            raise
+        raise UnsupportedError(
+            "the server loses commits when it crashes: set innodb_flush_log_at_trx_commit and sync_binlog to 1, or "
+            "grant RELOAD"
+        ) from error

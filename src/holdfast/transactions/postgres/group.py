@@ -1,0 +1,207 @@
+"""Turn a group of transactions into the arguments of the function `commit_group`, and its result into outcomes.
+
+Arrays are encoded here, in PostgreSQL's binary format: the driver encodes lists as text and element by element, which
+took a quarter of the client's time of a commit.
+
+Source: PostgreSQL's ``array_recv``: number of dimensions, a flag for nulls, type of the elements, their number, lower
+bound; then the length and the bytes of each element.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from struct import Struct
+
+from psycopg import Connection, pq
+from psycopg.abc import Buffer
+from psycopg.adapt import Dumper
+
+from holdfast.errors import CorruptDataError, InvalidRequestError
+from holdfast.transactions.base import AlreadyDone, Commit, Committed, Conflict, Outcome
+from holdfast.transactions.steps import Kind, Step, steps_of, version_of
+
+_KEY = itemgetter(0)
+_MOST_BYTES = 900_000_000
+"""Of keys and values: a message to the server is limited to 1 GB."""
+
+
+_HEADER = Struct("!iiIii").pack
+_LENGTH = Struct("!i").pack
+
+
+class Array(bytearray):
+    """An encoded array. Its type is the one that the query asks for."""
+
+    __slots__ = ()
+
+
+class _ArrayDumper(Dumper):
+    """Sends an array as it is."""
+
+    format = pq.Format.BINARY
+
+    def dump(self, obj: Buffer) -> Buffer:
+        return obj
+
+
+def register_arrays(connection: Connection[tuple[object, ...]]) -> None:
+    """Let a connection send these arrays."""
+    connection.adapters.register_dumper(Array, _ArrayDumper)
+
+
+def _header(element_oid: int, count: int) -> Array:
+    """Return the beginning of an array. An empty one has no dimension."""
+    return Array(_HEADER(1, 0, element_oid, count, 1) if count else _HEADER(0, 0, element_oid, 0, 0)[:12])
+
+
+def byte_array(values: Collection[bytes]) -> Array:
+    """Encode a ``bytea[]``. There may be many megabytes of them, so there is one copy."""
+    array = _header(17, len(values))
+    for value in values:
+        array += _LENGTH(len(value))
+        array += value
+    return array
+
+
+def _integers(element_oid: int, form: str) -> Callable[[Sequence[int]], Array]:
+    """Return what encodes an array of integers; `form` is that of a length and an element."""
+    size, pack = Struct(form).size - 4, Struct(form).pack
+
+    def encode(values: Sequence[int]) -> Array:
+        array = _header(element_oid, len(values))
+        array += b"".join([pack(size, value) for value in values])
+        return array
+
+    return encode
+
+
+_int2s, _int4s, _int8s = _integers(21, "!ih"), _integers(23, "!ii"), _integers(20, "!iq")
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group of transactions on its way to the function and back.
+
+    Attributes:
+        steps: in the order in which the function takes them. One step may stand for the same read by several
+            transactions: files that are created at the same time share their directories.
+        sharers: the other transactions that share a step: its index, which counts from 1 as in SQL, and theirs.
+    """
+
+    commits: Sequence[Commit]
+    steps: Sequence[Step]
+    sharers: Sequence[tuple[int, int]]
+
+    @staticmethod
+    def of(commits: Sequence[Commit]) -> Group:
+        """Return the group of transactions.
+
+        Raises:
+            InvalidRequestError: see `steps_of`.
+        """
+        steps: list[Step] = []
+        sharers: list[tuple[int, int]] = []
+        key: bytes | None = None
+        version = 0
+        for step in steps_of(commits):
+            if step.kind is not Kind.READ:
+                key = None
+            elif step.key == key and step.expected == version:
+                sharers.append((len(steps), step.call))
+                continue
+            else:
+                key, version = step.key, step.expected
+            steps.append(step)
+        return Group(commits, steps, sharers)
+
+    def arguments(self, session: int, base: int) -> list[object]:
+        """Return the arguments in the order of the function's parameters.
+
+        Raises:
+            InvalidRequestError: they are too large for a message to the server.
+        """
+        keys, calls, kinds, expected, values, deltas = zip(*self.steps, strict=True)
+        if sum(map(len, values)) + sum(map(len, keys)) > _MOST_BYTES:
+            raise InvalidRequestError("a transaction in PostgreSQL is limited to 900 MB: split it")
+        return [
+            session,
+            base,
+            len(self.commits),
+            byte_array(keys),
+            _int4s(calls),
+            _int2s(kinds),
+            _int8s(expected),
+            byte_array(values),
+            _int8s(deltas),
+            *_encode_pairs(self.sharers),
+            *self._conditions(),
+        ]
+
+    def _conditions(self) -> Sequence[object]:
+        if not any(commit.ranges or commit.bounds for commit in self.commits):
+            return _NO_CONDITIONS
+        ranges = [
+            (call, self._first_step(one.guard), one.start, one.end, one.count + _created_in(commit, one.start, one.end))
+            for call, commit in enumerate(self.commits)
+            for one in commit.ranges
+        ]
+        bounds = [
+            (call, self._first_step(bound.key), bound.most)
+            for call, commit in enumerate(self.commits)
+            for bound in commit.bounds
+        ]
+        return [*_encode_ranges(ranges), *_encode_bounds(bounds)]
+
+    def _first_step(self, key: bytes) -> int:
+        return bisect_left(self.steps, key, key=_KEY) + 1
+
+    def outcomes(self, status: Sequence[int], base: int) -> list[Outcome]:
+        """Return the outcomes that the function reports, two numbers for each transaction.
+
+        Raises:
+            CorruptDataError: the numbers are not a result of this group.
+        """
+        outcomes: list[Outcome] = []
+        for call in range(len(status) // 2):
+            kind, detail = status[2 * call : 2 * call + 2]
+            if kind == 0:
+                outcomes.append(Committed(version_of(base, call)))
+            elif kind == 1 and 0 < detail <= len(self.steps):
+                outcomes.append(Conflict((self.steps[detail - 1].key,)))
+            elif kind == 2:
+                outcomes.append(AlreadyDone(detail))
+            else:
+                raise CorruptDataError("the database reports an unknown outcome: report this", kind=kind, detail=detail)
+        return outcomes
+
+
+def _encode_pairs(pairs: Sequence[tuple[int, int]]) -> list[object]:
+    first, second = zip(*pairs, strict=True) if pairs else ((), ())
+    return [_int4s(first), _int4s(second)]
+
+
+def _encode_ranges(ranges: Sequence[tuple[int, int, bytes, bytes, int]]) -> list[object]:
+    calls, guards, starts, ends, counts = zip(*ranges, strict=True) if ranges else ((),) * 5
+    return [
+        _int4s(calls),
+        _int4s(guards),
+        byte_array(starts),
+        byte_array(ends),
+        _int8s(counts),
+    ]
+
+
+def _encode_bounds(bounds: Sequence[tuple[int, int, int]]) -> list[object]:
+    calls, steps, most = zip(*bounds, strict=True) if bounds else ((),) * 3
+    return [_int4s(calls), _int4s(steps), _int8s(most)]
+
+
+_NO_CONDITIONS = [*_encode_ranges(()), *_encode_bounds(())]
+
+
+def _created_in(commit: Commit, start: bytes, end: bytes) -> int:
+    """Return how many records of a range exist only because the transaction's inserts come before the count."""
+    return sum(start <= key < end for key in commit.inserts)

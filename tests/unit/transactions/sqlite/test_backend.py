@@ -1,0 +1,257 @@
+"""A snapshot that nobody reads from keeps the log of the file, so it ends after an hour."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.errors import NotFoundError, OutcomeUnknownError, StorageFullError, UnavailableError
+from holdfast.runtime import Environment
+from holdfast.runtime.simulated import StillClock
+from holdfast.transactions.base import Commit, Committed
+from holdfast.transactions.registry import open_backend
+from holdfast.transactions.sqlite import backend as backend_module
+from holdfast.transactions.sqlite.backend import SqliteBackend, SqliteSnapshot, prepare_file
+from holdfast.transactions.steps import Judgment
+from tests.patience import PATIENCE_S
+
+_HOUR_S = 3600.0
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    path = str(tmp_path / "records.db")
+    prepare_file(path, create=True)
+    return path
+
+
+def _fill(backend: SqliteBackend, commits: int) -> int:
+    """Write so often; return the size of the log."""
+    for number in range(commits):
+        backend.commit(Commit(puts={b"k%d" % (number % 5): os.urandom(100_000)}))
+    return os.path.getsize(f"{backend._path}-wal")
+
+
+def test_a_forgotten_snapshot_no_longer_keeps_the_log(path: str) -> None:
+    clock = StillClock()
+    backend = SqliteBackend(path, Environment(clock=clock), synchronous="normal")
+    with backend.snapshot() as forgotten:
+        kept = _fill(backend, 100)
+        clock.at_s += _HOUR_S + 1
+        assert _fill(backend, 400) < 2 * kept, "the log is written from its start again"
+        with pytest.raises(UnavailableError, match="nobody has read from the snapshot for an hour"):
+            forgotten.get_many([b"k0"])
+    with backend.snapshot() as another:
+        assert len(another.scan(b"k", b"l", 10).records) == 5
+    backend.close()
+
+
+def test_a_snapshot_that_is_read_slowly_goes_on(path: str) -> None:
+    clock = StillClock()
+    backend = SqliteBackend(path, Environment(clock=clock), synchronous="normal")
+    backend.commit(Commit(puts={b"k": b"old"}))
+    with backend.snapshot() as slow:
+        for _ in range(5):
+            clock.at_s += _HOUR_S - 1
+            backend.commit(Commit(puts={b"k": b"new"}))
+            assert slow.get_many([b"k"])[b"k"].value == b"old"
+            assert slow.scan(b"k", b"l", 1).records[0][1].value == b"old"
+    backend.close()
+
+
+def test_a_snapshot_that_was_left_alone_for_an_hour_ends_even_if_nobody_else_uses_the_file(path: str) -> None:
+    clock = StillClock()
+    backend = SqliteBackend(path, Environment(clock=clock))
+    with backend.snapshot() as snapshot:
+        clock.at_s += _HOUR_S + 1
+        with pytest.raises(UnavailableError, match="begin to read anew"):
+            snapshot.scan(b"a", b"z", 1)
+    backend.close()
+
+
+def test_a_snapshot_that_is_over_ends_no_transaction_of_who_has_its_connection_now(path: str) -> None:
+    clock = StillClock()
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        snapshot = SqliteSnapshot(connection, clock)
+        snapshot.close()
+        connection.execute("BEGIN")
+        clock.at_s += _HOUR_S + 1
+        snapshot.end_if_idle()
+        assert connection.in_transaction
+
+
+def test_a_read_that_takes_more_than_an_hour_is_not_ended_by_others(path: str) -> None:
+    clock = StillClock()
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as connection:
+        connection.execute("BEGIN")
+        snapshot = SqliteSnapshot(connection, clock)
+        other = threading.Thread(target=snapshot.end_if_idle)
+
+        def wait(_statement: str) -> None:
+            connection.set_trace_callback(None)
+            clock.at_s += _HOUR_S + 1
+            other.start()
+            other.join(1.0)  # longer only if it waits for the end of the statement
+
+        connection.set_trace_callback(wait)
+        assert snapshot.get_many([b"k"]) == {}
+        other.join(PATIENCE_S)
+        assert snapshot.get_many([b"k"]) == {}
+
+
+# --- durability -------------------------------------------------------------------------------------------------------
+@pytest.fixture
+def flushed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return the inodes of the files that this process flushes by itself."""
+    found: list[int] = []
+    flush = os.fsync
+
+    def note(descriptor: int) -> None:
+        found.append(os.fstat(descriptor).st_ino)
+        flush(descriptor)
+
+    monkeypatch.setattr(os, "fsync", note)
+    return found
+
+
+@pytest.mark.parametrize("link", ["none", "file", "directory"])
+def test_the_log_is_flushed(link: str, tmp_path: Path, flushed: list[int]) -> None:
+    (tmp_path / "real").mkdir()
+    path = tmp_path / "real" / "records.db"
+    open_backend(f"sqlite://{path}", create=True).close()
+    (tmp_path / "link").symlink_to("real")
+    (tmp_path / "link.db").symlink_to(path)
+    named = {"none": path, "file": tmp_path / "link.db", "directory": tmp_path / "link" / "records.db"}[link]
+    database = open_backend(f"sqlite://{named}?synchronous=normal")
+    try:
+        database.commit(Commit(puts={b"a": b"1"}))
+        del flushed[:]
+        database.make_durable()
+        assert flushed == [Path(f"{path}-wal").stat().st_ino]
+    finally:
+        database.close()
+
+
+def test_what_a_client_with_another_setting_has_committed_is_flushed_too(tmp_path: Path, flushed: list[int]) -> None:
+    path = tmp_path / "records.db"
+    database = open_backend(f"sqlite://{path}", create=True)
+    hasty = open_backend(f"sqlite://{path}?synchronous=normal")
+    try:
+        hasty.commit(Commit(puts={b"a": b"1"}))
+        del flushed[:]
+        database.make_durable()
+        assert flushed == [Path(f"{path}-wal").stat().st_ino]
+    finally:
+        hasty.close()
+        database.close()
+
+
+def test_nothing_was_committed(tmp_path: Path) -> None:
+    open_backend(f"sqlite://{tmp_path}/records.db", create=True).close()
+    database = open_backend(f"sqlite://{tmp_path}/records.db?synchronous=normal")
+    try:
+        database.make_durable()  # there is no log yet
+    finally:
+        database.close()
+
+
+@pytest.mark.parametrize(("code", "expected"), [(5, UnavailableError), (28, StorageFullError)])
+def test_a_disk_that_fails(
+    code: int, expected: type[Exception], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = open_backend(f"sqlite://{tmp_path}/records.db?synchronous=normal", create=True)
+    try:
+        database.commit(Commit(puts={b"a": b"1"}))
+
+        def fail(descriptor: int) -> None:
+            raise OSError(code, "the disk failed")
+
+        monkeypatch.setattr(os, "fsync", fail)
+        with pytest.raises(expected):
+            database.make_durable()
+    finally:
+        monkeypatch.undo()
+        database.close()
+
+
+# --- replaced files ---------------------------------------------------------------------------------------------------
+_COMMIT = Commit(puts={b"a": b"2"})
+
+
+def _backend(path: str) -> SqliteBackend:
+    return SqliteBackend(path, Environment())
+
+
+def _restore(path: str) -> None:
+    """Put another file in the place of the database."""
+    prepare_file(f"{path}-copy", create=True)
+    os.replace(f"{path}-copy", path)
+    for suffix in ("-wal", "-shm"):
+        Path(f"{path}{suffix}").unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("comes_back", [False, True])
+def test_after_the_file_was_removed(path: str, comes_back: bool) -> None:
+    backend = _backend(path)
+    assert isinstance(backend.commit(Commit(puts={b"a": b"1"})), Committed)
+    with backend._connections.writer() as writer:
+        writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    saved = f"{path}-saved"
+    shutil.move(path, saved)
+    if comes_back:
+        prepare_file(path, create=True)
+    for call in (lambda: backend.commit(_COMMIT), lambda: backend.get_many([b"a"])):
+        with pytest.raises(NotFoundError, match="removed or replaced"):
+            call()
+    backend.close()
+    os.replace(saved, path)
+    backend = _backend(path)
+    assert backend.get_many([b"a"])[b"a"].value == b"1"
+    backend.close()
+
+
+def _commit_under_locks(backend: SqliteBackend) -> object:
+    with backend.locked() as transaction:
+        return transaction.apply(_COMMIT)
+
+
+@pytest.mark.parametrize(
+    "commit", [lambda backend: backend.commit(_COMMIT), _commit_under_locks], ids=["commit", "locked"]
+)
+def test_while_a_commit_waits_for_its_turn(path: str, commit: Callable[[SqliteBackend], object]) -> None:
+    backend = _backend(path)
+    backend.commit(Commit(puts={b"a": b"1"}))
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with ThreadPoolExecutor() as pool:
+        waiting = pool.submit(commit, backend)
+        assert not wait([waiting], 0.3).done
+        _restore(path)
+        other.execute("ROLLBACK")
+        other.close()
+        with pytest.raises(NotFoundError, match="removed or replaced"):
+            waiting.result(PATIENCE_S)
+    backend.close()
+
+
+def test_in_the_middle_of_a_commit(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = _backend(path)
+    judge = backend_module.judge
+
+    def replaced(*args: Any) -> Judgment:
+        _restore(path)
+        return judge(*args)
+
+    monkeypatch.setattr(backend_module, "judge", replaced)
+    with pytest.raises(OutcomeUnknownError, match="removed or replaced during the commit"):
+        backend.commit(_COMMIT)
+    backend.close()
