@@ -16,7 +16,7 @@ import click
 
 from holdfast.cli.command import CommandGroup
 from holdfast.cli.failures import INTERRUPTED, TERMINATED, WRONG_USAGE
-from holdfast.cli.output import Documents, OutputError, discard_stdout
+from holdfast.cli.output import Output, OutputError, discard_stdout
 from holdfast.cli.screen import escaped
 
 
@@ -30,41 +30,41 @@ class _Commands(CommandGroup):
         extra.pop("standalone_mode", None)
         given = sys.argv[1:] if args is None else list(args)
         # Even if the arguments do not parse, --json needs a document, so look for this flag before parsing.
-        documents = Documents(wanted="--json" in given[: given.index("--") if "--" in given else None])
+        out = Output(json="--json" in given[: given.index("--") if "--" in given else None])
         try:
-            code = super().main(given, prog_name or "holdfast", standalone_mode=False, obj=documents, **extra)
+            code = super().main(given, prog_name or "holdfast", standalone_mode=False, obj=out, **extra)
         except click.ClickException as error:
-            code = _refuse(error, documents)
+            code = _refuse(error, out)
         except (click.Abort, KeyboardInterrupt):
-            code = _interrupted(documents)
+            code = _interrupted(out)
         except SystemExit as end:
             if end.code == TERMINATED:
-                documents.print_error("terminated", "Interrupted")
+                out.last_line("terminated", "Interrupted")
             raise
         except BrokenPipeError:
             discard_stdout()
             code = 0
         except Exception as error:
             if isinstance(error.__cause__, KeyboardInterrupt):  # Python 3.11 raises RuntimeError from it in an import
-                sys.exit(_interrupted(documents))
+                sys.exit(_interrupted(out))
             # A bug: keep its traceback.
-            documents.print_error(str(error), type(error).__name__)
+            out.last_line(str(error), type(error).__name__)
             raise
         sys.exit(code if isinstance(code, int) else 0)
 
 
-def _interrupted(documents: Documents) -> int:
+def _interrupted(out: Output) -> int:
     """Say that the command was interrupted, also as JSON if wanted; return the exit code."""
     click.echo("interrupted", err=True)
-    documents.print_error("interrupted", "Interrupted")
+    out.last_line("interrupted", "Interrupted")
     return INTERRUPTED
 
 
-def _refuse(error: click.ClickException, documents: Documents) -> int:
+def _refuse(error: click.ClickException, out: Output) -> int:
     """Print what is wrong with the arguments or with stdout, also as JSON if wanted; return the exit code."""
     if isinstance(error, click.exceptions.NoArgsIsHelpError):  # no arguments: print the help
         click.echo(escaped(error.format_message()), err=True)
-        documents.print_error("no command is given", "InvalidRequestError")
+        out.last_line("no command is given", "InvalidRequestError")
         return WRONG_USAGE
     sentence = error.format_message()
     command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx is not None else ""
@@ -75,7 +75,7 @@ def _refuse(error: click.ClickException, documents: Documents) -> int:
         click.echo(f"help: {command} --help", err=True)
     if isinstance(error, OutputError):
         return error.exit_code
-    documents.print_error(sentence, "InvalidRequestError")
+    out.last_line(sentence, "InvalidRequestError")
     return WRONG_USAGE
 
 

@@ -27,7 +27,7 @@ import click
 
 from holdfast.cli.arguments import Reach, filled, reach_options
 from holdfast.cli.failures import PROBLEM, as_holdfast_error, exit_code
-from holdfast.cli.output import Documents, Output, discard_stdout
+from holdfast.cli.output import Output, discard_stdout
 from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.wording import nearest
 
@@ -321,9 +321,8 @@ def reporting(function: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(function)
     def run(**given: Any) -> None:
-        documents = click.get_current_context().find_object(Documents) or Documents()
-        documents.wanted = bool(given.pop("as_json", False))
-        out = Output(json=documents.wanted, debug=bool(given.pop("debug")), documents=documents)
+        out = click.get_current_context().find_object(Output) or Output()
+        out.json, out.debug = given.pop("as_json", False), given.pop("debug")
         try:
             function(out=out, **given)
         except (click.ClickException, click.exceptions.Exit, click.Abort):

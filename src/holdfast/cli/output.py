@@ -11,7 +11,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -57,53 +57,14 @@ class OutputError(click.ClickException):
     exit_code = PROBLEM
 
 
-@dataclass
-class Documents:
-    """Makes sure that a run with ``--json`` prints exactly one JSON document on stdout, even after an error.
-
-    Commands that list things print a document for each of them, on a line of its own, instead.
-
-    Attributes:
-        wanted: whether the user asked for a document.
-        printed: whether the document has been printed.
-    """
-
-    wanted: bool = False
-    printed: bool = False
-
-    def print(self, value: Mapping[str, object]) -> None:
-        """Print the run's document, if one is wanted and none was printed yet."""
-        if self.wanted and not self.printed:
-            self.printed = True
-            _put(_as_json(value, indent=2))
-
-    def print_error(self, sentence: str, kind: str) -> None:
-        """Print an error as the run's document, or as its last line, if one is wanted and none was printed yet.
-
-        Args:
-            kind: the class of the error.
-        """
-        if self.wanted and not self.printed:
-            self.printed = True
-            self.line({"error": sentence, "kind": kind})
-
-    def line(self, value: Mapping[str, object]) -> None:
-        """Print one of many documents, on a line of its own, if documents are wanted."""
-        if self.wanted:
-            _put(_as_json(value))
-
-
 def _as_json(value: Mapping[str, object], indent: int | None = None) -> str:
-    text = escaped(json.dumps(value, indent=indent, ensure_ascii=False, default=str), _escape_in_json)
+    text = json.dumps(value, indent=indent, ensure_ascii=False, default=str)
+    text = escaped(text, lambda character: f"\\u{ord(character):04x}")
     try:
         text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
     except UnicodeEncodeError:
         return json.dumps(value, indent=indent, default=str)
     return text
-
-
-def _escape_in_json(character: str) -> str:
-    return f"\\u{ord(character):04x}"
 
 
 # --- what is known of things ------------------------------------------------------------------------------------------
@@ -159,32 +120,43 @@ class Captioned:
     below: Sequence[str] = ()
 
 
-@dataclass(frozen=True)
+@dataclass
 class Output:
     """The output of one run of a command.
 
+    Guarantee: with `json`, stdout is exactly one JSON document, even after an error; commands that list things print a
+    document for each of them, on a line of its own, instead.
+
     Attributes:
-        json: whether to print one JSON document to stdout and nothing else.
+        json: whether to print JSON to stdout and nothing else.
         debug: whether to print tracebacks of errors, and Spark's log.
-        documents: the document of the run.
     """
 
     json: bool = False
     debug: bool = False
-    documents: Documents = field(default_factory=Documents)
+    _is_complete: bool = False
 
     # --- stdout -------------------------------------------------------------------------------------------------------
     def document(self, value: Mapping[str, object]) -> None:
         """Print the result as JSON, if the user asked for JSON; ignore every document after the first."""
-        if self.json:
-            self.documents.wanted = True
-            self.documents.print(value)
+        if self.json and not self._is_complete:
+            self._is_complete = True
+            _put(_as_json(value, indent=2))
 
     def line(self, value: Mapping[str, object]) -> None:
         """Print one of many results as a line of JSON, if the user asked for JSON."""
         if self.json:
-            self.documents.wanted = True
-            self.documents.line(value)
+            _put(_as_json(value))
+
+    def last_line(self, sentence: str, kind: str) -> None:
+        """Print an error as JSON, if the user asked for JSON and the document was not printed yet.
+
+        Args:
+            kind: the class of the error.
+        """
+        if not self._is_complete:
+            self.line({"error": sentence, "kind": kind})
+            self._is_complete = True
 
     def data(self, data: bytes) -> None:
         """Write the bytes of a file to stdout as they are.
@@ -309,15 +281,13 @@ class Output:
     def error(self, error: HoldfastError) -> None:
         """Print an error as one sentence on stderr; with --json, also print it as a document for programs."""
         self.note(f"error: {error}")
-        if self.json:
-            self.documents.wanted = True
-            self.documents.print_error(str(error), type(error).__name__)
+        self.last_line(str(error), type(error).__name__)
 
     @contextlib.contextmanager
     def progress(self) -> Iterator[Progress]:
         """Yield a progress callback for long work; draw a bar if stderr is a terminal."""
         if sys.stderr is None or not is_terminal(sys.stderr):
-            yield _ignore_progress
+            yield lambda stage, done, total: None
             return
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -347,7 +317,7 @@ class Output:
             lines: whether to print each text as a line if stderr is not a terminal.
         """
         if sys.stderr is None or not is_terminal(sys.stderr):
-            yield self.note if lines else _ignore_text
+            yield self.note if lines else lambda text: None
             return
         from rich.text import Text
 
@@ -370,14 +340,6 @@ def _rich_table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: Se
     for row in rows:
         table.add_row(*(Text(in_one_line(cell)) for cell in row))
     return table
-
-
-def _ignore_text(text: str) -> None:
-    """Do nothing: stderr is not a terminal."""
-
-
-def _ignore_progress(stage: str, done: int, total: int) -> None:
-    """Do nothing: stderr is not a terminal."""
 
 
 # --- tables with a column for each committer --------------------------------------------------------------------------

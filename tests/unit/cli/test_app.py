@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -23,38 +24,42 @@ from holdfast.wording import counted
 from tests.patience import PATIENCE_S
 from tests.unit.cli.destinations import commit_table, run
 
-_COMMANDS = ["demo", "s3-server", "write", "read", "verify", "history", "recover", "show", "committers", "check-store"]
 
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        *(["namespace"], ["fs"], ["uploads", "list"], ["uploads", "abort"]),
-        *([name] for name in _COMMANDS),
-    ],
-)
-def test_help_has_examples(command: list[str]) -> None:
-    result = run(*command, "--help")
-    assert result.exit_code == 0
-    assert "Examples:" in result.stdout
-    assert max(map(len, result.stdout.splitlines())) <= 80
-
-
-def test_the_help_lists_every_command_with_its_sentence() -> None:
-    """The sentences stand in `app`, so that the help need not import the commands."""
-    ctx = click.Context(cli)
-    names = cli.list_commands(ctx)
-    assert {*_COMMANDS, "check", "uploads", "namespace", "fs", "database"} == set(names)
-    listing = run("--help").stdout
-    for name in names:
-        command = cli.get_command(ctx, name)
+def _commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
         assert command is not None and command.name == name
-        assert re.search(rf"^  {name} +[A-Z][^.]+\.$", listing, re.MULTILINE), name
+        yield (*path, name), command
+        if isinstance(command, click.Group):
+            yield from _commands(command, (*path, name))
 
 
-@pytest.mark.parametrize("name", _COMMANDS)
-def test_every_command_speaks_json(name: str) -> None:
-    assert "--json" in run(name, "--help").stdout
+_COMMANDS = dict(_commands(cli))
+_GROUPS = {path: command for path, command in _COMMANDS.items() if isinstance(command, click.Group)}
+
+
+@pytest.mark.parametrize("path", _COMMANDS, ids=" ".join)
+def test_help_has_examples_that_fit_a_terminal(path: tuple[str, ...]) -> None:
+    result = run(*path, "--help")
+    assert result.exit_code == 0
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    if path not in _GROUPS:
+        assert f"holdfast {' '.join(path)}" in result.stdout.split("Examples:")[1]
+        assert ("--json" in result.stdout) == (path not in (("fs", "cat"), ("fs", "head")))
+
+
+@pytest.mark.parametrize("path", [(), *_GROUPS], ids=" ".join)
+def test_the_help_of_a_group_has_a_line_for_each_command(path: tuple[str, ...]) -> None:
+    listing = run(*path, "--help").stdout
+    names = {one[-1] for one in _COMMANDS if one[:-1] == path}
+    assert names == {name for name in names if re.search(rf"^  {name} +[A-Z].+\.$", listing, re.MULTILINE)}
+
+
+def test_the_help_fits_a_screen_and_starts_with_what_most_people_do() -> None:
+    lines = run("--help").stdout.splitlines()
+    assert len(lines) <= 40 and max(map(len, lines)) <= 80
+    assert [line.split()[1] for line in lines if line.startswith("    holdfast ")] == ["demo", "write", "read"]
 
 
 def test_version() -> None:

@@ -221,7 +221,7 @@ def put(
 
     Examples:
       holdfast database put sqlite:///var/lib/shop.db stock apples 5 --type int
-      holdfast database put sqlite:///var/lib/shop.db stock apples red --column color
+      holdfast database put shop stock apples red --column color
       holdfast database put shop images logo "$(base64 -w0 logo.png)" --type bytes
 
     A value is a text unless --type says otherwise; a JSON value is a list, a dictionary, true or false, and bytes are
@@ -278,7 +278,7 @@ def delete(
 
     Examples:
       holdfast database delete sqlite:///var/lib/shop.db stock apples
-      holdfast database delete sqlite:///var/lib/shop.db stock apples --column color
+      holdfast database delete shop stock apples --column color
 
     All cells of the row go in one transaction, also those whose values cannot be read. A row that does not exist is no
     error. In a table with history, the earlier values stay in the history.

@@ -41,7 +41,7 @@ def create(
 
     Examples:
       holdfast database create sqlite:///var/lib/shop.db stock
-      holdfast database create postgresql://shop@db.example.org/shop prices --history 10
+      holdfast database create postgresql://shop@db/shop prices --history 10
       holdfast database create sqlite:///var/lib/shop.db log --history all
 
     The database must exist, except for an SQLite file; what Holdfast needs in it is created. With --history, earlier

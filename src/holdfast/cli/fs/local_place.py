@@ -8,8 +8,7 @@ import os
 import stat
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from holdfast.cli.fs.interrupts import hold_signals
 from holdfast.cli.fs.places import PIECE_BYTES, Entry, Failed, Sink
@@ -125,8 +124,7 @@ class LocalPlace:
             os.mkdir(path)
 
 
-@dataclass(frozen=True, slots=True)
-class _Attributes:
+class _Attributes(NamedTuple):
     """What a new file gets when it is complete; None for what it gets anyway.
 
     Attributes:
@@ -137,16 +135,6 @@ class _Attributes:
     mode: int | None
     owner: tuple[int, int] | None
     mtime_ms: int | None
-
-    def apply(self, descriptor: int) -> None:
-        """Change an open file, after its last byte was written."""
-        if self.owner is not None:
-            with contextlib.suppress(OSError):
-                os.fchown(descriptor, *self.owner)
-        if self.mode is not None:
-            os.fchmod(descriptor, self.mode)
-        if self.mtime_ms is not None:
-            os.utime(descriptor, ns=(self.mtime_ms * 1_000_000,) * 2)
 
 
 class _LocalSink:
@@ -169,7 +157,14 @@ class _LocalSink:
     def close(self) -> None:
         """Publish the file; see `Sink`."""
         with _local_errors(self._target):
-            self._attributes.apply(self._file.fileno())
+            mode, owner, mtime_ms = self._attributes
+            if owner is not None:
+                with contextlib.suppress(OSError):
+                    os.fchown(self._file.fileno(), *owner)
+            if mode is not None:
+                os.fchmod(self._file.fileno(), mode)
+            if mtime_ms is not None:
+                os.utime(self._file.fileno(), ns=(mtime_ms * 1_000_000,) * 2)
             self._file.close()
             if self._overwrite:
                 os.replace(self._hidden, self._target)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from holdfast.errors import CorruptDataError
 from holdfast.namespace import Namespace
@@ -18,8 +18,7 @@ _MOST = 100_000
 """How many records of a kind are counted: a status must not take minutes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Count:
+class Count(NamedTuple):
     """A number of records; at least so many, if there are too many to count."""
 
     number: int
@@ -29,8 +28,7 @@ class Count:
         return f"{'more than ' if self.is_least else ''}{self.number:,}"
 
 
-@dataclass(frozen=True, slots=True)
-class Pending:
+class Pending(NamedTuple):
     """What waits.
 
     Attributes:
@@ -72,11 +70,7 @@ def _waits(key: bytes, record: Record) -> bool:
 
 
 def _count(
-    store: Backend,
-    start: bytes,
-    end: bytes,
-    *,
-    counts: Callable[[bytes, Record], bool] = lambda key, record: True,
+    store: Backend, start: bytes, end: bytes, counts: Callable[[bytes, Record], bool] = lambda key, record: True
 ) -> Count:
     number = 0
     while True:

@@ -53,16 +53,7 @@ def fsck(
     """
     if reads and repair:
         raise click.UsageError("no repair can bring back damaged bytes: give --read or --repair, and then the other")
-    run_fsck(run.namespace(name), run.out, reads=reads, repair=repair)
-
-
-def run_fsck(namespace: Namespace, out: Output, *, reads: bool = False, repair: bool) -> None:
-    """Check a namespace, and repair it if wanted; show the report.
-
-    Raises:
-        click.exceptions.Exit: something is damaged, after the repair if there was one.
-    """
-    name = namespace.configuration.name
+    namespace, out = run.namespace(name), run.out
     with out.progress() as progress:
         if not repair:
             report = namespace.check(progress, reads=reads)
@@ -70,6 +61,7 @@ def run_fsck(namespace: Namespace, out: Output, *, reads: bool = False, repair: 
         else:
             repaired = namespace.repair(progress)
             report = repaired.report
+    name = namespace.configuration.name
     out.document({"name": name, **(report if repaired is None else repaired).to_json()})
     if repaired is not None:
         _show_repairs(repaired, out)

@@ -6,29 +6,12 @@ import re
 import subprocess
 import sys
 
-import click
 import pytest
 
-from holdfast.cli.groups import fs, namespace
 from holdfast.namespace import Namespace
 from tests.patience import PATIENCE_S
 from tests.unit.cli.destinations import on_screen, run
 from tests.unit.cli.fs.trees import lines, run_fs
-
-_COMMANDS = [
-    *(["fs", name] for name in fs.list_commands(click.Context(fs)) if name != "quota"),
-    *(["fs", "quota", name] for name in ("set", "clear", "show")),
-    *(["namespace", name] for name in namespace.list_commands(click.Context(namespace))),
-]
-_PRINT_BYTES = (["fs", "cat"], ["fs", "head"])
-
-
-@pytest.mark.parametrize("command", _COMMANDS, ids=" ".join)
-def test_help_has_examples_that_fit_a_terminal(command: list[str]) -> None:
-    result = run(*command, "--help")
-    assert (result.exit_code, "Examples:" in result.stdout) == (0, True)
-    assert max(map(len, result.stdout.splitlines())) <= 80
-    assert ("--json" in result.stdout) == (command not in _PRINT_BYTES)
 
 
 @pytest.mark.parametrize("option", ["--user", "--database"])
@@ -38,16 +21,6 @@ def test_an_empty_value_never_means_the_default(ns: Namespace, command: list[str
     result = run(*command, option, "")
     assert (result.exit_code, result.stdout) == (2, "")
     assert f"'{option}': the value is empty" in result.stderr
-
-
-@pytest.mark.parametrize("group", [fs, namespace])
-def test_the_help_of_a_group_lists_every_command(group: click.Group) -> None:
-    assert group.name is not None
-    listing = run(group.name, "--help").stdout
-    for name in group.list_commands(click.Context(group)):
-        command = group.get_command(click.Context(group), name)
-        assert command is not None and command.name == name
-        assert re.search(rf"^  {name} +[A-Z][^.]+\.$", listing, re.MULTILINE), name
 
 
 def test_the_help_needs_nothing_heavy() -> None:

@@ -9,13 +9,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import click
 import numpy as np
 import pytest
 
 from holdfast.cli.database import tables
 from holdfast.cli.database.forms import parse_json_row
-from holdfast.cli.groups import database as db_group
 from holdfast.errors import HoldfastError
 from holdfast.records import Database, open_database
 from holdfast.records.keys import cell_key, dropped_key
@@ -403,15 +401,6 @@ def test_wrong_usage_is_one_sentence(db: Database, url: str, arguments: list[str
     assert len([line for line in shown.splitlines() if not line.startswith("help: ")]) == 1
     before = db.get_row("stock", "apples")
     assert before == {"color": "red", "value": 5}
-
-
-def test_every_command_has_examples_and_json() -> None:
-    context = click.Context(db_group)
-    for name in db_group.list_commands(context):
-        command = db_group.get_command(context, name)
-        assert command is not None
-        assert f"holdfast database {name} " in (command.epilog or ""), name
-        assert "--json" in {option for one in command.params for option in one.opts}, name
 
 
 def test_a_closed_pipe_ends_the_command_quietly(db: Database, url: str) -> None:
