@@ -7,12 +7,10 @@ import dataclasses
 import getpass
 import itertools
 import json
-import os
 import pickle
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -180,24 +178,6 @@ def test_directory_markers(moto: S3Options) -> None:
     assert verify(ctx).verified and recover(ctx).clean and pending(ctx) == []
     assert [info.key for info in iter_objects(ctx.store, ctx.key("_holdfast/jobs/"))] == []
     close(ctx)
-
-
-@pytest.mark.parametrize("linked", ["day=1", "_holdfast"])
-def test_a_part_of_the_destination_on_another_file_system(tmp_path: Path, linked: str) -> None:
-    """A symbolic link points there: files are copied, then renamed, and overwritten like any others."""
-    memory = Path("/dev/shm")  # the one other file system that every Linux has
-    if not memory.is_dir() or memory.stat().st_dev == tmp_path.stat().st_dev:
-        pytest.skip("there is no second file system to link to")
-    with tempfile.TemporaryDirectory(dir=memory) as elsewhere:
-        (tmp_path / "table").mkdir()
-        (tmp_path / "table" / linked).symlink_to(elsewhere)
-        ctx = open_context(str(tmp_path / "table"))
-        run_job(ctx, "old")
-        assert contents(ctx) == expected("old")
-        run_job(ctx, "new", SaveMode.OVERWRITE)
-        assert contents(ctx) == expected("new") and verify(ctx).verified
-        assert len(os.listdir(elsewhere)) == (1 if linked == "_holdfast" else TASKS), "the log alone, or a file a task"
-        close(ctx)
 
 
 @pytest.mark.s3

@@ -21,7 +21,7 @@ from holdfast.errors import (
     NotFoundError,
 )
 from holdfast.runtime import Clock
-from holdfast.stores.local.locks import lock
+from holdfast.stores.local.tree import lock
 from holdfast.wording import nearest
 
 SCHEME = "holdfast"

@@ -41,7 +41,6 @@ from holdfast.stores.base import (
     replaced,
 )
 from holdfast.stores.checks import check_delete, check_move, check_part_number, check_parts, check_range, page_size
-from holdfast.stores.local.links import append
 from holdfast.stores.local.tree import MAX_KEY_BYTES, LocalTree, etag_of, is_same_file, os_errors
 from holdfast.stores.local.walk import Listings, walk_pending
 
@@ -51,6 +50,9 @@ _LIMITS = MultipartLimits(min_part_size_bytes=1, max_parts=100_000)
 _WRITE_BUFFER_BYTES = 1024 * 1024
 _WRITEBACK_BYTES = 16 * 1024 * 1024
 _DATED_EVERY_S = 60.0
+_COPY_BYTES = 1 << 30
+_COPY_BUFFER_BYTES = 1024 * 1024
+_COPY_RANGE_REFUSED = (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM)
 _CAN_ADVISE = hasattr(os, "posix_fadvise")  # Linux; elsewhere the sync at the end writes everything
 
 
@@ -172,7 +174,6 @@ class LocalStore:
         for target in targets:
             with os_errors(target):
                 self._tree.refuse_target(target)
-                self._tree.refuse_back(target)
 
     def rename_dir(self, source: str, target: str) -> None:
         check_move(source, target, MAX_KEY_BYTES)
@@ -249,7 +250,7 @@ class LocalStore:
             with open(joined, "xb", buffering=0) as target:
                 for path in paths:
                     with open(path, "rb", buffering=0) as part_file:
-                        append(part_file.fileno(), target.fileno())
+                        _append(part_file.fileno(), target.fileno())
                 self._tree.sync(target.fileno())
         except OSError:
             with contextlib.suppress(OSError):
@@ -338,7 +339,7 @@ class _LocalFile:
     def append(self, source: int) -> None:
         """Append the content of an open file."""
         with os_errors(self._key):
-            append(source, self._file.fileno())
+            _append(source, self._file.fileno())
 
     def close(self) -> ObjectInfo:
         if self._is_discarded:
@@ -410,3 +411,17 @@ def _remove_upload(directory: str) -> None:
                 raise
         else:
             return
+
+
+def _append(source: int, target: int) -> None:
+    """Append the rest of one open file to another: inside the kernel if possible, else through a buffer."""
+    copied = 1
+    try:
+        while copied:
+            copied = os.copy_file_range(source, target, _COPY_BYTES)
+    except (AttributeError, OSError) as error:
+        if isinstance(error, OSError) and error.errno not in _COPY_RANGE_REFUSED:
+            raise
+    # Some file systems report the end of the file too early (such as those with made-up sizes), so continue reading.
+    with open(source, "rb", closefd=False) as content, open(target, "wb", closefd=False) as file:
+        shutil.copyfileobj(content, file, _COPY_BUFFER_BYTES)

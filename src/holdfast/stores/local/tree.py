@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import re
 import stat
@@ -26,11 +27,9 @@ from holdfast.errors import (
     UnavailableError,
     UnsupportedError,
 )
-from holdfast.runtime import SystemClock
+from holdfast.runtime import Clock, SystemClock
 from holdfast.stores.base import Create, PutMode, Update
 from holdfast.stores.checks import check_key
-from holdfast.stores.local.links import append, open_source, passes_back
-from holdfast.stores.local.locks import lock
 
 HIDDEN_PREFIX = ".holdfast-"
 _HIDDEN = re.compile(r"\.holdfast-((?:file|upload)-[0-9a-z]+)\.(.+)", re.DOTALL)
@@ -87,11 +86,33 @@ def _translated(error: OSError, key: str) -> HoldfastError:
     if code in (errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL):
         return InvalidRequestError("the file system cannot hold this name: choose another", key=key)
     if code == errno.EXDEV:
-        return UnsupportedError("source and target lie on different file systems: rename within one", key=key)
+        return UnsupportedError(
+            "a file cannot be renamed to another file system: write to a directory in which none is mounted", key=key
+        )
     if code == errno.ENOENT:
         return NotFoundError("no such file: check the key", key=key)
     reason = errno.errorcode.get(code or 0, "unknown")
     return UnavailableError("the file system failed and nothing became visible: repeat later", key=key, reason=reason)
+
+
+def lock(descriptor: int, path: str, limit_s: float, clock: Clock) -> None:
+    """Lock an open file or directory against other processes; closing the descriptor, or dying, releases the lock.
+
+    Raises:
+        UnavailableError: another process has had the lock for `limit_s`: it hangs, or has much to do; repeat later.
+    """
+    waited_s, pause_s = 0.0, 0.0005
+    while waited_s < limit_s:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            clock.sleep(pause_s)
+            waited_s += pause_s
+            pause_s = min(pause_s * 1.5, 0.02)
+    raise UnavailableError(
+        f"another process has had this locked for {limit_s:g} s: find the process if it hangs, then repeat", path=path
+    )
 
 
 @contextlib.contextmanager
@@ -101,6 +122,15 @@ def os_errors(key: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise _translated(error, key) from error
+
+
+def link_inside(key: str) -> InvalidRequestError:
+    """Return the error for a symbolic link to a directory in a tree."""
+    return InvalidRequestError(
+        "a directory inside the destination is a symbolic link, which Holdfast does not follow: replace it by the "
+        "directory that it points to",
+        key=key,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,10 +295,35 @@ class LocalTree:
         os.unlink(source)
 
     def refuse_directory(self, target: str) -> None:
-        """Raise `OSError` if a key is a directory."""
+        """Raise an error if a key is a directory, or a file there could not be renamed within the destination.
+
+        Raises:
+            IsADirectoryError: the key is a directory.
+            InvalidRequestError: a directory on its path is a symbolic link: listings do not follow links, and what is
+                written through one could be in another destination, or on another file system.
+            OSError: a directory on its path is on another file system (EXDEV).
+        """
         path = self.path(target)
         if os.path.isdir(path):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        directory = os.path.dirname(path)
+        self._refuse_link(directory, target)
+        kept = os.path.join(self.root, self.keep).rstrip("/")
+        while directory.startswith(f"{kept}/"):
+            try:
+                if os.stat(directory).st_dev != os.stat(kept).st_dev:
+                    raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), directory)
+                break
+            except (FileNotFoundError, NotADirectoryError):
+                directory = os.path.dirname(directory)
+
+    def _refuse_link(self, directory: str, key: str) -> None:
+        """Reject a directory if a symbolic link is on the path to it from the destination, or from the root."""
+        kept = os.path.join(self.root, self.keep).rstrip("/")
+        home = kept if f"{directory}/".startswith(f"{kept}/") else self.root
+        below = os.path.relpath(directory, home)
+        if os.path.realpath(directory) != os.path.normpath(os.path.join(os.path.realpath(home), below)):
+            raise link_inside(key)
 
     def refuse_target(self, target: str) -> None:
         """Raise `OSError` or `InvalidRequestError` if no file can be created at a key now."""
@@ -278,70 +333,21 @@ class LocalTree:
             raise InvalidRequestError("a dangling symbolic link is in the way of a file: remove it", key=target)
         _refuse_place(path)
 
-    def refuse_back(self, target: str) -> None:
-        """Reject a key below a symbolic link to a parent directory: listings show its files under another key."""
-        if passes_back(self.path(target)):
-            raise InvalidRequestError(
-                "a symbolic link points to a parent directory: use the path that it points to", key=target
-            )
-
     def move(self, source: str, target: str) -> None:
-        """Rename one file atomically and durably, and replace the target.
-
-        If a directory of the target is a link to another file system, the file is copied: it appears at the target
-        atomically, and is deleted at the source right after.
-        """
+        """Rename one file atomically and durably, and replace the target."""
         if os.path.isfile(self.path(source)):  # if it is gone, NotFoundError is the answer: it may have been moved
             self.refuse_target(target)
-        try:
-            self._move(self.path(source), self.path(target), os.path.isfile, os.replace, source, target)
-        except OSError as error:
-            if error.errno != errno.EXDEV:
-                raise
-            self._move_by_copy(source, target)
-
-    def _move_by_copy(self, source: str, target: str) -> None:
-        """Move a file to another file system. A second process that moves the same file waits, and then finds no file.
-
-        Crash: the file is at the source, at the target, or at both; a hidden file beside the target may remain, and the
-        next attempt deletes it.
-        """
-        from_path, to_path = self.path(source), self.path(target)
-        content = open_source(from_path, source)
-        try:
-            status = os.fstat(content)
-            hidden_id = f"file-{status.st_ino:x}"
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(self.hidden_path(target, hidden_id))
-            descriptor, hidden = self.open_hidden(target, hidden_id)
-            try:
-                with open(descriptor, "wb") as file:
-                    append(content, file.fileno())
-                    os.utime(file.fileno(), ns=(status.st_atime_ns, status.st_mtime_ns))
-                    self.sync(file.fileno())
-                with self._locked_directory(os.path.dirname(to_path)) as directory:
-                    os.replace(hidden, to_path)
-                    self._sync_published(directory, target)
-            except OSError:
-                with contextlib.suppress(OSError):
-                    os.unlink(hidden)  # a full disk needs the space
-                raise
-            os.unlink(from_path)
-            self._sync_path(os.path.dirname(from_path))
-        finally:
-            os.close(content)
+        self._move(self.path(source), self.path(target), os.path.isfile, os.replace, source, target)
 
     def move_directory(self, source: str, target: str) -> None:
         """Rename a directory that is not empty to a free key, atomically and durably.
 
         Raises:
-            InvalidRequestError: the source is a symbolic link, or is below one that points out of the tree.
+            InvalidRequestError: the source or the target is below a symbolic link, or the source is one.
         """
         from_path, to_path = self.directory_path(source), self.directory_path(target)
-        if self._is_outside(os.path.dirname(from_path)) or os.path.islink(from_path):
-            raise InvalidRequestError(
-                "a symbolic link is not part of the tree: use the path that it points to", key=source
-            )
+        self._refuse_link(from_path, source)
+        self._refuse_link(os.path.dirname(to_path), target)
         try:
             self._move(from_path, to_path, _holds_anything, _rename_to_free, source, target)
         except FileExistsError as error:
@@ -414,17 +420,9 @@ class LocalTree:
     def remove(self, key: str) -> None:
         """Delete a key's file and the directories that become empty; do nothing if it does not exist.
 
-        Also deletes a file in a directory outside of the tree if listings show the file, because a link in the tree
-        points to that directory. If the file itself is a link, deletes only the link.
-
-        Raises:
-            InvalidRequestError: the key is below a symbolic link to a parent directory, which listings do not follow.
+        If the file itself is a link, deletes only the link.
         """
         path = self.path(key)
-        if passes_back(path):
-            raise InvalidRequestError(
-                "a symbolic link points to a parent directory: use the path that it points to", key=key
-            )
         try:
             with self._locked_directory(os.path.dirname(path)) as directory:
                 if stat.S_ISDIR(os.lstat(path).st_mode):
@@ -434,13 +432,6 @@ class LocalTree:
         except (FileNotFoundError, NotADirectoryError):
             return
         self.prune(os.path.dirname(path))
-
-    def _is_outside(self, directory: str) -> bool:
-        """Check whether a symbolic link in a directory's path points out of the tree, or out of the kept directory."""
-        key = os.path.relpath(directory, self.root)
-        boundary = os.path.join(self.root, self.keep) if f"{key}/".startswith(f"{self.keep}/") else self.root
-        real, real_boundary = os.path.realpath(directory), os.path.realpath(boundary)
-        return os.path.commonpath([real, real_boundary]) != real_boundary
 
     def prune(self, directory: str) -> None:
         """Delete a directory and its parents as long as they are empty, except the kept directory and its parents.
@@ -510,8 +501,6 @@ def _holds_anything(directory: str) -> bool:
 
 def _rename_to_free(source: str, target: str) -> None:
     """Rename a directory; raise `FileExistsError` if the target is a file or a directory that is not empty."""
-    if os.path.islink(target) and os.path.isdir(target) and not _holds_anything(target):
-        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), target)  # free, but only single files can be moved there
     try:
         os.rename(source, target)
     except OSError as error:

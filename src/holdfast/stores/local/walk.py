@@ -7,11 +7,10 @@ import itertools
 import os
 import stat
 import threading
-from collections.abc import Iterator, Set
+from collections.abc import Iterator
 
 from holdfast.stores.base import ObjectInfo, ObjectPage, UploadInfo
-from holdfast.stores.local.links import is_behind_link, leads_back
-from holdfast.stores.local.tree import HIDDEN_PREFIX, etag_of, parse_hidden
+from holdfast.stores.local.tree import HIDDEN_PREFIX, etag_of, link_inside, parse_hidden
 
 _WAITING = 16
 _PEEK = 1000  # a caller that asks for fewer keys usually tests whether there are any, and does not ask for more
@@ -38,9 +37,12 @@ class Listings:
     def page(self, prefix: str, start_after: str, max_keys: int, token: str | None) -> ObjectPage:
         """List files whose key starts with `prefix` and is greater than `start_after`, in UTF-8 byte order of keys.
 
-        Reads only directories that can contain such a key. Follows symbolic links to directories, except to parent
-        directories. Omits dangling links, pipes, sockets, devices, and names that are not UTF-8, which cannot be keys.
-        If the iterator that belongs to a token is no longer kept, starts a new listing after the token's key.
+        Reads only directories that can contain such a key. Omits dangling links, pipes, sockets, devices, and names
+        that are not UTF-8, which cannot be keys. If the iterator that belongs to a token is no longer kept, starts a
+        new listing after the token's key.
+
+        Raises:
+            InvalidRequestError: such a directory is a symbolic link: without its files, the listing would be wrong.
         """
         waiting = None
         goes_on = token is not None or max_keys >= _PEEK
@@ -74,9 +76,9 @@ class Listings:
 
 
 def _walk(root: str, directory: str, prefix: str, start_after: str) -> Iterator[ObjectInfo]:
-    below = [_opened(root, f"{directory}/" if directory else "", linked=False)]
+    below = [_opened(root, f"{directory}/" if directory else "")]
     while below:
-        base, linked, links, names = below[-1]
+        base, names = below[-1]
         for name in names:
             key = base + name  # a directory's name ends in '/', which puts 'a-b' before 'a/b' as key order requires
             if not name.endswith("/"):
@@ -85,45 +87,30 @@ def _walk(root: str, directory: str, prefix: str, start_after: str) -> Iterator[
             elif (key.startswith(prefix) or prefix.startswith(key)) and (
                 key > start_after or start_after.startswith(key)
             ):
-                # Below a link any directory may be the same as one of its parents, not only the link itself.
-                behind_link = linked or name in links
-                if not (behind_link and leads_back(os.path.join(root, key[:-1]))):
-                    below.append(_opened(root, key, linked=behind_link))
-                    break
+                if os.path.islink(os.path.join(root, key[:-1])):
+                    raise link_inside(key[:-1])
+                below.append(_opened(root, key))
+                break
         else:
             below.pop()
 
 
-def _opened(root: str, base: str, *, linked: bool) -> tuple[str, bool, Set[str], Iterator[str]]:
-    """List a directory: return its key, whether it is below a link, which names are links, and the sorted names."""
-    names, links = _entries(os.path.join(root, base.rstrip("/")))
-    return base, linked, links, iter(names)
+def _opened(root: str, base: str) -> tuple[str, Iterator[str]]:
+    """List a directory: return its key and the sorted names, or no names if it is a file or was deleted.
 
-
-def _entries(path: str) -> tuple[list[str], Set[str]]:
-    """Return the sorted names in a directory, and those that are links to directories.
-
-    Returns no names if `path` is a file or was deleted. Names of directories end in ``/``. Stores nothing else about an
-    entry, because a directory may have a million entries.
+    Names of directories end in ``/``. Keeps nothing else about an entry: a directory may have a million of them.
     """
     try:
-        scan = os.scandir(path)
+        scan = os.scandir(os.path.join(root, base.rstrip("/")))
     except (FileNotFoundError, NotADirectoryError):
-        return [], frozenset()
-    names: list[str] = []
-    links: set[str] = set()
+        return base, iter(())
     with scan as entries:
-        for entry in entries:
-            if entry.name.startswith(HIDDEN_PREFIX) or not _is_utf8(entry.name):
-                continue
-            if not _is_directory(entry):
-                names.append(entry.name)
-                continue
-            names.append(f"{entry.name}/")
-            if entry.is_symlink():
-                links.add(names[-1])
-    names.sort()
-    return names, links
+        names = [
+            f"{entry.name}/" if _is_directory(entry) else entry.name
+            for entry in entries
+            if not entry.name.startswith(HIDDEN_PREFIX) and _is_utf8(entry.name)
+        ]
+    return base, iter(sorted(names))
 
 
 def _is_directory(entry: os.DirEntry[str]) -> bool:
@@ -154,7 +141,7 @@ def _described(root: str, key: str) -> ObjectInfo | None:
 def walk_pending(root: str, prefix: str) -> Iterator[UploadInfo]:
     """Yield uploads and unfinished files below `prefix`, including those of dead processes, in no particular order."""
     directory = prefix.rpartition("/")[0]
-    for path, directories, files in os.walk(os.path.join(root, directory), followlinks=True):
+    for path, directories, files in os.walk(os.path.join(root, directory)):
         base = os.path.relpath(path, root)
         base = "" if base == "." else f"{base}/"
         for entry in (*directories, *files):
@@ -165,12 +152,4 @@ def walk_pending(root: str, prefix: str) -> Iterator[UploadInfo]:
                 except FileNotFoundError:
                     continue  # finished in the meantime
                 yield UploadInfo(base + hidden[1], hidden[0], status.st_mtime)
-        directories[:] = [
-            name
-            for name in directories
-            if not name.startswith(HIDDEN_PREFIX) and not _leads_back_by_link(os.path.join(path, name))
-        ]
-
-
-def _leads_back_by_link(path: str) -> bool:
-    return (os.path.islink(path) or is_behind_link(path)) and leads_back(path)
+        directories[:] = [name for name in directories if not name.startswith(HIDDEN_PREFIX)]
