@@ -16,7 +16,7 @@ from holdfast.errors import ConflictError, OutcomeUnknownError, UnavailableError
 from holdfast.records.batches import read_records
 from holdfast.records.database import Database
 from holdfast.records.row_keys import Row, encode_row
-from holdfast.runtime import Environment, NoAlarm, SeededRandom
+from holdfast.runtime import Alarm, Environment, SeededRandom
 from holdfast.runtime.simulated import CountingIds, SimulatedClock
 from holdfast.transactions.base import Backend, Commit, LockedTransaction, Outcome, Record, ScanPage, SnapshotReader
 from holdfast.transactions.memory import MemoryBackend
@@ -240,7 +240,7 @@ class UnitWorld:
         """Return an attempt at a task."""
         database = database or self.inner
         execution = UnitExecution(
-            function, database, settings or UnitSettings(), self.environment, reads=reads, alarm=NoAlarm()
+            function, database, settings or UnitSettings(), self.environment, reads=reads, alarm=Alarm(is_on=False)
         )
         return ShardTask(execution, database, self.job, shard, run=run)
 

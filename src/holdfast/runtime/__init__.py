@@ -4,7 +4,7 @@ All other code receives these objects as arguments, so that the checker can run 
 world.
 """
 
-from holdfast.runtime.alarm import Alarm, NoAlarm, SystemAlarm, TimeIsUp
+from holdfast.runtime.alarm import Alarm, TimeIsUp
 from holdfast.runtime.environment import Clock, Environment, Ids, Moment, SeededRandom, SystemClock, SystemIds
 from holdfast.runtime.threads import (
     BackgroundExecutor,
@@ -27,12 +27,10 @@ __all__ = [
     "InlineExecutor",
     "Moment",
     "NeverPeriodic",
-    "NoAlarm",
     "Periodic",
     "Runner",
     "SeededRandom",
     "SerialRunner",
-    "SystemAlarm",
     "SystemClock",
     "SystemIds",
     "ThreadExecutor",

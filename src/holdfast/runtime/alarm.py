@@ -6,9 +6,9 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from types import FrameType
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 T = TypeVar("T")
 
@@ -21,29 +21,8 @@ class TimeIsUp(BaseException):
     """The time of a block is over. No `Exception`: code that catches those cannot go on by accident."""
 
 
-class Alarm(Protocol):
-    """Limits the time of calls."""
-
-    def ready(self) -> AbstractContextManager[None]:
-        """Prepare for many short calls inside of this block, which then cost less."""
-        ...
-
-    def limit(self, duration_s: float, call: Callable[[], T]) -> T:
-        """Return what a call returns; raise `TimeIsUp` inside of it when so many seconds have passed, or at its end if
-        it has caught that.
-
-        Calls with a limit are not nested.
-        """
-        ...
-
-    def shielded(self) -> AbstractContextManager[None]:
-        """Raise nothing inside of this block, which is part of a call with a limit, but at its end: for calls that must
-        not be broken off, because they would leave a connection behind that nobody can use."""
-        ...
-
-
-class SystemAlarm:
-    """The timer of this process, which sends a signal: it also ends loops that call nothing.
+class Alarm:
+    """Limits the time of calls, by a timer of this process, whose signal also ends loops that call nothing.
 
     Only the main thread can be stopped so; in other threads nothing is limited. A call into C ends first.
 
@@ -54,10 +33,14 @@ class SystemAlarm:
     An instance belongs to one thread. A timer that somebody else has set is lost. A block that uses the signal for
     itself may end its own limit, but not that of the next block.
 
+    Args:
+        is_on: False limits nothing, for simulated worlds.
+
     Source: signal(2), setitimer(2); "Signals and threads" in the manual of Python's `signal`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_on: bool = True) -> None:
+        self._is_on = is_on
         self._is_ready = False
         self._deadline_s: float | None = None  # of the block that runs
         self._is_up = False
@@ -65,8 +48,8 @@ class SystemAlarm:
 
     @contextmanager
     def ready(self) -> Iterator[None]:
-        """Handle the signal as long as the block runs."""
-        if self._is_ready or threading.current_thread() is not threading.main_thread():
+        """Handle the signal as long as the block runs, so that many short calls inside of it cost less."""
+        if self._is_ready or not self._can_ring():
             yield
             return
         before = signal.signal(signal.SIGALRM, self._ring)
@@ -80,8 +63,9 @@ class SystemAlarm:
             signal.signal(signal.SIGALRM, signal.SIG_DFL if before is None else before)
 
     def limit(self, duration_s: float, call: Callable[[], T]) -> T:
-        """Return what a call returns; raise `TimeIsUp` inside of it when so many seconds have passed, or at its end."""
-        if threading.current_thread() is not threading.main_thread():
+        """Return what a call returns; raise `TimeIsUp` inside of it when so many seconds have passed, or at its end if
+        it has caught that. Calls with a limit are not nested."""
+        if not self._can_ring():
             return call()
         self._is_up = False
         self._shields = 0
@@ -103,7 +87,8 @@ class SystemAlarm:
 
     @contextmanager
     def shielded(self) -> Iterator[None]:
-        """Raise nothing inside of this block, but at its end."""
+        """Raise nothing inside of this block, which is part of a call with a limit, but at its end: for calls that must
+        not be broken off, because they would leave a connection behind that nobody can use."""
         self._shields += 1
         try:
             yield
@@ -111,6 +96,9 @@ class SystemAlarm:
             self._shields -= 1
         if self._is_up and self._deadline_s is not None and not self._shields:
             raise TimeIsUp
+
+    def _can_ring(self) -> bool:
+        return self._is_on and threading.current_thread() is threading.main_thread()
 
     def _be_ready(self, duration_s: float) -> None:
         """Let the timer ring in time; the block before may have changed both the timer and what handles its signal."""
@@ -136,21 +124,3 @@ class SystemAlarm:
         self._is_up = True
         if not self._shields:
             raise TimeIsUp
-
-
-class NoAlarm:
-    """Limits nothing: for simulated worlds."""
-
-    @contextmanager
-    def ready(self) -> Iterator[None]:
-        """Run the block."""
-        yield
-
-    def limit(self, duration_s: float, call: Callable[[], T]) -> T:
-        """Return what the call returns."""
-        return call()
-
-    @contextmanager
-    def shielded(self) -> Iterator[None]:
-        """Run the block."""
-        yield

@@ -28,7 +28,7 @@ from holdfast.records.cells import VALUE, naming_cell
 from holdfast.records.keys import cell_key, column_bytes, tables_range
 from holdfast.records.row_keys import Row
 from holdfast.records.tables import TableCache
-from holdfast.runtime import Alarm, Environment, SystemAlarm, TimeIsUp
+from holdfast.runtime import Alarm, Environment, TimeIsUp
 from holdfast.transactions.base import (
     ABSENT,
     Backend,
@@ -151,7 +151,7 @@ class UnitExecution:
         self.statistics = Statistics()
         self.settings = settings
         self.environment = environment
-        self.alarm: Alarm = alarm or SystemAlarm()
+        self.alarm: Alarm = alarm or Alarm()
         self.database = database
         self._calls_s = 0.0  # seconds in all calls of the database so far
         self._function = function

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.runtime import NoAlarm, SystemAlarm, TimeIsUp
+from holdfast.runtime import Alarm, TimeIsUp
 from holdfast.runtime import alarm as alarm_module
 from tests.patience import PATIENCE_S
 
@@ -36,7 +36,7 @@ def loop() -> None:
         pass
 
 
-def ring(alarm: SystemAlarm) -> None:
+def ring(alarm: Alarm) -> None:
     """Let the time of the block be over now."""
     alarm._deadline_s = time.monotonic()
     signal.raise_signal(signal.SIGALRM)
@@ -54,18 +54,18 @@ def nothing() -> None:
 
 def test_an_endless_loop_ends() -> None:
     with pytest.raises(TimeIsUp):
-        SystemAlarm().limit(_SHORT_S, loop)
+        Alarm().limit(_SHORT_S, loop)
 
 
 def test_a_block_that_is_fast_enough() -> None:
-    alarm = SystemAlarm()
+    alarm = Alarm()
     for _ in range(3):
         alarm.limit(PATIENCE_S, nothing)
 
 
 def test_an_error_of_the_block_is_raised() -> None:
     with pytest.raises(ZeroDivisionError):
-        SystemAlarm().limit(PATIENCE_S, lambda: 1 // 0)
+        Alarm().limit(PATIENCE_S, lambda: 1 // 0)
 
 
 def test_code_that_catches_exceptions_ends() -> None:
@@ -75,11 +75,11 @@ def test_code_that_catches_exceptions_ends() -> None:
                 loop()
 
     with pytest.raises(TimeIsUp):
-        SystemAlarm().limit(_SHORT_S, swallow)
+        Alarm().limit(_SHORT_S, swallow)
 
 
 def test_a_block_that_catches_everything_has_not_ended_well() -> None:
-    alarm = SystemAlarm()
+    alarm = Alarm()
 
     def swallow() -> None:
         with suppress(BaseException):
@@ -98,11 +98,11 @@ def test_it_rings_again_for_code_that_catches_everything_once(monkeypatch: pytes
 
     monkeypatch.setattr("holdfast.runtime.alarm._AGAIN_S", _SHORT_S)
     with pytest.raises(TimeIsUp):
-        SystemAlarm().limit(_SHORT_S, swallow)
+        Alarm().limit(_SHORT_S, swallow)
 
 
 def test_a_shielded_call_ends_first() -> None:
-    alarm = SystemAlarm()
+    alarm = Alarm()
     did = []
 
     def work() -> None:
@@ -118,7 +118,7 @@ def test_a_shielded_call_ends_first() -> None:
 
 
 def test_a_shielded_call_that_fails_when_time_is_up() -> None:
-    alarm = SystemAlarm()
+    alarm = Alarm()
 
     def fail() -> None:
         with suppress(ZeroDivisionError), alarm.shielded():
@@ -130,7 +130,7 @@ def test_a_shielded_call_that_fails_when_time_is_up() -> None:
 
 
 def test_a_shield_without_a_limit_does_nothing() -> None:
-    alarm = SystemAlarm()
+    alarm = Alarm()
     with alarm.shielded():
         pass
     with pytest.raises(TimeIsUp):
@@ -141,7 +141,7 @@ def test_a_shield_without_a_limit_does_nothing() -> None:
 
 def test_another_thread_is_not_limited() -> None:
     ended = threading.Event()
-    alarm = SystemAlarm()
+    alarm = Alarm()
 
     def wait() -> None:
         with alarm.shielded():
@@ -158,8 +158,8 @@ def test_another_thread_is_not_limited() -> None:
 
 
 def test_no_alarm() -> None:
-    with NoAlarm().shielded():
-        assert NoAlarm().limit(0, lambda: 7) == 7
+    with Alarm(is_on=False).shielded():
+        assert Alarm(is_on=False).limit(0, lambda: 7) == 7
 
 
 _PLACES = (contextlib.__file__, alarm_module.__file__)
@@ -168,7 +168,7 @@ _PLACES = (contextlib.__file__, alarm_module.__file__)
 
 def rung_at(place: int) -> TimeIsUp | None:
     """Ring before one instruction of a call with a limit, and after the call; return the error of the first ring."""
-    alarm = SystemAlarm()
+    alarm = Alarm()
     passed = 0
 
     def trace(frame: FrameType, event: str, _argument: object) -> Any:
@@ -199,7 +199,7 @@ def test_a_limit_ends_with_its_call_wherever_it_rings() -> None:
 
 
 def test_each_of_many_blocks_has_its_own_time() -> None:
-    alarm = SystemAlarm()
+    alarm = Alarm()
     with alarm.ready():
         began_s = time.monotonic()
         alarm.limit(_SHORT_S, nothing)
@@ -209,7 +209,7 @@ def test_each_of_many_blocks_has_its_own_time() -> None:
 
 
 def test_a_timer_of_an_earlier_block_is_set_again_for_the_rest() -> None:
-    alarm = SystemAlarm()
+    alarm = Alarm()
     with alarm.ready():
         alarm.limit(_SHORT_S, nothing)
         began_s = time.monotonic()
@@ -219,7 +219,7 @@ def test_a_timer_of_an_earlier_block_is_set_again_for_the_rest() -> None:
 
 
 def test_a_shorter_limit_after_a_longer_one_has_its_own_timer() -> None:
-    alarm = SystemAlarm()
+    alarm = Alarm()
     with alarm.ready():
         alarm.limit(2 * _LONG_S, nothing)
         assert 0 < alarm.limit(_LONG_S, lambda: signal.getitimer(signal.ITIMER_REAL)[0]) <= _LONG_S
@@ -234,7 +234,7 @@ def test_a_timer_that_rings_too_early_is_set_to_the_rest() -> None:
         signal.raise_signal(signal.SIGALRM)
         return signal.getitimer(signal.ITIMER_REAL)[0]
 
-    assert 0 < SystemAlarm().limit(limit_s, ring_early) <= limit_s
+    assert 0 < Alarm().limit(limit_s, ring_early) <= limit_s
 
 
 def test_the_timer_ends_before_its_handler(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,12 +247,12 @@ def test_the_timer_ends_before_its_handler(monkeypatch: pytest.MonkeyPatch) -> N
         return set_handler(number, handler)
 
     monkeypatch.setattr(signal, "signal", note)
-    SystemAlarm().limit(_LONG_S, timers.clear)
+    Alarm().limit(_LONG_S, timers.clear)
     assert timers == [(0.0, 0.0)]
 
 
 def test_a_timer_that_rings_between_two_blocks_ends_nothing() -> None:
-    alarm = SystemAlarm()
+    alarm = Alarm()
     with alarm.ready():
         began_s = time.monotonic()
         alarm.limit(_SHORT_S, nothing)
@@ -277,7 +277,7 @@ def keeps_its_handler() -> None:
 def test_a_block_that_uses_the_signal_for_itself_does_not_end_the_limit_of_the_next(
     block: Callable[[], object],
 ) -> None:
-    alarm = SystemAlarm()
+    alarm = Alarm()
     with alarm.ready():
         alarm.limit(2 * _SHORT_S, block)
         ends_s = time.monotonic() + _LONG_S

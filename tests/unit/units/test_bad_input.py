@@ -21,7 +21,7 @@ from holdfast.errors import (
     UnavailableError,
 )
 from holdfast.records.row_keys import Row
-from holdfast.runtime import SystemAlarm
+from holdfast.runtime import Alarm
 from holdfast.transactions.base import MAX_NUMBER, MAX_VALUE_BYTES
 from holdfast.units.execution import UnitExecution
 from holdfast.units.job_input import surveyed
@@ -356,7 +356,7 @@ def test_a_failure_because_of_a_mixed_state_is_no_failure(
 
     database = Shaky(world.inner, before)
     limited = UnitSettings(group=settings.group, timeout_s=_LIMIT_S)
-    execution = UnitExecution(function, database, limited, world.environment, alarm=SystemAlarm())
+    execution = UnitExecution(function, database, limited, world.environment, alarm=Alarm())
     statistics = ShardTask(execution, database, world.job, 0).run(units(_KEYS))
     assert statistics.stale >= 1 and statistics.units == len(_KEYS)
     assert all(world.cells[key, "value"] == 1 for key in _KEYS)

@@ -13,7 +13,7 @@ from holdfast.errors import InvalidRequestError, NotFoundError
 from holdfast.records.batches import read_records
 from holdfast.records.database import Database
 from holdfast.records.row_keys import Row
-from holdfast.runtime import NeverPeriodic, NoAlarm
+from holdfast.runtime import Alarm, NeverPeriodic
 from holdfast.transactions.base import Backend
 from holdfast.units.claims import Claim, dissolve, take_items
 from holdfast.units.execution import UnitExecution
@@ -41,7 +41,9 @@ class _Listed(UnitWorld):
         """Run a worker until the list is at its end."""
         database = database or self.inner
         settings = UnitSettings(group=group, lease_s=1.0)
-        execution = UnitExecution(function, database, settings, self.environment, emit_to=self.list, alarm=NoAlarm())
+        execution = UnitExecution(
+            function, database, settings, self.environment, emit_to=self.list, alarm=Alarm(is_on=False)
+        )
         WorkTask(execution, database, self.job, slot, self.list, periodic=NeverPeriodic()).run()
 
     def take(self, slot: int) -> Claim:

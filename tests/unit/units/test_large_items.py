@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.errors import InvalidRequestError
 from holdfast.records.row_keys import Row
-from holdfast.runtime import NeverPeriodic, NoAlarm
+from holdfast.runtime import Alarm, NeverPeriodic
 from holdfast.transactions.base import MAX_KEY_BYTES, Backend, ScanPage
 from holdfast.units.claims import take_items
 from holdfast.units.execution import UnitExecution
@@ -42,7 +42,9 @@ class _Listed(UnitWorld):
         database = database or self.inner
         job = begin_job(self.inner, "work", kind=WORK_LIST, shards=workers, environment=self.environment)
         work = find_work_list(self.inner, "w")
-        execution = UnitExecution(note_size, database, UnitSettings(), self.environment, emit_to=work, alarm=NoAlarm())
+        execution = UnitExecution(
+            note_size, database, UnitSettings(), self.environment, emit_to=work, alarm=Alarm(is_on=False)
+        )
         WorkTask(execution, database, job, 0, work, periodic=NeverPeriodic()).run()
 
 

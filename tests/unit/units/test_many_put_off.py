@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from holdfast.runtime import NeverPeriodic, NoAlarm
+from holdfast.runtime import Alarm, NeverPeriodic
 from holdfast.units.claims import decode_claim, dissolve
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import WORK_LIST, begin_job
@@ -76,7 +76,7 @@ def test_nothing_of_a_claim_that_was_dissolved_meanwhile_is_done() -> None:
     work = find_work_list(world.inner, "list")
 
     def worker(database: Any) -> WorkTask:
-        execution = UnitExecution(count, database, _FEW, world.environment, emit_to=work, alarm=NoAlarm())
+        execution = UnitExecution(count, database, _FEW, world.environment, emit_to=work, alarm=Alarm(is_on=False))
         return WorkTask(execution, database, job, 0, work, periodic=NeverPeriodic())
 
     def dissolve_and_run() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.runtime import NoAlarm
+from holdfast.runtime import Alarm
 from holdfast.transactions.base import Commit, Outcome, Record
 from holdfast.units.execution import UnitExecution
 from holdfast.units.shard_task import ShardTask
@@ -50,7 +50,7 @@ def test_functions_reads_and_commits_are_told_apart(reads: UnitReads | None) -> 
     assert world.progress.statistics.run_s == found.run_s
 
 
-class _Shield(NoAlarm):
+class _Shield(Alarm):
     is_held = False
 
     @contextmanager

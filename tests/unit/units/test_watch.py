@@ -17,7 +17,7 @@ from holdfast.records import open_database
 from holdfast.records.batches import read_records
 from holdfast.records.database import Database
 from holdfast.records.keys import cells_range
-from holdfast.runtime import Environment, NeverPeriodic, NoAlarm, SeededRandom
+from holdfast.runtime import Alarm, Environment, NeverPeriodic, SeededRandom
 from holdfast.runtime.simulated import CountingIds
 from holdfast.transactions.base import Commit
 from holdfast.units.execution import UnitExecution
@@ -481,7 +481,7 @@ def test_views_of_a_work_list() -> None:
         UnitSettings(group=8),
         db.environment,
         emit_to=work,
-        alarm=NoAlarm(),
+        alarm=Alarm(is_on=False),
     )
     WorkTask(execution, db.backend, job, 0, work, periodic=NeverPeriodic()).run()
     assert [view.sum for view in views] == [WORDS * view.done for view in views]

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.errors import ConflictError, FencedError, NotFoundError, OutcomeUnknownError
 from holdfast.records.batches import read_records
-from holdfast.runtime import NoAlarm
+from holdfast.runtime import Alarm
 from holdfast.transactions.base import Commit, Outcome, ScanPage
 from holdfast.units.claims import decode_claim, dissolve, dissolve_all, dissolve_slot, encode_claim, take_items
 from holdfast.units.execution import UnitExecution
@@ -356,7 +356,7 @@ def test_nobody_emits_to_a_dropped_list(name: str) -> None:
                 one()
 
     shaky = Shaky(world.inner, drop)
-    execution = UnitExecution(grow, shaky, UnitSettings(), world.environment, emit_to=dropped, alarm=NoAlarm())
+    execution = UnitExecution(grow, shaky, UnitSettings(), world.environment, emit_to=dropped, alarm=Alarm(is_on=False))
     with pytest.raises(FencedError, match=LIST_DROPPED):
         ShardTask(execution, shaky, job, 0).run(units([0]))
     assert not list(read_records(world.inner, *dropped.range))
@@ -376,7 +376,9 @@ def test_what_the_error_of_a_dropped_list_advises_neither_loses_nor_doubles() ->
 
     def attempt() -> None:
         settings = UnitSettings(group=1)
-        execution = UnitExecution(write, world.inner, settings, world.environment, emit_to=world.list, alarm=NoAlarm())
+        execution = UnitExecution(
+            write, world.inner, settings, world.environment, emit_to=world.list, alarm=Alarm(is_on=False)
+        )
         ShardTask(execution, world.inner, job, 0).run(units([0, 1, 2]))
 
     with pytest.raises(FencedError) as told:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.records.database import Database
-from holdfast.runtime import Environment, NoAlarm, SeededRandom
+from holdfast.runtime import Alarm, Environment, SeededRandom
 from holdfast.runtime.simulated import CountingIds, SimulatedClock
 from holdfast.transactions.memory import MemoryBackend
 from holdfast.units.execution import UnitExecution
@@ -117,7 +117,7 @@ class WatchedJob:
             self.db.backend,
             UnitSettings(group=self.group),
             self.db.environment,
-            alarm=NoAlarm(),
+            alarm=Alarm(is_on=False),
         )
         return ShardTask(execution, self.db.backend, job, shard).run(self.units(shard) if units is None else units)
 

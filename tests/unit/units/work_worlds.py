@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.records.batches import read_records
-from holdfast.runtime import NeverPeriodic, NoAlarm, Periodic
+from holdfast.runtime import Alarm, NeverPeriodic, Periodic
 from holdfast.transactions.base import Backend
 from holdfast.units.claims import Claim, take_items
 from holdfast.units.execution import UnitExecution
@@ -57,7 +57,9 @@ class WorkWorld(UnitWorld):
         """Return an attempt at a worker."""
         settings = UnitSettings(group=group, lease_s=LEASE_S)
         database = database or self.inner
-        execution = UnitExecution(function, database, settings, self.environment, emit_to=self.list, alarm=NoAlarm())
+        execution = UnitExecution(
+            function, database, settings, self.environment, emit_to=self.list, alarm=Alarm(is_on=False)
+        )
         return WorkTask(execution, database, self.job, slot, self.list, periodic=periodic or NeverPeriodic())
 
     def take(self, slot: int, token: str, most: int = 1) -> Claim:

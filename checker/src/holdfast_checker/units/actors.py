@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from holdfast.errors import ConflictError, HoldfastError, NotFoundError, OutcomeUnknownError, UnavailableError
 from holdfast.records.database import Database
 from holdfast.records.row_keys import Row
-from holdfast.runtime import Environment, NeverPeriodic, NoAlarm, SeededRandom, SerialRunner
+from holdfast.runtime import Alarm, Environment, NeverPeriodic, SeededRandom, SerialRunner
 from holdfast.transactions.base import Record
 from holdfast.units.execution import UnitExecution
 from holdfast.units.job_input import JobInput, surveyed, units_of
@@ -95,7 +95,7 @@ def attempt(around: Surroundings, run: Run) -> Callable[[Port], None]:
             environment,
             reads=around.reads if run.reads_ahead else None,
             emit_to=around.work,
-            alarm=NoAlarm(),
+            alarm=Alarm(is_on=False),
         )
         try:
             if run.job == LIST:
