@@ -119,35 +119,35 @@ class WriteCounts:
     bytes: int
 
 
-class _CountingSink:
-    """A sink that counts the bytes written to another sink, and ignores writes after the file was discarded."""
+class _Output:
+    """An open file. The format's writer writes to it as its sink; writes after `discard` are ignored.
 
-    def __init__(self, sink: AttemptSink) -> None:
-        self._sink: AttemptSink | None = sink
+    pyarrow's writers write a footer when they are garbage-collected.
+    """
+
+    writer: BatchWriter
+
+    def __init__(self, path: str, sink: AttemptSink) -> None:
+        self.path = path
         self.bytes = 0
+        self._sink: AttemptSink | None = sink
 
     def write(self, data: bytes | memoryview) -> int:
-        if self._sink is None:
-            return len(data)
-        written = self._sink.write(data)
-        self.bytes += written
-        return written
+        if self._sink is not None:
+            self.bytes += self._sink.write(data)
+        return len(data)
+
+    def close(self) -> None:
+        """Write the footer and end the file."""
+        self.writer.close()
+        assert self._sink is not None, "files that were discarded are not ended"
+        self._sink.close()
 
     def discard(self) -> None:
-        """Discard the file and ignore later writes: pyarrow's writers write a footer when garbage-collected."""
+        """Discard the file. Safe to call twice."""
         sink, self._sink = self._sink, None
         if sink is not None:
             sink.discard()
-
-
-@dataclass(slots=True)
-class _Output:
-    """An open file: its sink and the format's writer."""
-
-    path: str
-    sink: AttemptSink
-    counter: _CountingSink
-    writer: BatchWriter
 
 
 @dataclass(slots=True)
@@ -162,7 +162,7 @@ class _File:
 
     @property
     def written_bytes(self) -> int:
-        return 0 if self.output is None else self.output.counter.bytes
+        return 0 if self.output is None else self.output.bytes
 
 
 class TableWriter:
@@ -206,24 +206,20 @@ class TableWriter:
             InvalidRequestError: the batch has a column that the table lacks, a value does not fit its column's type, or
                 a partition value is too long for a directory name.
         """
-        batch = conform(self._known(batch), self._schema)
+        if batch.schema.names != self._schema.names:
+            known = {name.lower() for name in self._schema.names}
+            for name in batch.schema.names:
+                if name.lower() not in known:  # its values would be dropped
+                    raise InvalidRequestError(
+                        "the rows have different columns than the table: rename the column", column=name
+                    )
+        batch = conform(batch, self._schema)
         if not self._splitter.columns:
             self._write_rows("", batch)
             return
         self._gathered.add(batch)
         if self._gathered.bytes >= self._gather_bytes or self._gathered.rows >= _GATHER_ROWS:
             self._split_gathered()
-
-    def _known(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Check that the batch has no column that the table lacks, whose values would be dropped; return the batch."""
-        if batch.schema.names != self._schema.names:
-            known = {name.lower() for name in self._schema.names}
-            for name in batch.schema.names:
-                if name.lower() not in known:
-                    raise InvalidRequestError(
-                        "the rows have different columns than the table: rename the column", column=name
-                    )
-        return batch
 
     def close(self) -> WriteCounts:
         """End all files.
@@ -248,7 +244,7 @@ class TableWriter:
         with contextlib.ExitStack() as stack:  # runs every discard, then raises what one of them raised
             for file in making:
                 if file.output is not None:
-                    stack.callback(file.output.counter.discard)
+                    stack.callback(file.output.discard)
 
     def _split_gathered(self) -> None:
         if self._gathered.rows:
@@ -263,28 +259,22 @@ class TableWriter:
             if file is None:
                 file = self._unfinished[directory] = _File(BatchBuffer(self._splitter.data_schema))
             part = rows if most is None else rows.slice(0, most - file.rows)
-            self._append(directory, file, part)
+            file.rows += part.num_rows
+            file.received_bytes += part.nbytes
+            if file.output is not None:
+                file.output.writer.write(part)
+            else:
+                file.pending.add(part)
+                if file.pending.bytes >= self._open_at_bytes:
+                    self._open_output(directory, file)
+            now = file.pending.bytes if file.output is None else file.output.writer.buffered_bytes
+            self._buffered_bytes += now - file.buffered_bytes
+            file.buffered_bytes = now
             if file.rows == most or self._reached_target(file):
                 self._end_file(directory)
             while self._buffered_bytes > self._settings.buffer_bytes:
                 self._end_largest(list(self._unfinished))
             rows = rows.slice(part.num_rows)
-
-    def _append(self, directory: str, file: _File, part: pa.RecordBatch) -> None:
-        file.rows += part.num_rows
-        file.received_bytes += part.nbytes
-        if file.output is not None:
-            file.output.writer.write(part)
-        else:
-            file.pending.add(part)
-            if file.pending.bytes >= self._open_at_bytes:
-                self._open_output(directory, file)
-        self._note_buffered(file)
-
-    def _note_buffered(self, file: _File) -> None:
-        now = file.pending.bytes if file.output is None else file.output.writer.buffered_bytes
-        self._buffered_bytes += now - file.buffered_bytes
-        file.buffered_bytes = now
 
     def _reached_target(self, file: _File) -> bool:
         target = self._settings.target_file_size_bytes
@@ -301,18 +291,17 @@ class TableWriter:
             self._end_largest(opened)
         name = self._attempt.file_name(self._extension)
         path = f"{directory}/{name}" if directory else name
-        sink = self._attempt.open(path)
-        counter = _CountingSink(sink)
+        output = _Output(path, self._attempt.open(path))
         try:
-            writer = self._settings.file_format.open_writer(counter, self._splitter.data_schema, self._settings.options)
+            options, schema = self._settings.options, self._splitter.data_schema
+            output.writer = self._settings.file_format.open_writer(output, schema, options)
         except BaseException:
-            counter.discard()
+            output.discard()
             raise
-        file.output = _Output(path, sink, counter, writer)
-        if file.pending.rows:
-            for batch in file.pending.take().to_batches():
-                writer.write(batch)
-        return file.output
+        file.output = output
+        for batch in file.pending.take().to_batches() if file.pending.rows else ():
+            output.writer.write(batch)
+        return output
 
     def _end_largest(self, among: list[str]) -> None:
         # If several files have the same bytes (formats that buffer nothing), end the one with the most rows, because
@@ -324,8 +313,7 @@ class TableWriter:
     def _end_file(self, directory: str) -> None:
         file = self._unfinished[directory]
         output = file.output or self._open_output(directory, file)
-        output.writer.close()
-        output.sink.close()
+        output.close()
         self._attempt.record_rows(output.path, file.rows)
         # Delete it only now, because `abort` must find a file that failed to end.
         del self._unfinished[directory]
@@ -333,4 +321,4 @@ class TableWriter:
         self._ended_received_bytes += file.received_bytes
         self._files += 1
         self._rows += file.rows
-        self._bytes += output.counter.bytes
+        self._bytes += output.bytes

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import NoReturn
 
 import pyarrow as pa
 
 from holdfast.errors import InvalidRequestError
 from holdfast.wording import nearest
 
-_TOKEN = re.compile(r"""`(?:[^`]|``)*`|'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|\w+|\S""", re.DOTALL)
-
-_VARIANT = pa.struct([pa.field("value", pa.binary(), False), pa.field("metadata", pa.binary(), False)])
-"""A variant as PySpark passes it to Python."""
+_QUOTED = r"""`(?:[^`]|``)*`|'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*\""""
+_TOKEN = re.compile(rf"{_QUOTED}|.", re.DOTALL)
+_FIELD = re.compile(
+    rf"\s*(`(?:[^`]|``)+`|\w+)\s*:?\s*(.*?)(?:\s+not\s+null)?(?:\s+comment\s+(?:{_QUOTED}))?\s*", re.DOTALL | re.I
+)
+_TYPE = re.compile(r"\s*(\w+)\s*(?:<(.*)>|\(([\d\s,]+)\)|((?:\s+\w+)+))?\s*", re.DOTALL)
 
 _SIMPLE: Mapping[str, pa.DataType] = {
     "void": pa.null(),
@@ -32,11 +33,13 @@ _SIMPLE: Mapping[str, pa.DataType] = {
     "date": pa.date32(),
     **dict.fromkeys(("timestamp", "timestamp_ltz"), pa.timestamp("us", "UTC")),
     "timestamp_ntz": pa.timestamp("us"),
+    "time": pa.time64("us"),
     "string": pa.string(),
     "binary": pa.binary(),
-    "variant": _VARIANT,
+    # As PySpark passes it to Python.
+    "variant": pa.struct([pa.field("value", pa.binary(), False), pa.field("metadata", pa.binary(), False)]),
 }
-_OTHERS = ("array", "char", "decimal", "interval", "map", "numeric", "struct", "time", "varchar")
+_DECIMALS, _TEXTS = ("decimal", "dec", "numeric"), ("char", "character", "varchar")
 _UNITS = ("day", "hour", "minute", "second")
 
 
@@ -46,14 +49,8 @@ def parse_ddl(text: str) -> pa.Schema:
     Raises:
         InvalidRequestError: the text does not parse, names a column twice, or uses a type that only Spark can read.
     """
-    parser = _Parser(text)
-    if parser.peek_is("struct") and parser.peek_is("<", 1):
-        kind = parser.take_type()
-        parser.require_end()
-        fields = [kind.field(index) for index in range(kind.num_fields)]
-    else:
-        fields = parser.take_fields("")
-        parser.require_end()
+    whole = re.fullmatch(r"\s*struct\s*<(.*)>\s*", text, re.DOTALL | re.I)
+    fields = _fields(whole[1] if whole else text)
     if not fields:
         raise InvalidRequestError("the schema has no columns: write name type, e.g. id bigint, name string")
     return pa.schema(fields)
@@ -65,154 +62,76 @@ def parse_type(text: str) -> pa.DataType:
     Raises:
         InvalidRequestError: see `parse_ddl`.
     """
-    parser = _Parser(text)
-    kind = parser.take_type()
-    parser.require_end()
-    return kind
-
-
-class _Parser:
-    """A recursive descent parser with one method per grammar rule."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._tokens = _TOKEN.findall(text)
-        self._next = 0
-
-    # --- tokens -------------------------------------------------------------------------------------------------------
-    def peek_is(self, word: str, ahead: int = 0) -> bool:
-        at = self._next + ahead
-        return at < len(self._tokens) and self._tokens[at].lower() == word
-
-    def _take_if(self, *words: str) -> bool:
-        """Consume these words if all of them come next; otherwise consume nothing."""
-        if all(self.peek_is(word, ahead) for ahead, word in enumerate(words)):
-            self._next += len(words)
-            return True
-        return False
-
-    def _take(self, wanted: str) -> str:
-        if self._next >= len(self._tokens):
-            self._fail(wanted)
-        self._next += 1
-        return str(self._tokens[self._next - 1])
-
-    def _require(self, word: str) -> None:
-        if not self._take_if(word):
-            self._fail(word)
-
-    def require_end(self) -> None:
-        if self._next < len(self._tokens):
-            self._fail("a comma or the end")
-
-    def _fail(self, wanted: str) -> NoReturn:
-        found = self._tokens[self._next] if self._next < len(self._tokens) else "the end"
-        raise InvalidRequestError(
-            "the schema does not parse: write name type, … as in CREATE TABLE, and put names with characters other "
-            "than letters, digits and _ in backquotes",
-            schema=self._text,
-            expected=wanted,
-            found=found,
-        )
-
-    # --- rules --------------------------------------------------------------------------------------------------------
-    def take_fields(self, end: str) -> list[pa.Field]:
-        """Parse ``name [:] type [not null] [comment '…'], …`` up to `end`, or to the text's end if `end` is empty."""
-        fields: list[pa.Field] = []
-        while not (self.peek_is(end) if end else self._next >= len(self._tokens)):
-            if fields:
-                self._require(",")
-            name = self._take_name()
-            self._take_if(":")
-            fields.append(pa.field(name, self.take_type()))
-            self._take_if("not", "null")
-            if self._take_if("comment") and self._take("a comment in quotes")[0] not in "'\"":
-                self._next -= 1
-                self._fail("a comment in quotes")
-        folded: dict[str, str] = {}
-        for field in fields:
-            if field.name.lower() in folded:
-                raise InvalidRequestError(
-                    "the schema names a column twice: remove one",
-                    first=folded[field.name.lower()],
-                    second=field.name,
-                )
-            folded[field.name.lower()] = field.name
-        return fields
-
-    def _take_name(self) -> str:
-        token = self._take("a name")
-        if len(token) > 2 and token[0] == "`":
-            return token[1:-1].replace("``", "`")
-        if not re.fullmatch(r"\w+", token):
-            self._next -= 1
-            self._fail("a name")
-        return token
-
-    def take_type(self) -> pa.DataType:
-        word = self._take("a type").lower()
-        if not re.fullmatch(r"\w+", word):
-            self._next -= 1
-            self._fail("a type")
-        if word in ("array", "map", "struct"):
-            return self._take_nested(word)
-        if word in ("decimal", "dec", "numeric"):
-            return self._take_decimal()
-        if word in ("char", "character", "varchar"):
-            self._require("(")
-            self._take_number(1, 2**31 - 1)
-            self._require(")")
-            return pa.string()
-        if word == "interval":
-            return self._take_interval()
-        if word == "time":
-            if self._take_if("("):
-                self._take_number(0, 6)
-                self._require(")")
-            return pa.time64("us")
-        if word == "string" and self._take_if("collate"):
-            self._take_name()
-        if word not in _SIMPLE:
-            raise InvalidRequestError(f"no such type: {nearest(word, (*_SIMPLE, *_OTHERS))}", type=word)
-        return _SIMPLE[word]
-
-    def _take_nested(self, word: str) -> pa.DataType:
-        self._require("<")
-        if word == "struct":
-            fields = self.take_fields(">")
-            self._require(">")
-            return pa.struct(fields)
-        first = self.take_type()
-        if word == "array":
-            self._require(">")
-            return pa.list_(pa.field("element", first))
-        self._require(",")
-        value = self.take_type()
-        self._require(">")
-        return pa.map_(first, value)
-
-    def _take_decimal(self) -> pa.DataType:
-        precision, scale = 10, 0
-        if self._take_if("("):
-            precision = self._take_number(1, 38)
-            if self._take_if(","):
-                scale = self._take_number(0, precision)
-            self._require(")")
+    found = _TYPE.fullmatch(text)
+    if found is None:
+        raise _error(text)
+    word, inner, numbers, words = found[1].lower(), found[2], found[3], (found[4] or "").lower().split()
+    sizes = [int(one) for one in (numbers or "").split(",") if one.strip()]
+    parts = [] if inner is None else _split(inner)
+    if word == "array" and len(parts) == 1:
+        return pa.list_(pa.field("element", parse_type(parts[0])))
+    if word == "map" and len(parts) == 2:
+        return pa.map_(parse_type(parts[0]), parse_type(parts[1]))
+    if word == "struct" and inner is not None:
+        return pa.struct(_fields(inner))
+    if word in _DECIMALS and inner is None and not words:
+        precision, scale = [*sizes, *(10, 0)[len(sizes) :]][:2]
+        if len(sizes) > 2 or not 1 <= precision <= 38 or not 0 <= scale <= precision:
+            raise _error(text, "a decimal has 1 to 38 digits, and no more of them behind the point")
         return pa.decimal128(precision, scale)
+    if word in _TEXTS and len(sizes) == 1:
+        return pa.string()
+    if word == "interval" and words:
+        return _interval(words)
+    plain = inner is None and not words and (numbers is None or (word == "time" and len(sizes) == 1 and sizes[0] <= 6))
+    if word in _SIMPLE and (plain or (word == "string" and words[:1] == ["collate"] and len(words) == 2)):
+        return _SIMPLE[word]
+    if word in (*_SIMPLE, *_DECIMALS, *_TEXTS, "array", "map", "struct", "interval"):
+        raise _error(text)
+    known = (*_SIMPLE, "array", "char", "decimal", "interval", "map", "numeric", "struct", "varchar")
+    raise InvalidRequestError(f"no such type: {nearest(word, known)}", type=word)
 
-    def _take_interval(self) -> pa.DataType:
-        start = self._take("day to second").lower()
-        end = self._take("day to second").lower() if self._take_if("to") else start
-        if start not in _UNITS or end not in _UNITS or _UNITS.index(start) > _UNITS.index(end):
-            raise InvalidRequestError(
-                "only day-time intervals can be read without Spark: leave the column out, or read with Spark",
-                type=f"interval {start}" + ("" if start == end else f" to {end}"),
-            )
-        return pa.duration("us")
 
-    def _take_number(self, least: int, most: int) -> int:
-        token = self._take("a number")
-        if not token.isdecimal() or not least <= int(token) <= most:
-            self._next -= 1
-            self._fail(f"a number from {least} to {most}")
-        return int(token)
+def _interval(words: list[str]) -> pa.DataType:
+    start, end = words[0], words[-1]
+    known = start in _UNITS and end in _UNITS and words in ([start], [start, "to", end])
+    if not known or _UNITS.index(start) > _UNITS.index(end):
+        raise InvalidRequestError(
+            "only day-time intervals can be read without Spark: leave the column out, or read with Spark",
+            type=f"interval {' '.join(words)}",
+        )
+    return pa.duration("us")
+
+
+def _fields(text: str) -> list[pa.Field]:
+    fields: dict[str, pa.Field] = {}
+    for part in _split(text) if text.strip() else []:
+        found = _FIELD.fullmatch(part)
+        if found is None or not found[2]:
+            raise _error(part)
+        name = found[1] if found[1][0] != "`" else found[1][1:-1].replace("``", "`")
+        if (first := fields.get(name.lower())) is not None:
+            raise InvalidRequestError("the schema names a column twice: remove one", first=first.name, second=name)
+        fields[name.lower()] = pa.field(name, parse_type(found[2]))
+    return list(fields.values())
+
+
+def _split(text: str) -> list[str]:
+    """Split a text at the commas that are in no brackets and no quotes."""
+    parts, depth = [""], 0
+    for token in _TOKEN.findall(text):
+        depth += (token in "<(") - (token in ">)")
+        if token == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += token
+    return parts
+
+
+def _error(found: str, reason: str = "") -> InvalidRequestError:
+    return InvalidRequestError(
+        "the schema does not parse: write name type, … as in CREATE TABLE, and put names with characters other than "
+        "letters, digits and _ in backquotes",
+        found=found.strip(),
+        **({"reason": reason} if reason else {}),
+    )
