@@ -18,9 +18,8 @@ from holdfast.formats.base import (
     FileFormat,
     FormatOptions,
     ParsedOptions,
-    RowFilter,
-    require_all,
 )
+from holdfast.formats.filters import RowFilter, require_all
 from holdfast.wording import nearest
 
 __all__ = [

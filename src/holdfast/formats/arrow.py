@@ -9,8 +9,8 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from holdfast.errors import CorruptDataError
-from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, RowFilter
-from holdfast.formats.columns.conversion import BatchBuffer, finish, needed_schema, plain_batch, plain_schema
+from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, Wanted
+from holdfast.formats.columns.conversion import BatchBuffer, plain_batch, plain_schema
 from holdfast.formats.columns.types import BEYOND, KINDS, NANOSECONDS, check_types
 from holdfast.formats.streams import input_file, output_stream
 from holdfast.stores.option_values import choice
@@ -71,18 +71,10 @@ def _read_schema(source: BinaryIO, options: ArrowOptions) -> pa.Schema:
     return _open_file(source).schema.remove_metadata()
 
 
-def _read_batches(
-    source: BinaryIO,
-    schema: pa.Schema,
-    columns: Sequence[str],
-    row_filter: RowFilter | None,
-    options: ArrowOptions,
-    row_groups: Sequence[int] | None,
-) -> Iterator[pa.RecordBatch]:
+def _read(source: BinaryIO, wanted: Wanted, options: ArrowOptions, groups: Sequence[int] | None) -> Iterator[Any]:
     file = _open_file(source)
-    needed = needed_schema(schema, columns, row_filter)
     for index in range(file.num_record_batches):
-        yield finish(file.get_batch(index), needed, columns, row_filter)
+        yield file.get_batch(index)
 
 
 ARROW: FileFormat[ArrowOptions] = FileFormat(
@@ -96,5 +88,5 @@ ARROW: FileFormat[ArrowOptions] = FileFormat(
     extension=lambda options: f".{options.compression}.arrow" if options.compression else ".arrow",
     open_writer=_ArrowWriter,
     read_schema=_read_schema,
-    read_batches=_read_batches,
+    read=_read,
 )

@@ -19,27 +19,17 @@ import pyarrow.types as pat
 
 from holdfast.errors import CorruptDataError, HoldfastError, InvalidRequestError, UnsupportedError
 from holdfast.formats.avro_types import arrow_type, column_types, with_texts
-from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, RowFilter
+from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, Wanted
 from holdfast.formats.columns.conversion import (
     batch_of,
-    finish,
     map_children,
-    needed_schema,
     plain_batch,
     plain_schema,
     relabel,
 )
 from holdfast.formats.columns.dates import check_years, has_old_calendar, refuse_old
-from holdfast.formats.columns.types import (
-    BASE,
-    INTERVALS,
-    NESTED,
-    TIMES,
-    check_map_keys,
-    check_types,
-    children,
-    is_string,
-)
+from holdfast.formats.columns.nesting import children, is_string
+from holdfast.formats.columns.types import BASE, INTERVALS, NESTED, TIMES, check_map_keys, check_types
 from holdfast.stores.option_values import choice
 
 _SYNC_BYTES = 1024 * 1024
@@ -283,18 +273,10 @@ def _read_schema(source: BinaryIO, options: AvroOptions) -> pa.Schema:
     return pa.schema([(name, arrow_type(kind)) for name, kind in found.items()])
 
 
-def _read_batches(
-    source: BinaryIO,
-    schema: pa.Schema,
-    columns: Sequence[str],
-    row_filter: RowFilter | None,
-    options: AvroOptions,
-    row_groups: Sequence[int] | None,
-) -> Iterator[pa.RecordBatch]:
+def _read(source: BinaryIO, wanted: Wanted, options: AvroOptions, groups: Sequence[int] | None) -> Iterator[Any]:
     file, found = _open_file(source)
-    needed = needed_schema(schema, columns, row_filter)
-    wanted = {name.lower() for name in needed.names}
-    present = pa.schema([(name, arrow_type(kind)) for name, kind in found.items() if name.lower() in wanted])
+    names = {name.lower() for name in wanted.needed.names}
+    present = pa.schema([(name, arrow_type(kind)) for name, kind in found.items() if name.lower() in names])
     rows: list[dict[str, Any]] = []
     old_calendar = has_old_calendar({key.encode(): str(value).encode() for key, value in file.metadata.items()})
 
@@ -308,7 +290,7 @@ def _read_batches(
             ) from error
         batch = batch_of(arrays, present, len(rows))
         rows.clear()
-        return finish(refuse_old(batch) if old_calendar else batch, needed, columns, row_filter)
+        return refuse_old(batch) if old_calendar else batch
 
     for row in _rows(file, found):
         rows.append(row)
@@ -340,5 +322,5 @@ AVRO: FileFormat[AvroOptions] = FileFormat(
     check_schema=_check_schema,
     open_writer=_AvroWriter,
     read_schema=_read_schema,
-    read_batches=_read_batches,
+    read=_read,
 )

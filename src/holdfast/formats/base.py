@@ -20,9 +20,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, BinaryIO, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Generic, NamedTuple, Protocol, TypeVar
 
 from holdfast.errors import InvalidRequestError
+from holdfast.formats.filters import RowFilter
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -75,27 +76,18 @@ class ParsedOptions(Generic[Opt]):
     unknown: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RowFilter:
-    """A condition on rows. A row passes if the result is true; null does not pass.
+class Wanted(NamedTuple):
+    """What a format's `FileFormat.read` has to read.
 
     Attributes:
-        expression: a `pyarrow.compute.Expression` over column names.
-        columns: the names of the columns in `expression`, which Arrow cannot list.
+        schema: describes the rows in the file (CSV without a header has no other schema).
+        needed: the part of the schema to read: the requested columns, and those that only the filter uses.
+        row_filter: the filter that the rows will be given; a format may use it to skip parts of the file.
     """
 
-    expression: Any
-    columns: frozenset[str]
-
-
-def require_all(filters: Sequence[RowFilter]) -> RowFilter | None:
-    """Combine the filters into one that a row passes only if it passes all of them; return None if there are none."""
-    if not filters:
-        return None
-    expression = filters[0].expression
-    for other in filters[1:]:
-        expression = expression & other.expression
-    return RowFilter(expression, frozenset().union(*(one.columns for one in filters)))
+    schema: pa.Schema
+    needed: pa.Schema
+    row_filter: RowFilter | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,11 +122,8 @@ class FileFormat(Generic[Opt]):
             its type and the formats that support it.
         open_writer: takes (sink, schema, options) and returns a `BatchWriter`. The caller has checked the schema.
         read_schema: takes (source, options) and returns the file's schema, from its footer or inferred from its values.
-        read_batches: takes (source, schema, columns, row_filter, options, row_groups) and yields record batches.
-            `schema` describes the rows in the file (CSV without a header has no other schema). Each batch has the given
-            `columns`, in that order and with the types in `schema`: a column that the file lacks is null, and values of
-            another type are cast. Only rows that pass the filter are returned; `schema` also contains the filter's
-            columns. `row_groups` restricts the read to one of the groups of row groups that `plan_splits` returned.
+        read: takes (source, what is wanted, options, row_groups) and yields record batches as the file has them:
+            `read_batches` brings their columns into order.
         plan_splits: takes (source, options, bytes) and returns groups of row groups, each of about `bytes` bytes;
             ``[None]`` if the file cannot be split.
         magic: the first bytes of each file; empty if files have no such mark.
@@ -158,9 +147,7 @@ class FileFormat(Generic[Opt]):
     check_schema: Callable[[pa.Schema], None]
     open_writer: Callable[[ByteSink, pa.Schema, Opt], BatchWriter]
     read_schema: Callable[[BinaryIO, Opt], pa.Schema]
-    read_batches: Callable[
-        [BinaryIO, pa.Schema, Sequence[str], RowFilter | None, Opt, Sequence[int] | None], Iterator[pa.RecordBatch]
-    ]
+    read: Callable[[BinaryIO, Wanted, Opt, Sequence[int] | None], Iterator[pa.RecordBatch]]
     plan_splits: Callable[[BinaryIO, Opt, int], Sequence[Sequence[int] | None]] = field(default=lambda *_: (None,))
     magic: bytes = b""
     is_text: bool = False
@@ -169,6 +156,29 @@ class FileFormat(Generic[Opt]):
     maybe_by_position: bool = False
     reader_options: Callable[[Opt], Mapping[str, str]] = field(default=lambda _: {})
     inference: Inference[Opt] | None = None
+
+    def read_batches(
+        self,
+        source: BinaryIO,
+        schema: pa.Schema,
+        columns: Sequence[str],
+        row_filter: RowFilter | None,
+        options: Opt,
+        row_groups: Sequence[int] | None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a file that pass the filter, as batches of `columns`, with the types in `schema`.
+
+        A column that the file lacks is null, and values of another type are cast.
+
+        Args:
+            schema: the columns of the rows, including the filter's.
+            row_groups: one of the groups of row groups that `plan_splits` returned; None for the whole file.
+        """
+        from holdfast.formats.columns.conversion import finish, needed_schema  # with pyarrow, which a commit needs not
+
+        needed = needed_schema(schema, columns, row_filter)
+        for batch in self.read(source, Wanted(schema, needed, row_filter), options, row_groups):
+            yield finish(batch, needed, columns, row_filter)
 
     def parse_options(self, given: Mapping[str, str]) -> ParsedOptions[Opt]:
         """Parse option strings. Names are matched case-insensitively.

@@ -22,9 +22,10 @@ import pyarrow.csv as pa_csv
 import pyarrow.types as pat
 
 from holdfast.errors import CorruptDataError, InvalidRequestError
-from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, Inference, RowFilter
-from holdfast.formats.columns.conversion import batch_of, finish, needed_schema
-from holdfast.formats.columns.types import BASE, INTERVALS, NESTED, TIMES, check_columns, is_string
+from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, Inference, Wanted
+from holdfast.formats.columns.conversion import batch_of
+from holdfast.formats.columns.nesting import is_string
+from holdfast.formats.columns.types import BASE, INTERVALS, NESTED, TIMES, check_columns
 from holdfast.formats.csv_inference import SeenColumns, column_type, merge_columns, safe_names, schema_of
 from holdfast.formats.csv_records import Dialect, Record, Records, read_records
 from holdfast.formats.lines.blocks import (
@@ -329,28 +330,20 @@ def _places(name: str, known: Mapping[str, list[int]]) -> list[int]:
     return known.get(name) or known.get(name.lower()) or []
 
 
-def _read_batches(
-    source: BinaryIO,
-    schema: pa.Schema,
-    columns: Sequence[str],
-    row_filter: RowFilter | None,
-    options: CsvOptions,
-    row_groups: Sequence[int] | None,
-) -> Iterator[pa.RecordBatch]:
-    needed = needed_schema(schema, columns, row_filter)
+def _read(source: BinaryIO, wanted: Wanted, options: CsvOptions, groups: Sequence[int] | None) -> Iterator[Any]:
     for header, records in _iter_records(source, options):
-        positions = _positions(header, schema, needed, options.null_value)
-        width = len(schema if header is None else header)
+        positions = _positions(header, wanted.schema, wanted.needed, options.null_value)
+        width = len(wanted.schema if header is None else header)
         found, rows = _columns(records, width, [index for index in positions if index is not None], options)
         arrays = iter(found)
         values = []
-        for field, index in zip(needed, positions, strict=True):
+        for field, index in zip(wanted.needed, positions, strict=True):
             if index is None:
                 values.append(pa.nulls(rows, field.type))
                 continue
             texts = _without_null_texts(next(arrays), field.type, options)
             values.append(parse_texts(texts, field.type, field.name, options.time_zone))
-        yield finish(batch_of(values, needed, rows), needed, columns, row_filter)
+        yield batch_of(values, wanted.needed, rows)
 
 
 # --- options ----------------------------------------------------------------------------------------------------------
@@ -411,7 +404,7 @@ CSV: FileFormat[CsvOptions] = FileFormat(
     check_schema=lambda schema: check_columns(CSV, schema),
     open_writer=_open_writer,
     read_schema=lambda source, options: schema_of(_inspect(source, options)),
-    read_batches=_read_batches,
+    read=_read,
     by_position=True,
     maybe_by_position=True,
     reader_options=_reader_options,

@@ -14,18 +14,10 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from holdfast.errors import InvalidRequestError
-from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, Inference, RowFilter
-from holdfast.formats.columns.conversion import batch_of, finish, needed_schema, plain_schema
-from holdfast.formats.columns.types import (
-    BASE,
-    INTERVALS,
-    NESTED,
-    TIMES,
-    check_map_keys,
-    check_types,
-    children,
-    special_struct,
-)
+from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, Inference, Wanted
+from holdfast.formats.columns.conversion import batch_of, plain_schema
+from holdfast.formats.columns.nesting import children
+from holdfast.formats.columns.types import BASE, INTERVALS, NESTED, TIMES, check_map_keys, check_types, special_struct
 from holdfast.formats.json_inference import merge_types, schema_of, type_of_rows
 from holdfast.formats.json_values import (
     build_column,
@@ -95,35 +87,27 @@ def _refuse_variant(path: str, kind: pa.DataType) -> None:
         _refuse_variant(f"{path}.{child.name}", child.type)
 
 
-def _read_batches(
-    source: BinaryIO,
-    schema: pa.Schema,
-    columns: Sequence[str],
-    row_filter: RowFilter | None,
-    options: JsonOptions,
-    row_groups: Sequence[int] | None,
-) -> Iterator[pa.RecordBatch]:
-    needed = needed_schema(schema, columns, row_filter)
-    check_map_keys("JSON", needed)  # Spark writes a date key as its number of days
-    for field in needed:
+def _read(source: BinaryIO, wanted: Wanted, options: JsonOptions, groups: Sequence[int] | None) -> Iterator[Any]:
+    check_map_keys("JSON", wanted.needed)  # Spark writes a date key as its number of days
+    for field in wanted.needed:
         _refuse_variant(field.name, field.type)
-    decoders = [field_decoder(field.type, options.time_zone) for field in needed]
-    spelled = speller(schema.names)  # all names, because a key may belong to another column
-    parse = repeated_keys() if any(has_map(field.type) for field in needed) else decoder()
+    decoders = [field_decoder(field.type, options.time_zone) for field in wanted.needed]
+    spelled = speller(wanted.schema.names)  # all names, because a key may belong to another column
+    parse = repeated_keys() if any(has_map(field.type) for field in wanted.needed) else decoder()
 
     def build(found: list[dict[str, Any]]) -> pa.RecordBatch:
         rows = _spelled(found, spelled)
         arrays = [
             build_column([row.get(field.name) for row in rows], field, decode, options.time_zone)
-            for field, decode in zip(needed, decoders, strict=True)
+            for field, decode in zip(wanted.needed, decoders, strict=True)
         ]
-        return batch_of(arrays, needed, len(rows))
+        return batch_of(arrays, wanted.needed, len(rows))
 
     for block in read_lines(source, options.codec):
         for start in range(0, len(block), _READ_ROWS):
             lines = block[start : start + _READ_ROWS]
             batch = build([row for line in lines for row in json_rows(line, parse)])
-            yield finish(batch, needed, columns, row_filter)
+            yield batch
 
 
 def _spelled(rows: list[dict[str, Any]], spelled: Callable[[dict[str, Any]], dict[str, Any]]) -> list[dict[str, Any]]:
@@ -154,6 +138,6 @@ JSON: FileFormat[JsonOptions] = FileFormat(
     check_schema=_check_schema,
     open_writer=_open_writer,
     read_schema=lambda source, options: schema_of(_inspect(source, options)),
-    read_batches=_read_batches,
+    read=_read,
     inference=Inference(inspect=_inspect, merge=merge_types, schema=schema_of),
 )

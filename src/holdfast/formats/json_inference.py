@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pat
 
-from holdfast.formats.columns.types import children
+from holdfast.formats.columns.nesting import children
 from holdfast.formats.json_values import Constant, Fraction, Whole
 
 _LARGEST_PRECISION = 38

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from holdfast.errors import CorruptDataError, InvalidRequestError
-from holdfast.formats.columns.types import children, is_string
+from holdfast.formats.columns.nesting import children, is_string
 from holdfast.formats.lines.blocks import after_last_line, decode_lines, read_blocks
 from holdfast.formats.lines.values import (
     date_days,

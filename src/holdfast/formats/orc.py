@@ -26,21 +26,20 @@ import pyarrow.orc as pa_orc
 import pyarrow.types as pat
 
 from holdfast.errors import InvalidRequestError, UnsupportedError
-from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, RowFilter
+from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, Wanted
 from holdfast.formats.columns.conversion import (
     BatchBuffer,
     batch_of,
     child_arrays,
-    finish,
     map_children,
-    needed_schema,
     plain_batch,
     plain_schema,
     relabel,
     with_child_arrays,
 )
 from holdfast.formats.columns.dates import FIRST_INSTANT_US, GREGORIAN_DAY, times_in
-from holdfast.formats.columns.types import BASE, NANOSECONDS, NESTED, check_columns, children
+from holdfast.formats.columns.nesting import children
+from holdfast.formats.columns.types import BASE, NANOSECONDS, NESTED, check_columns
 from holdfast.formats.orc_reader import open_orc
 from holdfast.formats.streams import output_stream
 from holdfast.stores.option_values import choice
@@ -194,25 +193,17 @@ def _read_schema(source: BinaryIO, options: OrcOptions) -> pa.Schema:
     return plain_schema(pa.schema([_logical_field(field) for field in open_orc(source).schema]))
 
 
-def _read_batches(
-    source: BinaryIO,
-    schema: pa.Schema,
-    columns: Sequence[str],
-    row_filter: RowFilter | None,
-    options: OrcOptions,
-    row_groups: Sequence[int] | None,
-) -> Iterator[pa.RecordBatch]:
+def _read(source: BinaryIO, wanted: Wanted, options: OrcOptions, groups: Sequence[int] | None) -> Iterator[Any]:
     rows = open_orc(source)
-    needed = needed_schema(schema, columns, row_filter)
-    wanted = {name.lower() for name in needed.names}
-    called = _schema_names(rows.names, schema)
-    found = [name for name in rows.names if called[name].lower() in wanted] or rows.names[:1]
+    names = {name.lower() for name in wanted.needed.names}
+    called = _schema_names(rows.names, wanted.schema)
+    found = [name for name in rows.names if called[name].lower() in names] or rows.names[:1]
     logical = pa.schema([_logical_field(rows.schema.field(name)) for name in found])
     for stripe in range(rows.stripes):
         stored = rows.read_stripe(stripe, found)
         arrays = [relabel(column, field.type) for column, field in zip(stored.columns, logical, strict=True)]
         batch = batch_of(arrays, logical, stored.num_rows)
-        yield finish(batch.rename_columns([called[name] for name in found]), needed, columns, row_filter)
+        yield batch.rename_columns([called[name] for name in found])
 
 
 def _schema_names(names: Sequence[str], schema: pa.Schema) -> dict[str, str]:
@@ -247,6 +238,6 @@ ORC: FileFormat[OrcOptions] = FileFormat(
     check_schema=lambda schema: check_columns(ORC, schema),
     open_writer=_OrcWriter,
     read_schema=_read_schema,
-    read_batches=_read_batches,
+    read=_read,
     maybe_by_position=True,
 )

@@ -31,7 +31,7 @@ import pyarrow.types as pat
 from holdfast.errors import CorruptDataError, HoldfastError, InvalidRequestError, UnsupportedError
 from holdfast.formats.columns.conversion import child_arrays, with_child_arrays
 from holdfast.formats.columns.dates import refuse_old
-from holdfast.formats.columns.types import children, holds
+from holdfast.formats.columns.nesting import children, holds
 from holdfast.formats.orc_tail import (
     CHAR,
     KIND,

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pat
 
-from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, RowFilter
+from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, Wanted
 from holdfast.formats.columns.conversion import BatchBuffer, leaves, map_children, plain_batch, plain_schema
 from holdfast.formats.columns.types import BASE, BEYOND, NANOSECONDS, NESTED, check_columns
 from holdfast.formats.parquet_reader import SparkFile
@@ -257,15 +257,8 @@ def _read_schema(source: BinaryIO, options: ParquetOptions) -> pa.Schema:
     return SparkFile(source).schema
 
 
-def _read_batches(
-    source: BinaryIO,
-    schema: pa.Schema,
-    columns: Sequence[str],
-    row_filter: RowFilter | None,
-    options: ParquetOptions,
-    row_groups: Sequence[int] | None,
-) -> Iterator[pa.RecordBatch]:
-    return SparkFile(source).batches(schema, columns, row_filter, row_groups)
+def _read(source: BinaryIO, wanted: Wanted, options: ParquetOptions, groups: Sequence[int] | None) -> Iterator[Any]:
+    return SparkFile(source).batches(wanted, groups)
 
 
 def _plan_splits(source: BinaryIO, options: ParquetOptions, split_bytes: int) -> list[list[int] | None]:
@@ -305,6 +298,6 @@ PARQUET: FileFormat[ParquetOptions] = FileFormat(
     check_schema=lambda schema: check_columns(PARQUET, schema),
     open_writer=_ParquetWriter,
     read_schema=_read_schema,
-    read_batches=_read_batches,
+    read=_read,
     plan_splits=_plan_splits,
 )

@@ -17,17 +17,17 @@ import pyarrow.parquet as pq
 import pyarrow.types as pat
 
 from holdfast.errors import CorruptDataError, UnsupportedError
-from holdfast.formats.base import RowFilter
+from holdfast.formats.base import Wanted
 from holdfast.formats.columns.conversion import (
     batch_of,
     child_arrays,
-    finish,
     map_children,
-    needed_schema,
     with_child_arrays,
 )
 from holdfast.formats.columns.dates import has_old_calendar, refuse_old
-from holdfast.formats.columns.types import children, is_string, refuse_shredded
+from holdfast.formats.columns.nesting import children, is_string
+from holdfast.formats.columns.types import refuse_shredded
+from holdfast.formats.filters import RowFilter
 from holdfast.formats.spark.schema_json import SPARK_SCHEMA_KEY, recognized_schema
 from holdfast.formats.streams import input_file
 
@@ -236,29 +236,22 @@ class SparkFile:
     def _changed(self, index: int, field: pa.Field) -> pa.Field:
         return field.with_type(self._changes[index].type) if index in self._changes else field
 
-    def batches(
-        self,
-        schema: pa.Schema,
-        columns: Sequence[str],
-        row_filter: RowFilter | None,
-        row_groups: Sequence[int] | None,
-    ) -> Iterator[pa.RecordBatch]:
-        """Yield record batches; see `FileFormat.read_batches`. Without columns, read only the footer."""
-        needed = needed_schema(schema, columns, row_filter)
+    def batches(self, wanted: Wanted, row_groups: Sequence[int] | None) -> Iterator[pa.RecordBatch]:
+        """Yield record batches; see `FileFormat.read`. Without columns, read only the footer."""
+        needed, row_filter = wanted.needed, wanted.row_filter
         refuse_shredded(needed, self._physical)
         groups = list(range(self.metadata.num_row_groups)) if row_groups is None else list(row_groups)
         if row_filter is not None:
             groups = self._prune(needed, row_filter, groups)
-        wanted = {name.lower() for name in needed.names}
-        found = [name for name in self._physical.names if name.lower() in wanted]
+        names = {name.lower() for name in needed.names}
+        found = [name for name in self._physical.names if name.lower() in names]
         if not found:
             rows = sum(self.metadata.row_group(group).num_rows for group in groups)
-            for batch in _without_columns(rows):
-                yield finish(batch, needed, columns, row_filter)
+            yield from _without_columns(rows)
         elif groups:
             for batch in self._checked(groups, found):
                 changed = self._change(batch)
-                yield finish(refuse_old(changed) if self._old_calendar else changed, needed, columns, row_filter)
+                yield refuse_old(changed) if self._old_calendar else changed
 
     def _checked(self, groups: list[int], columns: list[str]) -> Iterator[pa.RecordBatch]:
         """Yield the batches of row groups.

@@ -14,8 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from holdfast.errors import InvalidRequestError
-from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, RowFilter
-from holdfast.formats.columns.conversion import finish, needed_schema
+from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, Wanted
 from holdfast.formats.columns.types import BEYOND, KINDS, check_types
 from holdfast.formats.lines.blocks import (
     BYTE_ORDER_MARK,
@@ -73,15 +72,7 @@ def _read_schema(source: BinaryIO, options: TextOptions) -> pa.Schema:
     return pa.schema([("value", pa.string())])
 
 
-def _read_batches(
-    source: BinaryIO,
-    schema: pa.Schema,
-    columns: Sequence[str],
-    row_filter: RowFilter | None,
-    options: TextOptions,
-    row_groups: Sequence[int] | None,
-) -> Iterator[pa.RecordBatch]:
-    needed = needed_schema(schema, columns, row_filter)
+def _read(source: BinaryIO, wanted: Wanted, options: TextOptions, groups: Sequence[int] | None) -> Iterator[Any]:
     first = True
     for block in read_blocks(source, options.codec, after_last_line):
         if first:
@@ -89,7 +80,7 @@ def _read_batches(
             first = False
         if block:
             column = pa.array(decode_lines(block, "text"), pa.string())
-            yield finish(pa.record_batch([column], names=schema.names[:1]), needed, columns, row_filter)
+            yield pa.record_batch([column], names=wanted.schema.names[:1])
 
 
 TEXT: FileFormat[TextOptions] = FileFormat(
@@ -106,5 +97,5 @@ TEXT: FileFormat[TextOptions] = FileFormat(
     check_schema=_check_schema,
     open_writer=_open_writer,
     read_schema=_read_schema,
-    read_batches=_read_batches,
+    read=_read,
 )

@@ -25,7 +25,7 @@ from holdfast.commit.layout import iter_visible
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import FORMATS, FileFormat, FormatOptions, format_of_bytes, format_of_path, get_format
 from holdfast.formats.columns.conversion import map_children
-from holdfast.formats.columns.types import children, is_binary, is_list, is_string
+from holdfast.formats.columns.nesting import children, is_binary, is_list, is_string
 from holdfast.formats.spark.schema_json import arrow_schema_of, spark_schema_json
 from holdfast.formats.spark.texts import is_rounded, parse_float
 from holdfast.stores.base import ObjectInfo

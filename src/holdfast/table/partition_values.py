@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from holdfast.errors import InvalidRequestError
-from holdfast.formats.columns.types import is_string
+from holdfast.formats.columns.nesting import is_string
 from holdfast.formats.spark.texts import (
     Zone,
     date_text,

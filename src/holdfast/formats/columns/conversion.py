@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from holdfast.errors import InvalidRequestError
-from holdfast.formats.base import RowFilter
-from holdfast.formats.columns.types import children, is_binary, is_list, is_string
+from holdfast.formats.columns.nesting import children, is_binary, is_list, is_string
+from holdfast.formats.filters import RowFilter
 
 
 def leaves(path: str, array: Any) -> Iterator[tuple[str, Any]]:

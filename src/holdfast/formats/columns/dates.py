@@ -16,7 +16,7 @@ import pyarrow.types as pat
 
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.formats.columns.conversion import leaves
-from holdfast.formats.columns.types import holds
+from holdfast.formats.columns.nesting import holds
 
 GREGORIAN_DAY = -141_427
 """1582-10-15, in days since 1970-01-01: from then on all calendars agree."""

@@ -17,6 +17,7 @@ import pyarrow.types as pat
 
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.formats import FORMATS, FileFormat
+from holdfast.formats.columns.nesting import children, holds, is_binary, is_list, is_string
 
 _KEY = b"holdfast.spark.field"
 _FINE_TIME = re.compile(r"time\([7-9]\)")
@@ -71,33 +72,6 @@ def _type_words(kind: Any) -> Iterator[str]:
             yield from _type_words(kind[part])
     for field in kind.get("fields", ()):
         yield from _words(field)
-
-
-def is_string(kind: pa.DataType) -> bool:
-    """Check whether the type is one of Arrow's string types."""
-    return bool(pat.is_string(kind) or pat.is_large_string(kind) or pat.is_string_view(kind))
-
-
-def is_binary(kind: pa.DataType) -> bool:
-    """Check whether the type is one of Arrow's binary types."""
-    return bool(
-        pat.is_binary(kind) or pat.is_large_binary(kind) or pat.is_fixed_size_binary(kind) or pat.is_binary_view(kind)
-    )
-
-
-def is_list(kind: pa.DataType) -> bool:
-    """Check whether the type is an Arrow list type that a file can store; this excludes list views."""
-    return bool(pat.is_list(kind) or pat.is_large_list(kind) or pat.is_fixed_size_list(kind))
-
-
-def children(kind: pa.DataType) -> list[pa.Field]:
-    """Return the direct child fields of a nested type."""
-    return [kind.field(i) for i in range(kind.num_fields)] if pat.is_nested(kind) else []
-
-
-def holds(kind: pa.DataType, matches: Callable[[pa.DataType], bool]) -> bool:
-    """Check whether the type, or a type nested in it, matches."""
-    return matches(kind) or any(holds(child.type, matches) for child in children(kind))
 
 
 def special_struct(kind: pa.DataType) -> str | None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from holdfast.formats.columns.types import is_string
+from holdfast.formats.columns.nesting import is_string
 from holdfast.formats.spark.texts import DAY_MICROS, date_text, time_text
 
 

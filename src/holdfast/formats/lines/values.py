@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from holdfast.errors import InvalidRequestError
-from holdfast.formats.columns.types import is_string
+from holdfast.formats.columns.nesting import is_string
 from holdfast.formats.spark.texts import BLANKS, as_single, find_zone, parse_date, parse_float, parse_time
 
 _PLAIN_INTEGER = r"^[+-]?[0-9]+$"

@@ -17,16 +17,8 @@ import pyarrow.types as pat
 
 from holdfast.errors import CorruptDataError, InvalidRequestError
 from holdfast.formats.columns.conversion import map_children
-from holdfast.formats.columns.types import (
-    VARIANT,
-    children,
-    describe,
-    is_binary,
-    is_list,
-    is_string,
-    spark_field,
-    special_struct,
-)
+from holdfast.formats.columns.nesting import children, is_binary, is_list, is_string
+from holdfast.formats.columns.types import VARIANT, describe, spark_field, special_struct
 from holdfast.formats.spark.ddl import parse_type
 
 SPARK_SCHEMA_KEY = b"org.apache.spark.sql.parquet.row.metadata"

@@ -12,7 +12,7 @@ import pytest
 from pyarrow import acero
 
 from holdfast.errors import InvalidRequestError
-from holdfast.formats.base import RowFilter
+from holdfast.formats import RowFilter
 from holdfast.formats.columns.conversion import cast_column, conform, finish, keep_rows, relabel
 
 US, UTC = pa.timestamp("us"), pa.timestamp("us", "UTC")
