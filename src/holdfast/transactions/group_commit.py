@@ -37,6 +37,9 @@ _MOST_BYTES = 32 * 1024 * 1024
 """Values of a group: large ones gain nothing from each other, and messages to a database are limited."""
 
 _MOST_READS = 64
+_READERS = 2
+"""How many groups of reads are on their way to the database at the same time. Commits go in one group at a time."""
+
 _LONGEST_GATHERING_S = 0.005
 _PATIENCE_S = 1.0
 """How long a group waits for a lock that another process holds: no commit should hold one so long."""
@@ -60,36 +63,24 @@ class GroupCommit(Backend):
     """A database that holds another one, and commits and reads concurrent requests together.
 
     Guarantee: the same as that of the inner database, for each caller. A conflict costs only the caller that has it,
-    and a lock that others hold for long delays only those who need it, apart from `_PATIENCE_S`.
-
-    Args:
-        committers: how many groups are on their way to the database at the same time. Two keep it busy while the next
-            group is made.
-        readers: the same for groups of reads.
+    and a lock that others hold for long delays only commits that need it, apart from `_PATIENCE_S`.
     """
 
-    def __init__(
-        self,
-        inner: Backend,
-        *,
-        committers: int = 1,
-        readers: int = 2,
-        clock: Clock | None = None,
-    ) -> None:
+    def __init__(self, inner: Backend, clock: Clock | None = None) -> None:
         self._inner = inner
         self._clock = clock or SystemClock()
         self._commits: Combiner[Commit, _Answer] = Combiner(
-            self._commit, limit=_MOST_COMMITS, take=_group_size, leaders=committers, clock=self._clock
+            self._commit, limit=_MOST_COMMITS, take=_group_size, clock=self._clock
         )
         self._reads: Combiner[Collection[bytes], dict[bytes, Record] | None] = Combiner(
-            self._read, limit=_MOST_READS, leaders=readers
+            self._read, limit=_MOST_READS, leaders=_READERS
         )
         self._beside = Permits(max(1, min(_BESIDE, inner.connections - 1)))  # leaves a connection for the others
         self._held: frozenset[bytes] = frozenset()  # keys of commits that wait, because others hold one of them
 
     # --- reads --------------------------------------------------------------------------------------------------------
     def _read(self, requests: list[Collection[bytes]]) -> Sequence[dict[bytes, Record] | None]:
-        """Read for several callers; None for those who have to read by themselves, because one of them is refused."""
+        """Read for several callers; None if each has to read by itself, because one of them is refused."""
         if len(requests) == 1:
             return [self._inner.get_many(requests[0])]
         try:
@@ -123,9 +114,9 @@ class GroupCommit(Backend):
         return self._inner.commit_group(commits)
 
     def _commit(self, commits: Sequence[Commit]) -> Sequence[_Answer]:
-        """Commit a group; return None for those who have to wait for locks of others.
+        """Commit a group; return None for members that have to wait for locks of others.
 
-        Who was not tried when the time was over, comes again, with the next group.
+        Members that were not tried when the time was over come again with the next group.
         """
         try:
             found = self._inner.try_commit_group(commits, _PATIENCE_S)
@@ -199,7 +190,7 @@ class _Entry(Generic[Q, A]):
 
     Attributes:
         wake: the lock on which the caller sleeps; released with the answer, or with the lead.
-        leads: whether the caller runs a batch, or was told to.
+        leads: whether the caller has the lead, or is about to get it.
     """
 
     __slots__ = ("answer", "error", "is_done", "leads", "request", "wake")

@@ -78,7 +78,7 @@ class MemoryBackend(Backend):
 
 
 class _LockedMemory:
-    """A pessimistic transaction: nobody else reads or writes."""
+    """A pessimistic transaction: no other thread reads or writes."""
 
     def __init__(self, backend: MemoryBackend) -> None:
         self._backend = backend

@@ -72,7 +72,7 @@ def open_backend(url: str, environment: Environment | None = None, *, create: bo
 
 
 def _opener(scheme: str) -> Callable[..., Backend] | None:
-    """Return the function that opens databases of a scheme; None if there is none."""
+    """Return the function that opens databases of a scheme; None for an unknown scheme."""
     found: Callable[..., Backend]
     if scheme == _MEMORY:
         return memory.open_backend

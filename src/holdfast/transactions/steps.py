@@ -40,7 +40,7 @@ class Kind(enum.IntEnum):
     READ = 1
     """Lock shared: the version must still be the expected one."""
     GUARD = 2
-    """Lock exclusively: nobody may insert into the range that the record guards."""
+    """Lock exclusively: no other transaction may insert into the range that the record guards."""
     INSERT = 3
     """Create the record: there must be none."""
     PUT = 4

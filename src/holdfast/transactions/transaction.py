@@ -51,7 +51,7 @@ class Transaction:
 
     # --- reads --------------------------------------------------------------------------------------------------------
     def get(self, key: bytes) -> Record | None:
-        """Return a record, or None if there is none."""
+        """Return a record, or None if it does not exist."""
         self._read((key,))
         return self._view(key)
 

@@ -135,7 +135,7 @@ def test_a_group_that_its_bytes_bound_has_no_two_commits_that_depend_on_each_oth
 def test_a_read_that_is_refused_costs_others_nothing() -> None:
     backend = PickyStore()
     backend.go.set()
-    groups = GroupCommit(backend, readers=1)
+    groups = GroupCommit(backend)
     groups.commit(Commit(puts={b"a": b"1"}))
     answers = groups._read([[b"a"], [b"refused"]])
     assert answers == [None, None]

@@ -15,64 +15,33 @@ declared deviation still runs; if it passes, the run fails, so that declarations
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from types import ModuleType
 
 from holdfast.conformance import Check, ConformanceError, Report, checks_in, run_checks
 from holdfast.transactions.base import Backend
-from holdfast.transactions.conformance import groups, lasting, limits, locks, model, races, reads, writes
+from holdfast.transactions.conformance import limits, locks, model, races, reads, writes
 from holdfast.transactions.conformance.subject import Subject
 
 __all__ = [
-    "TOPICS",
     "Check",
     "ConformanceError",
     "Report",
     "Subject",
-    "Topic",
     "checks_for",
     "run_conformance",
     "subject_of",
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Topic:
-    """A group of checks.
-
-    Attributes:
-        name: a few words for a report.
-        module: the module with the checks.
-        otherwise: the consequence for users if one of the checks fails.
-        method: the method that a backend needs for the checks, if not all have it.
-    """
-
-    name: str
-    module: ModuleType
-    otherwise: str
-    method: str = ""
-
-
-TOPICS = (
-    Topic("reads, absence, ranges", reads, "transactions see wrong records, or do not notice what has changed"),
-    Topic("writes, series", writes, "commits have other effects than they were asked for, or take effect twice"),
-    Topic("groups", groups, "a transaction fails, or takes effect, because of another one"),
-    Topic("pairs, random commits", model, "some combination of conditions and writes is not treated as documented"),
-    Topic("keys, values, sizes", limits, "records are lost or confused, or large transactions are refused"),
-    Topic("races", races, "updates are lost, transactions act on states that never existed, or fail for no reason"),
-    Topic("locked transactions", locks, "the pessimistic mode loses updates", method="locked"),
-    Topic("lasting snapshots, flushes", lasting, "checks of all records report false damage", method="snapshot"),
-)
-"""Every check belongs to exactly one topic."""
+_MODULES = (reads, writes, model, limits, races, locks)
 
 
 def checks_for(backend: Backend | type[Backend]) -> list[Check[Subject]]:
-    """Return the checks that a backend, or those of a class, must pass: those for methods that it has."""
+    """Return the checks that a backend, or those of a class, must pass: those of `locks` if it has `locked`."""
     kind = backend if isinstance(backend, type) else type(backend)
     found: list[Check[Subject]] = []
-    for topic in TOPICS:
-        if not topic.method or getattr(kind, topic.method) is not getattr(Backend, topic.method):
-            found += checks_in(topic.module)
+    for module in _MODULES:
+        if module is not locks or kind.locked is not Backend.locked:
+            found += checks_in(module)
     return found
 
 

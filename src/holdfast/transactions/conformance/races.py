@@ -29,7 +29,7 @@ _COMMITS_IN_ROUND = 5
 
 
 def check_increment_race(subject: Subject) -> None:
-    """Check that no increment is lost that reads a record, and writes it if nobody has written it since."""
+    """Check that no increment is lost that reads a record, and writes it if it has not changed since."""
     key = subject.key(b"n")
     subject.fill({b"n": b"0"})
 
@@ -159,7 +159,7 @@ def check_progress_twins(subject: Subject) -> None:
         commit = Commit(progress=Progress(subject.key(b"owner"), round_), inserts={subject.key(b"%d" % round_): b""})
         outcomes = subject.at_once([commit] * 2)
         equal(sum(isinstance(one, Committed) for one in outcomes), 1, f"twins that committed step {round_}")
-        equal(outcomes.count(AlreadyDone(round_)), 1, f"twins that were told that step {round_} is done")
+        equal(outcomes.count(AlreadyDone(round_)), 1, f"twins that found step {round_} done")
 
 
 def check_lock_order(subject: Subject) -> None:

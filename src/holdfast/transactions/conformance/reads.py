@@ -107,7 +107,7 @@ def check_absent_reads(subject: Subject) -> None:
 
 
 def check_absent_reads_leave_nothing(subject: Subject) -> None:
-    """Check that nobody sees whatever a database keeps in order to lock absent records."""
+    """Check that what a database keeps in order to lock absent records is invisible."""
     absent = [subject.key(b"%02d" % number) for number in range(0, 40, 2)]
     there = {b"07": b"1", b"20": b"2", b"33": b"3"}
     subject.fill(there)

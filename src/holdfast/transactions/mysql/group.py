@@ -3,7 +3,7 @@
 The validation phase of paper 004 (3.4) and its update phase (3.5), in MySQL's terms. Keys are locked in their global
 order, so two groups do not wait for each other in a circle. A record that is only read is locked shared, so that those
 who read it do not wait for each other. An absent record cannot be locked under READ COMMITTED: it is *claimed*, which
-means that it is inserted, with its final value or as a placeholder of version 0. Nobody sees it before the commit, and
+means that it is inserted, with its final value or as a placeholder of version 0. It is invisible before the commit, and
 what is not wanted is deleted before that.
 
 Each connection owns a row of the table of sessions. A transaction locks the row of its connection before anything else,
@@ -145,7 +145,7 @@ class Group:
 def _lock_of(step: Step) -> _Lock:
     """Return the lock for a step. A record that the step expects, but that is gone, needs none: the step has failed."""
     if step.expected in (ABSENT, ANY):
-        return _Lock.CLAIM  # even to delete it: nobody may create the record before this transaction takes effect
+        return _Lock.CLAIM  # even to delete it: no other transaction may create the record before this one takes effect
     return _Lock.SHARED if step.kind is Kind.READ else _Lock.EXCLUSIVE
 
 
@@ -161,7 +161,7 @@ _SWEEP_LIMIT = 100
 
 
 def sweep_sessions(session: Session, environment: Environment) -> None:
-    """Delete sessions that nobody has used for a day: some of them, at some of the calls."""
+    """Delete sessions that were not used for a day: some of them, at some of the calls."""
     if not environment.chance.happens(_SWEEP_SHARE):
         return
     query = _SQL["old_sessions"].format(age_s=_DAY_S, limit=_SWEEP_LIMIT)

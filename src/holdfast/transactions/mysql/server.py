@@ -81,7 +81,7 @@ def _migrate(session: Session, scripts: tuple[str, ...], options: MysqlOptions) 
         raise UnavailableError(
             "another process migrates the database for too long: repeat later", database=options.where
         )
-    found = _version(session)  # now that nobody else migrates; the lock ends with the connection
+    found = _version(session)  # now that no other process migrates; the lock ends with the connection
     for number, script in enumerate(scripts[found:], found + 1):
         for statement in script.split(";\n"):
             if re.sub(r"^--.*$", "", statement, flags=re.MULTILINE).strip():
@@ -95,7 +95,7 @@ def lock_name(options: MysqlOptions) -> str:
 
 
 def _version(session: Session) -> int:
-    """Return the version of the schema; 0 if there is none."""
+    """Return the version of the schema; 0 for an empty database."""
     try:
         rows = session.send(_SQL["schema_version"])[0].rows
     except pymysql.ProgrammingError as error:
@@ -116,9 +116,9 @@ def flush_log(session: Session, environment: Environment, timeout_s: float) -> N
     """Return when everything that was committed before is in the log on the disk.
 
     With a binary log, a commit is as durable as that: what is prepared in the log, and not in the binary log, a server
-    that starts after a crash takes back. MariaDB syncs the binary log late unless it is told otherwise (`sync_binlog`).
+    that starts after a crash takes back. By default (`sync_binlog`), MariaDB syncs the binary log late.
 
-    MySQL flushes the log when it is told to. MariaDB then does nothing with the setting 0, and does not sync the file
+    MySQL flushes the log on request. MariaDB then does nothing with the setting 0, and does not sync the file
     with 2; but once a second it flushes the log by itself, and tells how far it is. With it, it flushes what ends the
     commits, which then need no binary log.
 

@@ -212,7 +212,7 @@ def prepare_database(address: PostgresAddress, *, create: bool) -> None:
                 require_schema(found, len(scripts), create=create, where=address.where)
                 if not found:
                     if not _has_schema(connection, address):
-                        # Not "if not exists": who may not create schemas may still own this one.
+                        # Not "if not exists": a user without the right to create schemas may still own this one.
                         connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(address.schema)))
                     connection.execute("CREATE TABLE schema_version (version int NOT NULL PRIMARY KEY)")
                 for number, script in enumerate(scripts[found:], found + 1):

@@ -198,7 +198,7 @@ class SqliteBackend(Backend):
             yield reader
 
     def _end_forgotten(self) -> None:
-        """End the snapshots of this process from which nobody reads: the log keeps all that was written since."""
+        """End the snapshots of this process that are not read anymore: the log keeps all that was written since."""
         if self._snapshots:
             for one in list(self._snapshots):
                 one.end_if_idle()
@@ -258,7 +258,7 @@ class SqliteSnapshot:
 
     Args:
         reader: a connection in a transaction, for this object alone until the snapshot is over.
-        clock: measures how long nobody has read.
+        clock: measures how long the snapshot was not read.
     """
 
     def __init__(self, reader: sqlite3.Connection, clock: Clock) -> None:
@@ -284,14 +284,14 @@ class SqliteSnapshot:
             self._end_if_idle()
             if self._is_over:
                 raise UnavailableError(
-                    "nobody has read from the snapshot for an hour, so it has ended: begin to read anew",
+                    "the snapshot was not read for an hour, so it has ended: begin to read anew",
                     idle_s=_MOST_IDLE_S,
                 )
             yield
             self._used_s = self._clock.elapsed_s()
 
     def end_if_idle(self) -> None:
-        """End the snapshot if it is forgotten: called by whoever uses the file next. Waits for nobody."""
+        """End the snapshot if it is forgotten: called by the next user of the file. Never waits."""
         if self._pid == os.getpid() and self._in_use.acquire(blocking=False):
             try:
                 self._end_if_idle()

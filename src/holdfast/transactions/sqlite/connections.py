@@ -67,7 +67,7 @@ class Connections:
         self._mutex = threading.Lock()
         self._loans: weakref.WeakValueDictionary[int, _Loan] = weakref.WeakValueDictionary()
         self._readers: list[sqlite3.Connection] = []
-        self._writers: list[sqlite3.Connection] = []  # one, unless somebody writes
+        self._writers: list[sqlite3.Connection] = []  # one, unless it is in use
         self._file: tuple[int, int] | None = None
         self._queue: TicketQueue | None = None
         self._forks: list[Fork] = []  # the latest
@@ -155,7 +155,7 @@ class Connections:
     def check_file(self) -> None:
         """Check that the path still leads to the file that is open: commits to a removed file would be lost.
 
-        Each loan begins with this check. Who waits before he commits repeats it.
+        Each loan begins with this check. A commit repeats it after its wait.
 
         Raises: see `reader`; and AccessDeniedError: the file cannot be reached.
         """
@@ -194,7 +194,7 @@ class Connections:
             self._loans.pop(id(loan), None)
 
     def before_fork(self, fork: Fork) -> bool:
-        """Close all connections, and let nobody else open one until the fork is over."""
+        """Close all connections, and let no other thread open one until the fork is over."""
         deadline_s = self._clock.elapsed_s() + (0 if fork.is_late else _FORK_WAIT_S)
         with self._mutex:
             self._forks = [*(one for one in self._forks if not one.is_over), fork]

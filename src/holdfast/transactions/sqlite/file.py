@@ -75,7 +75,7 @@ def require_file(file: Path, *, create: bool) -> None:
 
 
 def _require_one_name(file: Path) -> None:
-    """Check that all who open the file find the same log beside it: else each would see its own commits alone.
+    """Check that every process that opens the file finds the same log: else each would see its own commits alone.
 
     Symbolic links are no other names: SQLite follows them.
 

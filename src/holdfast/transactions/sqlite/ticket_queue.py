@@ -28,7 +28,7 @@ _STEP_S = 0.00005
 _LONGEST_STEP_S = 0.002
 _STALL_S = 1.0
 _MOST_TICKETS = 2**48
-"""What is beyond it was never drawn: somebody else has written into the file. The queue then starts anew."""
+"""Tickets beyond it were never drawn: another program has written into the file. The queue then starts anew."""
 
 
 class TicketQueue:
@@ -99,7 +99,7 @@ class TicketQueue:
                 os.pwrite(self._descriptor, ticket.to_bytes(_COUNTER_BYTES, "big"), _COUNTER_BYTES)
 
     def _is_first(self) -> bool:
-        """Take the next ticket if nobody else has come since this process had the one before it.
+        """Take the next ticket if no other process has drawn one since this one had the one before it.
 
         Most writers are alone, and this takes half of the system calls.
         """
@@ -132,7 +132,7 @@ class TicketQueue:
         return ticket
 
     def _await(self, ticket: int, clock: Clock, deadline_s: float) -> None:
-        """Wait until all earlier tickets are gone, or none of them has been served for too long."""
+        """Wait until all earlier tickets are gone, or none was served for too long."""
 
         def step_s() -> float:
             return min(max(1, ticket - self._counter(_COUNTER_BYTES)) * _STEP_S, _LONGEST_STEP_S)
@@ -163,7 +163,7 @@ class TicketQueue:
         return True
 
     def _wait(self, is_over: Callable[[], bool], clock: Clock, deadline_s: float, step_s: Callable[[], float]) -> bool:
-        """Wait for something; return False if nobody was served for so long that the queue must have stalled."""
+        """Wait for something; return False if no ticket was served for so long that the queue must have stalled."""
         served, since_s = self._counter(_COUNTER_BYTES), clock.elapsed_s()
         while not is_over():
             now_s = clock.elapsed_s()

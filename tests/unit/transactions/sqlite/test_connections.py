@@ -637,7 +637,7 @@ def test_a_thousand_interrupts_a_second_stop_nobody(backend: SqliteBackend) -> N
     """The handler of a real signal raises in the main thread, while others commit."""
 
     def run() -> list[int]:
-        groups = GroupCommit(backend, readers=2)
+        groups = GroupCommit(backend)
         is_over = threading.Event()
 
         def raise_it(number: int, frame: FrameType | None) -> None:
