@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args, get_orig
 
 import click
 
-from holdfast.cli.arguments import Reach, filled, reach_options
+from holdfast.cli.arguments import Reach, age, byte_count, filled, reach_options, time_ms
 from holdfast.cli.failures import PROBLEM, as_holdfast_error, exit_code
 from holdfast.cli.output import Output, discard_stdout
 from holdfast.errors import HoldfastError, InvalidRequestError
@@ -116,6 +116,9 @@ class _Given(NamedTuple):
     settings: Mapping[str, Any]
 
 
+_METAVARS: Mapping[object, str] = {age: "AGE", byte_count: "SIZE", filled: "NAME", time_ms: "TIME"}
+
+
 def option(names: str, help: str = "", **settings: Any) -> _Given:  # noqa: A002  # the word of click
     """Declare an option.
 
@@ -123,7 +126,10 @@ def option(names: str, help: str = "", **settings: Any) -> _Given:  # noqa: A002
         names: such as ``-n --limit``.
         settings: what `click.Option` takes. The annotation says the rest: a bool is a flag, a tuple may be repeated.
     """
-    return _Given(tuple(names.split()), {"help": help, "show_default": "default" in settings, **settings})
+    kind = settings.get("type")
+    metavar = "N" if isinstance(kind, click.IntRange) else _METAVARS.get(kind)
+    defaults = {"help": help, "show_default": "default" in settings, "metavar": metavar}
+    return _Given(tuple(names.split()), {**defaults, **settings})
 
 
 def argument(metavar: str | None = None, **settings: Any) -> _Given:

@@ -155,9 +155,7 @@ def history(
 def verify(
     run: Run,
     url: Url,
-    read: Annotated[
-        bool, option("--read", "Also read the files, and compare their bytes with the checksums of the log.")
-    ],
+    read: Annotated[bool, option("--read", "Also compare the bytes of the files with the checksums of the log.")],
 ) -> None:
     """Compare the files at URL with what was committed.
 

@@ -58,10 +58,7 @@ def demo(
 def s3_server(
     run: Run,
     buckets: Annotated[tuple[str, ...], _BUCKETS],
-    directory: Annotated[
-        Path | None,
-        option("--directory", "Keep the data here.  [default: a temporary directory]", metavar="DIR", type=_PLACE),
-    ],
+    directory: Annotated[Path | None, option("--directory", "Keep the data here.", metavar="DIR", type=_PLACE)],
 ) -> None:
     """Run an S3 server on this machine, to try Holdfast on.
 

@@ -22,9 +22,7 @@ Table = Annotated[str, argument()]
 Key = Annotated[str, argument("ROW", type=filled)]
 RowType = Annotated[str, option("--row-type", _ROW_TYPES, type=Word(["text", "int", "json"]), default="text")]
 Column = Annotated[str, option("--column", "Column of the cell.", default="value")]
-Prefix = Annotated[
-    str | None, option("--prefix", "Only rows that begin with this text, or these parts.", metavar="ROW", type=filled)
-]
+Prefix = Annotated[str | None, option("--prefix", "Only rows that begin so.", metavar="ROW", type=filled)]
 Start = Annotated[str | None, option("--start", "The first row.", metavar="ROW", type=filled)]
 End = Annotated[str | None, option("--end", "The row before which to stop.", metavar="ROW", type=filled)]
 
@@ -149,7 +147,7 @@ def parse_integer(text: str, what: str) -> int:
     """Return the integer that a text is.
 
     Raises:
-        InvalidRequestError: it is none, or one of more than 4,000 digits.
+        InvalidRequestError: the text is no integer, or one of more than 4,000 digits.
     """
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not digits.isascii() or not digits.isdigit() or len(digits) > _MOST_DIGITS:

@@ -1,4 +1,4 @@
-"""Show rows and values: as JSON from which they can be told again, or for people.
+"""Show rows and values: as JSON that keeps their types, or for people.
 
 In JSON, texts, integers, floats, booleans, lists and dictionaries are what they are, and a row that is a tuple is a
 list. Everything else is a dictionary with one name that begins with ``$``: ``{"$bytes": base64}``, ``{"$array": base64,
@@ -68,7 +68,7 @@ def parse_json_row(text: str, *, is_prefix: bool = False) -> Row:
         is_prefix: whether a list is the beginning of a tuple, however short.
 
     Raises:
-        InvalidRequestError: it is none.
+        InvalidRequestError: the text is no row in JSON.
     """
     try:
         form = json.loads(text)
@@ -100,7 +100,7 @@ def row_text(row: Row) -> str:
 
 
 def row_in_text(text: str) -> Row | None:
-    """Return the row whose JSON form a text is; None if it is none."""
+    """Return the row that a text in JSON is; None if the text is no JSON of a row."""
     try:
         return parse_json_row(text)
     except InvalidRequestError:

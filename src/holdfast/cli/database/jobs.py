@@ -118,9 +118,9 @@ def watch(
     job: Annotated[str | None, option("--job", "The job that writes to the table.", type=filled, metavar="NAME")],
     top: Annotated[int, option("--top", "How many rows to show.", type=click.IntRange(1, 10_000), default=10)],
     column: Annotated[str, option("--column", "The column with the values: numbers.", default="value")],
-    every: Annotated[float, option("--every", "How often to look.", type=age, default="1s", metavar="AGE")],
+    every: Annotated[float, option("--every", "How often to look.", type=age, default="1s")],
     units: Annotated[int | None, option("--units", "How many units the job has.", type=click.IntRange(min=0))],
-    wait: Annotated[float, option("--wait", "How long to wait for the job.", type=age, default="1m", metavar="AGE")],
+    wait: Annotated[float, option("--wait", "How long to wait for the job.", type=age, default="1m")],
 ) -> None:
     """Show the largest values in TABLE while units write to it.
 

@@ -64,7 +64,7 @@ def touch(
     no_create: Annotated[bool, option("-c --no-create", "Create nothing.")],
     accessed: Annotated[bool, option("-a --accessed", "Set only the time of the last access.")],
     modified: Annotated[bool, option("-m --modified", "Set only the time of the last modification.")],
-    at_ms: Annotated[int | None, option("-t --time", "Set this time.  [default: now]", type=time_ms, metavar="TIME")],
+    at_ms: Annotated[int | None, option("-t --time", "Set this time.  [default: now]", type=time_ms)],
 ) -> None:
     """Set times, or create empty files.
 

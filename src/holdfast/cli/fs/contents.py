@@ -14,7 +14,7 @@ _READERS = 4
 """How many pieces of a large file are read at the same time."""
 
 _LINES = option("-n --lines", "Lines of each file.", type=click.IntRange(min=0), default=10)
-_BYTES = option("-c --bytes", "Bytes of each file, instead of lines.", metavar="SIZE", type=byte_count)
+_BYTES = option("-c --bytes", "Bytes of each file, instead of lines.", type=byte_count)
 
 
 @command(Opens.NAMESPACES, Shape.BYTES)

@@ -161,7 +161,7 @@ def tree(
     run: Run,
     urls: Urls,
     glob: Glob,
-    max_depth: Annotated[int | None, option("-L --level", "Show N levels.", metavar="N", type=click.IntRange(min=1))],
+    max_depth: Annotated[int | None, option("-L --level", "Show N levels.", type=click.IntRange(min=1))],
     directories: Annotated[bool, option("-d --directories", "Show directories only.")],
 ) -> None:
     """Draw the tree below directories.
@@ -200,7 +200,7 @@ def _size(text: str) -> tuple[str, int]:
     return sign, byte_count(text[len(sign) :])
 
 
-_LEVELS = {"type": click.IntRange(min=0), "metavar": "N"}
+_LEVELS = {"type": click.IntRange(min=0)}
 _NAME = option("-name", "The name matches; one of them, if repeated.", metavar="PATTERN")
 _SIZE = option("-size", "The file is larger, smaller or this large.", type=_size, metavar="[+-]N[kMGT]")
 
@@ -316,9 +316,7 @@ def stat(
     run: Run,
     urls: Urls,
     glob: Glob,
-    template: Annotated[
-        str | None, option("--format", "Print a line like this instead.", metavar="FORMAT", type=_template)
-    ],
+    template: Annotated[str | None, option("--format", "Print a line like this.", metavar="FORMAT", type=_template)],
 ) -> None:
     """Show everything that is known about files and directories.
 

@@ -111,10 +111,8 @@ def set_quota(
     run: Run,
     urls: Urls,
     glob: Glob,
-    names: Annotated[
-        int | None, option("--names", "Most files and directories.", metavar="N", type=click.IntRange(min=1))
-    ],
-    space: Annotated[int | None, option("--space", "Most bytes, times replication.", metavar="SIZE", type=byte_count)],
+    names: Annotated[int | None, option("--names", "Most files and directories.", type=click.IntRange(min=1))],
+    space: Annotated[int | None, option("--space", "Most bytes, times replication.", type=byte_count)],
 ) -> None:
     """Set the quotas of directories.
 

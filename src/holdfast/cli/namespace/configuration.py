@@ -20,15 +20,10 @@ _DATABASE = "Where the tree is kept: sqlite:///file, postgresql://user@host/db."
 _DATA = "Where the bytes of files are kept: s3://bucket/key, a path."
 _MOVED = "Where the bytes of files are now: you have moved them there."
 _SAFETY = "Keep deleted bytes for readers so long; at first 1d."
-_COPIES = option("--replication", "Factor of space quotas.  [default: 1]", metavar="N", type=click.IntRange(1, 512))
-Superuser = Annotated[
-    str | None,
-    option("--superuser", "Who passes every permission check; at first you.", metavar="USER", type=filled),
-]
-Supergroup = Annotated[
-    str | None, option("--supergroup", "Its members pass them, too; at first supergroup.", metavar="GROUP", type=filled)
-]
-SafetyAge = Annotated[float | None, option("--safety-age", _SAFETY, metavar="AGE", type=age)]
+_COPIES = option("--replication", "Factor of space quotas.  [default: 1]", type=click.IntRange(1, 512))
+Superuser = Annotated[str | None, option("--superuser", "Passes every permission check; at first you.", type=filled)]
+Supergroup = Annotated[str | None, option("--supergroup", "Its members, too; at first supergroup.", type=filled)]
+SafetyAge = Annotated[float | None, option("--safety-age", _SAFETY, type=age)]
 
 
 @command(Opens.STORES)
@@ -40,13 +35,9 @@ def init(
     superuser: Superuser,
     supergroup: Supergroup,
     inline_bytes: Annotated[
-        int | None,
-        option("--inline-bytes", "Keep files up to this size in the database.", metavar="SIZE", type=byte_count),
+        int | None, option("--inline-bytes", "Keep files up to it in the database.", type=byte_count)
     ],
-    block_size: Annotated[
-        int | None,
-        option("--block-size", "Block size that Hadoop's clients are told.", metavar="SIZE", type=byte_count),
-    ],
+    block_size: Annotated[int | None, option("--block-size", "Block size for Hadoop clients.", type=byte_count)],
     replication: Annotated[int | None, _COPIES],
     safety_age: SafetyAge,
     no_permissions: Annotated[bool, option("--no-permissions", "Check no permissions.")],

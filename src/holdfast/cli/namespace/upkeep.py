@@ -118,10 +118,7 @@ def _interval(text: str) -> float:
 def gc(
     run: Run,
     name: Name,
-    every: Annotated[
-        float | None,
-        option("--every", "Work again after so many seconds, or after 15m, 1h …", type=_interval, metavar="SECONDS"),
-    ],
+    every: Annotated[float | None, option("--every", "Work again after 60, 15m, 1h …", type=_interval, metavar="AGE")],
     sweep: Annotated[bool, option("--sweep", "Also look for blobs that no file refers to: reads every record.")],
 ) -> None:
     """Remove what was deleted, and end the leases of dead writers.
