@@ -154,10 +154,9 @@ def test_csv_is_inferred_from_all_files_as_spark_does(
         (tmp_path / f"{number}.csv").write_text(header + "\n".join(lines))
     monkeypatch.setattr("holdfast.formats.lines.blocks.BLOCK_BYTES", 16)
     stock = spark.read.options(header=str(bool(header)), inferSchema="true", multiLine="true").csv(str(tmp_path))
-    for reader in ("native", "python"):
-        found = holdfast.read(spark, str(tmp_path), reader=reader, file_format="csv", header=bool(header))
-        assert found.schema == stock.schema
-        assert sorted(found.collect(), key=repr) == sorted(stock.collect(), key=repr), reader
+    found = holdfast.read(spark, str(tmp_path), file_format="csv", header=bool(header))
+    assert found.schema == stock.schema
+    assert sorted(found.collect(), key=repr) == sorted(stock.collect(), key=repr)
 
 
 def test_columns_of_any_csv_header_are_there(spark: Any, tmp_path: Path) -> None:
