@@ -44,6 +44,7 @@ IMPLEMENTATIONS = {
     "weed": _S3,
 }
 
+_WRAPPED = {"faulty", "recorded", "throttled", "local_recorded"}
 _FILE_SYSTEM = {
     "key:double-slash": "a file system has no empty names: refused",
     "key:dot-segment": "a file system gives '.' a meaning: refused",
@@ -87,6 +88,8 @@ def _cases() -> Iterator[object]:
             marks = [pytest.mark.xfail(strict=True, reason=declared[check.name])] if check.name in declared else []
             if name == "weed":
                 marks.append(pytest.mark.s3)
+            if name in _WRAPPED:
+                marks.append(pytest.mark.slow)  # `nested` is a wrapper of wrappers
             if (name, check.name) == ("moto", "check_list_many_uploads"):
                 marks.append(pytest.mark.slow)  # it answers a thousand requests in Python
             yield pytest.param(name, check, id=f"{name}-{check.name}", marks=marks)

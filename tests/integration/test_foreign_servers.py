@@ -48,7 +48,6 @@ DEVIATIONS: dict[str, dict[str, str]] = {
         "key:double-slash": "refused",
         "key:dot-segment": "refused",
         "check_list_uploads": _BY_KEY,
-        "check_list_uploads_beside_directory": _BY_KEY,
         "check_list_many_uploads": _BY_KEY,
         **{f"listed-upload:{name}": _BY_KEY for name in ODD_KEYS},
     },

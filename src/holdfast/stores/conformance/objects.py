@@ -1,16 +1,19 @@
-"""Check whole objects: put, get, head, list, delete, copy."""
+"""Check whole objects: put, get, head, list, delete, copy, conditional puts; with odd keys, and by many callers."""
 
 from __future__ import annotations
 
-import functools
+import enum
+from collections.abc import Callable
+from functools import partial
 from typing import cast
 
-from holdfast.conformance import equal, expect, refused
-from holdfast.errors import NotFoundError, PreconditionError
-from holdfast.stores.base import CopyStore, iter_objects
+from holdfast.conformance import Check, equal, expect, refused
+from holdfast.errors import NotFoundError, OutcomeUnknownError, PreconditionError, UnavailableError
+from holdfast.stores.base import CopyStore, Create, ObjectStore, Update, iter_objects, iter_uploads, multipart
 from holdfast.stores.conformance.subject import Subject
 
 
+# --- objects ----------------------------------------------------------------------------------------------------------
 def check_put_get_head(subject: Subject) -> None:
     """Check that an object is read back as written, and that put, head and listings agree."""
     key = subject.key("dir/object")
@@ -29,21 +32,12 @@ def check_put_get_head(subject: Subject) -> None:
 
 
 def check_put_overwrites(subject: Subject) -> None:
-    """Check that a second put replaces the object, whether it is larger or smaller."""
+    """Check that a second put replaces the object, whether it is larger, smaller or empty."""
     key = subject.key("object")
-    for content in (b"first, long", b"2nd", b"third, longer than both"):
+    for content in (b"first, long", b"2nd", b"", b"third, longer than both"):
         subject.store.put(key, content)
         equal(subject.other.get(key), content, "content")
         equal(subject.other.head(key).size_bytes, len(content), "size")
-
-
-def check_empty_object(subject: Subject) -> None:
-    """Check that an object may be empty."""
-    key = subject.key("_SUCCESS")
-    equal(subject.store.put(key, b"").size_bytes, 0, "size of put")
-    equal(subject.store.get(key), b"", "content")
-    equal(subject.store.head(key).size_bytes, 0, "size")
-    equal(subject.listed(), ["_SUCCESS"], "listing")
 
 
 def check_megabyte(subject: Subject) -> None:
@@ -57,8 +51,8 @@ def check_missing_object(subject: Subject) -> None:
     """Check that reading a missing object raises `NotFoundError`, even if a longer or shorter key exists."""
     subject.store.put(subject.key("ab/c"), b"1")
     for relative in ("missing", "a", "ab", "ab/c/d", "abc"):
-        refused(NotFoundError, functools.partial(subject.store.get, subject.key(relative)), f"get {relative}")
-        refused(NotFoundError, functools.partial(subject.store.head, subject.key(relative)), f"head {relative}")
+        refused(NotFoundError, partial(subject.store.get, subject.key(relative)), f"get {relative}")
+        refused(NotFoundError, partial(subject.store.head, subject.key(relative)), f"head {relative}")
 
 
 def check_ranges(subject: Subject) -> None:
@@ -91,7 +85,7 @@ def check_get_of_one_object(subject: Subject) -> None:
     for other in (b"b" * 10, b"b" * 9):  # an etag made of the length alone would be the same for the first
         subject.other.put(key, other)
         for start, length in ((0, None), (3, 4), (9, 1), (50, 4), (2, 0)):
-            read = functools.partial(subject.store.get, key, start, length, put.etag)
+            read = partial(subject.store.get, key, start, length, put.etag)
             refused(PreconditionError, read, f"range {start}, {length} of an object that was replaced")
     subject.store.delete(key)
     refused(NotFoundError, lambda: subject.store.get(key, 3, 4, put.etag), "range of a deleted object")
@@ -191,15 +185,9 @@ def check_delete(subject: Subject) -> None:
     refused(NotFoundError, lambda: subject.other.get(subject.key("a/b")), "get of a deleted object")
     refused(NotFoundError, lambda: subject.other.head(subject.key("a/b")), "head of a deleted object")
     equal(subject.listed(), ["a-b", "a/bc"], "listing")
-
-
-def check_put_after_delete(subject: Subject) -> None:
-    """Check that objects can be put in a directory that deletes have emptied."""
-    for _ in range(3):
-        subject.store.put(subject.key("x/y/z"), b"1")
-        subject.store.delete(subject.key("x/y/z"))
-    subject.store.put(subject.key("x/y/z"), b"2")
-    equal(subject.other.get(subject.key("x/y/z")), b"2", "content")
+    subject.store.delete(subject.key("a/bc"))
+    subject.store.put(subject.key("a/b"), b"2")  # in a directory that deletes have emptied
+    equal(subject.other.get(subject.key("a/b")), b"2", "content of an object that is put again")
 
 
 def check_delete_many(subject: Subject) -> None:
@@ -221,20 +209,255 @@ def check_put_metadata(subject: Subject) -> None:
 
 
 def check_copy(subject: Subject) -> None:
-    """Check that a copy has the source's bytes and replaces the target, and that the source stays."""
+    """Check that a copy has the source's bytes, replaces the target and keeps the source, which must exist."""
     store = cast("CopyStore", subject.store)
     store.put(subject.key("a b+%20"), b"content")
     store.put(subject.key("dir/target é"), b"old")
     store.copy(store.head(subject.key("a b+%20")), subject.key("dir/target é"))
     equal(subject.other.get(subject.key("dir/target é")), b"content", "content of the copy")
     equal(subject.listed(), ["a b+%20", "dir/target é"], "listing")
-
-
-def check_copy_missing(subject: Subject) -> None:
-    """Check that copying a deleted object raises `NotFoundError` and creates nothing."""
-    store = cast("CopyStore", subject.store)
-    store.put(subject.key("a"), b"1")
-    gone = store.head(subject.key("a"))
-    store.delete(subject.key("a"))
+    gone = store.head(subject.key("a b+%20"))
+    store.delete(subject.key("a b+%20"))
     refused(NotFoundError, lambda: store.copy(gone, subject.key("b")), "copy of a deleted object")
+    equal(subject.listed(), ["dir/target é"], "listing")
+
+
+# --- odd keys, which occur in the destinations and partition values of Spark users ------------------------------------
+ODD_KEYS = {
+    "space": "a b/ c /d",
+    "plus": "a+b/+",
+    "percent": "100%/50%",
+    "percent-escape": "a%20b/%2F/%25",
+    "colon": "time=12:30:00/a:b",
+    "equals": "year=2013/month=1",
+    "unicode": "größe/名前/part",
+    "decomposed": "e\u0301/é",
+    "emoji": "😀/🧭.parquet",
+    "hash": "a#b/#c",
+    "question": "a?b=c/?",
+    "ampersand": "a&b/&amp;<c>",
+    "quotes": 'a\'b/"c"',
+    "brackets": "[a]/{b}/(c)*",
+    "comma-semicolon": "a,b;c/~$@!^|`",
+    "tab": "a\tb/c",
+    "control": "a\x01b/\x1f",
+    "line-ends": "a\nb/c\rd",
+    "backslash": "a\\b/c",
+    "hidden": ".hidden/_under/.c",
+    "double-slash": "a//b",
+    "dot-segment": "a/./b",
+    "long": "/".join(["x" * 150] * 4) + "/part-" + "y" * 150,
+}
+"""Maps the name of each peculiarity to a key with that peculiarity."""
+
+
+def _key_check(relative: str) -> Callable[[Subject], None]:
+    def run(subject: Subject) -> None:
+        key = subject.key(relative)
+        subject.store.put(key, b"put")
+        equal(subject.other.get(key), b"put", "content")
+        equal(subject.other.head(key).key, key, "key of head")
+        equal(subject.listed(), [relative], "listing")
+        equal(subject.listed(relative), [relative], "listing by the whole key")
+        page = subject.store.list_page(subject.key(""), key)
+        equal(list(page.objects), [], "listing after the key")
+        if subject.store.capabilities.multipart is not None:
+            _check_upload(subject, key)
+            equal(subject.listed(), [relative], "listing")
+        subject.store.delete_many([key])
+        equal(subject.listed(), [], "listing after delete_many")
+        subject.store.put(key, b"again")
+        subject.store.delete(key)
+        refused(NotFoundError, lambda: subject.store.head(key), "head after delete")
+
+    return run
+
+
+def _check_upload(subject: Subject, key: str) -> None:
+    upload_id = subject.uploads.create_upload(key)
+    part = subject.uploads.upload_part(key, upload_id, 1, b"upload")
+    subject.uploads.complete_upload(key, upload_id, [part])
+    equal(subject.store.get(key), b"upload", "content of the upload")
+
+
+def _listed_upload_check(relative: str) -> Callable[[Subject], None]:
+    def run(subject: Subject) -> None:
+        upload_id = subject.uploads.create_upload(subject.key(relative))
+        pending = [(upload.key, upload.upload_id) for upload in iter_uploads(subject.uploads, subject.key(""))]
+        equal(pending, [(subject.key(relative), upload_id)], "pending uploads")
+        subject.uploads.abort_upload(subject.key(relative), upload_id)
+        equal(list(iter_uploads(subject.uploads, subject.key(""))), [], "pending uploads after the abort")
+
+    return run
+
+
+KEY_CHECKS = [Check(f"key:{name}", _key_check(relative)) for name, relative in ODD_KEYS.items()]
+# A server that rejects an object at such a key may still start an upload, respond with an error and never list it.
+LISTED_UPLOAD_CHECKS = [
+    Check(f"listed-upload:{name}", _listed_upload_check(relative), needs=f"key:{name}")
+    for name, relative in ODD_KEYS.items()
+]
+
+
+# --- conditional puts, one of which is the commit point of a job ------------------------------------------------------
+def check_create(subject: Subject) -> None:
+    """Check that a create writes a new object and never replaces one."""
+    key = subject.key("log/00000000000000000001.json")
+    subject.store.put(key, b"first", Create())
+    refused(PreconditionError, lambda: subject.other.put(key, b"second", Create()), "create over an object")
+    refused(PreconditionError, lambda: subject.store.put(key, b"first", Create()), "create of the same content")
+    equal(subject.store.get(key), b"first", "content")
+    # An empty object counts as an existing object, whether the old or the new one is empty.
+    empty = subject.key("empty")
+    subject.store.put(empty, b"", Create())
+    refused(PreconditionError, lambda: subject.store.put(empty, b"full", Create()), "create over an empty object")
+    refused(PreconditionError, lambda: subject.store.put(empty, b"", Create()), "empty create over an empty object")
+    refused(PreconditionError, lambda: subject.store.put(key, b"", Create()), "empty create over an object")
+    equal(subject.store.get(empty), b"", "content")
+
+
+def check_create_after_delete(subject: Subject) -> None:
+    """Check that a key is free again after its object was deleted."""
+    key = subject.key("log/1")
+    subject.store.put(key, b"1", Create())
+    subject.store.delete(key)
+    subject.store.put(key, b"2", Create())
+    equal(subject.store.get(key), b"2", "content")
+
+
+def check_update(subject: Subject) -> None:
+    """Check that an update replaces only the object with the given etag, as put, head or a listing returned it."""
+    key = subject.key("object")
+    first = subject.store.put(key, b"1")
+    # All contents have one length, because an etag made of the length alone would be the same for all of them.
+    second = subject.other.put(key, b"2", Update(first.etag))
+    refused(PreconditionError, lambda: subject.store.put(key, b"3", Update(first.etag)), "update over another object")
+    equal(subject.store.get(key), b"2", "content")
+    subject.store.put(key, b"4", Update(second.etag))
+    subject.store.put(key, b"55", Update(subject.other.head(key).etag))
+    [listed] = subject.store.list_page(key).objects
+    subject.store.put(key, b"666", Update(listed.etag))
+    equal(subject.store.get(key), b"666", "content")
+
+
+def check_update_missing(subject: Subject) -> None:
+    """Check that an update of a deleted or missing object writes nothing."""
+    key = subject.key("object")
+    etag = subject.store.put(key, b"1").etag
+    subject.store.delete(key)
+    refused(PreconditionError, lambda: subject.store.put(key, b"2", Update(etag)), "update of a deleted object")
+    never = subject.key("never")
+    refused(PreconditionError, lambda: subject.store.put(never, b"2", Update(etag)), "update of a missing object")
     equal(subject.listed(), [], "listing")
+
+
+# --- conditional puts under many concurrent writers -------------------------------------------------------------------
+# A store may honor each single condition and still let two writers win. Adobe S3Mock does: it first checks whether the
+# key is free, and then writes. In 12 of 40 rounds with 8 drivers each, two drivers won.
+class _End(enum.Enum):
+    WON = enum.auto()
+    LOST = enum.auto()
+    UNKNOWN = enum.auto()
+
+
+def _race(subject: Subject, key: str, put: Callable[[int, ObjectStore], object], word: str) -> None:
+    """Raise if more than one racer succeeds, or if the object is not the winner's. Racer n writes the number n."""
+
+    def run(racer: int, store: ObjectStore) -> _End:
+        try:
+            put(racer, store)
+        except (PreconditionError, UnavailableError):
+            return _End.LOST
+        except OutcomeUnknownError:
+            return _End.UNKNOWN
+        return _End.WON
+
+    ends = subject.race(run)
+    winners = [racer for racer, end in enumerate(ends) if end is _End.WON]
+    expect(len(winners) <= 1, f"one of {len(ends)} {word} succeeds, not {len(winners)}")
+    possible = winners or [racer for racer, end in enumerate(ends) if end is _End.UNKNOWN]
+    expect(bool(possible), f"one of {len(ends)} {word} succeeds, not none")
+    found = subject.other.get(key)
+    expect(found in [b"%d" % racer for racer in possible], f"the content is the winner's: {possible}, not {found!r}")
+
+
+def _create(key: str, racer: int, store: ObjectStore) -> None:
+    store.put(key, b"%d" % racer, Create())
+
+
+def _update(key: str, etag: str, racer: int, store: ObjectStore) -> None:
+    store.put(key, b"%d" % racer, Update(etag))
+
+
+def check_create_race(subject: Subject) -> None:
+    """Check that exactly one of several concurrent creates of a key succeeds, and that its content is stored."""
+    for attempt in range(subject.rounds):
+        key = subject.key(f"race-{attempt}")
+        _race(subject, key, partial(_create, key), "creates")
+
+
+def check_create_delete_race(subject: Subject) -> None:
+    """Check that exactly one of several concurrent creates succeeds, even right after the key's object was deleted."""
+    key = subject.key("again")
+    for _ in range(subject.rounds):
+        subject.store.put(key, b"old")
+        subject.store.delete(key)
+        _race(subject, key, partial(_create, key), "creates after a delete")
+
+
+def check_update_race(subject: Subject) -> None:
+    """Check that exactly one of several concurrent updates of a key succeeds, and that its content is stored."""
+    key = subject.key("object")
+    for attempt in range(subject.rounds):
+        etag = subject.store.put(key, b"start %d" % attempt).etag
+
+        _race(subject, key, partial(_update, key, etag), "updates")
+    equal(subject.listed(), ["object"], "listing")
+
+
+# --- unconditional calls under many concurrent writers ----------------------------------------------------------------
+_MOST_OBJECTS = 20  # per writer, because each writer lists all of them after each put
+
+
+def check_listing_under_writers(subject: Subject) -> None:
+    """Check that each writer's listings show what it wrote and not what it deleted, while others write and delete.
+
+    Job commits that find their files by listing depend on this (`Capabilities.consistent_listing`).
+    """
+
+    def write(racer: int, store: ObjectStore) -> str:
+        mine: set[str] = set()
+        prefix = subject.key("t/")
+        for number in range(min(subject.rounds, _MOST_OBJECTS)):
+            key = f"{prefix}{number:03d}-{racer}"
+            store.put(key, b"1")
+            mine.add(key)
+            if number % 3 == 2:
+                store.delete(key)
+                mine.discard(key)
+            listed = {info.key for info in iter_objects(store, prefix) if info.key.endswith(f"-{racer}")}
+            if listed != mine:
+                return f"writer {racer} misses {sorted(mine - listed)}, sees {sorted(listed - mine)}"
+        return ""
+
+    for found in subject.race(write):
+        expect(not found, f"every writer's listing shows what it wrote: {found}")
+
+
+def check_overwrite_race(subject: Subject) -> None:
+    """Check that after concurrent puts and uploads to one key, the object is exactly one of the written objects."""
+    key, size = subject.key("object"), 200_000
+
+    def write(racer: int, store: ObjectStore) -> bytes:
+        content = b"%d" % racer * size
+        if racer % 2 and store.capabilities.multipart is not None:
+            uploads = multipart(store)
+            upload_id = uploads.create_upload(key)
+            uploads.complete_upload(key, upload_id, [uploads.upload_part(key, upload_id, 1, content)])
+        else:
+            store.put(key, content)
+        return content
+
+    written = subject.race(write)
+    expect(subject.other.get(key) in written, "the object is exactly one of those that were written")
+    equal(subject.listed(), ["object"], "listing")

@@ -1,4 +1,4 @@
-"""Check stores with atomic rename."""
+"""Check stores with atomic rename of files, and those that also rename a directory in one step."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import cast
 from holdfast.conformance import equal, refused
 from holdfast.errors import InvalidRequestError, NotFoundError, PreconditionError, UnsupportedError
 from holdfast.runtime import ThreadRunner
-from holdfast.stores.base import CopyStore, Create, Support, rename
+from holdfast.stores.base import CopyStore, Create, Support, iter_uploads, rename
 from holdfast.stores.conformance.subject import Subject
 
 
+# --- files ------------------------------------------------------------------------------------------------------------
 def check_open_write(subject: Subject) -> None:
     """Check that a file is invisible until it is closed, and then complete."""
     key = subject.key("dir/file")
@@ -26,12 +27,6 @@ def check_open_write(subject: Subject) -> None:
     file.discard()
     equal(subject.other.get(key), b"one two", "content")
     equal(subject.listed(), ["dir/file"], "listing")
-
-
-def check_open_write_empty(subject: Subject) -> None:
-    """Check that a file may be empty."""
-    subject.files.open_write(subject.key("file")).close()
-    equal(subject.store.get(subject.key("file")), b"", "content")
 
 
 def check_discard(subject: Subject) -> None:
@@ -56,22 +51,16 @@ def check_open_write_never_replaces(subject: Subject) -> None:
 
 
 def check_rename(subject: Subject) -> None:
-    """Check that a file moves with its content, and that the target's directory is created."""
+    """Check that a file moves with its content, into a new directory or in place of another file."""
     source, target = subject.key("_attempt/a b"), subject.key("new/dir/é")
     subject.store.put(source, b"rows")
     subject.files.rename(source, target)
     equal(subject.other.get(target), b"rows", "content")
     refused(NotFoundError, lambda: subject.store.head(source), "head of the source")
     equal(subject.listed(), ["new/dir/é"], "listing")
-
-
-def check_rename_replaces(subject: Subject) -> None:
-    """Check that a rename replaces a file at the target."""
-    subject.store.put(subject.key("a"), b"new")
-    subject.store.put(subject.key("b"), b"old")
-    subject.files.rename(subject.key("a"), subject.key("b"))
-    equal(subject.other.get(subject.key("b")), b"new", "content")
-    equal(subject.listed(), ["b"], "listing")
+    subject.store.put(source, b"newer")
+    subject.files.rename(source, target)
+    equal(subject.other.get(target), b"newer", "content of a target that was replaced")
 
 
 def check_rename_twice(subject: Subject) -> None:
@@ -160,3 +149,144 @@ def check_rename_race(subject: Subject) -> None:
     winners = [target for target in ThreadRunner(8).map(race, range(8)) if target is not None]
     equal(len(winners), 1, "renames that succeed")
     equal(subject.listed(), winners, "listing")
+
+
+# --- directories ------------------------------------------------------------------------------------------------------
+_RACERS = 8
+
+
+def _rename_dir(subject: Subject, source: str, target: str) -> None:
+    subject.files.rename_dir(subject.key(source), subject.key(target))
+
+
+def check_rename_dir(subject: Subject) -> None:
+    """Check that a deep tree moves completely, that nothing else moves, and that the target's parents are created."""
+    tree = ["a", "b c/d e", "year=2013/mönat=1/名前", "1/2/3/4/5/6/7/8/deep", ".hidden/_under", "100%/a+b"]
+    beside = ["task-1-old/a", "task-10/a", "task-1.x", "task"]
+    subject.write(*(f"task-1/{name}" for name in tree), *beside)
+    _rename_dir(subject, "task-1", "new/é è/task 1")
+    kept = {name: name for name in beside}
+    subject.holds({f"new/é è/task 1/{name}": f"task-1/{name}" for name in tree} | kept, "after the rename")
+    refused(NotFoundError, lambda: subject.other.head(subject.key("task-1/a")), "head below the source")
+    equal(subject.listed("task-1/"), [], "listing of the source")
+    subject.write("task-1/again")
+    _rename_dir(subject, "task-1", "new/task 2")
+    equal(subject.listed("new/task 2/"), ["new/task 2/again"], "listing of the second target")
+
+
+def check_rename_dir_target_exists(subject: Subject) -> None:
+    """Check that a target that is a file or a directory with content is rejected, and nothing moves."""
+    names = ["source/a", "source/b/c", "file", "full/deep/x"]
+    subject.write(*names)
+    for source, target in (("source", "file"), ("source", "full"), ("source", "full/deep"), ("source/b", "source")):
+        call = functools.partial(_rename_dir, subject, source, target)
+        refused(PreconditionError, call, f"rename of {source} to {target}")
+        subject.holds({name: name for name in names}, f"after the refused rename to {target}")
+    subject.store.delete(subject.key("full/deep/x"))
+    _rename_dir(subject, "source", "full")
+    subject.holds({"full/a": "source/a", "full/b/c": "source/b/c", "file": "file"}, "when the target is free again")
+
+
+def check_rename_dir_missing(subject: Subject) -> None:
+    """Check that a source with nothing below it is rejected: a missing name, a file, or a mere prefix of a name."""
+    subject.write("file", "directory/a", "gone/a")
+    subject.store.delete(subject.key("gone/a"))
+    for source in ("missing", "file", "file/a", "direct", "directory/a", "gone"):
+        refused(NotFoundError, functools.partial(_rename_dir, subject, source, "target"), f"rename of {source}")
+    subject.holds({"file": "file", "directory/a": "directory/a"}, "afterwards")
+
+
+def check_rename_dir_bad_keys(subject: Subject) -> None:
+    """Check that a directory cannot move into itself or below a file, and that a trailing slash is rejected."""
+    subject.write("source/a", "file")
+    for source, target in (
+        ("source", "source"),
+        ("source", "source/b"),
+        ("source", "source/a/b"),
+        ("source", "file/x"),
+        ("source", "file/x/y"),
+        ("source/", "target"),
+        ("source", "target/"),
+    ):
+        call = functools.partial(_rename_dir, subject, source, target)
+        refused(InvalidRequestError, call, f"rename of {source} to {target}")
+    subject.holds({"source/a": "source/a", "file": "file"}, "afterwards")
+
+
+def check_rename_dir_twice(subject: Subject) -> None:
+    """Check that a repeated rename reports a missing source and changes nothing, as after a lost reply."""
+    subject.write("source/a")
+    _rename_dir(subject, "source", "target")
+    again = functools.partial(rename(subject.other).rename_dir, subject.key("source"), subject.key("target"))
+    refused(NotFoundError, again, "rename again")
+    subject.holds({"target/a": "source/a"}, "afterwards")
+
+
+def check_rename_dir_race_for_source(subject: Subject) -> None:
+    """Check that exactly one of several concurrent renames of a directory succeeds, and moves everything in it."""
+    names = [f"{n}/{n}" for n in range(20)]
+    subject.write(*(f"source/{name}" for name in names))
+
+    def race(racer: int) -> str | None:
+        target = f"d{racer}/target"
+        try:
+            _rename_dir(subject, "source", target)
+        except NotFoundError:
+            return None
+        return target
+
+    winners = [target for target in ThreadRunner(_RACERS).map(race, range(_RACERS)) if target is not None]
+    equal(len(winners), 1, "renames that succeed")
+    subject.holds({f"{winners[0]}/{name}": f"source/{name}" for name in names}, "after the race")
+
+
+def check_rename_dir_race_for_target(subject: Subject) -> None:
+    """Check that exactly one of several concurrent renames to one target succeeds; the other sources stay complete."""
+    sources = [f"attempt-{racer}" for racer in range(_RACERS)]
+    subject.write(*(f"{source}/{name}" for source in sources for name in ("a", "b/c")))
+
+    def race(source: str) -> str | None:
+        try:
+            _rename_dir(subject, source, "new/task")
+        except PreconditionError:
+            return None
+        return source
+
+    winners = [source for source in ThreadRunner(_RACERS).map(race, sources) if source is not None]
+    equal(len(winners), 1, "renames that succeed")
+    places = {source: "new/task" if source in winners else source for source in sources}
+    subject.holds(
+        {f"{place}/{name}": f"{source}/{name}" for source, place in places.items() for name in ("a", "b/c")},
+        "after the race",
+    )
+
+
+def check_rename_dir_under_writer(subject: Subject) -> None:
+    """Check that a file is not published if its directory moved while it was open; its writer gets an error."""
+    subject.write("source/a")
+    file = subject.files.open_write(subject.key("source/sub/open"))
+    file.write(b"1")
+    _rename_dir(subject, "source", "target")
+    refused(NotFoundError, file.close, "close of a file whose directory moved")
+    file.discard()
+    subject.holds({"target/a": "source/a"}, "afterwards")
+
+
+def check_rename_dir_with_uploads(subject: Subject) -> None:
+    """Check that pending uploads move as well: only their new key lists and completes them."""
+    subject.write("source/a")
+    upload_id, parts = subject.uploaded("source/b/c", b"rows")
+    only_id, only_parts = subject.uploaded("only/d", b"more")
+    _rename_dir(subject, "source", "new/target")
+    _rename_dir(subject, "only", "new/pending")
+    old, new = subject.key("source/b/c"), subject.key("new/target/b/c")
+    pending = sorted((upload.key, upload.upload_id) for upload in iter_uploads(subject.uploads, subject.key("")))
+    equal(pending, [(subject.key("new/pending/d"), only_id), (new, upload_id)], "pending uploads")
+    refused(NotFoundError, lambda: subject.uploads.complete_upload(old, upload_id, parts), "complete at the old key")
+    subject.write("taken/a")
+    onto_pending = functools.partial(_rename_dir, subject, "taken", "new/pending")
+    refused(PreconditionError, onto_pending, "rename to a directory of pending uploads")
+    subject.uploads.complete_upload(new, upload_id, parts)
+    equal(subject.other.get(new), b"rows", "content of the upload")
+    subject.uploads.complete_upload(subject.key("new/pending/d"), only_id, only_parts)
+    equal(subject.listed("new/"), ["new/pending/d", "new/target/a", "new/target/b/c"], "listing")

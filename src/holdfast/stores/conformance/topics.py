@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from types import ModuleType
 
 from holdfast.conformance import Check
-from holdfast.stores.conformance import directories, objects, renames, transactions
-from holdfast.stores.conformance.keys import ODD_KEYS
+from holdfast.stores.conformance import objects, renames, transactions, uploads
+from holdfast.stores.conformance.objects import ODD_KEYS
 from holdfast.stores.conformance.subject import Subject
 
 
@@ -44,66 +44,58 @@ class Topic:
         return check in self.checks or f"{check.partition(':')[0]}:" in self.checks
 
 
-def _checks_of(module: ModuleType) -> tuple[str, ...]:
-    return tuple(name for name in vars(module) if name.startswith("check_"))
-
-
 _TREES = ("check_list_order", "check_list_start_after", "check_object_beside_directory", "check_directory_markers")
 _LISTINGS = ("check_list_one_directory", "check_list_pages", "check_list_prefix", "check_listing_under_writers")
-_COPIES = ("check_copy", "check_copy_missing", "check_put_metadata", "check_upload_metadata")
-_OBJECTS = tuple(name for name in _checks_of(objects) if name not in (*_TREES, *_LISTINGS, *_COPIES))
+_COPIES = ("check_copy", "check_put_metadata", "check_upload_metadata")
+_DECISIONS = ("check_create", "check_create_after_delete")
+_RACES = ("check_create_race", "check_create_delete_race")
+_UPDATES = ("check_update", "check_update_missing", "check_update_race")
+_PENDING = ("check_list_uploads", "check_list_many_uploads", "check_upload_age", "listed-upload:")
+_SMALL = ("check_small_part",)
+_OTHERS = {*_TREES, *_LISTINGS, *_COPIES, *_DECISIONS, *_RACES, *_UPDATES, *_PENDING, *_SMALL}
+
+
+def _rest_of(module: ModuleType) -> tuple[str, ...]:
+    return tuple(name for name in vars(module) if name.startswith("check_") and name not in _OTHERS)
+
 
 TOPICS = (
-    Topic("objects", Weight.DATA, (*_OBJECTS, "check_overwrite_race"), "files may be lost or mixed"),
+    Topic("objects", Weight.DATA, _rest_of(objects), "files may be lost or mixed"),
     Topic("listings", Weight.DATA, _LISTINGS, "jobs, files or decisions may be missed"),
     Topic(
         "conditional writes",
         Weight.DECISION,
-        ("check_create", "check_create_after_delete"),
+        _DECISIONS,
         "two drivers may both decide the same job",
     ),
     Topic(
         "conditional writes, many at once",
         Weight.DECISION,
-        ("check_create_race", "check_create_delete_race"),
+        _RACES,
         "two drivers that decide at the same time may both believe that they won",
     ),
     Topic(
         "transactions",
         Weight.DECISION,
-        _checks_of(transactions),
+        _rest_of(transactions),
         "a job may become visible in part, or a job that is not committed",
     ),
     Topic(
         "uploads",
         Weight.HIDDEN,
-        (
-            *("check_upload_is_invisible", "check_upload_completed_elsewhere", "check_upload_parts"),
-            *("check_upload_parts_at_once", "check_upload_part_again", "check_upload_replaces"),
-            *(
-                "check_upload_without_bytes",
-                "check_two_uploads_of_one_key",
-                "check_abort",
-                "check_abort_after_complete",
-            ),
-            *("check_complete_twice", "check_complete_after_overwrite", "check_complete_after_delete"),
-            *("check_complete_race", "check_wrong_etag", "check_missing_part"),
-        ),
+        _rest_of(uploads),
         "files may become visible early, late, twice or never",
     ),
     Topic(
         "renames",
         Weight.MOVED,
-        _checks_of(renames) + _checks_of(directories),
+        _rest_of(renames),
         "files may be lost during a rename",
     ),
     Topic(
         "listings of pending uploads",
         Weight.LIMIT,
-        (
-            *("check_list_uploads", "check_list_uploads_beside_directory", "check_list_many_uploads"),
-            *("check_upload_age", "listed-upload:"),
-        ),
+        _PENDING,
         "leftover uploads of other tools are not found; jobs use their own records",
     ),
     Topic(
@@ -118,7 +110,7 @@ TOPICS = (
     Topic(
         "conditional updates",
         Weight.LIMIT,
-        ("check_update", "check_update_of_listed", "check_update_missing", "check_update_race"),
+        _UPDATES,
         "if two jobs end at the same time, the _SUCCESS of the earlier one may remain",
     ),
     Topic(
@@ -127,7 +119,7 @@ TOPICS = (
         _COPIES,
         "committers that copy files do not work, and sizes of magic files are unknown",
     ),
-    Topic("small parts", Weight.LIMIT, ("check_small_part",), "it accepts parts that S3 would reject"),
+    Topic("small parts", Weight.LIMIT, _SMALL, "it accepts parts that S3 would reject"),
 )
 """Every check belongs to exactly one topic."""
 
