@@ -6,15 +6,19 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
+
 from holdfast.errors import InvalidRequestError
 from holdfast_checker.framework.subject import Subject
-from holdfast_checker.kernel.counterexample import Counterexample, decode, encode
+from holdfast_checker.kernel.counterexample import Counterexample, decode, encode, replay
 from holdfast_checker.kernel.explore import Budget, explore
-from holdfast_checker.kernel.replay import replay
 from holdfast_checker.kernel.world import World
 from tests.checker.committers.planting import Swap, planted
 
-__all__ = ["SceneMutant", "breaks", "check_that_it_is_found"]
+__all__ = ["JUDGES", "SceneMutant", "breaks", "check_that_it_is_found"]
+
+JUDGES = [pytest.mark.slow, pytest.mark.judge]
+"""Marks of what is too slow to run by default, and judges the mutants of `make mutants`."""
 
 _STATES = 100_000
 """Every mistake is found long before."""

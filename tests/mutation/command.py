@@ -89,7 +89,17 @@ def _judge(mutants: Sequence[Mutant], part: str, results: Results, asked: argpar
 
     packages = PARTS[part].packages
     court = Court(mutants, packages, workers=asked.workers, patience_s=asked.patience, told=told, say=_say)
-    options = ["-q", "-p", "no:cacheprovider", "-o", f"{SETTING}=0", "-k", PARTS[part].chosen]
+    options = [
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-o",
+        f"{SETTING}=0",
+        "-m",
+        "not slow or judge",
+        "-k",
+        PARTS[part].chosen,
+    ]
     with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(KeyboardInterrupt):
         pytest.main([*options, *map(str, judges(part))], plugins=[court])
     return found

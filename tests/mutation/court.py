@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 from _pytest import runner
 
-from holdfast_checker.kernel.coverage import Coverage
+from tests.mutation.coverage import Coverage
 from tests.mutation.mutants import Mutant, plant
 from tests.mutation.parts import needs_server
 

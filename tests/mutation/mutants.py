@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from types import ModuleType
 
-from holdfast_checker.kernel.coverage import functions_of, modules_of, parse_module, recompiled
+from tests.mutation.coverage import functions_of, modules_of, parse_module, recompiled
 from tests.mutation.operators import Change, Function, changes_of, edited
 from tests.mutation.parts import PARTS
 

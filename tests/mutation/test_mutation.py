@@ -15,8 +15,8 @@ from types import FunctionType
 import pytest
 
 from holdfast.commit import layout
-from holdfast_checker.kernel.coverage import live_functions
 from tests.mutation.court import Verdict
+from tests.mutation.coverage import live_functions
 from tests.mutation.mutants import Mutant, find_mutants, in_drawn_order, plant
 from tests.mutation.operators import OPERATORS, Function, changes_of, edited
 from tests.mutation.parts import PARTS, ROOT, judges
@@ -162,6 +162,7 @@ def test_that_fails_anyway():
 """
 
 
+@pytest.mark.slow
 def test_a_court_tells_mutants_that_a_test_notices_from_others(tmp_path: Path) -> None:
     """No test runs the rest of the module; a test that fails on the shipped code cannot judge."""
     test = tmp_path / "test_trial.py"

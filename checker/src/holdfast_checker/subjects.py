@@ -6,9 +6,9 @@ from typing import Any
 
 from holdfast_checker.committers.subject import CHECKED, committer_subject
 from holdfast_checker.framework.subject import Subject, find_name
-from holdfast_checker.namespace.subject import NAMESPACE
-from holdfast_checker.transactions.subject import TRANSACTIONS
-from holdfast_checker.units.subject import UNITS
+from holdfast_checker.namespace.worlds import NAMESPACE
+from holdfast_checker.transactions.worlds import TRANSACTIONS
+from holdfast_checker.units.worlds import UNITS
 
 SUBJECTS = {one.name: one for one in (TRANSACTIONS, NAMESPACE, UNITS)}
 """All but the committers, by name."""

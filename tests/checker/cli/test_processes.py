@@ -12,6 +12,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
+
 from tests.patience import PATIENCE_S
 
 _CHECK = [sys.executable, "-m", "holdfast.cli", "check"]
@@ -45,6 +47,7 @@ def test_after_ctrl_c_the_results_so_far_are_shown() -> None:
     assert "Broken: C4 hidden" in shown
 
 
+@pytest.mark.slow
 def test_after_ctrl_c_a_walk_says_how_to_continue() -> None:
     with _looking("file-v2", "--walk", "--seconds", "3600", "--json") as process:
         process.send_signal(signal.SIGINT)

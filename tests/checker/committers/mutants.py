@@ -30,10 +30,9 @@ from holdfast_checker.committers.output import DESTINATION
 from holdfast_checker.committers.scenes import SCENES
 from holdfast_checker.committers.worlds import Scene, build_world
 from holdfast_checker.kernel.calls import Call, Fault
-from holdfast_checker.kernel.process import Actor, Port
-from holdfast_checker.kernel.world import World
-from holdfast_checker.simulated_store.handle import SimulatedStore
-from holdfast_checker.simulated_store.resource import StoreResource
+from holdfast_checker.kernel.world import Actor, Port, World
+from holdfast_checker.simulated.store import StoreResource
+from holdfast_checker.simulated.store_handle import SimulatedStore
 from tests.checker.committers import mistakes
 from tests.checker.committers.planting import Swap, planted, swap
 

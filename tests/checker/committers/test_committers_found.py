@@ -13,7 +13,7 @@ import pytest
 
 from holdfast.commit.committer import RENAME_DIR, Committer
 from holdfast_checker.committers.cluster import Order
-from holdfast_checker.committers.narration.job_narrator import job_narrator
+from holdfast_checker.committers.narration import job_narrator
 from holdfast_checker.committers.scenes import SCENES
 from holdfast_checker.committers.subject import committer_subject, declared
 from holdfast_checker.committers.worlds import Scene, build_world

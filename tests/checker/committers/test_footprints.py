@@ -13,10 +13,9 @@ from holdfast.stores.base import Change, Complete, Create, Delete, MultipartLimi
 from holdfast_checker.committers.cluster import CLUSTER, Cluster, Order
 from holdfast_checker.kernel.calls import Call, Fault
 from holdfast_checker.kernel.explore import explore
-from holdfast_checker.kernel.process import Actor, Port
-from holdfast_checker.kernel.world import World
-from holdfast_checker.simulated_store.handle import SimulatedStore
-from holdfast_checker.simulated_store.resource import StoreResource
+from holdfast_checker.kernel.world import Actor, Port, World
+from holdfast_checker.simulated.store import StoreResource
+from holdfast_checker.simulated.store_handle import SimulatedStore
 from tests.checker.kernel.toys import with_ends
 
 Program = Callable[[Port, SimulatedStore], object]

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from holdfast.commit import Committer
-from holdfast_checker.committers.narration.job_narrator import job_narrator
+from holdfast_checker.committers.narration import job_narrator
 from holdfast_checker.committers.properties import PROPERTIES
 from holdfast_checker.committers.scenes import SCENES
 from holdfast_checker.committers.subject import CHECKED
@@ -149,6 +149,7 @@ def test_it_is_found(hole: Hole, name: str) -> None:
     assert set(found.findings) == {hole.property_name}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("hole", "name"), CLOSED)
 def test_the_variant_closes_it(hole: Hole, name: str) -> None:
     """Explores every history of a scene in which the committer itself violates the property."""

@@ -12,13 +12,11 @@ from holdfast_checker.committers.actors import Setting
 from holdfast_checker.committers.cluster import CLUSTER, Cluster, ClusterState, Order, Phase, Told
 from holdfast_checker.committers.cluster import Attempt as Doing
 from holdfast_checker.committers.output import DESTINATION, HOME, Origin, content
-from holdfast_checker.committers.properties.c4_hidden import hidden
-from holdfast_checker.committers.properties.c7_isolated import isolated
-from holdfast_checker.committers.property_support import Winner, winners
+from holdfast_checker.committers.properties import Winner, hidden, isolated, winners
 from holdfast_checker.committers.sandbox import Copy, Sandbox
 from holdfast_checker.kernel.calls import Call
 from holdfast_checker.kernel.world import View
-from holdfast_checker.simulated_store.resource import StoreResource
+from holdfast_checker.simulated.store import StoreResource
 from holdfast_checker.specimens import COMPARED
 
 MINE = Origin("main", 0, 0, 0)

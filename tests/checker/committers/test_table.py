@@ -10,20 +10,20 @@ import pytest
 
 from holdfast.errors import InvalidRequestError
 from holdfast.guarantees import ANOTHER_ENDS, GUARANTEES
-from holdfast_checker.committers.narration.job_narrator import job_narrator
-from holdfast_checker.committers.table_v.attributes import ATTRIBUTES
+from holdfast_checker.committers.narration import job_narrator
+from holdfast_checker.committers.table_v.answers import ATTRIBUTES
 from holdfast_checker.committers.table_v.experiments import EXPERIMENTS
 from holdfast_checker.committers.table_v.questions import ASKED
-from holdfast_checker.committers.table_v.reasons import REASONS, paper_answer
-from holdfast_checker.committers.table_v.table import Cell, Progress, Table, build_table
-from holdfast_checker.kernel.counterexample import decode
-from holdfast_checker.kernel.replay import replay
+from holdfast_checker.committers.table_v.table import REASONS, Cell, Progress, Table, build_table, paper_answer
+from holdfast_checker.kernel.counterexample import decode, replay
 from holdfast_checker.narrative.story import tell
 from holdfast_checker.specimens import COMPARED
 from holdfast_checker.subjects import find_subject
 from tests.table_v import TABLE_V
 
 COLUMNS = ("direct", "stocator", "magic", "emr")
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

@@ -16,8 +16,7 @@ from holdfast_checker.committers.output import DESTINATION, HOME, chosen_name, o
 from holdfast_checker.committers.scenes import TRANSACTIONAL
 from holdfast_checker.committers.worlds import Scene
 from holdfast_checker.kernel.calls import Call
-from holdfast_checker.kernel.process import Actor, Port
-from holdfast_checker.kernel.world import Property, View, World
+from holdfast_checker.kernel.world import Actor, Port, Property, View, World
 from tests.checker.committers import transaction_mistakes as mistakes
 from tests.checker.committers.mutants import Mutant
 from tests.checker.committers.planting import swap

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast_checker.histories.exactly_once import Effect, what_is_missing, what_is_repeated, what_strays
+from holdfast_checker.histories.effects import Effect, what_is_missing, what_is_repeated, what_strays
 
 
 def test_each_unit_once() -> None:

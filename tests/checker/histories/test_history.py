@@ -15,8 +15,7 @@ from holdfast.errors import (
 from holdfast_checker.histories.history import History, Operation, Outcome, Recorder, note, operations_in, record
 from holdfast_checker.kernel.calls import Fault
 from holdfast_checker.kernel.explore import explore
-from holdfast_checker.kernel.process import Actor, Port
-from holdfast_checker.kernel.world import Property, View, World
+from holdfast_checker.kernel.world import Actor, Port, Property, View, World
 
 
 def test_what_overlaps_has_no_order() -> None:

@@ -17,8 +17,7 @@ from holdfast_checker.histories.linearizable import Answer, Model, Verdict, judg
 from holdfast_checker.histories.registers import as_register, reachable
 from holdfast_checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply
 from holdfast_checker.kernel.explore import Exploration, explore
-from holdfast_checker.kernel.process import Actor, Port
-from holdfast_checker.kernel.world import Property, View, World
+from holdfast_checker.kernel.world import Actor, Port, Property, View, World
 
 
 def _apply(state: Hashable, operation: Operation) -> tuple[Hashable, object]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast_checker.histories.tree import Row, what_is_no_tree
+from holdfast_checker.histories.effects import Row, what_is_no_tree
 
 ROOT = Row(0, None, "")
 A = Row(1, 0, "a")

@@ -9,8 +9,16 @@ from typing import cast
 import pytest
 
 from holdfast_checker.histories.history import History, Operation, Outcome
-from holdfast_checker.histories.linearizable import Model, is_linearizable, judge_linearizable
-from holdfast_checker.histories.undone import CRASH, crashes_in, end_of_crashes, judge_with_crashes, of_clients
+from holdfast_checker.histories.linearizable import (
+    CRASH,
+    Model,
+    crashes_in,
+    end_of_crashes,
+    is_linearizable,
+    judge_linearizable,
+    judge_with_crashes,
+    of_clients,
+)
 
 
 def _apply(state: Hashable, operation: Operation) -> tuple[Hashable, object]:

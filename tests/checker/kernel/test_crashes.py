@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from holdfast_checker.kernel.calls import Call, Fault
+from holdfast_checker.kernel.counterexample import replay
 from holdfast_checker.kernel.explore import explore
-from holdfast_checker.kernel.process import Port, Stopped
-from holdfast_checker.kernel.replay import replay
 from holdfast_checker.kernel.state_space import State, StateSpace
-from holdfast_checker.kernel.world import DIES, Choice, World
+from holdfast_checker.kernel.world import DIES, Choice, Port, Stopped, World
 from tests.checker.kernel.toys import CELLS, Handle, cells, toy_world
 
 

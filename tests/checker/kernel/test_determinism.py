@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from holdfast_checker.specimens import COMPARED
 from tests.patience import PATIENCE_S
 
@@ -36,6 +38,7 @@ def _in_two_processes(*arguments: str) -> list[Any]:
     return found
 
 
+@pytest.mark.slow
 def test_every_committer_is_the_same_in_every_process() -> None:
     """Compares all calls, replies and states of random histories, and all figures of an exploration."""
     one, other = _in_two_processes()

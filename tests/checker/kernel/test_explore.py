@@ -10,8 +10,8 @@ import pytest
 from holdfast.errors import HoldfastError
 from holdfast.runtime.simulated import SimulatedClock
 from holdfast_checker.kernel.calls import Fault
+from holdfast_checker.kernel.counterexample import replay
 from holdfast_checker.kernel.explore import Budget, Exploration, explore
-from holdfast_checker.kernel.replay import replay
 from holdfast_checker.kernel.world import DIES, Choice, Property, World
 from tests.checker.kernel.toys import (
     Handle,

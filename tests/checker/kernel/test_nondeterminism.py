@@ -9,9 +9,8 @@ import pytest
 
 from holdfast_checker.kernel.calls import Fault
 from holdfast_checker.kernel.explore import Budget, explore
-from holdfast_checker.kernel.process import NondeterminismError
 from holdfast_checker.kernel.walk import walk
-from holdfast_checker.kernel.world import World
+from holdfast_checker.kernel.world import NondeterminismError, World
 from tests.checker.kernel.toys import Handle, toy_world
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.errors import InvalidRequestError
 from holdfast_checker.kernel.calls import Fault
-from holdfast_checker.kernel.replay import replay
+from holdfast_checker.kernel.counterexample import replay
 from holdfast_checker.kernel.world import DIES, Choice
 from tests.checker.kernel.toys import cells, ends_with, racing_world, toy_world
 

@@ -9,9 +9,8 @@ import pytest
 from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast_checker.committers.worlds import Scene, build_world
 from holdfast_checker.kernel.calls import Fault
-from holdfast_checker.kernel.counterexample import Counterexample
+from holdfast_checker.kernel.counterexample import Counterexample, replay
 from holdfast_checker.kernel.explore import Budget
-from holdfast_checker.kernel.replay import replay
 from holdfast_checker.kernel.shrink import shrink
 from holdfast_checker.kernel.walk import walk
 from holdfast_checker.kernel.world import Choice, World

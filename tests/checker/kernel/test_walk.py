@@ -9,8 +9,8 @@ import pytest
 from holdfast_checker.committers.worlds import Scene, build_world
 from holdfast_checker.kernel import walk as walking
 from holdfast_checker.kernel.calls import Fault
+from holdfast_checker.kernel.counterexample import replay
 from holdfast_checker.kernel.explore import Budget, explore
-from holdfast_checker.kernel.replay import replay
 from holdfast_checker.kernel.walk import Walks, draw_history, walk
 from holdfast_checker.kernel.world import DIES, World
 from holdfast_checker.specimens import COMPARED
@@ -72,6 +72,7 @@ def test_a_walk_goes_on_where_it_was_left() -> None:
     assert {fault: begun.faults.get(fault, 0) + rest.faults.get(fault, 0) for fault in whole.faults} == whole.faults
 
 
+@pytest.mark.slow
 def test_walks_are_the_same_in_every_run() -> None:
     def run(seed: int) -> Walks:
         return replace(walk(_commit_world(), seed=seed, budget=Budget(histories=6)), seconds=0.0)
@@ -128,6 +129,7 @@ def test_every_fault_happens_in_a_commit() -> None:
     assert set(found.faults) == set(Fault)
 
 
+@pytest.mark.slow
 def test_everybody_dies_and_everybody_acts_after_a_death() -> None:
     world = _commit_world("file-v2", crashes=2)
     dead, after = set[str](), set[str]()

@@ -8,8 +8,7 @@ from typing import cast
 
 from holdfast.errors import ConflictError, OutcomeUnknownError, UnavailableError
 from holdfast_checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply
-from holdfast_checker.kernel.process import Actor, Port
-from holdfast_checker.kernel.world import Property, View, World
+from holdfast_checker.kernel.world import Actor, Port, Property, View, World
 
 CELLS = "cells"
 LOCK = "lock"

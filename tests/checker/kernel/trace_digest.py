@@ -12,10 +12,9 @@ import sys
 from collections.abc import Hashable
 
 from holdfast_checker.committers.worlds import Scene, build_world
-from holdfast_checker.kernel.calls import Fault
-from holdfast_checker.kernel.canonical import canonical
+from holdfast_checker.kernel.calls import Fault, canonical
+from holdfast_checker.kernel.counterexample import replay
 from holdfast_checker.kernel.explore import explore
-from holdfast_checker.kernel.replay import replay
 from holdfast_checker.kernel.walk import draw_history
 from holdfast_checker.kernel.world import World
 from holdfast_checker.specimens import COMPARED

@@ -8,27 +8,19 @@ import pytest
 
 from holdfast_checker.framework.subject import GoalTracker
 from holdfast_checker.kernel.explore import explore
-from holdfast_checker.namespace.goals import GOALS
-from holdfast_checker.namespace.scenes.catalog import SCENES, SMALL
+from holdfast_checker.namespace.properties import GOALS
+from holdfast_checker.namespace.scenes import SCENES, SMALL, Scene
 from holdfast_checker.namespace.worlds import build_world
+from tests.checker.scene_mutants import JUDGES
 
-_LARGE = {
-    "create-beside-a-lease",
-    "create-under-lease",
-    "database-crash-under-a-deletion",
-    "database-crash-under-two-writers",
-    "election",
-    "lease-theft",
-    "lost-deletion",
-    "quota-expired",
-    "sure-writer",
-    "two-leaders",
-    "walk-and-collect",
-}
+
+def _is_slow(scene: Scene) -> bool:
+    """Check whether a scene takes more than a moment: `make check` explores it."""
+    return bool(scene.collectors or scene.budgets or scene.crashes or scene.later or len(scene.scripts) > 2)
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in _LARGE else []) for name in SCENES]
+    "name", [pytest.param(name, marks=JUDGES if _is_slow(one) else []) for name, one in SCENES.items()]
 )
 def test_nothing_is_found(name: str) -> None:
     scene = SCENES[name]

@@ -7,12 +7,11 @@ from dataclasses import replace
 
 from holdfast_checker.committers.actors import OtherJob
 from holdfast_checker.committers.cluster import Order
-from holdfast_checker.committers.narration.job_narrator import job_narrator
+from holdfast_checker.committers.narration import job_narrator
 from holdfast_checker.committers.worlds import Scene, build_world
 from holdfast_checker.kernel.calls import Fault
-from holdfast_checker.kernel.counterexample import Counterexample
+from holdfast_checker.kernel.counterexample import Counterexample, Replay, replay
 from holdfast_checker.kernel.explore import explore
-from holdfast_checker.kernel.replay import Replay, replay
 from holdfast_checker.kernel.state_space import StateSpace
 from holdfast_checker.kernel.world import Choice, Property, World
 from holdfast_checker.narrative.story import Story, tell

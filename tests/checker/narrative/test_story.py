@@ -11,14 +11,11 @@ import pytest
 
 from holdfast.errors import InvalidRequestError
 from holdfast_checker.committers.cluster import CLUSTER
-from holdfast_checker.committers.narration.places import short
+from holdfast_checker.committers.narration import short
 from holdfast_checker.kernel.calls import Access, Alternative, Call, Fault, Footprint
-from holdfast_checker.kernel.counterexample import Counterexample
-from holdfast_checker.kernel.process import Actor, Port
-from holdfast_checker.kernel.replay import replay
-from holdfast_checker.kernel.world import Choice, Property, View, World
-from holdfast_checker.narrative.narrator import Act, Event, Narrator, Thing, Weight
-from holdfast_checker.narrative.sentences import SENTENCES
+from holdfast_checker.kernel.counterexample import Counterexample, replay
+from holdfast_checker.kernel.world import Actor, Choice, Port, Property, View, World
+from holdfast_checker.narrative.sentences import SENTENCES, Act, Event, Narrator, Thing, Weight
 from holdfast_checker.narrative.story import Story, tell
 from holdfast_checker.specimens import COMPARED
 from tests.checker.narrative.stories import Found, find, wander
@@ -124,7 +121,7 @@ def test_the_document_shows_sizes_and_no_long_bytes(small: dict[str, dict[str, F
 # --- long histories ---------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "committer",
-    [name if name in ("magic", "file-v2") else pytest.param(name, marks=pytest.mark.slow) for name in COMPARED],
+    [name if name == "file-v2" else pytest.param(name, marks=pytest.mark.slow) for name in COMPARED],
 )
 def test_long_histories_are_told_in_few_sentences(committer: str) -> None:
     """Covers every committer, every actor and every kind of fault: there are words for everything that can happen."""

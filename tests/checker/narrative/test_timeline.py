@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 
-from holdfast_checker.narrative.narrator import Thing
-from holdfast_checker.narrative.story import Story
-from holdfast_checker.narrative.timeline import page
+from holdfast_checker.narrative.sentences import Thing
+from holdfast_checker.narrative.story import Story, page
 from tests.checker.narrative.stories import Found, find
 from tests.patience import PATIENCE_S
 

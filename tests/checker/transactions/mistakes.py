@@ -14,9 +14,9 @@ from holdfast.transactions.base import ABSENT, Backend, Commit, Committed, Outco
 from holdfast.transactions.steps import ANY, Judgment, Kind, Step
 from holdfast.transactions.transaction import Transaction
 from holdfast_checker.kernel.calls import Call
-from holdfast_checker.kernel.process import Port
-from holdfast_checker.transactions.database import DATABASE
-from holdfast_checker.transactions.handles import count_ranges, lock_records
+from holdfast_checker.kernel.world import Port
+from holdfast_checker.simulated.database import DATABASE
+from holdfast_checker.transactions.row_locks import count_ranges, lock_records
 
 __all__ = [
     "add_once_per_group",

@@ -7,7 +7,7 @@ from functools import partial
 from holdfast.transactions import retry, steps
 from holdfast.transactions.steps import apply_steps
 from holdfast.transactions.transaction import Transaction
-from holdfast_checker.transactions import handles, scripts
+from holdfast_checker.transactions import row_locks, scripts
 from tests.checker.committers.planting import swap
 from tests.checker.scene_mutants import SceneMutant
 from tests.checker.transactions import mistakes
@@ -98,37 +98,37 @@ MUTANTS = (
     _Mutant(
         name="reads-are-not-locked",
         slip="What is only read is validated without a lock.",
-        swap=swap(handles.lock_record, mistakes.lock_writes_only),
+        swap=swap(row_locks.lock_record, mistakes.lock_writes_only),
         scenes=("write-skew-in-steps", "lock-order"),
     ),
     _Mutant(
         name="writes-are-locked-shared",
         slip="What is written is locked in shared mode.",
-        swap=swap(handles.needs_exclusive, mistakes.lock_shared),
+        swap=swap(row_locks.needs_exclusive, mistakes.lock_shared),
         scenes=("increments-in-steps", "pairs-in-steps/present:append+append"),
     ),
     _Mutant(
         name="reads-before-the-lock",
         slip="The version is the one before the lock was granted, as under REPEATABLE READ.",
-        swap=swap(handles.lock_record, mistakes.read_before_the_lock),
+        swap=swap(row_locks.lock_record, mistakes.read_before_the_lock),
         scenes=("increments-in-steps", "pairs-in-steps/present:append+append"),
     ),
     _Mutant(
         name="absence-is-not-locked",
         slip="No row is created in place of an absent record, so that nothing locks its absence.",
-        swap=swap(handles.lock_absence, mistakes.leave_absence),
+        swap=swap(row_locks.lock_absence, mistakes.leave_absence),
         scenes=("skew-through-absence-in-steps", "pairs-in-steps/absent:append+append"),
     ),
     _Mutant(
         name="absence-is-read-twice",
         slip="The absence of a record is read again in place of a lock.",
-        swap=swap(handles.lock_absence, mistakes.ask_if_missing),
+        swap=swap(row_locks.lock_absence, mistakes.ask_if_missing),
         scenes=("skew-through-absence-in-steps",),
     ),
     _Mutant(
         name="counts-first",
         slip="Ranges are counted before their guards are locked.",
-        swap=swap(handles.lock_and_count, mistakes.count_first),
+        swap=swap(row_locks.lock_and_count, mistakes.count_first),
         scenes=("two-ranges-in-steps", "empty-directory-in-steps"),
     ),
     _Mutant(

@@ -11,10 +11,9 @@ from holdfast.errors import OutcomeUnknownError, UnavailableError
 from holdfast.transactions.base import Commit, Committed, Record, ScanPage
 from holdfast.transactions.conformance import Check, Subject, checks_for, subject_of
 from holdfast_checker.kernel.calls import Call, Fault, Resource, conflicts
-from holdfast_checker.kernel.process import Port
-from holdfast_checker.transactions.database import DATABASE, Database, Image
-from holdfast_checker.transactions.handles import SimulatedDatabase, SteppedDatabase
-from holdfast_checker.transactions.row_locks import Rows, Table
+from holdfast_checker.kernel.world import Port
+from holdfast_checker.simulated.database import DATABASE, Database, Image
+from holdfast_checker.transactions.row_locks import Rows, SimulatedDatabase, SteppedDatabase, Table
 
 _START = {b"x": Record(1, b"iv", 3)}
 
@@ -42,11 +41,12 @@ class _Live:
 
 
 # --- the conformance suite --------------------------------------------------------------------------------------------
+_ELSEWHERE = ("snapshot", "locked", "huge", "fresh", "stale", "limits", "many", "large")
 _SEQUENTIAL = [
     check
     for check in checks_for(SimulatedDatabase)
     if not check.name.endswith(("_race", "_at_once", "_order", "_twins"))
-    and not any(word in check.name for word in ("snapshot", "huge", "fresh", "stale", "limits", "many", "large"))
+    and not any(word in check.name for word in _ELSEWHERE)
 ]
 
 

@@ -8,7 +8,7 @@ from holdfast.transactions.base import Commit, Committed, Conflict, Progress
 from holdfast.transactions.memory import MemoryBackend
 from holdfast.transactions.transaction import Transaction
 from holdfast_checker.histories.history import Operation
-from holdfast_checker.transactions.drawing import draw
+from holdfast_checker.transactions.scenes import draw
 from holdfast_checker.transactions.scripts import (
     FAILED,
     Contents,

@@ -9,9 +9,9 @@ import pytest
 from holdfast_checker.framework.check import Check
 from holdfast_checker.histories.history import Operation, Outcome
 from holdfast_checker.kernel.explore import Budget
+from holdfast_checker.transactions.narration import tell_answer, tell_steps, tell_transaction
 from holdfast_checker.transactions.scenes import SCENES
-from holdfast_checker.transactions.subject import TRANSACTIONS
-from holdfast_checker.transactions.wording import tell_answer, tell_steps, tell_transaction
+from holdfast_checker.transactions.worlds import TRANSACTIONS
 from tests.checker.transactions.mutants import MUTANTS
 
 

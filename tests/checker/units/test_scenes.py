@@ -10,27 +10,15 @@ from holdfast_checker.framework.subject import GoalTracker
 from holdfast_checker.kernel.explore import Budget, Exploration, explore
 from holdfast_checker.kernel.world import Property, View
 from holdfast_checker.units.contents import image_of
-from holdfast_checker.units.goals import GOALS
-from holdfast_checker.units.scene import Scene
-from holdfast_checker.units.scenes import SCENES
+from holdfast_checker.units.properties import GOALS
+from holdfast_checker.units.scenes import SCENES, Scene
 from holdfast_checker.units.worlds import build_world
+from tests.checker.scene_mutants import JUDGES
 from tests.checker.units.mutants import MUTANTS
 
 _QUICK = (
-    *("groups", "two-groups", "write-skew", "adds", "read-add", "come-and-go", "stale-reads", "stale-group"),
-    *(
-        "failing-unit",
-        "changed-input",
-        "ended-run",
-        "second-attempt",
-        "forgotten",
-        "database-crash",
-        "database-crash-under-a-dropped-table",
-        "dropped-table",
-        "worker-again",
-    ),
-    *("locks", "locks-on-both-sides", "locks-and-phantoms", "absent-rows", "last-resort", "emitted-by-a-task"),
-    *("read-ahead", "read-ahead-groups", "read-ahead-stale"),
+    *("groups", "write-skew", "adds", "come-and-go", "stale-group", "failing-unit", "changed-input"),
+    *("database-crash", "dropped-table", "worker-again", "locks", "absent-rows", "emitted-by-a-task", "read-ahead"),
 )
 """Scenes of a moment; the others are slow."""
 
@@ -45,9 +33,7 @@ def _unharmed(scene: Scene) -> Exploration:
     return found
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[] if name in _QUICK else [pytest.mark.slow]) for name in SCENES]
-)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[] if name in _QUICK else JUDGES) for name in SCENES])
 def test_scenes(name: str) -> None:
     _unharmed(SCENES[name])
 

@@ -19,8 +19,7 @@ from holdfast.runtime import SeededRandom, SystemClock
 from holdfast_checker.histories.history import Operation, Outcome
 from holdfast_checker.histories.linearizable import Answer, Model, judge_linearizable
 from holdfast_checker.namespace.calls import ANSWERS, Calls
-from holdfast_checker.namespace.model.apply import apply
-from holdfast_checker.namespace.model.state import Node, Tree
+from holdfast_checker.namespace.model import Node, Tree, apply
 from tests.children import run_in_children
 from tests.patience import PATIENCE_S
 from tests.shared_namespace import SHARED, SharedNamespace

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from holdfast.errors import InvalidRequestError
 from holdfast_checker.kernel.counterexample import Counterexample, encode
-from holdfast_checker.narrative.story import Story
-from holdfast_checker.narrative.timeline import page
+from holdfast_checker.narrative.story import Story, page
 
 STATES = 100_000
 """Default limit of states in a scene; exploring them takes a minute or less, and 500 MB."""

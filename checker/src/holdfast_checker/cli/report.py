@@ -6,7 +6,7 @@ import json
 import shlex
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from holdfast.cli.output import Output, milliseconds
@@ -171,36 +171,10 @@ def _document(outcome: CheckOutcome) -> dict[str, object]:
     return {
         "checked": check.subject.name,
         "interrupted": outcome.interrupted,
-        "scenes": [
-            {
-                "family": report.family,
-                "scenes": report.scenes,
-                "complete": report.complete,
-                "histories": report.histories if report.complete else None,
-                "states": report.states,
-                "seconds": round(report.seconds, 3),
-                "broken": list(report.broken),
-                "goals": report.goals,
-                "reached": report.reached,
-                "never_reached": [{"scene": scene, "goal": name} for scene, name in report.missing],
-            }
-            for report in outcome.scenes
-        ],
+        "scenes": [asdict(report) for report in outcome.scenes],
         "walk": None
         if walk is None
-        else {
-            "scene": None if walk.scene is None else walk.scene.name,
-            "seed": walk.seed,
-            "first": walk.first,
-            "next": walk.next,
-            "scenes": walk.scenes,
-            "histories": walk.histories,
-            "steps": walk.steps,
-            "ends": walk.ends,
-            "seconds": round(walk.seconds, 3),
-            "broken": list(walk.broken),
-            "reached": list(walk.reached),
-        },
+        else {**asdict(replace(walk, scene=None)), "scene": walk.scene and walk.scene.name},
         "broken": [_broken(check, found) for found in outcome.told],
     }
 

@@ -16,8 +16,7 @@ from typing import cast
 
 from holdfast.commit.records import JobRecord, TaskCommit
 from holdfast_checker.committers.ledger import Offer
-from holdfast_checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply
-from holdfast_checker.kernel.canonical import canonical
+from holdfast_checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply, canonical
 
 CLUSTER = "cluster"
 

@@ -23,7 +23,7 @@ from holdfast_checker.committers.worlds import Scene
 from holdfast_checker.kernel.calls import Fault
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Feature:
     """One aspect of a world.
 
@@ -46,153 +46,121 @@ class Feature:
 
 
 _OVERWRITE, _PARTITIONS = SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS
-_NAMESAKE = {"old": ("day=0", "day=01"), "foreign": True}
+_NAMESAKE: Mapping[str, Any] = {"old": ("day=0", "day=01"), "foreign": True}
 """Existing data: one partition that the job writes, and one whose name begins with that partition's name."""
+
+
+def _feature(name: str, summary: str, *, kind: str = "", without: str = "", **changes: Any) -> Feature:
+    """Return a feature that sets fields of `Scene`.
+
+    Args:
+        without: features that it excludes, with spaces between them.
+        changes: among them `budgets`, and `others`, the other jobs.
+    """
+    budgets, others = changes.pop("budgets", {}), changes.pop("others", ())
+    excluded = frozenset(without.split())
+    return Feature(name, summary, changes, budgets, others, kind, excluded)
+
+
+_STORM = {Fault.CRASH: 3, Fault.PARTITION: 2, Fault.LOST_REPLY: 2, Fault.FAILURE: 2, Fault.CONTENTION: 2}
+_APPENDS, _OVERWRITES = OtherJob(mode=SaveMode.APPEND), OtherJob(mode=_OVERWRITE)
+_IN_PARTITIONS = OtherJob(mode=_PARTITIONS, directories=("day=0", "day=1"))
+_LATER_APPENDS, _LATER_OVERWRITES = replace(_APPENDS, later=True), replace(_OVERWRITES, later=True)
+_TWO_APPEND, _REPLAY = replace(_APPENDS, times=2), OtherJob(name="replay", batch=0)
+_TRANSACTIONS: Mapping[str, Any] = {"limits": MultipartLimits(min_part_size_bytes=1), "transactions": True}
+_IN_TURN: Mapping[str, Any] = {"attempts": 2, "speculation": False}
+_NO_FAIL, _NO_REPLAY = "fail ignore", "fail ignore partitions chosen live-jobs"
+_FAULTS = "crash driver-dies lost-reply failure partition contention"
 
 _ALL = (
     # --- the job ------------------------------------------------------------------------------------------------------
-    Feature(name="one-task", summary="one task", changes={"tasks": 1}, kind="tasks"),
-    Feature(name="three-tasks", summary="three tasks", changes={"tasks": 3}, kind="tasks"),
-    Feature(name="twins", summary="two concurrent attempts at each task", changes={"attempts": 2}, kind="attempts"),
-    Feature(
-        name="retries",
-        summary="two attempts at each task one after the other",
-        changes={"attempts": 2, "speculation": False},
-        kind="attempts",
-    ),
-    Feature(name="asks", summary="attempts ask before they commit", changes={"order": Order.ASK_FIRST}),
-    Feature(name="two-files", summary="two files per attempt", changes={"files": 2}, kind="files"),
-    Feature(name="parts", summary="files of three parts", changes={"parts": 3}),
-    Feature(name="threads", summary="two concurrent calls in each process", changes={"threads": 2}),
-    Feature(
-        name="chosen", summary="jobs choose the names of their files, and all choose the same", changes={"chosen": True}
-    ),
+    _feature("one-task", "one task", kind="tasks", tasks=1),
+    _feature("three-tasks", "three tasks", kind="tasks", tasks=3),
+    _feature("twins", "two concurrent attempts at each task", kind="attempts", attempts=2),
+    _feature("retries", "two attempts at each task one after the other", kind="attempts", **_IN_TURN),
+    _feature("asks", "attempts ask before they commit", order=Order.ASK_FIRST),
+    _feature("two-files", "two files per attempt", kind="files", files=2),
+    _feature("parts", "files of three parts", parts=3),
+    _feature("threads", "two concurrent calls in each process", threads=2),
+    _feature("chosen", "jobs choose the names of their files, and all choose the same", chosen=True),
     # --- existing data, and the mode ----------------------------------------------------------------------------------
-    Feature(name="old", summary="the destination holds data", changes=_NAMESAKE, kind="old"),
-    Feature(name="overwrite", summary="the job overwrites", changes={"mode": _OVERWRITE, **_NAMESAKE}, kind="mode"),
-    Feature(
-        name="partitions",
-        summary="the job overwrites the partitions that it writes",
-        changes={"mode": _PARTITIONS, **_NAMESAKE},
-        kind="mode",
+    _feature("old", "the destination holds data", kind="old", **_NAMESAKE),
+    _feature("overwrite", "the job overwrites", kind="mode", mode=_OVERWRITE, **_NAMESAKE),
+    _feature(
+        "partitions", "the job overwrites the partitions that it writes", kind="mode", mode=_PARTITIONS, **_NAMESAKE
     ),
-    Feature(
-        name="fail", summary="the job fails if the destination holds data", changes={"mode": SaveMode.FAIL}, kind="mode"
-    ),
-    Feature(
-        name="ignore",
-        summary="the job does nothing if the destination holds data",
-        changes={"mode": SaveMode.IGNORE},
-        kind="mode",
-    ),
+    _feature("fail", "the job fails if the destination holds data", kind="mode", mode=SaveMode.FAIL),
+    _feature("ignore", "the job does nothing if the destination holds data", kind="mode", mode=SaveMode.IGNORE),
     # --- other jobs ---------------------------------------------------------------------------------------------------
-    Feature(name="appends", summary="another job appends", others=(OtherJob(mode=SaveMode.APPEND),), kind="other"),
-    Feature(
-        name="overwrites",
-        summary="another job overwrites",
-        others=(OtherJob(mode=_OVERWRITE),),
+    _feature("appends", "another job appends", kind="other", others=(_APPENDS,)),
+    _feature("overwrites", "another job overwrites", kind="other", without=_NO_FAIL, others=(_OVERWRITES,)),
+    _feature(
+        "overwrites-partitions",
+        "another overwrites the partitions that it writes",
         kind="other",
-        without=frozenset({"fail", "ignore"}),
+        without=_NO_FAIL,
+        others=(_IN_PARTITIONS,),
     ),
-    Feature(
-        name="overwrites-partitions",
-        summary="another job overwrites the partitions that it writes",
-        others=(OtherJob(mode=_PARTITIONS, directories=("day=0", "day=1")),),
+    _feature("then-appends", "another job appends after the driver is gone", kind="other", others=(_LATER_APPENDS,)),
+    _feature(
+        "then-overwrites", "another job overwrites after the driver is gone", kind="other", others=(_LATER_OVERWRITES,)
+    ),
+    _feature("busy", "two other jobs append, one after the other", kind="other", others=(replace(_APPENDS, times=2),)),
+    _feature(
+        "replay",
+        "another driver writes the same batch of a stream",
         kind="other",
-        without=frozenset({"fail", "ignore"}),
+        without=_NO_REPLAY,
+        batch=0,
+        others=(_REPLAY,),
     ),
-    Feature(
-        name="then-appends",
-        summary="another job appends after the driver is gone",
-        others=(OtherJob(mode=SaveMode.APPEND, later=True),),
-        kind="other",
-    ),
-    Feature(
-        name="then-overwrites",
-        summary="another job overwrites after the driver is gone",
-        others=(OtherJob(mode=_OVERWRITE, later=True),),
-        kind="other",
-    ),
-    Feature(
-        name="busy",
-        summary="two other jobs append, one after the other",
-        others=(OtherJob(mode=SaveMode.APPEND, times=2),),
-        kind="other",
-    ),
-    Feature(
-        name="replay",
-        summary="the job is a batch of a stream, which another driver writes again",
-        changes={"batch": 0},
-        others=(OtherJob(name="replay", batch=0),),
-        kind="other",
-        without=frozenset({"fail", "ignore", "partitions", "chosen", "live-jobs"}),
-    ),
-    Feature(name="at-once", summary="each of them runs to its end without interruption", changes={"at_once": True}),
-    Feature(name="live-jobs", summary="live jobs exist in the destination and beside it", changes={"bystanders": True}),
+    _feature("at-once", "each of them runs to its end without interruption", at_once=True),
+    _feature("live-jobs", "live jobs exist in the destination and beside it", bystanders=True),
     # --- other actors -------------------------------------------------------------------------------------------------
-    Feature(name="reader", summary="a reader through Holdfast", changes={"reader": True}),
-    Feature(name="recovery", summary="recovery", changes={"recovery": 1}, kind="recovery"),
-    Feature(name="two-recoveries", summary="two concurrent recoveries", changes={"recovery": 2}, kind="recovery"),
-    Feature(name="second-driver", summary="a second driver for the same job", changes={"second_driver": True}),
-    Feature(name="cancel", summary="a user cancels the job", changes={"cancel": True}),
+    _feature("reader", "a reader through Holdfast", reader=True),
+    _feature("recovery", "recovery", kind="recovery", recovery=1),
+    _feature("two-recoveries", "two concurrent recoveries", kind="recovery", recovery=2),
+    _feature("second-driver", "a second driver for the same job", second_driver=True),
+    _feature("cancel", "a user cancels the job", cancel=True),
     # --- faults -------------------------------------------------------------------------------------------------------
-    Feature(name="crash", summary="a process dies", budgets={Fault.CRASH: 1}),
-    Feature(
-        name="driver-dies",
-        summary="the driver dies",
-        changes={"mortal": ("driver",)},
-        budgets={Fault.CRASH: 1},
-        without=frozenset({"crash"}),
+    _feature("crash", "a process dies", budgets={Fault.CRASH: 1}),
+    _feature("driver-dies", "the driver dies", without="crash", mortal=("driver",), budgets={Fault.CRASH: 1}),
+    _feature("lost-reply", "a reply is lost", budgets={Fault.LOST_REPLY: 1}),
+    _feature("failure", "a call fails", budgets={Fault.FAILURE: 1}),
+    _feature(
+        "contention", "the store refuses a conditional write because of another one", budgets={Fault.CONTENTION: 2}
     ),
-    Feature(name="lost-reply", summary="a reply is lost", budgets={Fault.LOST_REPLY: 1}),
-    Feature(name="failure", summary="a call fails", budgets={Fault.FAILURE: 1}),
-    Feature(
-        name="contention",
-        summary="the store refuses a conditional write because of another one, which fails",
-        budgets={Fault.CONTENTION: 2},
+    _feature(
+        "partition", "an executor is cut off from the driver, or the driver from others", budgets={Fault.PARTITION: 1}
     ),
-    Feature(
-        name="partition",
-        summary="an executor is cut off from the driver, or the driver from others",
-        budgets={Fault.PARTITION: 1},
-    ),
-    Feature(
-        name="storm",
-        summary="every fault may happen, several times",
-        budgets={Fault.CRASH: 3, Fault.PARTITION: 2, Fault.LOST_REPLY: 2, Fault.FAILURE: 2, Fault.CONTENTION: 2},
-        without=frozenset({"crash", "driver-dies", "lost-reply", "failure", "partition", "contention"}),
-    ),
-    Feature(name="slow", summary="a process that is presumed dead may be alive", budgets={Fault.CLOCK: 1}),
+    _feature("storm", "every fault may happen, several times", without=_FAULTS, budgets=_STORM),
+    _feature("slow", "a process that is presumed dead may be alive", budgets={Fault.CLOCK: 1}),
     # --- stores and settings ------------------------------------------------------------------------------------------
-    Feature(
-        name="renames",
-        summary="the store has renames instead of multipart uploads",
-        changes={"store": {"limits": None, "rename": True}},
-        without=frozenset({"parts"}),
+    _feature(
+        "renames",
+        "the store has renames, and no multipart uploads",
+        without="parts",
+        store={"limits": None, "rename": True},
     ),
-    Feature(
-        name="transactions",
-        summary="the store makes many changes in one transaction",
-        changes={"store": {"limits": MultipartLimits(min_part_size_bytes=1), "transactions": True}},
-        without=frozenset({"renames"}),
-    ),
-    Feature(
-        name="piecemeal",
-        summary="listings take several steps, and may show a new object without an older one",
-        changes={"piecemeal": True},
-    ),
-    Feature(
-        name="short-log",
-        summary="the log keeps one decision",
-        changes={"retention": 1},
-        without=frozenset({"live-jobs"}),  # live jobs then miss decisions, and are rightly refused
-    ),
+    _feature("transactions", "the store makes many changes in one transaction", without="renames", store=_TRANSACTIONS),
+    _feature("piecemeal", "listings take several steps, and may miss an older object", piecemeal=True),
+    # Live jobs would miss decisions of a short log, and are rightly refused.
+    _feature("short-log", "the log keeps one decision", without="live-jobs", retention=1),
 )
 
-FEATURES: Mapping[str, Feature] = {one.name: one for one in _ALL}
+_NOT_DRAWN = (
+    _feature("renames-too", "the store has renames too", without="renames", store={"rename": True}),
+    _feature(
+        "attempt-dies", "an attempt dies", without="crash driver-dies", mortal=("task",), budgets={Fault.CRASH: 1}
+    ),
+    _feature("stale-listing", "a listing misses an object", budgets={Fault.STALE_LISTING: 1}),
+)
+"""Features that random combinations do not have."""
+
+FEATURES: Mapping[str, Feature] = {one.name: one for one in (*_ALL, *_NOT_DRAWN)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _Rule:
     """A goal that every combination with certain features must reach.
 
@@ -206,50 +174,46 @@ class _Rule:
     unless: frozenset[str] = frozenset()
 
 
-def _any(*names: str) -> frozenset[str]:
-    return frozenset(names)
-
-
-_BESIDE = _any("appends", "overwrites", "overwrites-partitions", "busy")
-_LATER = _any("then-appends", "then-overwrites")
-_DEATH, _RECOVERY = _any("crash", "driver-dies"), _any("recovery", "two-recoveries")
-_IN_THE_WAY = _any("fail", "ignore")
-_AT_ONCE = _any("transactions")  # no decision is ever left unfinished
+_BESIDE = frozenset({"appends", "overwrites", "overwrites-partitions", "busy"})
+_LATER = frozenset({"then-appends", "then-overwrites"})
+_DEATH, _RECOVERY = frozenset({"crash", "driver-dies"}), frozenset({"recovery", "two-recoveries"})
+_IN_THE_WAY = frozenset({"fail", "ignore"})
+_AT_ONCE = frozenset({"transactions"})  # no decision is ever left unfinished
 
 _RULES = (
-    _Rule(goal="committed", unless=_any("old")),
-    _Rule(goal="cleaned-up", unless=_any("old")),
-    _Rule(goal="committed", given=(_any("old"),), unless=_any("chosen", *_IN_THE_WAY)),
-    _Rule(goal="cleaned-up", given=(_any("old"),), unless=_any("chosen", *_IN_THE_WAY)),
-    _Rule(goal="refused", given=(_any("old"), _any("fail"))),
-    _Rule(goal="skipped", given=(_any("old"), _any("ignore"))),
-    _Rule(goal="aborted", given=(_any("cancel", "lost-reply", "failure"),), unless=_any("old")),
-    _Rule(goal="at-once", given=(_AT_ONCE,), unless=_any("old")),
-    _Rule(goal="rolled-forward", given=(_DEATH, _RECOVERY), unless=_AT_ONCE),
-    _Rule(goal="rolled-back", given=(_DEATH, _RECOVERY)),
-    _Rule(goal="fenced", given=(_any("slow"), _RECOVERY)),
-    _Rule(goal="second-job", given=(_BESIDE | _LATER,), unless=_any("chosen", *_IN_THE_WAY)),
-    _Rule(goal="overtaken", given=(_BESIDE,), unless=_any("chosen", *_IN_THE_WAY)),
-    _Rule(goal="helped", given=(_BESIDE,), unless=_any("chosen", *_IN_THE_WAY, *_AT_ONCE)),
-    _Rule(goal="after-a-death", given=(_DEATH, _BESIDE | _LATER)),
-    _Rule(goal="helped", given=(_DEATH, _LATER), unless=_AT_ONCE),
-    _Rule(goal="replaced", given=(_any("overwrite", "partitions"),)),
-    _Rule(goal="trimmed", given=(_any("short-log"), _BESIDE | _LATER), unless=_any("chosen", *_IN_THE_WAY)),
-    _Rule(goal="aborted", given=(_IN_THE_WAY, _BESIDE), unless=_any("old")),
-    _Rule(goal="refused", given=(_any("fail"), _BESIDE)),
-    _Rule(goal="skipped", given=(_any("ignore"), _BESIDE)),
-    _Rule(goal="skipped", given=(_any("replay"),)),
-    _Rule(goal="helped", given=(_any("replay"),), unless=_AT_ONCE),
-    _Rule(goal="late-attempt", given=(_any("twins"),)),
-    _Rule(goal="read-without", given=(_any("reader"),)),
-    _Rule(goal="read-with", given=(_any("reader"),)),
-    _Rule(goal="read-between", given=(_any("reader"),), unless=_AT_ONCE),
+    _Rule("committed", unless=frozenset({"old"})),
+    _Rule("cleaned-up", unless=frozenset({"old"})),
+    _Rule("committed", (frozenset({"old"}),), frozenset({"chosen", *_IN_THE_WAY})),
+    _Rule("cleaned-up", (frozenset({"old"}),), frozenset({"chosen", *_IN_THE_WAY})),
+    _Rule("refused", (frozenset({"old"}), frozenset({"fail"}))),
+    _Rule("skipped", (frozenset({"old"}), frozenset({"ignore"}))),
+    _Rule("aborted", (frozenset({"cancel", "lost-reply", "failure"}),), frozenset({"old"})),
+    _Rule("at-once", (_AT_ONCE,), frozenset({"old"})),
+    _Rule("rolled-forward", (_DEATH, _RECOVERY), _AT_ONCE),
+    _Rule("rolled-back", (_DEATH, _RECOVERY)),
+    _Rule("fenced", (frozenset({"slow"}), _RECOVERY)),
+    _Rule("second-job", (_BESIDE | _LATER,), frozenset({"chosen", *_IN_THE_WAY})),
+    _Rule("overtaken", (_BESIDE,), frozenset({"chosen", *_IN_THE_WAY})),
+    _Rule("helped", (_BESIDE,), frozenset({"chosen", *_IN_THE_WAY, *_AT_ONCE})),
+    _Rule("after-a-death", (_DEATH, _BESIDE | _LATER)),
+    _Rule("helped", (_DEATH, _LATER), _AT_ONCE),
+    _Rule("replaced", (frozenset({"overwrite", "partitions"}),)),
+    _Rule("trimmed", (frozenset({"short-log"}), _BESIDE | _LATER), frozenset({"chosen", *_IN_THE_WAY})),
+    _Rule("aborted", (_IN_THE_WAY, _BESIDE), frozenset({"old"})),
+    _Rule("refused", (frozenset({"fail"}), _BESIDE)),
+    _Rule("skipped", (frozenset({"ignore"}), _BESIDE)),
+    _Rule("skipped", (frozenset({"replay"}),)),
+    _Rule("helped", (frozenset({"replay"}),), _AT_ONCE),
+    _Rule("late-attempt", (frozenset({"twins"}),)),
+    _Rule("read-without", (frozenset({"reader"}),)),
+    _Rule("read-with", (frozenset({"reader"}),)),
+    _Rule("read-between", (frozenset({"reader"}),), _AT_ONCE),
 )
 
 _KIND_IS_ON = 1 / 2
 _FEATURE_IS_ON = 1 / 3
 
-_OF_ONE_JOB = _any("C1", "C2", "C3", "C6", "C8", "C9", "C10", "replaced-data", "whole-reads")
+_OF_ONE_JOB = frozenset({"C1", "C2", "C3", "C6", "C8", "C9", "C10", "replaced-data", "whole-reads"})
 """Properties that assume that no other job replaces anything; `log-order` judges all jobs."""
 
 
@@ -265,7 +229,8 @@ def combine(features: Iterable[Feature]) -> Scene:
     changes: dict[str, Any] = {}
     budgets: dict[Fault, int] = {}
     for one in given:
-        changes.update(one.changes)
+        store = {**changes.get("store", {}), **one.changes.get("store", {})}
+        changes.update(one.changes, **({"store": store} if store else {}))
         budgets.update(one.budgets)
     at_once = changes.pop("at_once", False)
     others = tuple(replace(other, at_once=at_once) for one in given for other in one.others)

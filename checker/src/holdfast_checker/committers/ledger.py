@@ -2,7 +2,7 @@
 
 Properties judge a state by the decisions that led to it. The log itself is trimmed, and a bug may overwrite it. So a
 world also stores a `Ledger`, a full copy that no process can change, as its notes about the store: facts that the store
-forgets (`Notes` in `holdfast_checker.simulated_store.resource`).
+forgets (`Notes` in `holdfast_checker.simulated.store`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from holdfast.stores.memory import MemoryImage
 from holdfast_checker.committers.output import HOME
 from holdfast_checker.kernel.calls import Call
 from holdfast_checker.kernel.world import View
-from holdfast_checker.simulated_store.resource import NotedImage
+from holdfast_checker.simulated.store import NotedImage
 
 LOG_PREFIX = HOME + layout.LOG
 

@@ -21,7 +21,7 @@ from holdfast_checker.committers.actors import FINALLY_S, QUIET_S, Setting
 from holdfast_checker.committers.cluster import CLUSTER, ClusterState
 from holdfast_checker.committers.output import DESTINATION, HOME, Origin, content, visible_in
 from holdfast_checker.kernel.world import View
-from holdfast_checker.simulated_store.resource import StoreResource
+from holdfast_checker.simulated.store import StoreResource
 
 NEIGHBOUR = "out put/dataset10/"
 """A destination whose name begins with the name of the job's destination (C7)."""

@@ -1,281 +1,59 @@
-"""Define the scenes that `holdfast check` explores, from the quickest to the largest."""
+"""Make the scenes that `holdfast check` explores for committers: ``scenes.ini`` declares them by their features."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
 
-from holdfast.commit import SaveMode
-from holdfast.stores.base import MultipartLimits
-from holdfast_checker.committers.actors import OtherJob
-from holdfast_checker.committers.cluster import Order
-from holdfast_checker.committers.features import combine, features_of
-from holdfast_checker.committers.worlds import Scene
+from holdfast.commit import Committer
+from holdfast.commit.two_phase.committer import TWO_PHASE
+from holdfast_checker.committers.features import FEATURES, combine, features_of
+from holdfast_checker.committers.goals import GOALS
+from holdfast_checker.committers.worlds import Scene, build_world
+from holdfast_checker.framework.scene_files import read_sections
+from holdfast_checker.framework.subject import GoalTracker
 from holdfast_checker.kernel.calls import Fault
+from holdfast_checker.kernel.explore import Budget, explore
 
-_COMMITTED, _ENDED = ("committed", "cleaned-up"), ("committed", "cleaned-up", "aborted")
-_RECOVERED = ("rolled-forward", "rolled-back")
+SECTIONS = read_sections("holdfast_checker.committers")
 
-_ONE_TASK = (
-    Scene(
-        name="speculation",
-        reached=(*_COMMITTED, "late-attempt"),
-        summary="two attempts at a task run concurrently, as in Spark's Python sources: commit, then report",
-        tasks=1,
-        bystanders=True,
-    ),
-    Scene(
-        name="asking",
-        reached=_COMMITTED,
-        summary="two attempts at a task run concurrently and ask the driver before they commit, as in Hadoop",
-        tasks=1,
-        order=Order.ASK_FIRST,
-        bystanders=True,
-    ),
-    Scene(
-        name="partition",
-        reached=_ENDED,
-        summary="attempts ask before they commit, and one is cut off from the driver: another takes over, both run on",
-        tasks=1,
-        order=Order.ASK_FIRST,
-        budgets={Fault.PARTITION: 1},
-    ),
-    Scene(
-        name="crash",
-        reached=(*_COMMITTED, *_RECOVERED),
-        summary="a process dies between any two calls, and recovery follows",
-        tasks=1,
-        recovery=1,
-        bystanders=True,
-        budgets={Fault.CRASH: 1},
-    ),
-    Scene(
-        name="lost-reply",
-        reached=_ENDED,
-        summary="one call takes effect, and its reply is lost",
-        tasks=1,
-        recovery=1,
-        budgets={Fault.LOST_REPLY: 1},
-    ),
-    Scene(
-        name="failure",
-        reached=_ENDED,
-        summary="one call fails and has no effect",
-        tasks=1,
-        recovery=1,
-        budgets={Fault.FAILURE: 1},
-    ),
-    Scene(
-        name="cancel",
-        reached=_ENDED,
-        summary="a user cancels the job while its tasks run",
-        tasks=1,
-        cancel=True,
-        bystanders=True,
-    ),
-    Scene(
-        name="second-driver",
-        reached=_ENDED,
-        summary="the driver is cut off or dies, and a second one commits or aborts the same job",
-        tasks=1,
-        attempts=1,
-        second_driver=True,
-        budgets={Fault.PARTITION: 1, Fault.CRASH: 1},
-    ),
-    Scene(
-        name="slow-driver",
-        reached=(*_ENDED, *_RECOVERED, "fenced"),
-        summary="the driver is slow, recovery presumes it dead, and it keeps running",
-        tasks=1,
-        attempts=1,
-        recovery=1,
-        budgets={Fault.CLOCK: 1},
-    ),
-    Scene(
-        name="overwrite",
-        reached=(*_ENDED, *_RECOVERED, "replaced"),
-        summary="the job replaces data, and a process dies between any two calls",
-        tasks=1,
-        attempts=1,
-        mode=SaveMode.OVERWRITE,
-        old=("day=0", "day=1"),
-        recovery=1,
-        budgets={Fault.CRASH: 1},
-    ),
-    Scene(
-        name="other-job",
-        reached=(*_COMMITTED, "second-job", "overtaken", "helped"),
-        summary="another job runs on the same destination at the same time",
-        tasks=1,
-        attempts=1,
-        others=(OtherJob(),),
-    ),
-    Scene(
-        name="reader",
-        reached=(*_COMMITTED, "read-without", "read-with", "read-between"),
-        summary="a reader reads through Holdfast while the job runs",
-        tasks=1,
-        attempts=1,
-        reader=True,
-        budgets={Fault.CRASH: 1},
-    ),
-)
 
-_NAMES = """
-overwrite+appends+at-once
-overwrite+overwrites+at-once
-partitions+overwrites-partitions+at-once
-fail+appends+at-once
-ignore+appends+at-once
-fail+old
-ignore+old
-chosen+appends+at-once
-chosen+overwrite+overwrites+at-once
-overwrite+replay+at-once
-short-log+then-appends
-short-log+busy+at-once
-piecemeal+renames+overwrite+appends+at-once
-one-task+busy+at-once+piecemeal
-one-task+contention+overwrite
-replay+at-once+contention
-threads+overwrite+driver-dies+recovery
-overwrite+then-overwrites+driver-dies
-partitions+then-appends+driver-dies
-replay+at-once+driver-dies
-overwrite+crash+recovery
-overwrite+renames+crash+recovery
-overwrite+second-driver+driver-dies
-overwrite+lost-reply
-overwrite+failure
-parts+crash+recovery
-chosen+crash+recovery
-one-task+overwrite+reader
-one-task+appends
-one-task+replay
-overwrite+appends+at-once+driver-dies+recovery
-transactions+overwrite+appends+at-once
-transactions+overwrite+overwrites+at-once
-transactions+partitions+overwrites-partitions+at-once
-transactions+chosen+appends+at-once
-transactions+chosen+overwrite+overwrites+at-once
-transactions+short-log+busy+at-once
-transactions+threads+overwrite+driver-dies+recovery
-transactions+partitions+then-appends+driver-dies
-transactions+replay+at-once+driver-dies
-transactions+overwrite+crash+recovery
-transactions+overwrite+second-driver+driver-dies
-transactions+overwrite+lost-reply
-transactions+overwrite+failure
-transactions+one-task+slow+recovery
-transactions+one-task+overwrite+reader
-transactions+one-task+overwrites
-"""
+def scenes_of(group: str) -> dict[str, Scene]:
+    """Return the scenes of a group, by name. Processes may forget in the large ones (`Scene.forgetful`)."""
+    found = {}
+    for name, fields in SECTIONS.items():
+        if fields.get("features") and fields.get("group", "") == group:
+            scene = combine(FEATURES[one] for one in fields["features"].split())
+            reached = tuple(fields.get("reached", "").split())
+            large = group in ("small", "largest")
+            found[name] = replace(scene, name=name, summary=fields["summary"], reached=reached, forgetful=large)
+    return found
 
-COMBINED: Mapping[str, Scene] = {
-    scene.name: replace(scene, forgetful=not scene.chosen)
-    for scene in (combine(features_of(name) or ()) for name in _NAMES.split())
-}
-"""Combinations of features for a committer with a log, with about 200,000 states in all.
 
-Processes may forget in these scenes (`Scene.forgetful`), except in those with chosen names: exploring the scenes with
-and without forgetting gave the same results. In other combinations, no process forgets.
-"""
+def _combinations(section: str) -> tuple[Scene, ...]:
+    return tuple(combine(features_of(name) or ()) for name in SECTIONS[section])
 
-SCENES: Mapping[str, Scene] = {scene.name: scene for scene in _ONE_TASK}
+
+SCENES: Mapping[str, Scene] = scenes_of("")
 """Small scenes, each about one situation. To explore one of them takes seconds for any committer."""
 
-_TRANSACTIONS: Mapping[str, object] = {"limits": MultipartLimits(min_part_size_bytes=1), "transactions": True}
-
-_STORES = (
-    Scene(
-        name="renaming-store",
-        reached=_ENDED,
-        summary="like second-driver, on a store that renames files: two_phase publishes by renaming there",
-        tasks=1,
-        attempts=1,
-        second_driver=True,
-        store={"rename": True},
-        budgets={Fault.PARTITION: 1, Fault.CRASH: 1},
-    ),
-    Scene(
-        name="namespace-store",
-        reached=(*_ENDED, "rolled-back", "replaced", "at-once"),
-        summary="like overwrite, on a file system in a database, which has transactions too",
-        tasks=1,
-        attempts=1,
-        mode=SaveMode.OVERWRITE,
-        old=("day=0", "day=1"),
-        recovery=1,
-        store={**_TRANSACTIONS, "rename": True},
-        budgets={Fault.CRASH: 1},
-    ),
-    Scene(
-        name="stale-listing",
-        reached=("committed",),
-        summary="a listing misses one existing object, which committers that rely on listings cannot tolerate",
-        attempts=1,
-        recovery=1,
-        budgets={Fault.STALE_LISTING: 1},
-    ),
-)
-
-STORES: Mapping[str, Scene] = {scene.name: scene for scene in _STORES}
+STORES: Mapping[str, Scene] = scenes_of("stores")
 """Scenes on stores that differ from those for which most committers were made."""
 
-_TWO_TASKS = "two tasks, two consecutive attempts at each, two files; recovery"
-_ANYTHING_ONCE = {Fault.CRASH: 1, Fault.PARTITION: 1, Fault.LOST_REPLY: 1}
-
-_SMALL = (
-    Scene(
-        name="small-speculation",
-        reached=(*_COMMITTED, "late-attempt"),
-        summary="two tasks, two concurrent attempts at each, two files; live jobs in the destination and beside it",
-        bystanders=True,
-        forgetful=True,
-    ),
-    Scene(
-        name="small-lost-partition",
-        reached=(*_ENDED, "late-attempt"),
-        summary=f"{_TWO_TASKS}; a lost reply and a partition, each once, anywhere",
-        speculation=False,
-        recovery=1,
-        forgetful=True,
-        budgets={Fault.LOST_REPLY: 1, Fault.PARTITION: 1},
-    ),
-    Scene(
-        name="small-lost-crash",
-        reached=(*_ENDED, *_RECOVERED),
-        summary=f"{_TWO_TASKS}; a lost reply and a crash, each once, anywhere",
-        speculation=False,
-        recovery=1,
-        forgetful=True,
-        budgets={Fault.LOST_REPLY: 1, Fault.CRASH: 1},
-    ),
-    Scene(
-        name="small-crash-partition",
-        reached=(*_ENDED, *_RECOVERED),
-        summary=f"{_TWO_TASKS}; a crash and a partition, each once, anywhere",
-        speculation=False,
-        recovery=1,
-        forgetful=True,
-        budgets={Fault.CRASH: 1, Fault.PARTITION: 1},
-    ),
-    Scene(
-        name="small-drivers",
-        reached=(*_ENDED, *_RECOVERED),
-        summary="one task, two consecutive attempts, two files; a second driver, recovery; a crash, a "
-        "partition and a lost reply, each once, anywhere",
-        tasks=1,
-        speculation=False,
-        second_driver=True,
-        recovery=1,
-        forgetful=True,
-        budgets=_ANYTHING_ONCE,
-    ),
-)
-
-SMALL: Mapping[str, Scene] = {scene.name: scene for scene in _SMALL}
+SMALL: Mapping[str, Scene] = scenes_of("small")
 """Larger scenes. To explore one of them takes minutes."""
+
+[ALL_ONCE] = scenes_of("largest").values()
+"""About 10^7 states: exploring takes 15 minutes or more, and 10 GB of memory. Explored only if the user names it."""
+
+COMBINED: Mapping[str, Scene] = {
+    scene.name: replace(scene, forgetful=not scene.chosen) for scene in _combinations("combinations")
+}
+"""Combinations of features for a committer with a log.
+
+Processes may forget in these scenes, except in those with chosen names: exploring the scenes with and without
+forgetting gave the same results. In other combinations, no process forgets.
+"""
 
 
 def _on_transactions(scene: Scene) -> Scene:
@@ -289,7 +67,7 @@ def _on_transactions(scene: Scene) -> Scene:
         scene,
         name=f"transactional-{scene.name}",
         summary=f"{scene.summary}; the store has transactions",
-        store=_TRANSACTIONS,
+        store=FEATURES["transactions"].changes["store"],
         reached=(*reached, "at-once"),
     )
 
@@ -298,17 +76,6 @@ TRANSACTIONAL: Mapping[str, Scene] = {
     scene.name: scene for scene in map(_on_transactions, (*SCENES.values(), *SMALL.values()))
 }
 """The small scenes and the larger ones for `two_phase` on a store with transactions."""
-
-ALL_ONCE = Scene(
-    name="small-all",
-    reached=(*_ENDED, *_RECOVERED),
-    summary=f"{_TWO_TASKS}; a crash, a partition and a lost reply, each once, anywhere",
-    speculation=False,
-    recovery=1,
-    forgetful=True,
-    budgets=_ANYTHING_ONCE,
-)
-"""About 10^7 states: exploring takes 15 minutes or more, and 10 GB of memory. Explored only if the user names it."""
 
 LARGE = Scene(
     name="large",
@@ -324,3 +91,39 @@ LARGE = Scene(
     budgets={Fault.CRASH: 3, Fault.PARTITION: 2, Fault.LOST_REPLY: 2, Fault.FAILURE: 2, Fault.CLOCK: 1},
 )
 """The scene for random walks."""
+
+
+# --- a verdict within seconds -----------------------------------------------------------------------------------------
+VERDICT = _combinations("verdict")
+"""A selection of worlds in which each part of the protocol meets crashes, second drivers, other jobs and readers."""
+
+
+def small_verdict(
+    committer: Committer = TWO_PHASE,
+    *,
+    scenes: tuple[Scene, ...] = VERDICT,
+    first: bool = True,
+    states: int = 60_000,
+) -> dict[tuple[str, str], str]:
+    """Explore small worlds, and return what broke, by scene and property.
+
+    This is for developers who want quick feedback, and for mutation testing, which needs a thousand verdicts. The
+    property ``reached`` means that no history reached a goal, and ``states`` that the scene has too many states.
+
+    Args:
+        first: whether to stop after the first scene with a finding.
+        states: maximum number of states of a scene: with the shipped code, each has fewer.
+    """
+    findings: dict[tuple[str, str], str] = {}
+    for scene in scenes:
+        tracker = GoalTracker(scene.reached, GOALS)
+        world = build_world(committer, scene, tracker)
+        found = explore(world, budget=Budget(states=states), until=lambda now: first and bool(now.findings))
+        findings.update({(scene.name, name): one.broke for name, one in found.findings.items()})
+        if found.complete and tracker.missing:
+            findings[scene.name, "reached"] = f"no history reaches: {', '.join(tracker.missing)}"
+        elif not found.complete and not found.findings:
+            findings[scene.name, "states"] = f"there are more than {states:,} states"
+        if first and findings:
+            break
+    return findings

@@ -9,7 +9,7 @@ from holdfast.commit.two_phase.committer import TWO_PHASE
 from holdfast.guarantees import Answer
 from holdfast_checker.committers.features import FEATURES, combine, draw, features_of
 from holdfast_checker.committers.goals import GOALS, WITHOUT_LOG
-from holdfast_checker.committers.narration.job_narrator import job_narrator
+from holdfast_checker.committers.narration import job_narrator
 from holdfast_checker.committers.properties import PART_OF
 from holdfast_checker.committers.scenes import ALL_ONCE, COMBINED, LARGE, SCENES, SMALL, STORES, TRANSACTIONAL
 from holdfast_checker.committers.table_v.experiments import EXPERIMENTS, build_experiment
@@ -39,7 +39,7 @@ def committer_subject(committer: Committer) -> Subject[Scene]:
 
     def build(scene: Scene, tracker: GoalTracker | None) -> World:
         if scene.name in EXPERIMENTS:  # they judge properties of their own, all for one row of Table V
-            return build_experiment(committer, EXPERIMENTS[scene.name])
+            return build_experiment(committer, scene.name)
         return build_world(committer, scene, tracker)
 
     return Subject(
@@ -62,7 +62,7 @@ def committer_subject(committer: Committer) -> Subject[Scene]:
 def _find(name: str) -> Scene | None:
     """Return the combination of the named features, as in ``crash+recovery+overwrite``, or the experiment's scene."""
     if name in EXPERIMENTS:
-        return EXPERIMENTS[name].scene
+        return EXPERIMENTS[name]
     features = features_of(name)
     if features is not None:
         combined = combine(features)

@@ -1,6 +1,6 @@
 """Interleave the threads of a process call by call, in every order that the scheduler chooses.
 
-A process is a plain function that is rerun from its start (`holdfast_checker.kernel.process`). The process's runner
+A process is a plain function that is rerun from its start (`holdfast_checker.kernel.world`). The process's runner
 works on items, one thread for each. An item is rerun in the same way: with the replies that it got before, until its
 next call suspends it. The world chooses one of the suspended items (the call ``turn``), makes the call of that item,
 and the item continues to its next call. So threads are not actors: they die with their process. But every order of
@@ -19,7 +19,7 @@ from holdfast.errors import HoldfastError
 from holdfast.runtime import BackgroundExecutor, InlineExecutor
 from holdfast_checker.committers.cluster import CLUSTER
 from holdfast_checker.kernel.calls import Call, Reply
-from holdfast_checker.kernel.process import Port
+from holdfast_checker.kernel.world import Port
 
 T = TypeVar("T")
 R = TypeVar("R")

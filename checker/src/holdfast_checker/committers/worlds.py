@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import enum
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from holdfast.commit import CommitSettings, Committer, SaveMode
+from holdfast.commit import CommitSettings, Committer, SaveMode, layout
+from holdfast.errors import OutcomeUnknownError, UnavailableError
 from holdfast.stores.base import Capabilities, MultipartLimits, Support
 from holdfast_checker.committers import actors
-from holdfast_checker.committers.actors import OtherJob, Setting
+from holdfast_checker.committers.actors import OtherJob, Setting, other_job, stroke
 from holdfast_checker.committers.cluster import CLUSTER, Cluster, Order, attempt_actor
 from holdfast_checker.committers.ledger import LogNotes
-from holdfast_checker.committers.other_jobs import other_job, stroke
 from holdfast_checker.committers.output import DESTINATION, HOME, chosen_name, content, is_observed
 from holdfast_checker.committers.properties import PROPERTIES
 from holdfast_checker.committers.sandbox import NEIGHBOUR, Bystander, Sandbox, start_live_jobs
-from holdfast_checker.committers.state_abstraction import remembers
 from holdfast_checker.framework import subject
 from holdfast_checker.framework.subject import GoalTracker, judged
-from holdfast_checker.kernel.calls import Fault
-from holdfast_checker.kernel.process import Actor
-from holdfast_checker.kernel.world import World
-from holdfast_checker.simulated_store.resource import StoreResource
+from holdfast_checker.kernel.calls import Call, Fault
+from holdfast_checker.kernel.world import Actor, Past, World
+from holdfast_checker.simulated.store import StoreResource
 
 _STORE_KINDS = (
     Capabilities(conditional_put=Support.YES, multipart=MultipartLimits(min_part_size_bytes=1)),
@@ -205,3 +204,72 @@ def _actors(setting: Setting, scene: Scene) -> list[Actor]:
     if scene.cancel:
         found.append(Actor("user", actors.cancel))
     return found
+
+
+class _Stage(enum.IntEnum):
+    """How far a process that ends a job has come; its next call says in which stage it is."""
+
+    OTHER = 0
+    PUBLISH = 1
+    MARK = 2
+    REPORT = 3
+    LOOK = 4
+    SWEEP = 5
+    EMPTY = 6
+    DONE = 7
+
+
+def _stage(call: Call) -> _Stage:
+    if call.resource != DESTINATION:
+        return _Stage.DONE if call.operation == "tell" else _Stage.OTHER
+    operation, key = call.operation, _key(call)
+    if operation in ("list_uploads_page", "abort_upload"):
+        return _Stage.SWEEP
+    if operation == "list_page":
+        return _Stage.LOOK if key.endswith(layout.JOBS) else _Stage.OTHER
+    if operation == "delete_many":
+        return _Stage.EMPTY if layout.JOBS in key else _Stage.OTHER
+    if key.endswith(f"/{layout.SUCCESS}"):
+        return _Stage.REPORT
+    if layout.LOG in key and operation in ("put", "get"):  # a check for a mark affects the next calls
+        return _Stage.DONE if key.endswith(".done") else _Stage.MARK if key.endswith(".visible") else _Stage.OTHER
+    publishes = operation in ("complete_upload", "rename") or (operation == "head" and layout.HOME not in key)
+    return _Stage.PUBLISH if publishes else _Stage.OTHER
+
+
+def _key(call: Call) -> str:
+    first = call.args[0]
+    if isinstance(first, tuple):
+        first = first[0]
+    return first if isinstance(first, str) else getattr(first, "key", "")
+
+
+def remembers(call: Call, past: Sequence[Past]) -> Hashable | None:
+    """Return the part of the past that can still matter: see `World.remembers`."""
+    now = _stage(call)
+    if now <= _Stage.PUBLISH or (now is _Stage.MARK and call.operation != "put"):
+        return None
+    if now is _Stage.DONE and call.operation not in ("put", "tell"):
+        return None
+    if now in (_Stage.SWEEP, _Stage.EMPTY):
+        return None
+    return tuple(found for one in past if (found := _kept(one, now)) is not None)
+
+
+def _kept(one: Past, now: _Stage) -> Hashable | None:
+    """Return the part of an earlier call, and of its reply, that can still matter; None if no part can."""
+    then = _stage(one.call)
+    if not _is_over(then, now) or _ends_the_step(one, then):
+        return one.mark
+    return _key(one.call) if then is _Stage.DONE else None
+
+
+def _ends_the_step(one: Past, then: _Stage) -> bool:
+    """Check whether this call ended the work on a decision, after which recovery continued with other jobs."""
+    error = one.reply.error
+    retried = then in (_Stage.PUBLISH, _Stage.MARK)
+    return isinstance(error, UnavailableError) or (isinstance(error, OutcomeUnknownError) and not retried)
+
+
+def _is_over(then: _Stage, now: _Stage) -> bool:
+    return _Stage.OTHER < then < now

@@ -17,9 +17,8 @@ from typing import Any
 
 from holdfast.errors import InvalidRequestError
 from holdfast_checker.framework.subject import GoalTracker, Scene, Subject
-from holdfast_checker.kernel.counterexample import Counterexample
+from holdfast_checker.kernel.counterexample import Counterexample, replay
 from holdfast_checker.kernel.explore import Budget, Exploration, explore
-from holdfast_checker.kernel.replay import replay
 from holdfast_checker.kernel.shrink import shrink
 from holdfast_checker.kernel.state_space import BROKEN_CODE
 from holdfast_checker.kernel.walk import Walks, walk

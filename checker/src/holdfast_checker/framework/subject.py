@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Generic, TypeVar
 
 from holdfast.errors import InvalidRequestError
@@ -17,7 +17,7 @@ from holdfast.guarantees import Answer
 from holdfast.wording import nearest
 from holdfast_checker.kernel.calls import Fault
 from holdfast_checker.kernel.world import Property, View, World
-from holdfast_checker.narrative.narrator import Narrator
+from holdfast_checker.narrative.sentences import Narrator
 
 _DRAWN = re.compile(r"drawn-(\d+)-(\d+)")
 
@@ -46,6 +46,7 @@ class Scene:
 
 
 S = TypeVar("S", bound=Scene)
+_Judge = Callable[..., "str | None"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +210,32 @@ def find_name(name: str, known: Iterable[str], what: str) -> str:
 
 def _key(name: str) -> str:
     return name.strip().lower().replace("_", "-")
+
+
+def judges_steps(
+    name: str, title: str, meaning: str
+) -> Callable[[Callable[..., str | None]], Callable[[Any], Property]]:
+    """Make the maker of a property from a function that judges steps.
+
+    The function takes a context, such as the setting of a world, the views before and after the step, and the name of
+    the actor, and returns what the step broke, or None. The maker takes the context.
+    """
+
+    def decorate(judge: _Judge) -> Callable[[Any], Property]:
+        return lambda context: Property(name=name, title=title, meaning=meaning, step=partial(judge, context))
+
+    return decorate
+
+
+def judges_ends(
+    name: str, title: str, meaning: str
+) -> Callable[[Callable[..., str | None]], Callable[[Any], Property]]:
+    """Make the maker of a property from a function that judges the ends of histories: see `judges_steps`."""
+
+    def decorate(judge: _Judge) -> Callable[[Any], Property]:
+        return lambda context: Property(name=name, title=title, meaning=meaning, end=partial(judge, context))
+
+    return decorate
 
 
 def judged(scene: Scene, known: Mapping[str, Callable[..., Property]]) -> list[Callable[..., Property]]:

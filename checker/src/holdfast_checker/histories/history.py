@@ -18,10 +18,8 @@ from dataclasses import dataclass, replace
 from typing import TypeVar, cast
 
 from holdfast.errors import ConflictError, HoldfastError, InvalidRequestError, UnavailableError, UnsupportedError
-from holdfast_checker.kernel.calls import Access, Alternative, Call, Footprint
-from holdfast_checker.kernel.canonical import canonical
-from holdfast_checker.kernel.process import Port
-from holdfast_checker.kernel.world import View
+from holdfast_checker.kernel.calls import Access, Alternative, Call, Footprint, canonical
+from holdfast_checker.kernel.world import Port, View
 
 T = TypeVar("T")
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from holdfast_checker.histories.history import Operation, Outcome
-from holdfast_checker.kernel.canonical import canonical
+from holdfast_checker.kernel.calls import canonical
 
 _STATES = 2_000
 """A model is inspected only if it has at most this number of reachable states."""

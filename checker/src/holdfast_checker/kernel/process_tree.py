@@ -12,9 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 
-from holdfast_checker.kernel.calls import Call, Footprint, Reply, Resource, conflicts
-from holdfast_checker.kernel.canonical import Numbered, canonical
-from holdfast_checker.kernel.process import Actor, NondeterminismError, Past, Port, Remembers, Stopped
+from holdfast_checker.kernel.calls import Call, Footprint, Numbered, Reply, Resource, canonical, conflicts
+from holdfast_checker.kernel.world import Actor, NondeterminismError, Past, Port, Remembers, Stopped
 
 _CALLS_LIMIT = 5_000
 """Maximum number of calls of a process. No wait is unbounded, so a process that makes more calls is a finding."""

@@ -11,8 +11,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from holdfast_checker.kernel.calls import Alternative, Call, Fault
-from holdfast_checker.kernel.canonical import Numbered
+from holdfast_checker.kernel.calls import Alternative, Call, Fault, Numbered
 from holdfast_checker.kernel.process_tree import Place, Processes
 from holdfast_checker.kernel.world import DIES, View, World
 

@@ -1,12 +1,102 @@
-"""Describe a world: actors, resources, fault budgets, and properties."""
+"""Describe a world: actors, resources, fault budgets, and properties.
+
+Run a process as a plain function of the shipped code that can be suspended before any call.
+
+A process is rerun from its start each time: calls that it made before get their recorded replies, and the first new
+call raises `Stopped`. `Stopped` is not an `Exception`, so no handler of the code under test catches it, and every
+further call raises it again. So the replies that a process got describe its state completely. `process_tree` stores the
+tree of all histories of a process, and computes each place in the tree once.
+
+The code must be a function of its replies: no clock, no random numbers, no threads, no iteration order of sets. If a
+process makes other calls after the same replies, `NondeterminismError` is raised.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import copy
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
-from holdfast_checker.kernel.calls import Call, Fault, Resource
-from holdfast_checker.kernel.process import Actor, Remembers
+from holdfast_checker.kernel.calls import Call, Fault, Reply, Resource
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """A call that a process made, and the reply; `mark` is equal for equal calls with equal replies."""
+
+    call: Call
+    reply: Reply
+    mark: Hashable
+
+
+Remembers = Callable[[Call, Sequence[Past]], Hashable | None]
+"""A function that takes a process's next call and its past, and returns the part of the past that can still matter.
+
+Equal results mean that the process behaves in the same way from here on. None means that everything matters.
+"""
+
+
+class Stopped(BaseException):
+    """Raised to suspend a process. It is not an `Exception`, because no handler in the process may catch it."""
+
+
+class NondeterminismError(AssertionError):
+    """Raised if a process behaves differently after the same replies: look for clocks, randomness, threads, sets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """A process of a world.
+
+    Attributes:
+        name: a short and unique name, such as ``driver`` or ``task 0 attempt 1``.
+        program: what the process does, from its start to its end; it accesses the world only through its port.
+        mortal: whether it may crash.
+    """
+
+    name: str
+    program: Callable[[Port], object]
+    mortal: bool = True
+
+
+class Port:
+    """A process's only access to the world.
+
+    Args:
+        number: number of the actor, from 0; makes its tokens differ from those of other actors.
+        answer: returns the reply to a call, given its index and the call, or None to suspend the process.
+    """
+
+    def __init__(self, name: str, number: int, answer: Callable[[int, Call], Reply | None]) -> None:
+        self.name = name
+        self._number = number
+        self._answer = answer
+        self._calls = 0
+        self._tokens = 0
+        self._stopped = False
+
+    def call(self, call: Call) -> object:
+        """Make a call: return the value of its reply, or raise the error."""
+        if self._stopped:
+            raise Stopped
+        reply = self._answer(self._calls, call)
+        self._calls += 1
+        if reply is None:
+            self._stopped = True
+            raise Stopped
+        if reply.error is not None:
+            raise copy.copy(reply.error)  # a copy: tracebacks must not accumulate on a value
+        return reply.value
+
+    def close(self) -> None:
+        """Refuse further calls: the process is over."""
+        self._stopped = True
+
+    def token(self) -> str:
+        """Return twelve hexadecimal digits that no other actor creates, the same in every run."""
+        self._tokens += 1
+        return f"{self._number + 1:04x}{self._tokens:08x}"
+
 
 DIES = "dies"
 """The label of a step in which the actor crashes."""

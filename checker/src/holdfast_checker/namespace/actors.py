@@ -7,7 +7,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
 
-from holdfast.errors import ConflictError, OutcomeUnknownError, TransactionConflictError, UnavailableError
+from holdfast.errors import (
+    ConflictError,
+    OutcomeUnknownError,
+    TransactionConflictError,
+    UnavailableError,
+)
 from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.configuration import Configuration
 from holdfast.namespace.leader import Election
@@ -17,12 +22,12 @@ from holdfast.runtime import Environment, SeededRandom, SerialRunner
 from holdfast.stores.base import Capabilities
 from holdfast_checker.histories.history import HISTORY, Outcome, record
 from holdfast_checker.kernel.calls import Call
-from holdfast_checker.kernel.process import Port
+from holdfast_checker.kernel.world import Port
 from holdfast_checker.namespace.calls import ANSWERS, PUBLISH, Calls, Pending
 from holdfast_checker.namespace.handles import LockingHandle, SimulatedHandle, WorldClock
-from holdfast_checker.simulated_store.handle import SimulatedStore
-from holdfast_checker.transactions.database import Records
-from holdfast_checker.transactions.time_source import CLOCK
+from holdfast_checker.simulated.database import Records
+from holdfast_checker.simulated.server import CLOCK
+from holdfast_checker.simulated.store_handle import SimulatedStore
 
 BLOBS = "blobs"
 """The name of the object store."""

@@ -14,10 +14,10 @@ from collections.abc import Hashable, Mapping, Sequence
 from holdfast.namespace.keys import LEADER, kind_range
 from holdfast_checker.histories.history import HISTORY
 from holdfast_checker.kernel.calls import Call
-from holdfast_checker.kernel.process import Past, Remembers
+from holdfast_checker.kernel.world import Past, Remembers
 from holdfast_checker.namespace.actors import COLLECTS
-from holdfast_checker.transactions.database import DATABASE
-from holdfast_checker.transactions.time_source import CLOCK
+from holdfast_checker.simulated.database import DATABASE
+from holdfast_checker.simulated.server import CLOCK
 
 _LISTS = {kind_range(kind)[0] for kind in (b"r", b"l", b"g")}
 _LAST_LIST = kind_range(b"g")[0]

@@ -7,25 +7,18 @@ the state at the start, without steps (`SimulatedHandle.begin`).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
+from contextlib import contextmanager
 from typing import cast
 
-from holdfast.errors import UnsupportedError
-from holdfast.transactions.base import Backend, Commit, LockedTransaction, Outcome, Record, ScanPage, SnapshotReader
+from holdfast.transactions.base import Commit, Outcome, Record, ScanPage, SnapshotReader
 from holdfast_checker.kernel.calls import Call
-from holdfast_checker.kernel.process import Port
-from holdfast_checker.transactions.copies import Copy
-from holdfast_checker.transactions.database import DATABASE, Records
-from holdfast_checker.transactions.handles import SimulatedDatabase
-from holdfast_checker.transactions.locking import SimulatedLocks
-from holdfast_checker.transactions.time_source import CLOCK
-
-_ENDS = (b"\0", b"\xff")
-_EVERYTHING = 1_000_000
+from holdfast_checker.kernel.world import Port
+from holdfast_checker.simulated.database import DATABASE, Copy, Records
+from holdfast_checker.simulated.database_handle import LockingDatabase, SimulatedDatabase
+from holdfast_checker.simulated.server import CLOCK
 
 
-class SimulatedHandle(Backend):
+class SimulatedHandle(SimulatedDatabase):
     """A process's handle on the database of its world.
 
     Args:
@@ -33,8 +26,7 @@ class SimulatedHandle(Backend):
     """
 
     def __init__(self, port: Port, start: Records) -> None:
-        self._port = port
-        self._database = SimulatedDatabase(port)
+        super().__init__(port)
         self._start: Copy | None = Copy(start)
         self._polled: tuple[tuple[bytes, int], ...] = ()
 
@@ -50,60 +42,37 @@ class SimulatedHandle(Backend):
     def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
         if self._start is not None:
             return self._start.get_many(keys)
-        found = self._database.get_many(keys)
+        found = super().get_many(keys)
         self._note(keys, found)
         return found
 
     def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
         if self._start is not None:
             return self._start.scan(start, end, limit, guards)
-        page = self._database.scan(start, end, limit, guards)
+        page = super().scan(start, end, limit, guards)
         self._note(guards, dict(page.guards))
         return page
 
     def _note(self, keys: Collection[bytes], found: dict[bytes, Record]) -> None:
         self._polled = tuple((key, found[key].version if key in found else 0) for key in sorted(keys))
 
-    def commit(self, commit: Commit) -> Outcome:
-        return self.commit_group([commit])[0]
-
     def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
         self._polled = ()
-        values = [replace(commit, deletes=tuple(sorted(commit.deletes))) for commit in commits]
-        return self._database.commit_group(values)
+        return super().commit_group(commits)
 
     @contextmanager
     def snapshot(self) -> Iterator[SnapshotReader]:
-        """Read everything in one step."""
         if self._start is not None:
             yield self._start
             return
-        page = self._database.scan(*_ENDS, _EVERYTHING)
-        yield Copy(Records(tuple(key for key, _ in page.records), tuple(record for _, record in page.records)))
-
-    def locked(self) -> AbstractContextManager[LockedTransaction]:
-        raise UnsupportedError("simulated databases have no pessimistic transactions: use the optimistic mode")
-
-    def make_durable(self) -> None:
-        self._database.make_durable()
-
-    def close(self) -> None:
-        """Do nothing: there is nothing to release."""
+        with super().snapshot() as found:
+            yield found
 
 
-class LockingHandle(SimulatedHandle):
+class LockingHandle(SimulatedHandle, LockingDatabase):
     """A process's handle on a `LockableDatabase`."""
 
-    @contextmanager
-    def locked(self) -> Iterator[LockedTransaction]:
-        transaction = SimulatedLocks(self._port)
-        try:
-            yield transaction
-        finally:
-            transaction.release()
 
-
-# --- time -------------------------------------------------------------------------------------------------------------
 class WorldClock:
     """The clock of one process. It waits for the others, not for the time.
 

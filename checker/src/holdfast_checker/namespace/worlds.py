@@ -10,30 +10,21 @@ from holdfast.namespace.namespace import Namespace
 from holdfast.runtime import Environment, SeededRandom, SerialRunner
 from holdfast.runtime.simulated import CountingIds, StillClock
 from holdfast.stores.memory import MemoryImage, MemoryStore
-from holdfast_checker.framework.subject import GoalTracker, judged
+from holdfast_checker.framework.subject import GoalTracker, Subject, judged
 from holdfast_checker.histories.history import HISTORY, Recorder
 from holdfast_checker.kernel.calls import Fault
-from holdfast_checker.kernel.process import Actor
-from holdfast_checker.kernel.world import World
-from holdfast_checker.namespace.actors import (
-    BLOBS,
-    Setting,
-    client,
-    collector,
-    passing_time,
-    sweeper,
-)
+from holdfast_checker.kernel.world import Actor, World
+from holdfast_checker.namespace.actors import BLOBS, Setting, client, collector, passing_time, sweeper
 from holdfast_checker.namespace.calls import Calls
+from holdfast_checker.namespace.contents import tree_of
 from holdfast_checker.namespace.forgetting import remembering
-from holdfast_checker.namespace.properties import PROPERTIES
-from holdfast_checker.namespace.properties.contents import tree_of
-from holdfast_checker.namespace.scenes.scene import Scene
-from holdfast_checker.simulated_store.resource import StoreResource
-from holdfast_checker.transactions.copies import Copy
-from holdfast_checker.transactions.database import DATABASE, Records
-from holdfast_checker.transactions.locking import LockableDatabase, WaitableDatabase
-from holdfast_checker.transactions.server import numbered, server
-from holdfast_checker.transactions.time_source import CLOCK, TimeSource
+from holdfast_checker.namespace.narration import NARRATOR
+from holdfast_checker.namespace.properties import GOALS, PROPERTIES
+from holdfast_checker.namespace.scenes import LARGEST, SCENES, SMALL, Scene, draw
+from holdfast_checker.simulated.database import DATABASE, Copy, Records
+from holdfast_checker.simulated.locks import LockableDatabase, WaitableDatabase
+from holdfast_checker.simulated.server import CLOCK, TimeSource, numbered, server
+from holdfast_checker.simulated.store import StoreResource
 
 _START_S = 1_800_000_000.0
 _OLD_S = 10 * 24 * 3600.0
@@ -53,20 +44,19 @@ def build_world(scene: Scene, tracker: GoalTracker | None = None) -> World:
     setting, image = _begin(scene, resource)
     resource.fill(image)
     paths = tuple("/" + "/".join(path) for path, _node in tree_of(setting.start, setting.blobs).nodes)
+    is_mortal = scene.mode == "optimistic"  # the death of a process would release its locks
     actors = [
         Actor(
             who,
             client(setting, script, paths if scene.knows is None else scene.knows.get(who, ())),
-            scene.mortal,
+            is_mortal,
         )
         for who, script in scene.scripts.items()
     ]
     for number, rounds in enumerate(scene.collectors):
-        actors.append(
-            Actor(numbered("collector", number), collector(setting, rounds, elects=scene.elects), scene.mortal)
-        )
+        actors.append(Actor(numbered("collector", number), collector(setting, rounds, elects=scene.elects), is_mortal))
     for number in range(scene.sweepers):
-        actors.append(Actor(numbered("sweeper", number), sweeper(setting), scene.mortal))
+        actors.append(Actor(numbered("sweeper", number), sweeper(setting), is_mortal))
     if scene.later:
         actors.append(Actor("time", passing_time, mortal=False))
     actors += server(scene.budgets, scene.crashes, marks=True)
@@ -101,7 +91,7 @@ def _begin(scene: Scene, resource: StoreResource) -> tuple[Setting, MemoryImage]
         data="memory://world",
         superuser="root",
         inline_bytes=1024 if scene.inline else 0,
-        safety_age_s=scene.safety_age_s,
+        safety_age_s=24 * 3600,
     )
     clock, ids = StillClock(_START_S), CountingIds()
     store = MemoryStore(clock=clock, ids=ids)
@@ -127,3 +117,17 @@ def _begin(scene: Scene, resource: StoreResource) -> tuple[Setting, MemoryImage]
         ticks=scene.later,
     )
     return setting, image
+
+
+NAMESPACE = Subject(
+    name="namespace",
+    title="namespace: its operations, writers, leaders and collectors, on a database whose calls are steps",
+    build=build_world,
+    narrate=lambda world: NARRATOR,
+    properties=("N2", *(name for name in PROPERTIES if name != "N2")),
+    goals=GOALS,
+    scenes=SCENES,
+    small=SMALL,
+    others=LARGEST,
+    draw=draw,
+)

@@ -8,16 +8,27 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import html
+import importlib.resources
+import json
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from holdfast.errors import InvalidRequestError
-from holdfast_checker.kernel.counterexample import Counterexample
-from holdfast_checker.kernel.replay import replay
+from holdfast_checker.kernel.counterexample import Counterexample, replay
 from holdfast_checker.kernel.world import World
-from holdfast_checker.narrative.narrator import Narrator, Thing
-from holdfast_checker.narrative.sentences import Moment, Passage, actors_of, passages, tell_passage, words_of
+from holdfast_checker.narrative.sentences import (
+    Moment,
+    Narrator,
+    Passage,
+    Thing,
+    actors_of,
+    passages,
+    tell_passage,
+    words_of,
+)
 
 _TEXT = 100
 """Maximum number of characters of a file that a story shows."""
@@ -279,3 +290,31 @@ def _wrap(text: str, indent: str, width: int) -> list[str]:
     return textwrap.wrap(
         text, width, initial_indent=indent, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False
     )
+
+
+_FIELD = re.compile(r"\{\{(\w+)\}\}")
+
+
+def page(story: Story) -> str:
+    """Return the page of a story.
+
+    Guarantee: the same story always gives the same page. Text of the story is never interpreted as HTML or as a script.
+    """
+    fields = {
+        "title": html.escape(story.title),
+        "summary": html.escape(f"{story.world}: {story.summary}" if story.summary else story.world),
+        "meaning": html.escape(f"{story.property_name}: {story.meaning}" if story.meaning else ""),
+        "verdict": html.escape(story.verdict),
+        "sentences": "".join(f"<li>{html.escape(sentence.text)}</li>" for sentence in story.sentences),
+        "story": _embedded(story),
+    }
+    template = (
+        importlib.resources.files("holdfast_checker.narrative").joinpath("timeline.html").read_text(encoding="utf-8")
+    )
+    return _FIELD.sub(lambda found: fields[found[1]], template)
+
+
+def _embedded(story: Story) -> str:
+    """Encode the story's document as JSON in which an HTML parser cannot find the end of a script."""
+    text = json.dumps(story.document(), separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -20,7 +20,7 @@ from holdfast.transactions.steps import independent
 from holdfast.transactions.transaction import Transaction
 from holdfast_checker.histories.history import HISTORY, History, Outcome, Recorder
 from holdfast_checker.kernel.calls import Alternative, Call
-from holdfast_checker.kernel.process import Port
+from holdfast_checker.kernel.world import Port
 from holdfast_checker.transactions.scripts import FAILED, MixedStateError, Played, Script, Step, play
 
 

@@ -1,193 +1,98 @@
-"""Put the calls and states of transaction worlds into words."""
+"""Put what transactions do, and what they see, into words: for stories, and for what they broke."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
-from holdfast.transactions.base import AlreadyDone, Commit, Conflict, Record, ScanPage
-from holdfast.transactions.base import Outcome as CommitOutcome
-from holdfast_checker.histories.history import HISTORY, Outcome, operations_in
-from holdfast_checker.histories.undone import of_clients
+from holdfast.transactions.base import Record
+from holdfast_checker.histories.history import HISTORY, Operation, Outcome
 from holdfast_checker.kernel.world import View
-from holdfast_checker.narrative.narrator import Act, Event, Narrator, Thing, Weight
-from holdfast_checker.transactions.database import DATABASE, Image
-from holdfast_checker.transactions.properties import contents_of
-from holdfast_checker.transactions.row_locks import Rows
-from holdfast_checker.transactions.scripts import FAILED, Step, to_text
-from holdfast_checker.transactions.server_narration import SERVER_CALLS, server_fault
-from holdfast_checker.transactions.wording import tell_content, tell_saw, tell_steps
+from holdfast_checker.narrative.sentences import Weight
+from holdfast_checker.simulated.database import DATABASE, Image
+from holdfast_checker.simulated.narration import DatabaseWords, Template
+from holdfast_checker.transactions.scripts import Content, Contents, Step, to_text
 
-
-# --- calls of the history ---------------------------------------------------------------------------------------------
-def _invoke(event: Event) -> Act:
-    return Act(verb="begins", things=(_whose(event),), weight=Weight.SMALL)
-
-
-def _note(event: Event) -> Act:
-    steps = cast("tuple[Step, ...]", event.call.args[1])
-    did = tell_steps([step for step in steps if step != FAILED])
-    failed = ", and fails" if FAILED in steps else ""
-    return Act(verb="plans to" if did else "plans nothing", things=tuple(did), tail=failed, weight=Weight.SMALL)
-
-
-def _end(event: Event) -> Act:
-    outcome, answer = cast("tuple[Outcome, tuple[object, ...] | None]", event.call.args[1:])
-    if outcome is Outcome.FAILED or answer is None:
-        return Act(verb="starts over or gives up", weight=Weight.SMALL)
-    if answer[0] == "done":
-        return Act(verb="is told that it took effect before", weight=Weight.WORK)
-    saw = ", then ".join(tell_saw(cast("tuple[object, ...]", answer[1])))
-    return Act(verb="ends", tail=f", having seen: {saw}" if saw else "", weight=Weight.WORK)
-
-
-def _whose(event: Event) -> str:
-    who = str(event.call.args[0])
-    return "an attempt" if who == event.actor else f"an attempt ({who})"
-
-
-# --- calls of the database --------------------------------------------------------------------------------------------
-def _names(keys: Sequence[bytes]) -> tuple[str, ...]:
-    return tuple(key.decode() for key in keys)
-
-
-def _record(record: Record | None) -> str:
-    return "absent" if record is None else tell_content((to_text(record.value), record.number))
-
-
-def _get_many(event: Event) -> Act:
-    keys = cast("tuple[bytes, ...]", event.call.args[0])
-    tail = ""
-    if isinstance(event.reply, tuple):
-        found = dict(cast("tuple[tuple[bytes, Record], ...]", event.reply))
-        tail = f" ({', '.join(f'{key.decode()} is {_record(found.get(key))}' for key in keys)})"
-    return Act(verb="reads", things=_names(keys), tail=tail)
-
-
-def _scan(event: Event) -> Act:
-    start, end = _names(cast("tuple[bytes, bytes]", event.call.args[:2]))
-    tail = ""
-    if isinstance(event.reply, ScanPage):
-        found = ", ".join(key.decode() for key, _record in event.reply.records)
-        tail = f" ({found or 'no records'})"
-    return Act(verb="scans", things=(f"{start} to {end}",), tail=tail)
-
-
-def _commit_group(event: Event) -> Act:
-    commits = cast("tuple[Commit, ...]", event.call.args[0])
-    tail = ""
-    if isinstance(event.reply, tuple):
-        tail = f", which {' and '.join(map(_outcome, cast('tuple[CommitOutcome, ...]', event.reply)))}"
-    return Act(verb="commits", things=tuple(map(_writes, commits)), tail=tail, weight=_weight(event))
-
-
-def _writes(commit: Commit) -> str:
-    parts = [
-        *(f"put {key.decode()}={to_text(value)!r}" for key, value in sorted(commit.puts.items())),
-        *(f"insert {key.decode()}={to_text(value)!r}" for key, value in sorted(commit.inserts.items())),
-        *(f"delete {key.decode()}" for key in sorted(commit.deletes)),
-        *(f"add {delta} to {key.decode()}" for key, delta in sorted(commit.adds.items())),
-        *(f"{one.count} records from {one.start.decode()} to {one.end.decode()}" for one in commit.ranges),
-    ]
-    if commit.progress is not None:
-        parts.append(f"progress to {commit.progress.number}")
-    return f"({', '.join(parts) or 'reads only'})"
-
-
-def _outcome(outcome: CommitOutcome) -> str:
-    if isinstance(outcome, Conflict):
-        return f"conflicts on {', '.join(_names(outcome.keys))}"
-    return "took effect before" if isinstance(outcome, AlreadyDone) else "takes effect"
-
-
-def _lock(event: Event) -> Act:
-    key, exclusive = cast("tuple[bytes, bool]", event.call.args)
-    tail = "" if isinstance(event.reply, Exception) or event.alternative is None else f" ({_reply(event)})"
-    return Act(verb="locks" if exclusive else "locks, shared,", things=_names((key,)), tail=tail)
-
-
-def _reply(event: Event) -> str:
-    return _record(cast("Record | None", event.reply))
-
-
-def _create(event: Event) -> Act:
-    key = cast("bytes", event.call.args[0])
-    exists = isinstance(event.reply, Record)
-    return Act(verb="cannot create" if exists else "creates a row for", things=_names((key,)))
-
-
-def _count(event: Event) -> Act:
-    start, end = _names(cast("tuple[bytes, bytes]", event.call.args[:2]))
-    tail = f" ({event.reply})" if isinstance(event.reply, int) else ""
-    return Act(verb="counts the records from", things=(f"{start} to {end}",), tail=tail)
-
-
-def _commit(event: Event) -> Act:
-    changes = cast("tuple[tuple[bytes, Record | None], ...]", event.call.args[1])
-    things = tuple(f"{key.decode()} ({_record(record)})" for key, record in changes)
-    return Act(verb="writes and commits", things=things, weight=_weight(event))
-
-
-def _rollback(event: Event) -> Act:
-    return Act(verb="rolls back", weight=Weight.WORK)
-
-
-def _weight(event: Event) -> Weight:
-    if event.alternative is None:
-        return Weight.WORK
-    return Weight.TURN if contents_of(event.before) != contents_of(event.after) else Weight.WORK
-
-
-_CALLS: Mapping[tuple[str, str], Callable[[Event], Act]] = {
-    **SERVER_CALLS,
-    (HISTORY, "invoke"): _invoke,
-    (HISTORY, "note"): _note,
-    (HISTORY, "end"): _end,
-    (DATABASE, "get_many"): _get_many,
-    (DATABASE, "scan"): _scan,
-    (DATABASE, "commit_group"): _commit_group,
-    (DATABASE, "lock"): _lock,
-    (DATABASE, "create"): _create,
-    (DATABASE, "count"): _count,
-    (DATABASE, "commit"): _commit,
-    (DATABASE, "rollback"): _rollback,
+_STEPS: Mapping[str, Callable[..., str]] = {
+    "progress": lambda owner, number: f"be number {number} of {owner}",
+    "get": lambda name: f"read {name}",
+    "get_many": lambda *names: f"read {' and '.join(names)}",
+    "scan": lambda start, end, limit=None: f"scan {start} to {end}{'' if limit is None else f' for {limit} at most'}",
+    "everything": lambda: "read everything",
+    "put": lambda name, value: f"put {name}={value!r}",
+    "insert": lambda name, value: f"insert {name}={value!r}",
+    "delete": lambda name: f"delete {name}",
+    "add": lambda name, delta: f"add {delta} to {name}",
+    "at_most": lambda name, most: f"require that {name} is {most} at most",
+    "failed": lambda: "fail",
 }
 
 
-def _act(event: Event) -> Act:
-    return _CALLS[event.call.resource, event.call.operation](event)
+def tell_steps(steps: Sequence[Step]) -> list[str]:
+    """Return each step as words that follow "to"."""
+    return [_STEPS[kind](*arguments) for kind, *arguments in steps]
 
 
-# --- states -----------------------------------------------------------------------------------------------------------
+def tell_content(content: Content) -> str:
+    """Return what a record holds: its value, and its number unless that is 0."""
+    value, number = content
+    return f"{value!r}, {number}" if number else repr(value)
+
+
+def tell_saw(answers: Sequence[object]) -> list[str]:
+    """Return what the reads of a transaction have shown."""
+    return list(map(_tell_one, answers))
+
+
+def _tell_one(answer: object) -> str:
+    if answer is None:
+        return "nothing"
+    one = cast("tuple[object, ...]", answer)
+    if len(one) == 2 and isinstance(one[0], str) and isinstance(one[1], int):
+        return tell_content(cast("Content", one))
+    if one and isinstance(one[0], tuple) and len(one[0]) == 2 and isinstance(one[0][1], tuple):
+        return "; ".join(f"{name}={tell_content(content)}" for name, content in cast("Contents", one))
+    return f"{' and '.join(map(_tell_one, one))}" if one else "no records"
+
+
+def tell_answer(answer: object) -> str:
+    """Return how a transaction has ended, as a clause."""
+    kind, *rest = cast("tuple[object, ...]", answer)
+    if kind != "saw":
+        return "that it took effect before" if kind == "done" else "that it was refused"
+    saw = tell_saw(cast("Sequence[object]", rest[0]))
+    return f"that it saw {', then '.join(saw)}" if saw else "that it took effect"
+
+
+def tell_transaction(operation: Operation) -> str:
+    """Return who wanted what, and how that ended."""
+    wanted = ", ".join(tell_steps(cast("Sequence[Step]", operation.args))) or "do nothing"
+    is_known = operation.outcome is Outcome.OK
+    answer = f"'s answer {tell_answer(operation.value)}" if is_known else ", who got no answer"
+    return f"{operation.who}{answer} (it wanted to {wanted})"
+
+
+# --- stories ----------------------------------------------------------------------------------------------------------
+def _value(key: bytes, record: Record) -> str:
+    return tell_content((to_text(record.value), record.number))
+
+
 def _holds(view: View) -> Mapping[str, str]:
-    """Describe the state: the records, the locks or the late commits, and how attempts have ended."""
-    records = ", ".join(f"{name}={tell_content(content)}" for name, content in contents_of(view))
-    state = cast("Image | Rows", view.states[DATABASE])
-    if isinstance(state, Rows):
-        locks = sorted(state.locks, key=lambda lock: (lock.holder, lock.key))
-        pending = "; ".join(f"{lock.holder}: {lock.key.decode()}" for lock in locks)
-        return {"records": records or "none", "locks": pending or "none"}
-    return {"records": records or "none", "on their way": f"{len(state.late)} commits" if state.late else "nothing"}
+    records = cast("Image", view.states[DATABASE]).records.as_dict()
+    return {"records": ", ".join(f"{key.decode()}={_value(key, one)}" for key, one in records.items()) or "none"}
 
 
-def _things(view: View) -> Sequence[Thing]:
-    """List records, locks, late commits and attempts."""
-    found = [Thing("records", name, tell_content(content)) for name, content in contents_of(view)]
-    state = cast("Image | Rows", view.states[DATABASE])
-    if isinstance(state, Rows):
-        for lock in state.locks:
-            kind = "creates it" if lock.creates else "exclusive" if lock.exclusive else "shared"
-            found.append(Thing("locks", f"{lock.key.decode()}, {lock.holder}", kind))
-    else:
-        for base, commits in state.late:
-            found.append(Thing("on their way", str(base), ", ".join(map(_writes, commits))))
-    for number, one in enumerate(of_clients(operations_in(view)), start=1):
-        steps = cast("tuple[Step, ...]", one.notes[-1]) if one.notes else ()
-        text = f"{', '.join(tell_steps(steps)) or 'nothing yet'}: {one.outcome.value}"
-        found.append(Thing("attempts", f"{number} {one.who}", text))
-    return sorted(found)
-
-
-def narrator() -> Narrator:
-    """Return the narrator for worlds of transactions."""
-    return Narrator(act=_act, fault=server_fault, holds=_holds, things=_things)
+NARRATOR = DatabaseWords(
+    key=lambda key, known: key.decode(),
+    value=_value,
+    holds=_holds,
+    calls={
+        (HISTORY, "invoke"): Template("begins an attempt", weight=Weight.SMALL),
+        (HISTORY, "note"): Template("plans:", 1, weight=Weight.SMALL),
+        (DATABASE, "create"): Template("creates a row for", 0, ", unless it exists ({reply})"),
+        (DATABASE, "count"): Template("counts the records from", 0, " to {1} ({reply})"),
+        (DATABASE, "commit"): Template("writes and commits", 1),
+        (DATABASE, "rollback"): Template("rolls back"),
+    },
+).narrator()
+"""The words of worlds of transactions."""

@@ -3,25 +3,26 @@
 The names are those of the invariants in ARCHITECTURE.md. T2 (all or nothing) and T4 (alone) follow from T1: a half of a
 transaction, or one that fails because of another one of its group, has no place in any order.
 
-All are judged at the end of a history: what was wrong before is wrong then, too.
+All are judged at the end of a history: what was wrong before is wrong then, too. Goals say what some history must
+reach.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
-from holdfast_checker.histories.exactly_once import Effect, what_is_missing, what_is_repeated, what_strays
+from holdfast_checker.framework.subject import Goal, judges_ends
+from holdfast_checker.histories.effects import Effect, what_is_missing, what_is_repeated, what_strays
 from holdfast_checker.histories.history import Operation, Outcome, operations_in
-from holdfast_checker.histories.linearizable import Model
-from holdfast_checker.histories.undone import crashes_in, end_of_crashes, judge_with_crashes, of_clients
-from holdfast_checker.kernel.canonical import canonical
+from holdfast_checker.histories.linearizable import Model, crashes_in, end_of_crashes, judge_with_crashes, of_clients
+from holdfast_checker.kernel.calls import canonical
 from holdfast_checker.kernel.world import Property, View
-from holdfast_checker.transactions.database import DATABASE, Image
+from holdfast_checker.simulated.database import DATABASE, Image
+from holdfast_checker.transactions.narration import tell_answer, tell_transaction
 from holdfast_checker.transactions.row_locks import Rows
 from holdfast_checker.transactions.scripts import EVERYTHING, FAILED, Content, Contents, Script, apply, to_text
-from holdfast_checker.transactions.wording import tell_answer, tell_transaction
 
 UNIT = "unit/"
 """What the key of a unit's counter begins with: its number says how often the unit took effect."""
@@ -91,54 +92,45 @@ def _finished(view: View) -> list[str]:
     return sorted(name.removeprefix(UNIT) for name in found if name.startswith(UNIT))
 
 
-def _exactly_once(start: Contents) -> Property:
-    def end(view: View) -> str | None:
-        effects = _effects(view)
-        finished = _finished(view)
-        missing = [one for one in what_is_missing(finished, effects) if "did not take effect" in one]
-        return "; ".join([*what_is_repeated(effects), *missing]) or None
-
-    return Property(
-        name="T3",
-        title="exactly once",
-        meaning="No unit of work takes effect twice, and each whose caller was told of its success has taken effect, "
-        "unless the database has crashed since it began.",
-        end=end,
-    )
+@judges_ends(
+    "T3",
+    "exactly once",
+    "No unit of work takes effect twice, and each whose caller was told of its success has taken effect, "
+    "unless the database has crashed since it began.",
+)
+def _exactly_once(start: Contents, view: View) -> str | None:
+    effects = _effects(view)
+    finished = _finished(view)
+    missing = [one for one in what_is_missing(finished, effects) if "did not take effect" in one]
+    return "; ".join([*what_is_repeated(effects), *missing]) or None
 
 
-def _progress_is_a_set(start: Contents) -> Property:
-    def end(view: View) -> str | None:
-        contents: Mapping[str, Content] = dict(contents_of(view))
-        reached = {name: number for name, (_value, number) in contents.items() if name.startswith("owner")}
-        claimed = {f"{name} {each}" for name, number in reached.items() for each in range(1, number + 1)}
-        effects = [one for one in _effects(view) if str(one.unit).startswith("owner")]
-        return "; ".join(what_strays(claimed, effects)) or None
-
-    return Property(
-        name="progress-is-a-set",
-        title="progress is a set",
-        meaning="The record of a series says which of its transactions have taken effect: these and no others.",
-        end=end,
-    )
+@judges_ends(
+    "progress-is-a-set",
+    "progress is a set",
+    "The record of a series says which of its transactions have taken effect: these and no others.",
+)
+def _progress_is_a_set(start: Contents, view: View) -> str | None:
+    contents: Mapping[str, Content] = dict(contents_of(view))
+    reached = {name: number for name, (_value, number) in contents.items() if name.startswith("owner")}
+    claimed = {f"{name} {each}" for name, number in reached.items() for each in range(1, number + 1)}
+    effects = [one for one in _effects(view) if str(one.unit).startswith("owner")]
+    return "; ".join(what_strays(claimed, effects)) or None
 
 
 # --- T5 ---------------------------------------------------------------------------------------------------------------
-def _nobody_waits_forever(start: Contents) -> Property:
-    def end(view: View) -> str | None:
-        state = view.states[DATABASE]
-        locks = sorted(state.locks, key=lambda lock: (lock.holder, lock.key)) if isinstance(state, Rows) else []
-        if not locks:
-            return None
-        held = "; ".join(f"{lock.holder} holds {lock.key.decode()}" for lock in locks)
-        return f"no transaction can go on: {held}"
-
-    return Property(
-        name="T5",
-        title="no deadlock",
-        meaning="No transactions wait for each other in a circle.",
-        end=end,
-    )
+@judges_ends(
+    "T5",
+    "no deadlock",
+    "No transactions wait for each other in a circle.",
+)
+def _nobody_waits_forever(start: Contents, view: View) -> str | None:
+    state = view.states[DATABASE]
+    locks = sorted(state.locks, key=lambda lock: (lock.holder, lock.key)) if isinstance(state, Rows) else []
+    if not locks:
+        return None
+    held = "; ".join(f"{lock.holder} holds {lock.key.decode()}" for lock in locks)
+    return f"no transaction can go on: {held}"
 
 
 PROPERTIES: Mapping[str, Callable[[Contents], Property]] = {
@@ -147,3 +139,64 @@ PROPERTIES: Mapping[str, Callable[[Contents], Property]] = {
     "T5": _nobody_waits_forever,
     "progress-is-a-set": _progress_is_a_set,
 }
+
+
+# --- goals ------------------------------------------------------------------------------------------------------------
+def of_operations(meaning: str, holds: Callable[[Sequence[Operation]], bool]) -> Goal:
+    """Return the goal that the operations of the clients show at the end of a history."""
+    return Goal(meaning, end=lambda context, view: holds(of_clients(operations_in(view))))
+
+
+def _goes_on_after_a_crash(context: object, view: View) -> bool:
+    operations = operations_in(view)
+    return any(one.invoked > end_of_crashes(operations) > 0 for one in of_clients(operations))
+
+
+CRASHED = Goal("a crash undoes what had an answer, and a client goes on", end=_goes_on_after_a_crash)
+
+
+def _value(operation: Operation) -> tuple[object, ...]:
+    return cast("tuple[object, ...]", operation.value) if operation.outcome is Outcome.OK else ("",)
+
+
+def _steps(operation: Operation) -> tuple[object, ...]:
+    return cast("tuple[object, ...]", operation.notes[-1]) if operation.notes else ()
+
+
+GOALS: Mapping[str, Goal] = {
+    "all": of_operations(
+        "every transaction takes effect",
+        lambda operations: all(
+            any(one.who == who and _value(one)[0] == "saw" and FAILED not in _steps(one) for one in operations)
+            for who in {one.who for one in operations}
+        ),
+    ),
+    "conflict": of_operations(
+        "an attempt conflicts, and a later one of the same transaction takes effect",
+        lambda operations: any(
+            one.outcome is Outcome.FAILED and one.notes and any(_value(it)[0] == "saw" for it in operations[at:])
+            for at, one in enumerate(operations)
+        ),
+    ),
+    "done": of_operations(
+        "a transaction is told that it took effect before",
+        lambda operations: any(_value(one)[0] == "done" for one in operations),
+    ),
+    "unknown": of_operations(
+        "the outcome of a transaction stays unknown to its caller",
+        lambda operations: any(one.outcome is Outcome.UNKNOWN for one in operations),
+    ),
+    "crashed": CRASHED,
+    "error": of_operations(
+        "the error of a function reaches its caller",
+        lambda operations: any(_value(one)[0] == "saw" and FAILED in _steps(one) for one in operations),
+    ),
+    "given-up": of_operations(
+        "a transaction is given up after its last attempt",
+        lambda operations: any(
+            one.outcome is Outcome.FAILED and not any(it.who == one.who for it in operations[at + 1 :])
+            for at, one in enumerate(operations)
+        ),
+    ),
+}
+"""By name."""

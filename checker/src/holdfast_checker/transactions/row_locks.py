@@ -15,9 +15,13 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
-from holdfast.transactions.base import Record
+from holdfast.errors import UnavailableError
+from holdfast.transactions.base import Commit, Outcome, Record
+from holdfast.transactions.steps import Kind, Step, apply_steps, judge, seen_count, steps_of
 from holdfast_checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply
-from holdfast_checker.transactions.database import (
+from holdfast_checker.kernel.world import Port
+from holdfast_checker.simulated.database import (
+    DATABASE,
     Records,
     lost,
     range_accesses,
@@ -26,6 +30,7 @@ from holdfast_checker.transactions.database import (
     scan_of,
     unavailable,
 )
+from holdfast_checker.simulated.database_handle import SimulatedDatabase, versions
 
 _LOCKS = "locks"
 
@@ -179,3 +184,78 @@ _WAYS: Mapping[str, Callable[..., list[Alternative]]] = {
     "get_many": _get_many,
     "scan": _scan,
 }
+
+
+_LOCK_ATTEMPTS = 5
+
+
+class SteppedDatabase(SimulatedDatabase):
+    """A handle on a `Table`, whose commits take a step for each statement."""
+
+    def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
+        port, base = self._port, versions(self._port, len(commits))
+        steps = steps_of(commits)
+        seen, counts = lock_and_count(port, commits, steps)
+        judgment = judge(commits, steps, seen, counts, base)
+        changes = apply_steps(seen, judgment.valid, base)
+        keys = tuple(dict.fromkeys(step.key for step in steps))
+        end = "commit" if changes else "rollback"
+        port.call(Call(DATABASE, end, (keys, tuple(changes.items()))))
+        return list(judgment.outcomes)
+
+
+def lock_and_count(
+    port: Port, commits: Sequence[Commit], steps: Sequence[Step]
+) -> tuple[dict[bytes, Record], Mapping[tuple[int, int], int]]:
+    """Lock all records, then count the ranges: every insert into a range has waited for the guard, or is seen."""
+    seen = lock_records(port, steps)
+    return seen, count_ranges(port, commits)
+
+
+def lock_records(port: Port, steps: Sequence[Step]) -> dict[bytes, Record]:
+    """Lock the record of each step, in their order, and return those that exist."""
+    seen: dict[bytes, Record] = {}
+    for step in steps:
+        record = lock_record(port, step)
+        if record is not None:
+            seen[step.key] = record
+    return seen
+
+
+def lock_record(port: Port, step: Step) -> Record | None:
+    """Lock one record, or its absence; return the record.
+
+    Raises:
+        UnavailableError: others keep creating and deleting the record.
+    """
+    if step.kind is Kind.INSERT:
+        return _create_row(port, step.key)  # an existing record is not locked: the insert has failed
+    for _ in range(_LOCK_ATTEMPTS):
+        record = cast("Record | None", port.call(Call(DATABASE, "lock", (step.key, needs_exclusive(step)))))
+        if record is not None or lock_absence(port, step.key):
+            return record
+    port.call(Call(DATABASE, "rollback", ((step.key,), ())))
+    raise UnavailableError("others keep creating and deleting a record: retry later", key=step.key)
+
+
+def needs_exclusive(step: Step) -> bool:
+    """Return whether a step needs an exclusive lock: all do, except for those that only read a record."""
+    return step.kind is not Kind.READ
+
+
+def lock_absence(port: Port, key: bytes) -> bool:
+    """Create a row in place of an absent record, for as long as the transaction lasts; return whether that worked."""
+    return _create_row(port, key) is None
+
+
+def _create_row(port: Port, key: bytes) -> Record | None:
+    return cast("Record | None", port.call(Call(DATABASE, "create", (key,))))
+
+
+def count_ranges(port: Port, commits: Sequence[Commit]) -> dict[tuple[int, int], int]:
+    """Count the records of all ranges."""
+    return {
+        (call, index): cast("int", port.call(Call(DATABASE, "count", (one.start, one.end, seen_count(one)))))
+        for call, commit in enumerate(commits)
+        for index, one in enumerate(commit.ranges)
+    }

@@ -1,21 +1,101 @@
-"""Define the scenes that ``holdfast check transactions`` explores: one for each way in which transactions can collide.
+"""Make the scenes that ``holdfast check transactions`` explores: ``scenes.ini`` has one for each way to collide.
 
 Most scenes run on both kinds of databases: with commits in one step, and with each statement inside of a commit as a
-step (their names end in ``-in-steps``).
+step (their names end in ``-in-steps``). Further scenes are all pairs of kinds of transactions on one record, and random
+ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations_with_replacement
 
+from holdfast.runtime import SeededRandom
+from holdfast_checker.framework import subject
+from holdfast_checker.framework.scene_files import Fields, by_name, calls_of, read_scenes, with_all_faults
 from holdfast_checker.kernel.calls import Fault
 from holdfast_checker.transactions.actors import Work
 from holdfast_checker.transactions.properties import UNIT
-from holdfast_checker.transactions.scripts import Content, Script
-from holdfast_checker.transactions.worlds import Scene
+from holdfast_checker.transactions.scripts import Content, Script, Step
 
+_IN_STEPS = "-in-steps"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene(subject.Scene):
+    """A short description of a world.
+
+    Attributes:
+        works: by actor, its transactions, one after the other.
+        groups: by actor, the scripts that it commits as a group.
+        start: the records at the start.
+        crashes: how often the database crashes, and loses any number of the newest commits; not with `stepped`.
+        stepped: whether each statement inside of a commit is a step; if not, a commit is one step.
+    """
+
+    works: Mapping[str, tuple[Work, ...]] = field(default_factory=dict)
+    groups: Mapping[str, tuple[Script, ...]] = field(default_factory=dict)
+    start: Mapping[str, Content] = field(default_factory=dict)
+    crashes: int = 0
+    stepped: bool = False
+
+
+# --- scenes that are declared -----------------------------------------------------------------------------------------
+def _make(name: str, fields: Fields) -> Scene:
+    """Make a scene of its section.
+
+    Fields: ``looks`` if transactions read the guard before they create records, ``repeats`` for all of them,
+    ``crashes``, and ``statements``: ``no`` or ``only`` if the scene runs on one kind of database. Others are actors,
+    with ``|`` between their transactions; ``unit owner 1`` is a transaction with progress.
+    """
+    common, start = fields.common(name), fields.calls("start")
+    looks, repeats, crashes = fields.flag("looks"), fields.number("repeats"), fields.number("crashes")
+    stepped = fields.pop("statements", "") == "only"
+    scripts = {who: tuple(map(_script, works.split(" | "))) for who, works in fields.items()}
+    together = {who for who in scripts if who.endswith(_TOGETHER)}
+    return Scene(
+        **common,
+        works={
+            who: tuple(_work(script, looks, repeats) for script in works)
+            for who, works in scripts.items()
+            if who not in together
+        },
+        groups={who.removesuffix(_TOGETHER): works for who, works in scripts.items() if who in together},
+        start={key: (str(value), number[0] if number else 0) for key, value, *number in start},
+        crashes=crashes,
+        stepped=stepped,
+    )
+
+
+_TOGETHER = " (as one group)"
+_VALUES = ("put", "insert", "create", "append")
+
+
+def _script(text: str) -> Script:
+    return tuple((*step[:2], str(step[2])) if step[0] in _VALUES else step for step in calls_of(text))
+
+
+def _work(script: Script, looks: bool, repeats: int) -> Work:
+    if script[0][0] == "unit":
+        return _unit(*script[0][1:], repeats=2)
+    return Work(script=script, looks=looks, repeats=repeats)
+
+
+def _unit(owner: str, number: int, *, repeats: int, looks: bool = False) -> Work:
+    script = (("add", f"{UNIT}{owner} {number}", 1),)
+    return Work(script=script, progress=(owner, number), repeats=repeats, looks=looks)
+
+
+def _in_steps(scene: Scene) -> Scene:
+    """Return a scene with statements as steps. Nothing comes late there: a broken connection is rolled back."""
+    return replace(scene, name=f"{scene.name}{_IN_STEPS}", stepped=True)
+
+
+_DECLARED = read_scenes("holdfast_checker.transactions", _make)
+
+
+# --- all pairs, and all triples ---------------------------------------------------------------------------------------
 KINDS: Mapping[str, Script] = {
     "read": (("get", "x"),),
     "scan": (("scan", "w", "z"),),
@@ -34,7 +114,6 @@ KINDS: Mapping[str, Script] = {
 
 _COUNTING = {"scan", "count"}
 _STARTS: Mapping[str, Mapping[str, Content]] = {"absent": {}, "present": {"x": ("v", 3)}}
-_IN_STEPS = "-in-steps"
 
 
 def _kinds_of(names: Sequence[str], family: str, start: str, stepped: bool) -> Scene:
@@ -52,324 +131,33 @@ def _kinds_of(names: Sequence[str], family: str, start: str, stepped: bool) -> S
         works=works,
         start=_STARTS[start],
         stepped=stepped,
-        reached=("all",) if fits and names.count("bounded") < 2 else (),
+        reached=("all",) if fits and names.count("bounded") < 2 and len(names) == 2 else (),
     )
 
 
-def pairs(stepped: bool) -> Iterator[Scene]:
-    """Yield a scene for each pair of kinds."""
+def _all_of(family: str, count: int, stepped: bool) -> Iterator[Scene]:
+    """Yield a scene for each combination of kinds."""
     for start in _STARTS:
-        for names in combinations_with_replacement(KINDS, 2):
-            yield _kinds_of(names, "pairs", start, stepped)
+        for names in combinations_with_replacement(KINDS, count):
+            yield _kinds_of(names, family, start, stepped)
 
 
-def triples(stepped: bool) -> Iterator[Scene]:
-    """Yield a scene for each three kinds."""
-    for start in _STARTS:
-        for names in combinations_with_replacement(KINDS, 3):
-            yield replace(_kinds_of(names, "triples", start, stepped), reached=())
+# --- all of them ------------------------------------------------------------------------------------------------------
+_ON_BOTH = [scene for scene in _DECLARED.values() if not scene.stepped and not scene.crashes]
 
-
-def _in_steps(scene: Scene) -> Scene:
-    """Return a scene with statements as steps. Nothing comes late there: a broken connection is rolled back."""
-    return replace(scene, name=f"{scene.name}{_IN_STEPS}", stepped=True)
-
-
-def _works(**scripts: Script) -> dict[str, tuple[Work, ...]]:
-    """Return one transaction for each actor."""
-    return {who: (Work(script=script),) for who, script in scripts.items()}
-
-
-def _looking(**scripts: Script) -> dict[str, tuple[Work, ...]]:
-    """Return one transaction for each actor, which reads the guard before it creates records."""
-    return {who: (Work(script=script, looks=True),) for who, script in scripts.items()}
-
-
-def _unit(owner: str, number: int) -> Work:
-    return Work(script=(("add", f"{UNIT}{owner} {number}", 1),), progress=(owner, number), repeats=2)
-
-
-_ON = {"x": ("on", 0), "y": ("on", 0)}
-_PAIR = {"x": ("", 0), "y": ("", 0)}
-_MARKED = (("unless", "done"), ("insert", "done", ""), ("add", f"{UNIT}1", 1))
-
-_GENERAL = (
-    Scene(
-        name="increments",
-        summary="three transactions read a record and write it",
-        works=_works(**{who: (("append", "x", who),) for who in ("ann", "bob", "eve")}),
-        reached=("all", "conflict"),
-    ),
-    Scene(
-        name="write-skew",
-        summary="each of two transactions turns its record off if the other one is on",
-        works=_works(ann=(("swap_off", "x", "y"),), bob=(("swap_off", "y", "x"),)),
-        start=_ON,
-        reached=("all", "conflict"),
-    ),
-    Scene(
-        name="skew-through-absence",
-        summary="each of two transactions creates its record if the other one does not exist",
-        works=_works(ann=(("unless", "y"), ("put", "x", "")), bob=(("unless", "x"), ("put", "y", ""))),
-        reached=("all", "conflict"),
-    ),
-    Scene(
-        name="phantom",
-        summary="two transactions insert into a range if it is empty, and a third one scans it",
-        works=_looking(
-            ann=(("claim", "w", "z", "w1"),),
-            bob=(("claim", "w", "z", "w2"),),
-            eve=(("scan", "w", "z"), ("put", "e", "")),
-        ),
-        reached=("all", "conflict"),
-    ),
-    Scene(
-        name="two-ranges",
-        summary="each of two transactions inserts into a range if another range is empty, into which the other inserts",
-        works=_looking(
-            ann=(("claim", "left/", "left0", "right/1"),),
-            bob=(("claim", "right/", "right0", "left/1"),),
-        ),
-        reached=("all", "conflict"),
-    ),
-    Scene(
-        name="phantom-page",
-        summary="a transaction reads the first two records of a range, and another one inserts and deletes there",
-        works=_looking(ann=(("scan", "w", "z", 2), ("put", "a", "")), bob=(("create", "w2", ""), ("remove", "w1"))),
-        start={"w1": ("", 0), "w3": ("", 0), "w4": ("", 0)},
-        reached=("all", "conflict"),
-    ),
-    Scene(
-        name="empty-directory",
-        summary="a transaction removes a directory if it is empty, and another one creates a file in it if it exists",
-        works={
-            "ann": (Work(script=(("remove_empty", "w", "z", "guard"),)),),
-            "bob": (Work(script=(("create_below", "guard", "w1"),)),),
-        },
-        start={"guard": ("directory", 0)},
-        reached=("all", "conflict"),
-    ),
-    Scene(
-        name="mixed-state",
-        summary="a transaction fails if two records differ, which it reads one by one while another one writes both",
-        works=_works(
-            ann=(("together", "x", "y"), ("put", "seen", "")), bob=(("append", "x", "b"), ("append", "y", "b"))
-        ),
-        start=_PAIR,
-        reached=("all", "conflict"),
-    ),
-    Scene(
-        name="audit",
-        summary="two transactions write two records each in another order, and a third one reads both",
-        works=_works(
-            ann=(("append", "x", "a"), ("append", "y", "a")),
-            bob=(("append", "y", "b"), ("append", "x", "b")),
-            eve=(("get", "x"), ("get", "y")),
-        ),
-        start=_PAIR,
-        reached=("all", "conflict"),
-    ),
-    Scene(
-        name="read-only-anomaly",
-        summary="one withdraws from y after it has seen x, another one deposits in x, a third one reads x and y",
-        works=_works(
-            ann=(("get_many", "x", "y"), ("append", "y", "-11")),
-            bob=(("append", "x", "+20"),),
-            eve=(("get", "x"), ("get", "y")),
-        ),
-        start=_PAIR,
-        reached=("all", "conflict"),
-    ),
-    Scene(
-        name="recreated",
-        summary="a record is deleted and created again, while another transaction changes it",
-        works={
-            "ann": (Work(script=(("append", "x", "a"),)),),
-            "bob": (Work(script=(("delete", "x"),)), Work(script=(("create", "x", "new"),))),
-        },
-        start={"x": ("v", 0)},
-        reached=("all", "conflict"),
-    ),
-    Scene(
-        name="own-writes",
-        summary="a transaction reads what it has written itself, while another one changes it",
-        works=_looking(
-            ann=(
-                *(("add", "x", 1), ("get", "x"), ("put", "y", "a"), ("get", "y"), ("delete", "w1"), ("add", "w2", 2)),
-                *(("scan", "w", "z"), ("get_many", "w1", "w2", "w3"), ("delete", "w3"), ("create", "w3", "a")),
-            ),
-            bob=(("append", "x", "b"), ("delete", "w1")),
-        ),
-        start={"w1": ("", 0), "x": ("v", 1)},
-        reached=("all", "conflict"),
-    ),
-    Scene(
-        name="counters",
-        summary="three transactions add to the same two counters, and two of them have a bound",
-        works=_works(
-            ann=(("bounded", "x", 1, 2), ("add", "y", 1)),
-            bob=(("add", "y", 2), ("bounded", "x", 1, 2)),
-            eve=(("add", "x", 1), ("get", "z")),
-        ),
-        reached=("given-up",),
-    ),
-    Scene(
-        name="groups",
-        summary="two actors commit two transactions each as a group, and a third one a single transaction",
-        groups={
-            "group": ((("add", "x", 1), ("get", "y")), (("bounded", "x", 2, 4), ("insert", "b", "1"))),
-            "pair": ((("bounded", "x", 2, 4), ("put", "c", "2")), (("insert", "b", "2"), ("add", "x", 1))),
-        },
-        works=_works(ann=(("append", "y", "a"),)),
-        reached=("conflict",),
-    ),
-    Scene(
-        name="crossing-groups",
-        summary="two groups of two write the same two records, in another order",
-        groups={
-            "group": ((("put", "x", "1"),), (("put", "y", "1"),)),
-            "pair": ((("put", "y", "2"),), (("put", "x", "2"),)),
-        },
-        reached=("all",),
-    ),
-    Scene(
-        name="bounded-group",
-        summary="a group of three adds to one counter, two of which have a bound, while another transaction adds to it",
-        groups={"group": ((("add", "x", 1),), (("bounded", "x", 1, 2),), (("bounded", "x", 2, 3),))},
-        works=_works(ann=(("add", "x", 1), ("get", "y"))),
-        reached=("given-up",),
-    ),
-    Scene(
-        name="errors",
-        summary="a function fails because of what it has really read",
-        works=_works(ann=(("together", "x", "y"),), bob=(("append", "x", "b"),)),
-        start=_ON | {"x": ("off", 0)},
-        reached=("error",),
-    ),
+SCENES: Mapping[str, Scene] = by_name(
+    _all_of("pairs", 2, stepped=False),
+    _all_of("pairs", 2, stepped=True),
+    *((scene, _in_steps(scene)) for scene in _ON_BOTH),
+    (scene for scene in _DECLARED.values() if scene not in _ON_BOTH),
 )
-
-_FAULTS = (
-    Scene(
-        name="twins",
-        summary="two attempts at a task run the same two units of work; replies are lost, commits come late",
-        works={who: (_unit("owner", 1), _unit("owner", 2)) for who in ("attempt 0", "attempt 1")},
-        budgets={Fault.LOST_REPLY: 1},
-        reached=("done", "unknown"),
-    ),
-    Scene(
-        name="second-attempt",
-        summary="two attempts at a task run the same unit of work, and an attempt dies, or a call fails",
-        works={who: (_unit("owner", 1),) for who in ("attempt 0", "attempt 1")},
-        budgets={Fault.CRASH: 1, Fault.LOST_REPLY: 1, Fault.FAILURE: 1},
-        reached=("done", "unknown"),
-    ),
-    Scene(
-        name="marker",
-        summary="the marker of a unit of work is inserted with its effect; replies are lost, commits come late",
-        works={who: (Work(script=_MARKED, repeats=1),) for who in ("attempt 0", "attempt 1")},
-        budgets={Fault.LOST_REPLY: 1, Fault.CRASH: 1},
-        reached=("unknown",),
-    ),
-    Scene(
-        name="unmarked",
-        summary="a unit of work has neither progress nor a marker, and the reply of its commit is lost",
-        works=_works(ann=(("get", "x"), ("add", f"{UNIT}1", 1)), bob=(("append", "x", "b"),)),
-        budgets={Fault.LOST_REPLY: 1},
-        reached=("all", "unknown"),
-    ),
-    Scene(
-        name="lost",
-        summary="two transactions collide, one reply is lost, and one call fails",
-        works=_works(ann=(("append", "x", "a"), ("get", "y")), bob=(("append", "x", "b"), ("delete", "y"))),
-        start=_PAIR,
-        budgets={Fault.LOST_REPLY: 1, Fault.FAILURE: 1},
-        reached=("all", "unknown"),
-    ),
-)
-
-_CRASHES = (
-    Scene(
-        name="database-crash",
-        summary="a record is written twice while another one appends to it, and the database crashes and forgets",
-        works={
-            "ann": (Work(script=(("append", "x", "a"),)),),
-            "bob": (Work(script=(("put", "x", "b"),)), Work(script=(("put", "x", "c"),))),
-        },
-        crashes=1,
-        reached=("all", "conflict", "crashed"),
-    ),
-    Scene(
-        name="database-crash-and-ranges",
-        summary="each of two transactions inserts into a range if it is empty, and the database crashes and forgets",
-        works=_looking(ann=(("claim", "w", "z", "w1"),), bob=(("claim", "w", "z", "w2"), ("get", "x"))),
-        crashes=1,
-        reached=("all", "conflict", "crashed"),
-    ),
-    Scene(
-        name="database-crash-and-markers",
-        summary="two attempts at a unit of work that inserts a marker, and the database crashes twice and forgets",
-        works={who: (Work(script=_MARKED, repeats=1),) for who in ("attempt 0", "attempt 1")},
-        crashes=2,
-        reached=("all", "crashed"),
-    ),
-)
-
-_STEPPED = (
-    Scene(
-        name="lock-order",
-        summary="three transactions read one of three records each, and write another one, in a circle",
-        works=_works(
-            ann=(("get", "y"), ("put", "x", "a")),
-            bob=(("get", "z"), ("put", "y", "b")),
-            eve=(("get", "x"), ("put", "z", "e")),
-        ),
-        start={"x": ("", 0), "z": ("", 0)},
-        stepped=True,
-        reached=("all", "conflict"),
-    ),
-    Scene(
-        name="broken-connection",
-        summary="two transactions collide, and one of them dies or loses its connection while it holds locks",
-        works=_works(ann=(("append", "x", "a"), ("create", "y", "a")), bob=(("append", "y", "b"), ("delete", "x"))),
-        start={"x": ("", 0)},
-        stepped=True,
-        budgets={Fault.CRASH: 1, Fault.FAILURE: 1},
-        reached=("all", "conflict"),
-    ),
-)
-
-
-SCENES: Mapping[str, Scene] = {
-    scene.name: scene
-    for scenes in (
-        pairs(stepped=False),
-        pairs(stepped=True),
-        *((scene, _in_steps(scene)) for scene in (*_GENERAL, *_FAULTS)),
-        _CRASHES,
-        _STEPPED,
-    )
-    for scene in scenes
-}
 """The quick scenes: all of them together take seconds."""
 
-SMALL: Mapping[str, Scene] = {
-    scene.name: scene
-    for scene in (
-        *triples(stepped=False),
-        *triples(stepped=True),
-        *(
-            replace(
-                scene,
-                name=f"faulty-{scene.name}",
-                summary=f"{scene.summary}; a crash, a lost reply and a failure, each once, anywhere",
-                budgets={Fault.CRASH: 1, Fault.LOST_REPLY: 1, Fault.FAILURE: 1},
-                reached=(),
-            )
-            for scene in _GENERAL
-            if len(scene.works) + len(scene.groups) < 3
-        ),
-    )
-}
+SMALL: Mapping[str, Scene] = by_name(
+    _all_of("triples", 3, stepped=False),
+    _all_of("triples", 3, stepped=True),
+    (with_all_faults(one) for one in _ON_BOTH if not one.budgets and len(one.works) + len(one.groups) < 3),
+)
 """Larger scenes, which take minutes."""
 
 MANY: Mapping[str, str] = {
@@ -379,3 +167,56 @@ MANY: Mapping[str, str] = {
     "triples-in-steps": "the same, with each statement inside of a commit as a step",
 }
 """What happens in the families of many scenes."""
+
+
+# --- random scenes ----------------------------------------------------------------------------------------------------
+_KEYS = ("w1", "w2", "x", "y", "left/1", "right/1")
+_RANGES = (("w", "z"), ("w", "x"), ("left/", "left0"), ("right/", "right0"))
+_FAULTS = (Fault.CRASH, Fault.LOST_REPLY, Fault.FAILURE)
+
+
+def draw(seed: int, number: int) -> Scene:
+    """Return the `number`-th random scene of a seed: who runs what on which kind of database, and what can go wrong."""
+    chance = SeededRandom(SeededRandom.derive(seed, number))
+    names = ("ann", "bob", "eve", "dan")[: chance.pick((2, 3, 3, 4))]
+    counting = chance.happens(0.6)  # then everybody looks at the guard, which those that commit in groups do not
+    works = {
+        who: tuple(_random_work(chance, f"{who}{at}", counting) for at in range(chance.pick((1, 1, 2))))
+        for who in names
+    }
+    groups: dict[str, tuple[Script, ...]] = {}
+    if not counting:
+        adds = (("add", "sum", 1), ("add", "sum", 2), ("bounded", "sum", 1, 2))
+        groups["group"] = tuple(
+            (*_random_script(chance, f"group{at}", False)[:1], chance.pick(adds)) for at in range(chance.pick((2, 3)))
+        )
+    if chance.happens(0.3):
+        units = tuple(_unit("owner", at, repeats=3, looks=True) for at in range(1, chance.pick((2, 3, 4))))
+        works |= {"twin 0": units, "twin 1": units}
+    return Scene(
+        name=f"drawn-{seed}-{number}",
+        summary="random transactions",
+        works=works,
+        groups=groups,
+        start={key: ("start" * chance.pick((0, 1)), chance.pick((0, 0, 2))) for key in _KEYS if chance.happens(0.5)},
+        stepped=chance.happens(0.5),
+        budgets={fault: chance.pick((1, 2)) for fault in _FAULTS if chance.happens(0.4)},
+        reached=(),
+    )
+
+
+def _random_work(chance: SeededRandom, mark: str, counting: bool) -> Work:
+    return Work(script=_random_script(chance, mark, counting), attempts=chance.pick((1, 2, 3)), looks=True)
+
+
+def _random_script(chance: SeededRandom, mark: str, counting: bool) -> Script:
+    steps: list[Step] = []
+    for at in range(chance.pick((1, 2, 2, 3, 4))):
+        key, other = chance.shuffled(_KEYS)[:2]
+        start, end = chance.pick(_RANGES)
+        on_key: list[Step] = [(kind, key) for kind in ("get", "delete", "remove", "unless")]
+        on_key += [(kind, key, f"{mark}{at}") for kind in ("put", "append", "create")]
+        ranges = (("scan", start, end, chance.pick((None, 1))), ("count", start, end, key), ("claim", start, end, key))
+        choices = (*on_key, ("get_many", key, other), ("swap_off", key, other), ("add", key, chance.pick((1, 2))))
+        steps.append(chance.pick((*choices, *ranges) if counting else choices))
+    return tuple(steps)

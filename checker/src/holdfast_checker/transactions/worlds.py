@@ -2,43 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-
 from holdfast.transactions.base import Record
-from holdfast_checker.framework import subject
-from holdfast_checker.framework.subject import GoalTracker, judged
+from holdfast_checker.framework.subject import GoalTracker, Subject, judged
 from holdfast_checker.histories.history import HISTORY
-from holdfast_checker.kernel.process import Actor
-from holdfast_checker.kernel.world import World
-from holdfast_checker.transactions.actors import AttemptRecorder, Work, group_of, one_after_the_other
-from holdfast_checker.transactions.database import DATABASE, Database
-from holdfast_checker.transactions.handles import SimulatedDatabase, SteppedDatabase
-from holdfast_checker.transactions.properties import PROPERTIES
-from holdfast_checker.transactions.row_locks import Table
-from holdfast_checker.transactions.scripts import Content, Script, to_bytes
-from holdfast_checker.transactions.server import server
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scene(subject.Scene):
-    """A short description of a world.
-
-    Attributes:
-        works: by actor, its transactions, one after the other.
-        groups: by actor, the scripts that it commits as a group.
-        start: the records at the start.
-        crashes: how often the database crashes, and loses any number of the newest commits; not with `stepped`.
-        stepped: whether each statement inside of a commit is a step; if not, a commit is one step.
-        mortal: whether actors may crash, if the budgets allow it.
-    """
-
-    works: Mapping[str, tuple[Work, ...]] = field(default_factory=dict)
-    groups: Mapping[str, tuple[Script, ...]] = field(default_factory=dict)
-    start: Mapping[str, Content] = field(default_factory=dict)
-    crashes: int = 0
-    stepped: bool = False
-    mortal: bool = True
+from holdfast_checker.kernel.world import Actor, World
+from holdfast_checker.simulated.database import DATABASE, Database
+from holdfast_checker.simulated.database_handle import SimulatedDatabase
+from holdfast_checker.simulated.server import server
+from holdfast_checker.transactions.actors import AttemptRecorder, group_of, one_after_the_other
+from holdfast_checker.transactions.narration import NARRATOR
+from holdfast_checker.transactions.properties import GOALS, PROPERTIES
+from holdfast_checker.transactions.row_locks import SteppedDatabase, Table
+from holdfast_checker.transactions.scenes import MANY, SCENES, SMALL, Scene, draw
+from holdfast_checker.transactions.scripts import to_bytes
 
 
 def build_world(scene: Scene, tracker: GoalTracker | None = None) -> World:
@@ -53,8 +29,8 @@ def build_world(scene: Scene, tracker: GoalTracker | None = None) -> World:
         for number, (name, (value, amount)) in enumerate(sorted(scene.start.items()), start=1)
     }
     actors = [
-        *(Actor(name, one_after_the_other(handle, works), scene.mortal) for name, works in scene.works.items()),
-        *(Actor(name, group_of(handle, scripts), scene.mortal) for name, scripts in scene.groups.items()),
+        *(Actor(name, one_after_the_other(handle, works)) for name, works in scene.works.items()),
+        *(Actor(name, group_of(handle, scripts)) for name, scripts in scene.groups.items()),
     ]
     if not scene.stepped:
         actors += server(scene.budgets, scene.crashes, marks=True)
@@ -72,3 +48,17 @@ def build_world(scene: Scene, tracker: GoalTracker | None = None) -> World:
         budgets=scene.budgets,
         observed=lambda call: False,  # histories and ends are judged, and keep what was wrong with them
     )
+
+
+TRANSACTIONS = Subject(
+    name="transactions",
+    title="transactions: what their callers run, and the steps inside of a commit",
+    build=build_world,
+    narrate=lambda world: NARRATOR,
+    properties=tuple(PROPERTIES),
+    goals=GOALS,
+    scenes=SCENES,
+    small=SMALL,
+    draw=draw,
+    many=MANY,
+)

@@ -21,12 +21,12 @@ from holdfast.units.work_list import WorkList
 from holdfast.units.work_task import WorkTask
 from holdfast_checker.framework.subject import GoalTracker
 from holdfast_checker.kernel.calls import Call
-from holdfast_checker.kernel.process import Port
-from holdfast_checker.transactions.database import DATABASE
+from holdfast_checker.kernel.world import Port
+from holdfast_checker.simulated.database import DATABASE
 from holdfast_checker.units.contents import Setting, Shards
 from holdfast_checker.units.database import DONE, GIVEN_UP, UNNEEDED
 from holdfast_checker.units.handles import AheadHandle, UnitsHandle, WorkerClock
-from holdfast_checker.units.scene import LIST, Run
+from holdfast_checker.units.scenes import LIST, Run
 from holdfast_checker.units.scripts import CELLS, Cells, Script, cells_of, run_unit
 
 _NOTED = ("conflicts", "deferred", "locked", "skipped", "stale", "unknown", "unavailable")

@@ -16,10 +16,9 @@ from holdfast.units.claims import decode_claim
 from holdfast.units.jobs import Job, list_jobs, read_progress
 from holdfast.units.progress import TaskProgress
 from holdfast.units.work_list import WorkList, list_work_lists
-from holdfast_checker.histories.exactly_once import Effect
+from holdfast_checker.histories.effects import Effect
 from holdfast_checker.kernel.world import View
-from holdfast_checker.transactions.copies import Copy
-from holdfast_checker.transactions.database import DATABASE, Records
+from holdfast_checker.simulated.database import DATABASE, Copy, Records
 from holdfast_checker.units.database import UnitsImage
 from holdfast_checker.units.scripts import CELLS, EFFECTS, SAW, TIMES, Contents, Script
 

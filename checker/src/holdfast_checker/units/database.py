@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from holdfast_checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply
-from holdfast_checker.transactions.database import Records, range_accesses, record_accesses
-from holdfast_checker.transactions.locking import LockableDatabase, LockedImage
+from holdfast_checker.simulated.database import Records, range_accesses, record_accesses
+from holdfast_checker.simulated.locks import LockableDatabase, LockedImage
 
 DONE, DIED, UNNEEDED, GIVEN_UP = "done", "died", "not needed", "given up"
 

@@ -1,580 +1,234 @@
-"""List the scenes that ``holdfast check units`` explores: one for each way in which units can collide."""
+"""Make the scenes that ``holdfast check units`` explores: ``scenes.ini`` has one for each way to collide."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
+from holdfast.records.values import Value
+from holdfast.runtime import SeededRandom
+from holdfast_checker.framework import subject
+from holdfast_checker.framework.scene_files import FAULTY, Fields, by_name, calls_of, read_scenes, with_one_fault
 from holdfast_checker.kernel.calls import Fault
-from holdfast_checker.units.scene import LIST, Run, Scene
+from holdfast_checker.units.contents import Shards
 from holdfast_checker.units.scripts import Script
 
-_ON = {"x": "on", "y": "on"}
-_EQUAL = {"x": 0, "y": 0}
+LIST = "list"
+"""The name of the work list, and of its job."""
 
 
-def _units(**scripts: Script) -> tuple[Mapping[str, Script], ...]:
-    """Return a job with one task."""
-    return (scripts,)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """An attempt.
+
+    Attributes:
+        job: `LIST` for a worker of the work list.
+        shard: which task, or which worker.
+        after: the attempt whose death or failure makes Spark start this one; empty to start at any time.
+        drives: whether it begins the job, runs all its tasks and ends it: a driver.
+        without: units that are not in the input that a driver is given, although others' inputs have them.
+        run: the run of the job to which the attempt belongs, if a run may end before its attempts.
+        group, rounds, most_deferred, is_locked: see `UnitSettings`; the last is buffering on the server.
+        reads_ahead: whether a commit reads the cells of the units that follow, which they name beforehand.
+    """
+
+    job: str = "job"
+    shard: int = 0
+    after: str = ""
+    drives: bool = False
+    without: frozenset[str] = frozenset()
+    run: str = ""
+    group: int = 1
+    rounds: int = 7
+    most_deferred: int = 100
+    is_locked: bool = False
+    reads_ahead: bool = False
 
 
-def _runs(group: int = 1, rounds: int = 7, *, is_locked: bool = False, **jobs: str) -> dict[str, Run]:
-    """Return one attempt at the first task of each job, by actor."""
-    return {who: Run(job=job, group=group, rounds=rounds, is_locked=is_locked) for who, job in jobs.items()}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene(subject.Scene):
+    """A short description of a world.
+
+    Attributes:
+        start: the cells at the start.
+        jobs: the units of each task, by job. A job is begun before the history, unless a run drives it.
+        runs: by actor.
+        work: units of the work list; `items` are on the list at the start, others are emitted.
+        fails: units whose function may fail.
+        drops: whether an administrator drops the table of cells meanwhile, and creates it again.
+        forgets: a job that an administrator forgets meanwhile; empty for none.
+        ends: a run of the job ``job`` that its driver gives up meanwhile; empty for none.
+        crashes: how often the database crashes; each time it loses any number of commits that are not durable.
+        mortal: whether actors may crash, if the budgets allow it: the locks of the dead would be released.
+        is_large: whether the scene has 100,000 states and more if a call fails or a reply is lost.
+    """
+
+    start: Mapping[str, Value] = field(default_factory=dict)
+    jobs: Mapping[str, Shards] = field(default_factory=dict)
+    runs: Mapping[str, Run] = field(default_factory=dict)
+    work: Mapping[str, Script] = field(default_factory=dict)
+    items: tuple[str, ...] = ()
+    fails: frozenset[str] = frozenset()
+    drops: bool = False
+    forgets: str = ""
+    ends: str = ""
+    crashes: int = 0
+    mortal: bool = True
+    is_large: bool = False
 
 
-_INCREMENT = (("increment", "x"),)
-_ADD = (("add", "y", 1),)
-_PUT = (("put", "x", 7),)
-_TWO_JOBS = {"job": _units(a=_INCREMENT, b=_INCREMENT), "other": _units(p=_INCREMENT)}
-_SKEW = {"job": _units(a=(("swap_off", "x", "y"),)), "other": _units(p=(("swap_off", "y", "x"),))}
-_CLAIMS = {"job": _units(a=(("claim", "w", "w1"),)), "other": _units(p=(("claim", "w", "w2"),))}
+# --- scenes that are declared -----------------------------------------------------------------------------------------
+def _make(name: str, fields: Fields) -> Scene:
+    """Make a scene of its section: fields with the names of attributes, and actors with their runs.
 
-_CONFLICTS = (
-    Scene(
-        name="increments",
-        summary="units of two tasks and of another job read a cell, and write the next number",
-        jobs={"job": ({"a": _INCREMENT}, {"b": _INCREMENT}), "other": _units(p=_INCREMENT)},
-        runs={"task 0": Run(), "task 1": Run(shard=1), "other": Run(job="other")},
-        reached=("all", "conflicts", "deferred"),
-    ),
-    Scene(
-        name="groups",
-        summary="a group of three units conflicts with other units, runs one by one, and puts off what still conflicts",
-        jobs={
-            "job": _units(a=_INCREMENT, b=(("increment", "y"),), c=_INCREMENT),
-            "other": _units(p=_INCREMENT, q=(("increment", "y"),)),
-        },
-        runs={"task": Run(group=3), "other": Run(job="other")},
-        reached=("all", "conflicts", "deferred"),
-    ),
-    Scene(
-        name="two-groups",
-        summary="two groups of units of different jobs write the same cells",
-        jobs={
-            "job": _units(a=_INCREMENT, b=(("increment", "y"),)),
-            "other": _units(p=(("increment", "y"),), q=_INCREMENT),
-        },
-        runs=_runs(2, task="job", other="other"),
-        reached=("all", "conflicts"),
-    ),
-    Scene(
-        name="write-skew",
-        summary="each of two units turns its cell off if the other one is on",
-        start=_ON,
-        jobs=_SKEW,
-        runs=_runs(task="job", other="other"),
-        reached=("all", "conflicts", "deferred"),
-    ),
-    Scene(
-        name="adds",
-        summary="units add to cells that others put, read and delete",
-        start={"x": 5},
-        jobs={
-            "job": _units(a=(("add", "x", 1),), b=(("read", "x"), ("add", "x", 2))),
-            "other": _units(p=(("add", "x", 4),), q=(("put", "x", 8), ("add", "x", 1)), r=(("delete", "x"),)),
-        },
-        runs={"task": Run(group=2), "other": Run(job="other")},
-        reached=("all", "conflicts"),
-    ),
-    Scene(
-        name="read-add",
-        summary="two units read a cell, and add to it",
-        jobs={"job": _units(a=(("read", "x"), ("add", "x", 1))), "other": _units(p=(("read", "x"), ("add", "x", 1)))},
-        runs=_runs(task="job", other="other"),
-        reached=("all", "conflicts"),
-    ),
-    Scene(
-        name="phantom",
-        summary="two units insert a row if there is none with a prefix, and a third one counts these rows",
-        jobs={**_CLAIMS, "third": _units(q=(("count", "w", "total"),))},
-        runs=_runs(task="job", other="other", third="third"),
-        reached=("all", "conflicts", "deferred"),
-    ),
-    Scene(
-        name="come-and-go",
-        summary="units create and delete rows that others read and count",
-        start={"w1": 1},
-        jobs={
-            "job": _units(a=(("create", "w2", 1), ("delete", "w1")), b=(("count", "w", "total"),)),
-            "other": _units(p=(("read", "w1"), ("create", "w1", 2)), q=(("delete", "w2"), ("add", "w2", 3))),
-        },
-        runs=_runs(2, task="job", other="other"),
-        reached=("all", "conflicts"),
-    ),
-    Scene(
-        name="stale-reads",
-        summary="a unit fails if two cells differ, which never do, while others change both",
-        start=_EQUAL,
-        jobs={
-            "job": _units(a=(("together", "x", "y"), ("put", "z", 1))),
-            "other": _units(p=(("move", "x", "y"),), q=(("move", "y", "x"),)),
-        },
-        runs=_runs(task="job", other="other"),
-        reached=("all", "conflicts", "stale"),
-    ),
-    Scene(
-        name="stale-group",
-        summary="the last unit of a group fails if two cells differ, while another task changes both",
-        start=_EQUAL,
-        jobs={
-            "job": _units(a=(("add", "z", 1),), b=(("together", "x", "y"),)),
-            "other": _units(p=(("move", "x", "y"),)),
-        },
-        runs=_runs(2, task="job", other="other"),
-        reached=("all", "conflicts", "stale"),
-    ),
-    Scene(
-        name="failing-unit",
-        summary="the second unit of a group always fails: the first one takes effect, the others never do",
-        jobs={"job": _units(a=_INCREMENT, b=(("increment", "x"), ("fail",)), c=_INCREMENT)},
-        runs={"task": Run(group=3), "second": Run(group=3, after="task")},
-        fails=frozenset({"b"}),
-        reached=("failed",),
-    ),
-)
+    ``units of job 1`` are those of the second task of a job, each with its key and its script; ``units of list`` those
+    of the work list. A run names its job and, unless it is the first one, its task, then fields of `Run`.
+    """
+    common, start, items = fields.common(name), fields.calls("start"), fields.names("items")
+    jobs: dict[str, Shards] = {}
+    for key in [key for key in fields if key.startswith(_UNITS_OF)]:
+        job = key.removeprefix(_UNITS_OF).split()[0]
+        jobs[job] = (*jobs.get(job, ()), _units(fields.pop(key)))
+    [work] = jobs.pop(LIST, ({},))
+    return Scene(
+        **common,
+        start=dict(start),
+        jobs=jobs,
+        work=work,
+        items=items,
+        fails=frozenset(fields.names("fails")),
+        drops=fields.flag("drops"),
+        forgets=fields.pop("forgets", ""),
+        ends=fields.pop("ends", ""),
+        crashes=fields.number("crashes"),
+        mortal=not fields.flag("immortal"),
+        is_large=bool(fields.pop("large", "")),
+        runs={who: _run(text) for who, text in fields.items()},
+    )
 
-_TWINS = (
-    Scene(
-        name="twins",
-        summary="two attempts at one task run at the same time, in groups of different sizes",
-        jobs={"job": _units(a=_INCREMENT, b=_INCREMENT, c=_ADD)},
-        runs={"attempt 0": Run(), "attempt 1": Run(group=2)},
-        reached=("all", "conflicts", "skipped"),
-    ),
-    Scene(
-        name="twins-and-another",
-        summary="two attempts at one task run at the same time, and conflict with the units of another job",
-        jobs=_TWO_JOBS,
-        runs={"attempt 0": Run(group=2), "attempt 1": Run(group=2), "other": Run(job="other")},
-        reached=("all", "conflicts", "skipped", "deferred"),
-    ),
-    Scene(
-        name="early-drain",
-        summary="a unit that is put off runs again before its group ends, while a twin runs the rest of the group",
-        jobs={"job": _units(a=_INCREMENT, b=_ADD), "other": _units(p=_PUT, q=_PUT)},
-        runs={"attempt 0": Run(group=2, most_deferred=1), "attempt 1": Run(group=2), "other": Run(job="other")},
-        reached=("all", "conflicts", "deferred", "skipped"),
-    ),
-    Scene(
-        name="three-attempts",
-        summary="three attempts at one task run at the same time",
-        jobs={"job": _units(a=_INCREMENT, b=_INCREMENT)},
-        runs={f"attempt {number}": Run(group=2) for number in range(3)},
-        reached=("all", "conflicts", "skipped"),
-    ),
-    Scene(
-        name="two-drivers",
-        summary="two drivers begin the same job, run its tasks, and end it",
-        jobs={"job": _units(a=_INCREMENT)},
-        runs={"driver 0": Run(drives=True), "driver 1": Run(drives=True)},
-        reached=("all", "conflicts", "skipped", "fenced"),
-    ),
-)
 
-_RUNS = (
-    Scene(
-        name="changed-input",
-        summary="two drivers begin the same job, of which one has another row",
-        jobs={"job": _units(a=_INCREMENT, b=_ADD)},
-        runs={"driver 0": Run(drives=True, without=frozenset({"b"})), "driver 1": Run(drives=True)},
-        reached=("refused",),
-    ),
-    Scene(
-        name="ended-run",
-        summary="a driver ends a run while its attempts go on as zombies, and their commits arrive late",
-        jobs={"job": _units(a=_INCREMENT, b=_ADD)},
-        runs={"attempt": Run(run="run")},
-        ends="run",
-        budgets={Fault.LOST_REPLY: 1},
-        reached=("given-up", "unknown"),
-    ),
-)
+_UNITS_OF = "units of "
 
-_FAULTS = (
-    Scene(
-        name="second-attempt",
-        summary="an attempt dies, and Spark starts another one, while another job writes the same cell",
-        jobs=_TWO_JOBS,
-        runs={"attempt 0": Run(), "attempt 1": Run(group=2, after="attempt 0"), "other": Run(job="other")},
-        budgets={Fault.CRASH: 1},
-        reached=("all", "second", "deferred", "skipped"),
-    ),
-    Scene(
-        name="twin-dies",
-        summary="one of two attempts dies, anywhere, while another job writes the same cell",
-        jobs={"job": _units(a=_INCREMENT), "other": _units(p=_INCREMENT)},
-        runs={"attempt 0": Run(), "attempt 1": Run(), "other": Run(job="other")},
-        budgets={Fault.CRASH: 1},
-        reached=("all", "second", "deferred"),
-    ),
-    Scene(
-        name="lost-replies",
-        summary="a task's reply is lost, and the commit takes effect, perhaps late; another job writes the same cell",
-        jobs={"job": _units(a=_INCREMENT), "other": _units(p=_INCREMENT)},
-        runs={"task": Run(), "other": Run(job="other")},
-        budgets={Fault.LOST_REPLY: 2},
-        reached=("all", "unknown", "conflicts"),
-    ),
-    Scene(
-        name="lost-group",
-        summary="the reply to a group is lost, and a twin runs the same units meanwhile",
-        jobs={"job": _units(a=_INCREMENT, b=_ADD, c=_INCREMENT)},
-        runs={"attempt 0": Run(group=2), "attempt 1": Run(group=3)},
-        budgets={Fault.LOST_REPLY: 1},
-        reached=("all", "unknown", "skipped"),
-    ),
-    Scene(
-        name="failures",
-        summary="calls fail without effect, and are repeated; another job writes the same cell",
-        jobs=_TWO_JOBS,
-        runs={"task": Run(group=2), "other": Run(job="other")},
-        budgets={Fault.FAILURE: 2},
-        reached=("all", "unavailable", "conflicts"),
-    ),
-    Scene(
-        name="zombie",
-        summary="a driver ends the job, while an attempt that it has given up goes on, and its commits arrive late",
-        jobs={"job": _units(a=_INCREMENT)},
-        runs={"attempt": Run(), "driver": Run(drives=True)},
-        budgets={Fault.LOST_REPLY: 1},
-        reached=("all", "unknown", "skipped", "fenced"),
-    ),
-    Scene(
-        name="forgotten",
-        summary="a job is forgotten while its task runs, with lost replies and commits that arrive late",
-        jobs={"job": _units(a=_INCREMENT, b=_INCREMENT)},
-        runs={"task": Run()},
-        forgets="job",
-        budgets={Fault.LOST_REPLY: 1},
-        reached=("all", "fenced", "unknown"),
-    ),
-    Scene(
-        name="database-crash",
-        summary="the database crashes and loses commits that are not durable; then another attempt goes on",
-        jobs={"job": _units(a=_INCREMENT, b=_ADD)},
-        runs={"attempt 0": Run(), "attempt 1": Run(after="attempt 0")},
-        crashes=1,
-        reached=("all", "lost"),
-    ),
-    Scene(
-        name="database-crash-after-conflicts",
-        summary="the database crashes and loses commits, among them those of units that were put off",
-        jobs=_TWO_JOBS,
-        runs={"attempt 0": Run(), "attempt 1": Run(after="attempt 0"), "other": Run(job="other")},
-        crashes=1,
-        reached=("all", "lost", "deferred"),
-    ),
-    Scene(
-        name="two-database-crashes",
-        summary="the database crashes twice while two attempts at one task run",
-        jobs={"job": _units(a=_INCREMENT)},
-        runs={"attempt 0": Run(), "attempt 1": Run()},
-        crashes=2,
-        reached=("all", "lost"),
-    ),
-    Scene(
-        name="database-crash-under-a-driver",
-        summary="a driver begins a job, runs its task and ends it, while the database crashes and loses commits",
-        jobs={"job": _units(a=_INCREMENT)},
-        runs={"driver": Run(drives=True)},
-        crashes=1,
-        reached=("all", "lost"),
-    ),
-    Scene(
-        name="database-crash-under-a-dropped-table",
-        summary="the table is dropped and created again while a unit writes to it, and the database forgets some of it",
-        jobs={"job": _units(a=_INCREMENT)},
-        runs={"task": Run(), "second": Run(after="task")},
-        drops=True,
-        crashes=1,
-        reached=("all", "failed"),
-    ),
-    Scene(
-        name="lost-replies-of-a-driver",
-        summary="a driver begins a job, runs its task and ends it, and replies are lost",
-        jobs={"job": _units(a=_INCREMENT)},
-        runs={"driver": Run(drives=True)},
-        budgets={Fault.LOST_REPLY: 2},
-        reached=("all", "unknown"),
-    ),
-    Scene(
-        name="dropped-table",
-        summary="the table is dropped and created again while units write to it",
-        start={"x": 7},
-        jobs={"job": _units(a=_INCREMENT, b=_ADD)},
-        runs={"task": Run(group=2), "second": Run(after="task")},
-        drops=True,
-        reached=("all", "failed", "conflicts"),
-    ),
-)
 
-_AHEAD = (
-    Scene(
-        name="read-ahead",
-        summary="each commit reads what the next unit will read, while another job writes the same cell",
-        jobs={"job": _units(a=_INCREMENT, b=_INCREMENT), "other": _units(p=_INCREMENT)},
-        runs={"task": Run(reads_ahead=True), "other": Run(job="other")},
-        reached=("all", "ahead", "conflicts", "deferred"),
-    ),
-    Scene(
-        name="read-ahead-groups",
-        summary="each commit reads what the next group will read, which it changes itself, as another job does",
-        jobs={
-            "job": _units(a=_INCREMENT, b=(("increment", "y"),), c=_INCREMENT, d=(("move", "x", "y"),)),
-            "other": _units(p=(("move", "y", "x"),)),
-        },
-        runs={"task": Run(group=2, reads_ahead=True), "other": Run(job="other")},
-        reached=("all", "ahead", "conflicts"),
-    ),
-    Scene(
-        name="read-ahead-twins",
-        summary="two attempts at one task run at the same time, and their commits read for the next units",
-        jobs={"job": _units(a=_INCREMENT, b=_INCREMENT, c=(("create", "y", 1),))},
-        runs={"attempt 0": Run(reads_ahead=True), "attempt 1": Run(group=2, reads_ahead=True)},
-        reached=("all", "ahead", "conflicts", "skipped"),
-    ),
-    Scene(
-        name="read-ahead-stale",
-        summary="a unit fails if two cells differ, of which one was read ahead, while another job changes both",
-        start=_EQUAL,
-        jobs={
-            "job": _units(a=(("add", "z", 1),), b=(("together", "x", "y"), ("put", "z", 1))),
-            "other": _units(p=(("move", "x", "y"),)),
-        },
-        runs={"task": Run(reads_ahead=True), "other": Run(job="other")},
-        reached=("all", "ahead", "conflicts", "stale"),
-    ),
-    Scene(
-        name="read-ahead-lost-replies",
-        summary="replies to commits that read for the next unit are lost, and another job writes the same cell",
-        jobs={"job": _units(a=_INCREMENT, b=_INCREMENT), "other": _units(p=_INCREMENT)},
-        runs={"task": Run(reads_ahead=True), "other": Run(job="other")},
-        budgets={Fault.LOST_REPLY: 1},
-        reached=("all", "ahead", "unknown", "conflicts"),
-    ),
-)
+def _units(text: str) -> dict[str, Script]:
+    return {key: calls_of(script) for key, _colon, script in (one.partition(": ") for one in text.split(" | "))}
 
-_LOCKS = (
-    Scene(
-        name="locks",
-        summary="units lock what they read, which others write, and each is a transaction of its own",
-        jobs=_TWO_JOBS,
-        runs={"task": Run(is_locked=True), "other": Run(job="other")},
-        mortal=False,
-        reached=("all", "conflicts"),
-    ),
-    Scene(
-        name="locks-on-both-sides",
-        summary="units of two tasks lock what they read, and wait for each other",
-        start=_ON,
-        jobs=_SKEW,
-        runs=_runs(is_locked=True, task="job", other="other"),
-        mortal=False,
-        reached=("all", "conflicts"),
-    ),
-    Scene(
-        name="locks-and-phantoms",
-        summary="units lock ranges and absent rows, and insert there",
-        jobs={**_CLAIMS, "third": _units(q=(("read", "w1"), ("create", "v", 1)))},
-        runs={"task": Run(is_locked=True), "other": Run(job="other", is_locked=True), "third": Run(job="third")},
-        mortal=False,
-    ),
-    Scene(
-        name="absent-rows",
-        summary="units lock rows that do not exist, and create them",
-        jobs={"job": _units(a=(("create", "x", 1),)), "other": _units(p=(("create", "x", 2),))},
-        runs=_runs(is_locked=True, task="job", other="other"),
-        mortal=False,
-        reached=("all", "conflicts"),
-    ),
-    Scene(
-        name="last-resort",
-        summary="a unit that conflicts again and again locks what it reads",
-        jobs={"job": _units(a=_INCREMENT), "other": _units(p=_INCREMENT, q=_INCREMENT, r=_INCREMENT)},
-        runs={"task": Run(rounds=1), "other": Run(job="other", rounds=1)},
-        mortal=False,
-        reached=("all", "deferred", "locked"),
-    ),
-    Scene(
-        name="twins-with-locks",
-        summary="two attempts at one task lock what they read, and their replies are lost",
-        jobs={"job": _units(a=_INCREMENT, b=_INCREMENT)},
-        runs={f"attempt {number}": Run(is_locked=True) for number in range(2)},
-        mortal=False,
-        budgets={Fault.LOST_REPLY: 1},
-        reached=("all", "unknown", "skipped"),
-    ),
-)
 
-_EMITTING = {"a": (("emit", "c"), ("increment", "x")), "b": _INCREMENT, "c": _INCREMENT}
-_EMIT_ONE = {"a": (("emit", "b"),), "b": _INCREMENT}
-_TWO_WORKERS = {"worker 0": Run(job=LIST), "worker 1": Run(job=LIST, shard=1)}
+def _run(text: str) -> Run:
+    job, *options = text.split(", ")
+    name, _space, shard = job.partition(" ")
+    given = dict(option.partition("=")[::2] for option in options)
+    return Run(
+        job=name,
+        shard=int(shard or 0),
+        after=given.get("after", ""),
+        drives="drives" in given,
+        without=frozenset(given.get("without", "").split()),
+        run=given.get("run", ""),
+        group=int(given.get("group", 1)),
+        rounds=int(given.get("rounds", 7)),
+        most_deferred=int(given.get("most_deferred", 100)),
+        is_locked="locks" in given,
+        reads_ahead="ahead" in given,
+    )
 
-_WORK_LISTS = (
-    Scene(
-        name="workers",
-        summary="two workers share the units of a work list, which write the same cell",
-        work={"a": _INCREMENT, "b": _INCREMENT, "c": _ADD},
-        items=("a", "b", "c"),
-        runs={"worker 0": Run(job=LIST, group=2), "worker 1": Run(job=LIST, shard=1)},
-        reached=("all", "conflicts", "deferred"),
-    ),
-    Scene(
-        name="emitted-work",
-        summary="a unit of a work list adds another one, while the list is nearly at its end",
-        work=_EMITTING,
-        items=("a", "b"),
-        runs=_TWO_WORKERS,
-        reached=("all", "conflicts"),
-    ),
-    Scene(
-        name="dead-worker",
-        summary="a worker dies, and another one takes over what it has claimed",
-        work=_EMITTING,
-        items=("a", "b"),
-        runs={"worker 0": Run(job=LIST, group=2), "worker 1": Run(job=LIST, shard=1)},
-        budgets={Fault.CRASH: 1},
-        reached=("all", "second"),
-    ),
-    Scene(
-        name="worker-again",
-        summary="a worker dies, and Spark starts it again",
-        work=_EMITTING,
-        items=("a", "b"),
-        runs={"worker 0": Run(job=LIST, group=2), "worker 0 again": Run(job=LIST, after="worker 0")},
-        budgets={Fault.CRASH: 1},
-        reached=("all", "second"),
-    ),
-    Scene(
-        name="worker-twins",
-        summary="two attempts at one worker run at the same time",
-        work=_EMIT_ONE,
-        items=("a",),
-        runs={"worker 0": Run(job=LIST, group=2), "worker 0 again": Run(job=LIST)},
-        reached=("all",),
-    ),
-    Scene(
-        name="expired-lease",
-        summary="the lease of a worker that is only slow runs out, and another one takes over what it has claimed",
-        work=_EMIT_ONE,
-        items=("a",),
-        runs=_TWO_WORKERS,
-        budgets={Fault.CLOCK: 2},
-        reached=("all",),
-    ),
-    Scene(
-        name="lost-claims",
-        summary="replies to claims and to units are lost, and the commits take effect, perhaps late",
-        work={"a": _INCREMENT},
-        items=("a",),
-        runs=_TWO_WORKERS,
-        budgets={Fault.LOST_REPLY: 1},
-        reached=("all", "unknown"),
-    ),
-    Scene(
-        name="lost-emitted-work",
-        summary="replies to a worker are lost twice, also to a unit that adds another one",
-        work=_EMIT_ONE,
-        items=("a",),
-        runs={"worker": Run(job=LIST)},
-        budgets={Fault.LOST_REPLY: 2},
-        reached=("all", "unknown"),
-    ),
-    Scene(
-        name="database-crash-under-a-worker",
-        summary="the database crashes twice and loses commits, while a worker runs the units of a work list",
-        work=_EMIT_ONE,
-        items=("a",),
-        runs={"worker": Run(job=LIST)},
-        crashes=2,
-        reached=("all",),
-    ),
-    Scene(
-        name="database-crash-under-workers",
-        summary="the database crashes and loses commits, while two workers share a work list",
-        work={"a": _ADD},
-        items=("a",),
-        runs=_TWO_WORKERS,
-        crashes=1,
-        reached=("all",),
-    ),
-    Scene(
-        name="emitted-by-a-task",
-        summary="the twin attempts at a task add to a work list, on which a worker waits",
-        jobs={"job": _units(a=(("emit", "c"),), b=(("emit", "d"),))},
-        work={"c": _INCREMENT, "d": _INCREMENT, "e": _INCREMENT},
-        items=("e",),
-        runs={"attempt 0": Run(group=2), "attempt 1": Run()},
-        reached=("all", "skipped"),
-    ),
-)
+
+_DECLARED = read_scenes("holdfast_checker.units", _make)
+
+_ONLY_NAMED = ("early-drain-of-others",)
+_LOST_CLAIMS = "faulty-lost-claims/emitted"
+
+LARGEST: Mapping[str, Scene] = {name: _DECLARED[name] for name in _ONLY_NAMED}
+"""The largest scenes, only if they are named."""
 
 SCENES: Mapping[str, Scene] = {
-    scene.name: scene
-    for scenes in (_CONFLICTS, _TWINS, _RUNS, _FAULTS, _AHEAD, _LOCKS, _WORK_LISTS)
-    for scene in scenes
+    name: scene for name, scene in _DECLARED.items() if name not in (*_ONLY_NAMED, _LOST_CLAIMS)
 }
 """The quick scenes."""
 
-_LARGE = frozenset(
-    {
-        "database-crash-after-conflicts",
-        "database-crash-under-a-worker",
-        "database-crash-under-workers",
-        "early-drain",
-        "emitted-work",
-        "increments",
-        "phantom",
-        "three-attempts",
-        "twins",
-        "twins-and-another",
-        "two-database-crashes",
-        "two-drivers",
-        "worker-twins",
-        "workers",
-    }
+
+def _with_faults(scene: Scene) -> Iterator[Scene]:
+    """Yield a scene with each kind of fault: large ones only with a crash, and immortal ones without."""
+    for one in with_one_fault(scene):
+        if scene.mortal if Fault.CRASH in one.budgets else not scene.is_large:
+            yield one
+
+
+SMALL: Mapping[str, Scene] = by_name(
+    [_DECLARED[_LOST_CLAIMS]], *(_with_faults(known) for known in SCENES.values() if not known.budgets)
 )
-"""Scenes with 100,000 states and more, if a call fails or a reply is lost."""
-
-_FAULTS_OF_CALLS = (Fault.CRASH, Fault.LOST_REPLY, Fault.FAILURE)
-
-
-def _with_one_fault(scene: Scene) -> list[Scene]:
-    """Return a scene with each kind of fault; locks are released by a death, which may spare others an error."""
-    return [
-        replace(
-            scene,
-            name=f"faulty-{scene.name}/{fault.value.replace(' ', '-')}",
-            summary=f"{scene.summary}; a {fault.value}, anywhere",
-            budgets={fault: 1},
-            reached=(),
-        )
-        for fault in _FAULTS_OF_CALLS
-        if (scene.name not in _LARGE if fault is not Fault.CRASH else scene.mortal)
-    ]
-
-
-_LOST_CLAIMS = replace(
-    SCENES["lost-claims"],
-    name="faulty-lost-claims/emitted",
-    summary="replies to claims are lost, and to a unit that adds another one",
-    work=_EMIT_ONE,
-)
-
-LARGEST: Mapping[str, Scene] = {
-    "early-drain-of-others": Scene(
-        name="early-drain-of-others",
-        summary="a unit that is put off runs again, while a twin has put off another one, and has run what follows",
-        jobs={"job": _units(a=_INCREMENT, b=_INCREMENT, c=_ADD), "other": _units(p=_PUT, q=_PUT)},
-        runs={"attempt 0": Run(most_deferred=1), "attempt 1": Run(), "other": Run(job="other")},
-        reached=("all", "conflicts", "deferred", "skipped"),
-    )
-}
-"""The largest scenes, only if they are named."""
-
-SMALL: Mapping[str, Scene] = {
-    _LOST_CLAIMS.name: _LOST_CLAIMS,
-    **{scene.name: scene for known in SCENES.values() if not known.budgets for scene in _with_one_fault(known)},
-}
 """Larger scenes: those without faults, with one fault of each kind; the largest ones only with a crash."""
+
+
+# --- random scenes ----------------------------------------------------------------------------------------------------
+_ROWS = ("w1", "w2", "x", "y")
+
+
+def draw(seed: int, number: int) -> Scene:
+    """Return the `number`-th random scene of a seed: what jobs do, who runs their tasks, and what can go wrong."""
+    chance = SeededRandom(SeededRandom.derive(seed, number))
+    locks = chance.happens(0.25)
+    jobs: dict[str, Shards] = {
+        "job": tuple(_random_units(chance, letter) for letter in "ab"[: chance.pick((1, 1, 2))]),
+        "other": (_random_units(chance, "p"),),
+    }
+    runs = {f"task {shard}": _random_run(chance, "job", shard, locks) for shard in range(len(jobs["job"]))}
+    runs["other"] = _random_run(chance, "other", 0, locks)
+    if chance.happens(0.6):
+        runs["twin"] = _random_run(chance, "job", 0, locks)
+    work: dict[str, Script] = {}
+    if chance.happens(0.4):
+        work = {key: _random_script(chance) for key in ("u", "v", "z")}
+        work["u"] = (*work["u"], ("emit", "z"))
+        for slot in range(chance.pick((0, 1, 2))):
+            runs[f"worker {slot}"] = _random_run(chance, LIST, slot, locks)
+        if "worker 0" not in runs:  # whoever adds when workers are done is too late
+            jobs["other"] = ({**jobs["other"][0], "q": (("emit", "v"),)},)
+    budgets = {
+        fault: chance.pick((1, 2)) for fault in FAULTY if not (locks and fault is Fault.CRASH) and chance.happens(0.5)
+    }
+    return Scene(
+        name=f"drawn-{seed}-{number}",
+        summary="random units",
+        start={row: chance.pick((0, 5)) for row in _ROWS if chance.happens(0.5)},
+        jobs=jobs,
+        runs=runs,
+        work=work,
+        items=("u",) if work else (),
+        mortal=not locks,
+        budgets={**budgets, **({Fault.CLOCK: 2} if work else {})},
+        reached=(),
+    )
+
+
+def _random_run(chance: SeededRandom, job: str, shard: int, locks: bool) -> Run:
+    return Run(
+        job=job,
+        shard=shard,
+        group=chance.pick((1, 2, 3)),
+        rounds=chance.pick((1, 2)) if locks else 7,
+        most_deferred=chance.pick((1, 2, 100)),
+        is_locked=locks and chance.happens(0.5),
+        reads_ahead=chance.happens(0.3),
+    )
+
+
+def _random_units(chance: SeededRandom, letter: str) -> dict[str, Script]:
+    return {f"{letter}{at}": _random_script(chance) for at in range(chance.pick((1, 2, 2, 3, 4)))}
+
+
+def _random_script(chance: SeededRandom) -> Script:
+    steps: list[tuple[Any, ...]] = []
+    for _ in range(chance.pick((1, 1, 2, 3))):
+        row, other = chance.shuffled(_ROWS)[:2]
+        steps.append(
+            chance.pick(
+                (
+                    *((kind, row) for kind in ("read", "increment", "increment", "delete")),
+                    *(("put", row, 7), ("add", row, chance.pick((1, 2))), ("create", row, 3)),
+                    *(("move", row, other), ("count", "w", other)),
+                )
+            )
+        )
+    return tuple(steps)

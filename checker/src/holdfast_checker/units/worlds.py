@@ -12,17 +12,16 @@ from holdfast.runtime.simulated import CountingIds, StillClock
 from holdfast.transactions.base import Commit
 from holdfast.units.jobs import MAP, WORK_LIST, begin_job
 from holdfast.units.work_list import create_work_list
-from holdfast_checker.framework.subject import GoalTracker, judged
-from holdfast_checker.kernel.process import Actor
-from holdfast_checker.kernel.world import World
-from holdfast_checker.transactions.copies import Copy
-from holdfast_checker.transactions.database import DATABASE, Records
-from holdfast_checker.transactions.server import server
+from holdfast_checker.framework.subject import GoalTracker, Subject, judged
+from holdfast_checker.kernel.world import Actor, World
+from holdfast_checker.simulated.database import DATABASE, Copy, Records
+from holdfast_checker.simulated.server import server
 from holdfast_checker.units.actors import Surroundings, attempt, dropper, ender, forgetter, input_of
 from holdfast_checker.units.contents import Setting
 from holdfast_checker.units.database import UnitsDatabase
-from holdfast_checker.units.properties import PROPERTIES
-from holdfast_checker.units.scene import LIST, Scene
+from holdfast_checker.units.narration import NARRATOR
+from holdfast_checker.units.properties import GOALS, PROPERTIES
+from holdfast_checker.units.scenes import LARGEST, LIST, SCENES, SMALL, Scene, draw
 from holdfast_checker.units.scripts import CELLS, EFFECTS, TIMES
 
 _ENDER = "driver that gives up"
@@ -121,3 +120,17 @@ def _left_out(scene: Scene, who: str) -> frozenset[str]:
     """Return the units that the inputs of all other drivers lack."""
     others = [run.without for name, run in scene.runs.items() if run.drives and name != who]
     return frozenset.intersection(*others) if scene.runs[who].drives and others else frozenset()
+
+
+UNITS = Subject(
+    name="units",
+    title="units: attempts at tasks, and workers of a work list, on a database whose calls are steps",
+    build=build_world,
+    narrate=lambda world: NARRATOR,
+    properties=tuple(PROPERTIES),
+    goals=GOALS,
+    scenes=SCENES,
+    small=SMALL,
+    others=LARGEST,
+    draw=draw,
+)

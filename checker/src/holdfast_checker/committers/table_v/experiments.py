@@ -8,7 +8,7 @@ by a listing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import cast
 
 from holdfast.commit import CommitContext, Committer, JobRecord, TaskCommit
@@ -16,52 +16,34 @@ from holdfast.commit.file_output.v1 import FILE_V1, recover_v1_task
 from holdfast.commit.ids import AttemptId, FileOwner
 from holdfast.errors import HoldfastError
 from holdfast_checker.committers.actors import Setting, run_attempt, write_files
-from holdfast_checker.committers.cluster import CLUSTER, Cluster, Order, attempt_actor
+from holdfast_checker.committers.cluster import CLUSTER, Cluster, attempt_actor
 from holdfast_checker.committers.output import is_observed
 from holdfast_checker.committers.sandbox import Sandbox
-from holdfast_checker.committers.table_v.observed_cluster import ObservedCluster
-from holdfast_checker.committers.table_v.questions import ASKED
-from holdfast_checker.committers.table_v.task_questions import FIRST_ATTEMPT
+from holdfast_checker.committers.scenes import SECTIONS, scenes_of
+from holdfast_checker.committers.table_v.questions import ASKED, FIRST_ATTEMPT, ObservedCluster
 from holdfast_checker.committers.worlds import Scene, build_world, setting_of
-from holdfast_checker.kernel.calls import Call, Fault
-from holdfast_checker.kernel.process import Actor, Port
-from holdfast_checker.kernel.world import World
-from holdfast_checker.simulated_store.resource import StoreResource
+from holdfast_checker.kernel.calls import Call
+from holdfast_checker.kernel.world import Actor, Port, World
+from holdfast_checker.simulated.store import StoreResource
+
+EXPERIMENTS: Mapping[str, Scene] = scenes_of("experiments")
+"""The scenes of all experiments by name, which is the part of a world's name after the committer's."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Experiment:
-    """A world in which questions of Table V are asked.
-
-    Attributes:
-        asked: names of properties in `questions`.
-        actors: takes the world's setting and the scene's actors, and returns the actors of the experiment.
-    """
-
-    scene: Scene
-    asked: tuple[str, ...]
-    actors: Callable[[Setting, tuple[Actor, ...]], tuple[Actor, ...]] = lambda setting, found: found
-
-    @property
-    def name(self) -> str:
-        """Return the name of the experiment: the part of the world's name after the committer's name."""
-        return self.scene.name
-
-
-def build_experiment(committer: Committer, experiment: Experiment) -> World:
+def build_experiment(committer: Committer, name: str) -> World:
     """Build the world of an experiment for a committer."""
-    scene = experiment.scene
+    scene = EXPERIMENTS[name]
     world = build_world(committer, replace(scene, properties=()))
     stores = {name: one for name, one in world.resources.items() if isinstance(one, StoreResource)}
     setting = setting_of(committer, scene, stores)
-    cluster = cast("Cluster", world.resources[CLUSTER])
     sandbox = Sandbox(setting, stores)
+    change = _CHANGED_ACTORS.get(name)
     return World(  # small worlds: no process needs to forget
         name=world.name,
         summary=world.summary,
-        actors=experiment.actors(setting, world.actors),
-        resources={CLUSTER: ObservedCluster(cluster), **stores},
-        properties=tuple(ASKED[name](sandbox) for name in experiment.asked),
+        actors=world.actors if change is None else change(setting, world.actors),
+        resources={CLUSTER: ObservedCluster(cast("Cluster", world.resources[CLUSTER])), **stores},
+        properties=tuple(ASKED[asked](sandbox) for asked in SECTIONS[name]["asked"].split()),
         budgets=world.budgets,
         observed=_is_observed,
     )
@@ -131,120 +113,10 @@ def _rerun(setting: Setting, ctx: CommitContext, job: JobRecord, task: int) -> T
         return running.commit()
 
 
-# --- worlds -----------------------------------------------------------------------------------------------------------
-_TASKS = ("task",)
-
-_ALL = (
-    Experiment(
-        scene=Scene(
-            name="side-by-side",
-            summary="two attempts at a task run concurrently, the driver lets one commit, no fault happens",
-            tasks=1,
-            order=Order.ASK_FIRST,
-        ),
-        asked=(
-            "speculative-tasks",
-            "speculative-tasks-early",
-            "uncommitted-output-observable",
-            "uncommitted-output-observable-in-commit",
-            "committed-output-observable",
-            "atomic-job-commit",
-            "atomic-job-commit-listed",
-        ),
-    ),
-    Experiment(
-        scene=Scene(
-            name="two-commits",
-            summary="two attempts at a task run concurrently and commit without asking, no fault happens",
-            tasks=1,
-            order=Order.REPORT,
-        ),
-        asked=("speculative-tasks-two-commits",),
-    ),
-    Experiment(
-        scene=Scene(
-            name="new-driver",
-            summary="the driver dies after tasks committed, a new one continues as the next attempt at the job",
-            order=Order.ASK_FIRST,
-            budgets={Fault.CRASH: 1},
-            mortal=("driver",),
-        ),
-        asked=("recoverable-job",),
-        actors=_restart,
-    ),
-    Experiment(
-        scene=Scene(
-            name="aborts-itself",
-            summary="a call fails, the attempt aborts itself, the next one runs",
-            tasks=1,
-            order=Order.ASK_FIRST,
-            speculation=False,
-            budgets={Fault.FAILURE: 1},
-        ),
-        asked=("abortable-task", "abortable-task-in-commit", "abortable-task-at-once"),
-        actors=_abort_then_run,
-    ),
-    Experiment(
-        scene=Scene(
-            name="is-aborted",
-            summary="an attempt dies, another process aborts it, the next one runs",
-            tasks=1,
-            order=Order.ASK_FIRST,
-            speculation=False,
-            budgets={Fault.CRASH: 1},
-            mortal=_TASKS,
-        ),
-        asked=("abortable-task", "abortable-task-in-commit", "abortable-task-at-once"),
-        actors=_abort_then_run,
-    ),
-    Experiment(
-        scene=Scene(
-            name="given-up",
-            summary="a user cancels the job when some tasks have committed and others run, no fault happens",
-            attempts=1,
-            files=1,
-            order=Order.ASK_FIRST,
-            cancel=True,
-        ),
-        asked=("abortable-job", "abortable-job-by-itself"),
-    ),
-    Experiment(
-        scene=Scene(
-            name="dies-in-commit",
-            summary="an attempt dies in its task commit",
-            tasks=1,
-            order=Order.ASK_FIRST,
-            speculation=False,
-            budgets={Fault.CRASH: 1},
-            mortal=_TASKS,
-        ),
-        asked=("atomic-task-commit",),
-    ),
-    Experiment(
-        scene=Scene(
-            name="dies-beside",
-            summary="an attempt is cut off in its task commit, another takes over, and the first one dies in its own",
-            tasks=1,
-            order=Order.ASK_FIRST,
-            speculation=False,
-            budgets={Fault.PARTITION: 1, Fault.CRASH: 1},
-            mortal=_TASKS,
-        ),
-        asked=("atomic-task-commit-two-commits",),
-    ),
-    Experiment(
-        scene=Scene(
-            name="cut-off",
-            summary="an attempt is cut off from the driver, another takes over, and both keep running",
-            tasks=2,
-            order=Order.ASK_FIRST,
-            speculation=False,
-            budgets={Fault.PARTITION: 1},
-        ),
-        asked=("partitioned-executor", "partitioned-executor-in-commit", "partitioned-executor-C3"),
-        actors=_one_task_repeated,
-    ),
-)
-
-EXPERIMENTS: Mapping[str, Experiment] = {one.name: one for one in _ALL}
-"""All experiments by name, which is the part of a world's name after the committer's."""
+_CHANGED_ACTORS: Mapping[str, Callable[[Setting, tuple[Actor, ...]], tuple[Actor, ...]]] = {
+    "new-driver": _restart,
+    "aborts-itself": _abort_then_run,
+    "is-aborted": _abort_then_run,
+    "cut-off": _one_task_repeated,
+}
+"""For experiments whose actors are not those of the scene: what makes them of the setting and the scene's actors."""

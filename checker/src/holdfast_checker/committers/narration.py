@@ -1,0 +1,397 @@
+"""Put the calls and the state of a job into words: a template for each call."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+from holdfast.commit import JobRecord, layout
+from holdfast.commit.two_phase.codec import decode_entry
+from holdfast.errors import CorruptDataError, HoldfastError
+from holdfast.stores.base import Change, Complete, Delete, ObjectInfo, Put, Require, RequireEmpty
+from holdfast.stores.memory import MemoryImage
+from holdfast.wording import counted
+from holdfast_checker.committers.cluster import CLUSTER, ClusterState
+from holdfast_checker.committers.output import DESTINATION, HOME, Origin, origin_of, visible, visible_in
+from holdfast_checker.kernel.calls import Fault
+from holdfast_checker.kernel.world import View, World
+from holdfast_checker.narrative.sentences import Act, Event, Narrator, Thing, Weight
+
+_JOB = r"\d{17}-[0-9a-f]{12}"
+_TOKEN = r"(?P<attempt>[0-9a-f]{12})"
+_ATTEMPT = rf"attempt_{_JOB}_m_\d+_{_TOKEN}"
+_TASK = rf"task_{_JOB}_m_(?P<task>\d+)"
+_OURS = rf"_holdfast/jobs/{_JOB}/"
+
+# Patterns of paths, each with the noun for it; the first match wins. The name of a group says who owns the file: an
+# attempt, a task or a job.
+_PLACES = tuple(
+    (re.compile(pattern), noun)
+    for pattern, noun in (
+        (r"", "the destination"),
+        (r"_SUCCESS", "_SUCCESS"),
+        (r"_holdfast/log/", "the decision log"),
+        (r"_holdfast/jobs/", "the jobs folder"),
+        (r".*/_SUCCESS\.tmp", "a draft of _SUCCESS"),
+        (rf"{layout.LOG}0*(?P<seq>\d+)\.json", "decision {seq}"),
+        (rf"{layout.LOG}0*(?P<seq>\d+)\.(?P<mark>visible|done)", "the {mark} mark of decision {seq}"),
+        (rf"{_OURS}attempts/\d+-{_TOKEN}\.jsonl", "manifest"),
+        (rf"{_OURS}attempts/\d+-{_TOKEN}\.intents-\d+\.jsonl", "list of intents"),
+        (rf"{_OURS}attempts/\d+-{_TOKEN}/.*", "hidden file"),
+        (rf"{_OURS}committed-.*", "the list of committed manifests"),
+        (rf"{_OURS}replaced-.*", "the list of replaced files"),
+        (rf".*/{_ATTEMPT}/?", "attempt directory"),
+        (rf".*/{_TASK}/?", "committed directory"),
+        (rf".*/{_ATTEMPT}/.*\.pending", "pending record"),
+        (rf"__magic_.*/{_ATTEMPT}/.*", "marker"),
+        (rf".*/{_ATTEMPT}/uploads\.pendingset", "pending set"),
+        (rf".*/{_TASK}(/uploads)?\.pendingset", "pending set"),
+        (rf".*/{_ATTEMPT}-manifest\.json\.tmp", "draft of a manifest"),
+        (rf".*/{_TASK}-manifest\.json", "manifest"),
+        (rf".*/(?P<record>job(_{_JOB}\..*)?)\.json", "record"),
+        (rf".*/{_ATTEMPT}/.*", "hidden file"),
+        (rf".*/{_TASK}/.*", "committed file"),
+    )
+)
+_IDS = re.compile(rf"(?:{_JOB}|\b[0-9a-f]{{12}}\b)")
+
+_BOOKKEEPING = ("its draft", "a draft", "the record", "the visible mark", "the done mark", "the list", "a start marker")
+"""How the names of records that decide nothing begin."""
+
+
+def short(text: str) -> str:
+    """Shorten each id in a key to the numbers of the actor that made it and of the id: ``part-00000-…1.1-c000.txt``."""
+    return _IDS.sub(lambda found: f"…{int(found[0][-12:-8], 16):x}.{int(found[0][-8:], 16):x}", text)
+
+
+def path_of(key: str) -> str:
+    """Return a key relative to the destination; empty for the destination itself."""
+    return "" if f"{key}/" == HOME else key.removeprefix(HOME)
+
+
+def is_bookkeeping(name: str) -> bool:
+    """Check whether `name`, from `PlaceNames.name`, names a record that decides nothing."""
+    return name.startswith(_BOOKKEEPING) or name.endswith(("record", "marker"))
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceNames:
+    """Names for keys and for the actors that own them.
+
+    Attributes:
+        actors: names of the world's actors, in order.
+    """
+
+    actors: tuple[str, ...]
+
+    def owner(self, token: str) -> str:
+        """Return the actor that made a token; a token starts with the number of its actor."""
+        number = int(token[:4], 16) - 1
+        return self.actors[number] if 0 <= number < len(self.actors) else "another live job"
+
+    def name(self, event: Event, key: str) -> str:
+        """Describe what is stored at a key and to whom it belongs; for a visible file, return its shortened path."""
+        path = path_of(key)
+        match, noun = next(
+            ((match, noun) for pattern, noun in _PLACES if (match := pattern.fullmatch(path))), (None, "")
+        )
+        if match is None:
+            return short(path)
+        found = match.groupdict()
+        if "attempt" in found:
+            return self._of(noun, self.owner(found["attempt"]), event)
+        if "task" in found:
+            return self._of(noun, f"task {int(found['task'])}", event)
+        if "record" in found:
+            job = re.search(_JOB, path)
+            owner = self.owner(job[0][-12:]) if job else "driver"
+            return "the job's record" if owner == "driver" else f"the record of {owner}"
+        return noun.format(**found)
+
+    def _of(self, noun: str, owner: str, event: Event) -> str:
+        return f"its {noun}" if event.actor == owner else f"the {noun} of {owner}"
+
+
+# --- calls on the cluster ---------------------------------------------------------------------------------------------
+def _report(event: Event) -> str:
+    task, attempt = cast("tuple[int, int]", event.call.args[:2])
+    if event.alternative is None:
+        return "reports"
+    before, after = (_cluster(view).accepted[task] for view in (event.before, event.after))
+    is_accepted = before is None and after is not None and after[0] == attempt
+    return f"reports, which the driver {'accepts' if is_accepted else 'drops'}"
+
+
+def _tell(event: Event) -> str:
+    outcome, detail = event.call.args
+    if outcome == "read":
+        return f"has read {counted(len(cast('tuple[int, int, tuple[str, ...]]', detail)[2]), 'file')}"
+    if outcome == "recovered":
+        jobs = [f"{action} job {short(job)}" for job, action in cast("tuple[tuple[str, str], ...]", detail)]
+        return f"is done: {' and '.join(jobs) or 'nothing to recover'}"
+    if outcome in ("committed", "aborted"):
+        return f"reports that the job is {outcome}{', with clean-up pending' if detail is False else ''}"
+    return f"ends without success ({outcome}: {detail})"
+
+
+def _await_tasks(event: Event) -> str:
+    failed = event.alternative is not None and event.reply is None
+    return "sees that the job cannot succeed" if failed else "receives its tasks' reports"
+
+
+_CLUSTER_CALLS: Mapping[str, tuple[str | Callable[[Event], str], Weight]] = {
+    "post_job": (lambda event: f"starts job {short(cast('JobRecord', event.call.args[0]).job)}", Weight.WORK),
+    "await_tasks": (_await_tasks, Weight.WORK),
+    "begin": ("starts", Weight.SMALL),
+    "may_commit": (
+        lambda event: f"{'is denied' if event.reply is False else 'gets'} permission to commit",
+        Weight.WORK,
+    ),
+    "report": (_report, Weight.WORK),
+    "fail": ("fails", Weight.WORK),
+    "lose": (lambda event: f"{event.label} from the driver", Weight.TURN),
+    "cancel": ("cancels the job", Weight.TURN),
+    "take_over": (lambda event: f"takes over the job {event.label} it", Weight.TURN),
+    "restart": ("continues the job as its next attempt", Weight.TURN),
+    "take_for_dead": ("presumes the driver dead", Weight.TURN),
+    "await_end": ("starts once the driver is gone", Weight.TURN),
+    "turn": ("switches threads", Weight.READ),
+    "offer": ("is ready to commit", Weight.SMALL),
+    "tell": (_tell, Weight.TURN),
+}
+"""For each operation of the cluster, what the caller does, and how much it matters."""
+
+_STORE_CALLS: Mapping[str, tuple[str, str, str, Weight]] = {
+    "get": ("reads", "places", "", Weight.READ),
+    "head": ("checks", "places", "", Weight.READ),
+    "list_page": ("lists", "places", "", Weight.READ),
+    "list_rest": ("continues to list", "places", "", Weight.READ),
+    "list_uploads_page": ("lists the uploads under", "places", "", Weight.READ),
+    "notes": ("takes the time", "", "", Weight.READ),
+    "stroke": ("runs a whole job", "", "", Weight.TURN),
+    "begin_write": ("opens", "places", "", Weight.READ),
+    "put": ("writes", "records", "", Weight.WORK),
+    "finish_write": ("writes", "files", "", Weight.WORK),
+    "delete": ("deletes", "files", "", Weight.WORK),
+    "delete_many": ("deletes", "files", "", Weight.WORK),
+    "rename": ("renames", "files", " into place", Weight.WORK),
+    "rename_dir": ("renames", "files", " into place", Weight.WORK),
+    "check_targets": ("checks that it may rename to", "places", "", Weight.READ),
+    "copy": ("copies a file to", "places", "", Weight.WORK),
+    "apply": ("changes in one step", "places", "", Weight.WORK),
+    "create_upload": ("starts", "uploads", "", Weight.SMALL),
+    "upload_part": ("uploads", "hidden files", "", Weight.WORK),
+    "complete_upload": ("completes", "uploads", "", Weight.WORK),
+    "abort_upload": ("aborts", "uploads", "", Weight.WORK),
+}
+"""For each operation of a store: verb, plural of its objects, the end of the sentence, and how much it matters."""
+
+
+def name_decision(key: str, seq: int, data: bytes) -> str:
+    """Describe a log entry by its decision and its job: ``commit of job …1.1``."""
+    try:
+        entry = decode_entry(key, seq, data)
+    except CorruptDataError:
+        return "unreadable"
+    return f"{entry.kind.value} of job {short(entry.record.job)}"
+
+
+# --- the narrator -----------------------------------------------------------------------------------------------------
+def job_narrator(world: World) -> Narrator:
+    """Return the narrator for a world of a committer. It calls attempts by the names of the actors that run them."""
+    words = _Words(PlaceNames(tuple(actor.name for actor in world.actors)))
+    return Narrator(act=words.act, fault=words.fault, holds=words.holds, things=words.things)
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    names: PlaceNames
+
+    # --- calls --------------------------------------------------------------------------------------------------------
+    def act(self, event: Event) -> Act:
+        """Put a call into words."""
+        if event.call.resource == CLUSTER:
+            words, weight = _CLUSTER_CALLS[event.call.operation]
+            return Act(verb=words if isinstance(words, str) else words(event), weight=weight)
+        act = self._decides(event) or self._store_act(event)
+        if isinstance(event.reply, HoldfastError) and event.fault is None and act.weight >= Weight.WORK:
+            why = event.reply.message.partition(":")[0]
+            return replace(act, plural="", tail=f"{act.tail}, which fails: {why}", weight=Weight.WORK)
+        return replace(act, weight=self._weight(event, act.weight))
+
+    def _store_act(self, event: Event) -> Act:
+        operation, args = event.call.operation, event.call.args
+        verb, plural, tail, weight = _STORE_CALLS[operation]
+        if operation in ("notes", "stroke"):
+            return Act(verb=verb, weight=weight)
+        things = tuple(self.names.name(event, key) for key in _keys_of(operation, args))
+        if operation in ("rename", "rename_dir"):
+            source, target = things
+            if layout.is_hidden(str(args[1])) and target != "_SUCCESS":
+                tail, things = f" to {target}", (source,)
+            else:
+                things = (target,)
+        elif operation == "put" and is_bookkeeping(things[0]):
+            weight = Weight.SMALL
+        elif operation in ("create_upload", "upload_part"):
+            things = ("an upload" if operation == "create_upload" else "a hidden file",)
+        elif operation == "finish_write" and (layout.is_hidden(str(args[0])) or event.call.resource != DESTINATION):
+            plural, things = "hidden files", ("a hidden file",)
+        elif operation == "abort_upload":
+            owner = self.names.owner(str(args[1]))
+            things = (f"{'its upload' if owner == event.actor else f'the upload of {owner}'} to {things[0]}",)
+        return Act(verb=verb, things=things, plural=plural, tail=tail, weight=weight)
+
+    def _decides(self, event: Event) -> Act | None:
+        """Describe a put or a transaction that makes a decision, with the number of files; None for another call."""
+        changes: Sequence[Change] = ()
+        if event.call.operation == "apply":
+            changes = cast("tuple[Change, ...]", event.call.args[0])
+            puts = [(change.key, change.data) for change in changes if isinstance(change, Put)]
+        elif event.call.operation == "put":
+            puts = [cast("tuple[str, bytes]", event.call.args[:2])]
+        else:
+            return None
+        decisions = [
+            f"{name_decision(key, int(found[1]), data)} ({self.names.name(event, key)})"
+            for key, data in puts
+            if (found := re.fullmatch(rf"{layout.LOG}(\d+)\.json", path_of(key)))
+        ]
+        if not decisions:
+            return None
+        completed = sum(isinstance(change, Complete) for change in changes)
+        deleted = sum(isinstance(one, Delete) and not layout.is_hidden(path_of(one.key)) for one in changes)
+        done = ", ".join([f"{completed} completed"] * (completed > 0) + [f"{deleted} deleted"] * (deleted > 0))
+        return Act(verb="decides:", things=tuple(decisions), tail=f", files: {done}" * bool(done), weight=Weight.TURN)
+
+    def _weight(self, event: Event, weight: Weight) -> Weight:
+        if event.alternative is None or weight is Weight.READ:
+            return weight
+        before, after = _image(event.before, event.call.resource), _image(event.after, event.call.resource)
+        if before.key == after.key:
+            return Weight.READ
+        if event.call.resource == DESTINATION and visible_in(before, "") != visible_in(after, ""):
+            return Weight.TURN
+        return weight
+
+    def fault(self, event: Event) -> str:
+        """Describe the fault of a call, as the end of a sentence that begins with the call."""
+        if event.fault is Fault.LOST_REPLY:
+            return ", but the reply is lost"
+        if event.fault is Fault.FAILURE:
+            lost = event.label == "request lost"
+            return ", but the request is lost" if lost else ", but the call fails and has no effect"
+        if event.fault is Fault.STALE_LISTING:
+            unseen = event.label.removeprefix("does not show ").partition(", upload ")[0]
+            return f", and the listing does not show {self.names.name(event, unseen)}"
+        if event.fault is Fault.CONTENTION:
+            return ", but the store answers that another write is in progress"
+        if event.fault is Fault.CLOCK:
+            return ", although it is alive"
+        if event.call.operation == "lose":
+            return "; the driver presumes it dead, but it keeps running"
+        return ", although the first driver is alive: it is partitioned and keeps running"
+
+    # --- state --------------------------------------------------------------------------------------------------------
+    def holds(self, view: View) -> Mapping[str, str]:
+        """Describe the state: what is visible, hidden, pending, decided and reported."""
+        image, cluster = _image(view, DESTINATION), _cluster(view)
+        shown = _in_words(visible(view).values())
+        hidden = (
+            origin_of(found.data)
+            for name in view.states
+            if name != CLUSTER
+            for key, found in _image(view, name).objects.items()
+            if name != DESTINATION or (key.startswith(HOME) and layout.is_hidden(key[len(HOME) :]))
+        )
+        uploads = Counter(
+            self.names.owner(name) for name, one in image.uploads.items() if one.info.key.startswith(HOME)
+        )
+        return {
+            "the destination shows": shown + (" (and _SUCCESS)" if HOME + layout.SUCCESS in image.objects else ""),
+            "hidden": _in_words(origin for origin in hidden if not origin.damaged),
+            "pending uploads": ", ".join(f"{count} of {who}" for who, count in sorted(uploads.items())) or "none",
+            "decided": ", ".join(_decisions(image)) or "nothing",
+            "outcomes": ", ".join(f"{told.who}: {told.outcome}" for told in cluster.told) or "none",
+        }
+
+    def things(self, view: View) -> Sequence[Thing]:
+        """List every object, upload, attempt and outcome."""
+        found: list[Thing] = []
+        for name, state in view.states.items():
+            if name != CLUSTER:
+                found += self._stored(name, cast("MemoryImage", state))
+        cluster = _cluster(view)
+        found.append(Thing("driver and tasks", "driver", f"{cluster.driver}, {cluster.phase.value}"))
+        for task, attempts in enumerate(cluster.attempts):
+            accepted = cluster.accepted[task]
+            for number, attempt in enumerate(attempts):
+                counts = "; its report counts" if accepted is not None and accepted[0] == number else ""
+                found.append(Thing("driver and tasks", f"task {task} attempt {number}", f"{attempt.value}{counts}"))
+        found += [Thing("outcomes", told.who, told.outcome) for told in cluster.told]
+        return found
+
+    def _stored(self, name: str, image: MemoryImage) -> Iterable[Thing]:
+        for key, found in sorted(image.objects.items()):
+            origin = origin_of(found.data)
+            text = f"{len(found.data)} bytes" if origin.damaged else str(origin)
+            plain = name == DESTINATION and not layout.is_hidden(key)
+            yield Thing("visible files" if plain else f"hidden in the {name}", key, text)
+        for upload_id, upload in sorted(image.uploads.items()):
+            parts = len(upload.parts)
+            owner = self.names.owner(upload_id)
+            text = f"upload {short(upload_id)} of {owner}, {parts} part{'' if parts == 1 else 's'}"
+            yield Thing("pending uploads", f"{upload.info.key} {upload_id}", text)
+
+
+def _image(view: View, name: str) -> MemoryImage:
+    return cast("MemoryImage", view.states[name])
+
+
+def _cluster(view: View) -> ClusterState:
+    return cast("ClusterState", view.states[CLUSTER])
+
+
+def _in_words(origins: Iterable[Origin]) -> str:
+    """Name files, grouped by attempt: ``files 0 and 1 of task 0 attempt 1, file 0 of task 1 attempt 0``."""
+    numbers: dict[str, list[int]] = {}
+    for origin in sorted(origins):
+        if origin.damaged:
+            whose = f"damaged data ({origin.job[:20]!r})"
+        else:
+            whose = f"task {origin.task} attempt {origin.attempt}" + _job_words(origin.job)
+        numbers.setdefault(whose, []).append(origin.number)
+    return (
+        ", ".join(
+            f"file{'s' if len(found) > 1 else ''} {' and '.join(map(str, found))} of {whose}"
+            for whose, found in numbers.items()
+        )
+        or "nothing"
+    )
+
+
+def _job_words(job: str) -> str:
+    return "" if job == "main" else f" of the {job} job"
+
+
+def _decisions(image: MemoryImage) -> Iterable[str]:
+    for key, found in sorted(image.objects.items()):
+        match = re.fullmatch(rf"{layout.LOG}(\d+)\.json", path_of(key))
+        if match is not None:
+            yield f"{int(match[1])} {name_decision(key, int(match[1]), found.data)}"
+
+
+def _keys_of(operation: str, args: Sequence[object]) -> list[str]:
+    """Return the keys that a call on a store names."""
+    if operation == "apply":
+        changes = cast("tuple[Change, ...]", args[0])
+        return [change.key for change in changes if not isinstance(change, Require | RequireEmpty)]
+    if operation in ("rename", "rename_dir", "copy"):
+        return [str(one) for one in args[operation == "copy" : 2]]
+    first = args[0]
+    if isinstance(first, tuple):
+        return [str(key) for key in first]
+    return [first.key if isinstance(first, ObjectInfo) else str(first)]

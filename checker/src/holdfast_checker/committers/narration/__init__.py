@@ -1,1 +1,0 @@
-"""Put the calls and the state of a job into words."""

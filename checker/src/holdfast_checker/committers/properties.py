@@ -1,0 +1,507 @@
+"""Define the properties of jobs: C1 to C10 (see ARCHITECTURE.md), and others that users rely on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from holdfast.commit import JobOutcome, SaveMode, layout
+from holdfast.commit.records import Kind
+from holdfast.errors import FencedError, HoldfastError, OutcomeUnknownError
+from holdfast.stores.memory import MemoryImage
+from holdfast_checker.committers.cluster import ClusterState, Phase, Told
+from holdfast_checker.committers.ledger import ledger_in
+from holdfast_checker.committers.log_judge import Judge, after_decisions, submissions_of, success_seq
+from holdfast_checker.committers.output import (
+    DESTINATION,
+    HOME,
+    Origin,
+    directory,
+    files_of,
+    of_job,
+    visible,
+    visible_in,
+)
+from holdfast_checker.committers.sandbox import Bystander, Copy, Sandbox, cluster_of
+from holdfast_checker.framework.subject import judges_ends, judges_steps
+from holdfast_checker.kernel.world import Property, View
+
+
+@dataclass(frozen=True, slots=True)
+class Winner:
+    """The attempt whose files are regarded as the visible output of a task.
+
+    Attributes:
+        accepted: the attempt whose report the driver accepted; None if there is none.
+        attempt: an attempt whose files are all visible; None if there is none.
+        missing: if no attempt is completely visible, the files of the accepted attempt that are not visible.
+        strange: visible files of the task that another attempt wrote, or that are damaged, duplicated, or in a wrong
+            partition.
+    """
+
+    task: int
+    accepted: int | None
+    attempt: int | None
+    missing: frozenset[Origin]
+    strange: frozenset[Origin]
+
+
+def of_main(found: Mapping[str, Origin]) -> dict[str, Origin]:
+    """Return the files of the job under test, and all damaged files."""
+    return {path: origin for path, origin in found.items() if origin.job == "main" or origin.damaged}
+
+
+def winners(cluster: ClusterState, visible: Mapping[str, Origin], files: int) -> list[Winner]:
+    """Find the attempt of each task whose files are all visible: the accepted one if possible, else any."""
+    files_there = of_main(visible)
+    there = files_there.values()
+    odd = {origin for origin, times in Counter(there).items() if times > 1}
+    odd |= {origin for path, origin in files_there.items() if not path.startswith(f"{_partition(origin)}/")}
+    found = []
+    for task, accepted in enumerate(cluster.accepted):
+        of_task = frozenset(origin for origin in there if origin.task == task)
+        first = -1 if accepted is None else accepted[0]
+        order = sorted(range(len(cluster.attempts[task])), key=first.__ne__)
+        whole = [attempt for attempt in order if files_of("main", task, attempt, files) <= of_task]
+        attempt = whole[0] if whole else None
+        mine = files_of("main", task, order[0] if attempt is None else attempt, files)
+        missing = mine - of_task
+        found.append(
+            Winner(task, None if accepted is None else first, attempt, missing, (of_task - mine) | (of_task & odd))
+        )
+    return found
+
+
+def _partition(origin: Origin) -> str:
+    return directory(origin.attempt, origin.number)
+
+
+def just_told(before: View, after: View) -> list[Told]:
+    """Return the outcomes that actors learned in this step."""
+    old, now = cluster_of(before).told, cluster_of(after).told
+    return [] if old is now else list((Counter(now) - Counter(old)).elements())
+
+
+def told_finished(before: View, after: View) -> str:
+    """Return the driver that learned in this step that the job is committed and finished; empty if none did."""
+    told = (one for one in just_told(before, after) if "driver" in one.who)
+    return next((one.who for one in told if one.outcome == "committed" and one.detail), "")
+
+
+def was_told(view: View, outcome: str) -> list[Told]:
+    """Return the entries of all drivers that learned this outcome."""
+    return [told for told in cluster_of(view).told if told.outcome == outcome and "driver" in told.who]
+
+
+def in_words(origins: Iterable[Origin]) -> str:
+    """List origins as a part of a sentence."""
+    return ", ".join(map(str, sorted(origins))) or "nothing"
+
+
+def complete(sandbox: Sandbox) -> Property:
+    """Return the property C1: for every task, all files of one attempt are visible. C3 says which attempt it must be.
+
+    A job that is committed with its clean-up pending must be complete after recovery.
+    """
+
+    def lacking(view: View, found: Mapping[str, Origin]) -> str:
+        missing = (winner.missing for winner in winners(cluster_of(view), found, sandbox.setting.files))
+        return next((in_words(one) for one in missing if one), "")
+
+    def step(before: View, after: View, actor: str) -> str | None:
+        told = told_finished(before, after)
+        lacks = lacking(after, visible(after)) if told else ""
+        return f"{told} was told that the job is committed, and the destination lacks {lacks}" if lacks else None
+
+    def end(view: View) -> str | None:
+        told = was_told(view, "committed")
+        lacks = lacking(view, sandbox.settled(view).visible()) if told else ""
+        if not lacks:
+            return None
+        return f"{told[0].who} was told that the job is committed, and after recovery the destination lacks {lacks}"
+
+    return Property(
+        name="C1",
+        title="complete",
+        meaning="after a job commit the destination holds every file of every committed task, byte for byte",
+        step=step,
+        end=end,
+    )
+
+
+@judges_steps("C2", "exclusive", "after a job commit the destination holds nothing from any other attempt")
+def exclusive(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+    """Judge C2: in a job reported as committed, no task has damaged files or files of two attempts."""
+    told = told_finished(before, after)
+    if not told:
+        return None
+    for winner in winners(cluster_of(after), visible(after), sandbox.setting.files):
+        if winner.strange:
+            return (
+                f"{told} was told that the job is committed, and beside the files of the attempt at task "
+                f"{winner.task} that counts the destination holds {in_words(winner.strange)}"
+            )
+    return None
+
+
+@judges_steps(
+    "C3",
+    "one attempt per task",
+    "the files of each task are those of the attempt whose result the driver received",
+)
+def one_attempt(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+    """Judge C3: a job reported as committed shows, for each task, the files of the accepted attempt."""
+    told = told_finished(before, after)
+    if not told:
+        return None
+    for winner in winners(cluster_of(after), visible(after), sandbox.setting.files):
+        if winner.attempt not in (None, winner.accepted):
+            return (
+                f"{told} accepted attempt {winner.accepted} of task {winner.task}, and the destination holds the "
+                f"files of attempt {winner.attempt}"
+            )
+    return None
+
+
+@judges_steps("C4", "hidden", "nothing of a job is visible before its decision")
+def hidden(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+    """Judge C4: until a driver starts to commit the job, a plain listing shows none of its files."""
+    if cluster_of(after).phase is Phase.COMMITTING:
+        return None
+    there = of_main(visible(after))
+    return f"no driver has started to commit, and the destination shows {in_words(there.values())}" if there else None
+
+
+@judges_steps("C5", "abortable", "after an abort nothing of the job ever appears")
+def abortable(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+    """Judge C5: once a driver is told that its job is aborted, none of the job's files is visible."""
+    told = was_told(after, "aborted")
+    there = of_main(visible(after)) if told else {}
+    if not there:
+        return None
+    return f"{told[0].who} was told that the job is aborted, and the destination shows {in_words(there.values())}"
+
+
+@judges_steps("C6", "continuity", "after the decision no slow attempt or driver changes the destination")
+def continuity(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+    """Judge C6: once a driver is told that the job is committed, the job's visible files do not change.
+
+    While the job's clean-up is pending, files may still appear, but none may disappear or change.
+    """
+    told = was_told(before, "committed")
+    if not told:
+        return None
+    old, new = of_main(visible(before)), of_main(visible(after))
+    changed = {path: origin for path, origin in old.items() if new.get(path) != origin}
+    if changed:
+        return f"{told[0].who} was told that the job is committed, and {actor} removes {in_words(changed.values())}"
+    added = [origin for path, origin in new.items() if path not in old]
+    if added and any(one.detail for one in told):
+        return f"{told[0].who} was told that the job is committed, and {actor} adds {in_words(added)}"
+    return None
+
+
+def isolated(sandbox: Sandbox) -> Property:
+    """Return the property C7: after the history, running jobs here and in a neighboring destination can still commit.
+
+    Another job that runs concurrently from start to end, and meets no fault, succeeds as well; its committed files
+    stay, unless jobs overwrite.
+    """
+
+    def step(before: View, after: View, actor: str) -> str | None:
+        for told in just_told(before, after):
+            mine = told.who in ("driver", "second driver", "reader") or "recovery" in told.who
+            if sandbox.setting.calm and not mine and told.outcome != "committed":
+                return f"another job on the destination, which met no fault, is not committed: {told.outcome}"
+        return None
+
+    def end(view: View) -> str | None:
+        settled = sandbox.settled(view)
+        kept = sandbox.setting.mode is SaveMode.APPEND and not sandbox.setting.replaces
+        if kept and not of_job(settled.visible().values(), "other"):
+            for told in cluster_of(view).told:
+                if told.who == "other job" and told.outcome == "committed":
+                    return "another job on the destination was told that it is committed, and its file is deleted"
+        copy = sandbox.again(settled)
+        return next((broke for one in sandbox.bystanders if (broke := _touched(copy, sandbox, one))), None)
+
+    return Property(
+        name="C7",
+        title="isolated",
+        meaning="commit, abort and cleanup never touch another job's work",
+        step=step,
+        end=end,
+    )
+
+
+def _touched(copy: Copy, sandbox: Sandbox, bystander: Bystander) -> str | None:
+    ctx = copy.context(bystander.home)
+    try:
+        sandbox.setting.committer.commit_job(ctx, bystander.job, [bystander.commit], 1)
+    except HoldfastError as error:
+        return f"another live job, on {bystander.home}, can no longer commit: {error.message}"
+    if not any(origin.job == "bystander" and not origin.damaged for origin in copy.visible(bystander.home).values()):
+        return f"another live job, on {bystander.home}, has lost its file"
+    return None
+
+
+def decided_once(sandbox: Sandbox) -> Property:
+    """Return the property C8: all drivers learn the same outcome, and recovery does not change it.
+
+    If the committer keeps a log, the log contains at most one decision about the job, and this decision agrees with
+    what the drivers learned.
+    """
+    keeps_log = sandbox.setting.committer.keeps_log
+
+    def step(before: View, after: View, actor: str) -> str | None:
+        committed, aborted = was_told(after, "committed"), was_told(after, "aborted")
+        if committed and aborted:
+            return f"{committed[0].who} was told that the job is committed, {aborted[0].who} that it is aborted"
+        return None
+
+    def end(view: View) -> str | None:
+        found = sandbox.settled(view).visible()
+        committed, aborted = was_told(view, "committed"), was_told(view, "aborted")
+        if aborted and of_main(found):
+            there = in_words(of_main(found).values())
+            return (
+                f"{aborted[0].who} was told that the job is aborted, and after recovery the destination shows {there}"
+            )
+        lost = [one.missing for one in winners(cluster_of(view), found, sandbox.setting.files) if one.attempt is None]
+        if committed and lost:
+            who = committed[0].who
+            missing = in_words(lost[0])
+            return f"{who} was told that the job is committed, and after recovery the destination lacks {missing}"
+        return _other_in_log(view, committed, aborted) if keeps_log else None
+
+    return Property(
+        name="C8",
+        title="decided once",
+        meaning="committed or aborted, permanently, no matter who decides",
+        step=step,
+        end=end,
+    )
+
+
+def _other_in_log(view: View, committed: Sequence[Told], aborted: Sequence[Told]) -> str | None:
+    """Describe how the log's decision about the job differs from what drivers learned.
+
+    A driver may learn that the job is aborted although the log contains no decision, if no driver can commit the job
+    anymore.
+    """
+    job = cluster_of(view).job
+    if job is None:
+        return None
+    decisions = ledger_in(view, DESTINATION).decisions
+    kinds = [Kind.COMMIT if one.commits else Kind.ABORT for one in decisions if one.job == job.job]
+    if len(kinds) > 1:
+        return f"the log decides the job more than once: {', then '.join(kind.value for kind in kinds)}"
+    if committed and Kind.COMMIT not in kinds:
+        return f"{committed[0].who} was told that the job is committed, and the log does not say so"
+    if aborted and Kind.COMMIT in kinds:
+        return f"{aborted[0].who} was told that the job is aborted, and the log says that it is committed"
+    return None
+
+
+@judges_ends("C9", "recoverable", "no matter what dies, recovery ends with all of the job visible, or nothing of it")
+def recoverable(sandbox: Sandbox, view: View) -> str | None:
+    """Judge C9: after recovery, all files of one attempt of every task are visible, or no file at all."""
+    settled = sandbox.settled(view)
+    found = of_main(settled.visible())
+    if not found:
+        return None
+    for winner in winners(cluster_of(view), found, sandbox.setting.files):
+        did = "; ".join(settled.recovered) or "it found nothing to do"
+        if winner.attempt is None:
+            return f"after recovery the job is visible without {in_words(winner.missing)} (recovery: {did})"
+        if winner.strange:
+            return f"after recovery {in_words(winner.strange)} is visible beside the job (recovery: {did})"
+    return None
+
+
+@judges_ends("C10", "repeatable", "every step can be run again")
+def repeatable(sandbox: Sandbox, view: View) -> str | None:
+    """Judge C10: to repeat recovery, a commit or an abort changes nothing.
+
+    If a recovery found nothing to do, the next recovery finds nothing to do either. If a later process repeats a commit
+    or an abort, the outcome is the one that was reported before, and nothing visible changes. An abort of a committed
+    job does not change anything visible either. If the log has trimmed the job's decision, the answer may be that the
+    outcome is unknown.
+    """
+    if sandbox.again(sandbox.settled(view)).recover():
+        return "recovery, repeated after it found nothing to do, changes the store"
+    cluster = cluster_of(view)
+    if cluster.job is None:
+        return None
+    forgotten = sandbox.keeps_log and _is_forgotten(view, sandbox.settled(view), cluster.job.base_seq)
+    reports = [accepted[1] for accepted in cluster.accepted if accepted is not None]
+    asked = []
+    if was_told(view, "committed"):
+        asked = [("commit", reports, True), ("abort", None, True)]
+    elif was_told(view, "aborted"):
+        asked = [("abort", None, False)]
+    for word, given, committed in asked:
+        copy = sandbox.again(sandbox.settled(view))
+        before = copy.visible()
+        outcome = copy.end(cluster.job, given)
+        if forgotten and isinstance(outcome, FencedError | OutcomeUnknownError):
+            continue
+        if not isinstance(outcome, JobOutcome):
+            return f"the job's {word}, repeated, fails: {outcome.message}"
+        if outcome.committed != committed:
+            return f"the job's {word}, repeated, reports that it is {'not ' if committed else ''}committed"
+        if copy.visible() != before:
+            return f"the job's {word}, repeated, changes what is visible"
+    return None
+
+
+def _is_forgotten(view: View, settled: Copy, base_seq: int) -> bool:
+    """Check whether the log has trimmed a decision that was made after the job started."""
+    kept = settled.stores[DESTINATION].image().objects
+    keys = {HOME + layout.log_entry(one.seq): one for one in ledger_in(view, DESTINATION).decisions}
+    return any(one.seq > base_seq and (key not in kept or kept[key].data != one.data) for key, one in keys.items())
+
+
+@judges_ends("no-leftovers", "no leftovers", "no pending upload and no hidden file of a job remains after recovery")
+def no_leftovers(sandbox: Sandbox, view: View) -> str | None:
+    """Judge that after recovery no store contains an upload or a hidden file with the job's id."""
+    job = cluster_of(view).job
+    if job is None:
+        return None
+    settled = sandbox.settled(view)
+    left = settled.left(job.job)
+    if not left:
+        return None
+    did = "; ".join(settled.recovered) or "it found nothing to do"
+    return f"after recovery {left[0]} is left (recovery: {did})"
+
+
+def whole_reads(sandbox: Sandbox) -> Property:
+    """Return the property that the result of `read_snapshot` contains all files of the job or none."""
+    whole = sandbox.setting.tasks * sandbox.setting.files
+
+    def step(before: View, after: View, actor: str) -> str | None:
+        job = cluster_of(after).job
+        for told in just_told(before, after):
+            if told.outcome == "read" and job is not None:
+                seen = [path for path in cast("tuple[int, int, tuple[str, ...]]", told.detail)[2] if job.job in path]
+                if len(seen) not in (0, whole):
+                    return f"the reader sees {len(seen)} of the job's {whole} files"
+        return None
+
+    return Property(
+        name="whole-reads",
+        title="whole reads",
+        meaning="a reader through Holdfast sees all of a job or nothing",
+        step=step,
+    )
+
+
+def plain_reads(sandbox: Sandbox) -> Property:
+    """Return the property that in every state a plain listing shows the result of all decisions, and nothing else.
+
+    A plain reader only lists; it knows nothing of the log. So no state may exist between a decision and its completion.
+    ``_SUCCESS``, for which other tools wait, must report the newest commit. The property holds only for stores with
+    transactions, so it judges no others.
+    """
+    transactions = sandbox.keeps_log and sandbox.setting.capabilities[DESTINATION].transactions
+
+    def step(before: View, after: View, actor: str) -> str | None:
+        if before.states[DESTINATION] is after.states[DESTINATION]:
+            return None
+        ledger = ledger_in(after, DESTINATION)
+        commits = [one for one in ledger.decisions if one.commits]
+        submissions = submissions_of(sandbox, cluster_of(after), ledger)
+        if any(one.job not in submissions for one in commits):
+            return None  # the log's order judges such a decision
+        old = visible_in(cast("MemoryImage", sandbox.first(DESTINATION)))
+        wanted, shown = after_decisions(old, commits, submissions), visible(after)
+        made = f"after decision {commits[-1].seq}" if commits else "before any decision"
+        for path in sorted(wanted.keys() | shown.keys()):
+            if wanted.get(path) != shown.get(path):
+                found = shown.get(path)
+                return f"{made}, a plain listing " + (f"lacks {wanted[path]}" if found is None else f"shows {found}")
+        reported = success_seq(cast("MemoryImage", after.states[DESTINATION]))
+        if commits and reported != commits[-1].seq:
+            return f"{made}, _SUCCESS " + ("does not exist" if reported is None else f"is that of decision {reported}")
+        return None
+
+    return Property(
+        name="plain-reads",
+        title="plain reads",
+        meaning="on a store with transactions, a plain listing shows all of a job or nothing",
+        step=step if transactions else None,
+    )
+
+
+@judges_steps(
+    "replaced-data",
+    "replaced data survive",
+    "data that an overwrite replaces exists until its replacement is complete",
+)
+def replaced_data(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+    """Judge that in every state of an overwrite, all old files exist, or the new files of every task."""
+    old, now = visible(before), visible(after)
+    gone = of_job(old.values(), "old") - of_job(now.values(), "old")
+    if not gone:
+        return None
+    if all(winner.attempt is not None for winner in winners(cluster_of(after), now, sandbox.setting.files)):
+        return None
+    return f"{actor} deletes data of an earlier job before its replacement is complete"
+
+
+def log_order(sandbox: Sandbox) -> Property:
+    """Return the property that every state of a destination with a log is one that the sequential model allows.
+
+    The property judges listings, reads, the outcomes that jobs learn, and ``_SUCCESS``, which must report the newest
+    published decision and never return to an earlier one. After the history and recovery, every decision must be
+    carried out, and it must be possible to commit another job.
+    """
+    judge = Judge(sandbox) if sandbox.keeps_log else None
+
+    def step(before: View, after: View, actor: str) -> str | None:
+        assert judge is not None
+        if before.states[DESTINATION] is not after.states[DESTINATION]:
+            words = judge.state(after) or judge.success_goes_back(before, after)
+            if words:
+                return words
+        if cluster_of(before).told is cluster_of(after).told:
+            return None
+        return next((words for told in just_told(before, after) if (words := judge.told(after, told))), None)
+
+    def end(view: View) -> str | None:
+        assert judge is not None
+        return judge.end(view) or None
+
+    return Property(
+        name="log-order",
+        title="log order",
+        meaning="the destination is the result of its log's decisions, carried out one after the other",
+        step=step if judge else None,
+        end=end if judge else None,
+    )
+
+
+PROPERTIES: Mapping[str, Callable[[Sandbox], Property]] = {
+    "C1": complete,
+    "C2": exclusive,
+    "C3": one_attempt,
+    "C4": hidden,
+    "C5": abortable,
+    "C6": continuity,
+    "C7": isolated,
+    "C8": decided_once,
+    "C9": recoverable,
+    "C10": repeatable,
+    "no-leftovers": no_leftovers,
+    "whole-reads": whole_reads,
+    "plain-reads": plain_reads,
+    "replaced-data": replaced_data,
+    "log-order": log_order,
+}
+"""The functions that create the properties of a world, by the property's name."""
+
+PART_OF: Mapping[str, str] = {"no-leftovers": "C9", "whole-reads": "C4", "plain-reads": "C4"}
+"""For properties without a row in `holdfast.guarantees`: the name of the row that covers the property."""

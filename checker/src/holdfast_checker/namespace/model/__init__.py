@@ -1,1 +1,0 @@
-"""A sequential model of a namespace: `apply` says what each operation means alone."""

@@ -1,0 +1,314 @@
+"""Say what must hold for a namespace: N1 tree, N2 linearizable, N3 whole files, N5 counted, and nothing left over.
+
+Goals say what some history must reach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import replace
+from typing import cast
+
+from holdfast.namespace.blobs import BLOBS as FOLDER
+from holdfast.namespace.blobs import BlobStore
+from holdfast.namespace.collector import Collector
+from holdfast.namespace.inode import Inode
+from holdfast.namespace.keys import ROOT_KEY, data_key, kind_range, lease_key, name_of, parent_of, usage_key
+from holdfast.runtime.simulated import CountingIds, StillClock
+from holdfast.stores.memory import MemoryImage, MemoryStore
+from holdfast_checker.framework.subject import Goal
+from holdfast_checker.histories.effects import Row, what_is_no_tree
+from holdfast_checker.histories.history import Operation, Outcome, operations_in
+from holdfast_checker.histories.linearizable import Model, crashes_in, judge_with_crashes, of_clients
+from holdfast_checker.kernel.calls import canonical
+from holdfast_checker.kernel.world import Property, View
+from holdfast_checker.namespace.actors import BLOBS, Setting
+from holdfast_checker.namespace.calls import PUBLISH
+from holdfast_checker.namespace.contents import Contents, at_each_step, bytes_of, contents_of, tree_of
+from holdfast_checker.namespace.model import Node, Tree, apply, split
+from holdfast_checker.simulated.database import DATABASE, Copy, Image, Records
+from holdfast_checker.transactions.properties import CRASHED, of_operations
+
+_DELETED = -1
+"""In place of a parent: the root of a deleted tree."""
+
+
+def is_tree(setting: Setting) -> Property:
+    """Return the property of the worlds of a setting."""
+    known: dict[Records, str | None] = {}
+
+    def judge(view: View) -> str | None:
+        records = cast("Image", view.states[DATABASE]).records
+        if records not in known:
+            known[records] = "; ".join(_wrong_in(contents_of(view))) or None
+        return known[records]
+
+    return Property(
+        name="N1",
+        title="a tree",
+        meaning="Every inode is reachable from the root, or from a deleted tree that waits for its collection, by one "
+        "path.",
+        step=at_each_step(judge),
+    )
+
+
+def _wrong_in(contents: Contents) -> list[str]:
+    rows = [
+        Row(
+            inode.id,
+            None if key == ROOT_KEY else parent_of(key),
+            name_of(key).decode(),
+            inode.is_directory,
+        )
+        for key, inode in contents.inodes.items()
+    ]
+    rows += [Row(tree.root.id, _DELETED, str(tree.root.id)) for tree in contents.deleted.values()]
+    if contents.deleted:
+        rows.append(Row(_DELETED, 1, "deleted trees"))
+    found = what_is_no_tree(rows)
+    for key, inode in contents.inodes.items():
+        if inode.writer and lease_key(inode.id) not in contents.records:
+            found.append(f"{name_of(key).decode()!r} has a writer and no lease")
+    return found
+
+
+def linearizable(setting: Setting) -> Property:
+    """Return the property of the worlds of a setting."""
+    uploads = tuple((name, split(pending.key)) for name, pending in sorted(setting.uploads.items()))
+    initial = replace(tree_of(setting.start, setting.blobs), uploads=uploads, users=setting.users)
+    model = Model(initial=initial, apply=apply, is_small=False)
+    known: dict[Hashable, str | None] = {}
+
+    def end(view: View) -> str | None:
+        operations, crashes = of_clients(operations_in(view)), crashes_in(operations_in(view))
+        last = max((one.ended or one.invoked for one in operations), default=0)
+        blobs = {key: one.data for key, one in cast("MemoryImage", view.states[BLOBS]).objects.items()}
+        final = _everything_at_the_end(last, contents_of(view), blobs)
+        key = canonical((operations, crashes, [one.value for one in final]))
+        if key not in known:
+            known[key] = judge_with_crashes([*operations, *final], crashes, model, _undone) or None
+        return known[key]
+
+    return Property(
+        name="N2",
+        title="linearizable",
+        meaning="Every operation takes effect at one instant between its call and its return: in that order, each has "
+        "the answer that it would have alone, and the tree in the end is what they made. If the database crashes, the "
+        "newest operations may be undone; a writer then adds nothing more to a file that lacks what it has published.",
+        end=end,
+    )
+
+
+def _undone(operation: Operation) -> Operation | None:
+    """Return what is left of an operation that a crash has undone: a writer that believes it was published."""
+    if operation.name not in (*PUBLISH, "upload"):
+        return None
+    return replace(operation, name="believe", args=operation.args[:1], value=None)
+
+
+def _everything_at_the_end(last: int, contents: Contents, blobs: Mapping[str, bytes]) -> list[Operation]:
+    """Return reads of the whole tree after the history."""
+
+    def after(name: str, path: str, value: object) -> Operation:
+        return Operation(
+            who=f"afterwards {name} {path}",
+            name=name,
+            args=(path,),
+            invoked=last + 1,
+            ended=last + 2,
+            outcome=Outcome.OK,
+            value=value,
+        )
+
+    root = contents.inodes.get(ROOT_KEY)
+    found = sorted(contents.paths(root), key=lambda one: one[0]) if root is not None else []
+    reads = [after("walk", "/", tuple("/" + "/".join(path) for path, _inode in found if path))]
+    for path, inode in found:
+        if not inode.is_directory:
+            try:
+                content: object = bytes_of(contents, blobs, inode.extents).decode()
+            except KeyError:
+                content = "its bytes are lost"
+            reads.append(after("read", "/" + "/".join(path), content))
+    return reads
+
+
+def whole_files(setting: Setting) -> Property:
+    """Return the property of the worlds of a setting."""
+
+    known: dict[Hashable, str | None] = {}
+
+    def judge(view: View) -> str | None:
+        objects = frozenset(cast("MemoryImage", view.states[BLOBS]).objects)
+        key = (cast("Image", view.states[DATABASE]).records, objects)
+        if key not in known:
+            known[key] = missing(contents_of(view), objects)
+        return known[key]
+
+    def missing(contents: Contents, objects: frozenset[str]) -> str | None:
+        lost = [
+            one.blob
+            for inode in contents.inodes.values()
+            for one in inode.extents
+            if (data_key(one.blob) not in contents.records if one.inline else f"{FOLDER}{one.blob}" not in objects)
+        ]
+        return f"the bytes of files are missing: {', '.join(sorted(lost))}" if lost else None
+
+    return Property(
+        name="N3",
+        title="whole files",
+        meaning="Every file that is visible has all its bytes.",
+        step=at_each_step(judge),
+    )
+
+
+def counted(setting: Setting) -> Property:
+    """Return the property of the worlds of a setting."""
+    known: dict[Records, str | None] = {}
+
+    def judge(view: View) -> str | None:
+        records = cast("Image", view.states[DATABASE]).records
+        if records not in known:
+            known[records] = "; ".join(_wrong_counters(contents_of(view))) or None
+        return known[records]
+
+    def step(before: View, after: View, actor: str) -> str | None:
+        return judge(after) or _exceeded(contents_of(before), contents_of(after))
+
+    return Property(
+        name="N5",
+        title="counted",
+        meaning="What a quota counts is what is in its directory, with what was deleted there and is not collected "
+        "yet; and no step takes it over the quota.",
+        step=step,
+    )
+
+
+def _wrong_counters(contents: Contents) -> Iterator[str]:
+    for key, inode in contents.inodes.items():
+        if inode.has_quota:
+            names, space = _usage(contents, inode)
+            for what, is_used in ((b"n", names), (b"s", space)):
+                record = contents.records.get(usage_key(inode.quota_id, what))
+                counted = 0 if record is None else record.number
+                if counted != is_used:
+                    kind = "names" if what == b"n" else "bytes"
+                    yield f"{name_of(key).decode()!r} uses {is_used} {kind}, and {counted} are counted"
+
+
+def _usage(contents: Contents, directory: Inode) -> tuple[int, int]:
+    inodes = list(contents.below(directory))
+    for tree in contents.deleted.values():
+        if directory.quota_id in tree.charged:
+            inodes += contents.below(tree.root)
+    return len(inodes), sum(inode.space for inode in inodes)
+
+
+def _exceeded(before: Contents, after: Contents) -> str | None:
+    for key, inode in after.inodes.items():
+        if inode.names_quota is not None:
+            now = sum(1 for _ in after.below(inode))
+            old = next((one for one in before.inodes.values() if one.id == inode.id), None)
+            was = 0 if old is None else sum(1 for _ in before.below(old))
+            if now > inode.names_quota and now > was and (old is None or old.names_quota is not None):
+                return f"{name_of(key).decode()!r} has {now} names, and its quota is {inode.names_quota}"
+    return None
+
+
+def no_leftovers(setting: Setting) -> Property:
+    """Run the shipped collector on what is left: once for trees and leases, and once for what is garbage then."""
+
+    known: dict[Hashable, str | None] = {}
+
+    def end(view: View) -> str | None:
+        records = cast("Image", view.states[DATABASE]).records
+        image = cast("MemoryImage", view.states[BLOBS])
+        key = (records.keys, tuple((one.value, one.number) for one in records.records), image.key)  # without versions
+        if key not in known:
+            known[key] = collect(records, image)
+        return known[key]
+
+    def collect(records: Records, image: MemoryImage) -> str | None:
+        database = Copy(records)
+        clock = StillClock(setting.start_s)
+        store = MemoryStore(clock=clock, ids=CountingIds())
+        store.restore(image)
+        blobs = BlobStore(store, "", CountingIds())
+        before = _tree_or_none(database.records, image)
+        for _ in range(2):
+            clock.at_s += setting.configuration.safety_age_s + 24 * 3600
+            Collector(database, blobs, clock, setting.configuration.safety_age_s).run()
+        return _left(database, store, before, setting.leaves_blobs)
+
+    return Property(
+        name="leftovers",
+        title="nothing left over",
+        meaning="Once all is done, two runs of the collector, days later, leave no deleted tree, no lease of the dead, "
+        "no garbage and no counter of nothing, and lose nothing that is visible.",
+        end=end,
+    )
+
+
+def _tree_or_none(records: Records, image: MemoryImage) -> Tree | None:
+    """Return the state of the model, without writers; None if bytes are missing."""
+    try:
+        found = tree_of(records, {key: one.data for key, one in image.objects.items()})
+    except KeyError:
+        return None
+    return Tree(tuple((path, Node(node.content, quota=node.quota)) for path, node in found.nodes))
+
+
+def _left(database: Copy, store: MemoryStore, before: Tree | None, leaves_blobs: bool) -> str | None:
+    contents = Contents(database.records.as_dict())
+    found = []
+    for kind, what in ((b"r", "deleted trees"), (b"l", "leases"), (b"g", "notes of garbage")):
+        start, end = kind_range(kind)
+        count = sum(start <= key < end for key in contents.records)
+        if count:
+            found.append(f"{count} {what}")
+    quotas = {usage_key(one.quota_id, what) for one in contents.inodes.values() for what in (b"n", b"s")}
+    lost = [key for key in contents.records if key.startswith(b"u") and key not in quotas]
+    found += [f"{len(lost)} counters of nothing"] if lost else []
+    used = {one.blob for inode in contents.inodes.values() for one in inode.extents}
+    used |= {one.blob for upload in contents.uploads for one in upload.parts.values()}
+    stray = {key[1:].decode() for key in contents.records if key.startswith(b"d")} - used
+    if not leaves_blobs:
+        stray |= {key.removeprefix(FOLDER) for key in store.image().objects} - used
+    found += [f"blobs of no file: {', '.join(sorted(stray))}"] if stray else []
+    if before is not None and _tree_or_none(database.records, store.image()) != before:
+        found.append("the collection has changed the tree")
+    return f"after a collection, there are: {'; '.join(found)}" if found else None
+
+
+PROPERTIES: Mapping[str, Callable[[Setting], Property]] = {
+    "N1": is_tree,
+    "N2": linearizable,
+    "N3": whole_files,
+    "N5": counted,
+    "leftovers": no_leftovers,
+}
+"""N4, one writer, is part of N2: the model knows who has a lease, and answers others as the namespace must."""
+
+
+# --- goals ------------------------------------------------------------------------------------------------------------
+def _is_refused(operation: Operation) -> bool:
+    return isinstance(operation.value, str) and operation.value.endswith("Error")
+
+
+GOALS: Mapping[str, Goal] = {
+    "all": of_operations(
+        "every call does what it is asked for",
+        lambda operations: all(
+            one.name == "collect" or (one.outcome is Outcome.OK and not _is_refused(one)) for one in operations
+        ),
+    ),
+    "refused": of_operations(
+        "a call is refused, because another one was first", lambda operations: any(map(_is_refused, operations))
+    ),
+    "crashed": CRASHED,
+    "unknown": of_operations(
+        "the outcome of a call stays unknown to its caller",
+        lambda operations: any(one.outcome is Outcome.UNKNOWN and one.name != "collect" for one in operations),
+    ),
+}
+"""By name."""

@@ -1,1 +1,0 @@
-"""The scenes of ``holdfast check namespace``: `catalog` lists them."""

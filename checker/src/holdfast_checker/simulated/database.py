@@ -1,0 +1,263 @@
+"""Simulate a transaction database whose calls are single steps: the logic of the memory backend on immutable values.
+
+Judging and applying commits is done by the shipped functions that all backends share. What goes wrong is what goes
+wrong with a server: a request is lost, a reply is lost, a commit takes effect when its caller has given up waiting, or
+a crash takes away the newest commits, whose callers were told of their success, and live on.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import cast
+
+from holdfast.errors import HoldfastError, OutcomeUnknownError, UnavailableError
+from holdfast.transactions.base import Backend, Commit, Outcome, Record, ScanPage, SnapshotReader
+from holdfast.transactions.steps import apply_steps, judge, seen_count, steps_of
+from holdfast_checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply, canonical
+
+DATABASE = "database"
+
+_DURABLE = "durable"
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """An immutable set of records, sorted by key."""
+
+    keys: tuple[bytes, ...] = ()
+    records: tuple[Record, ...] = ()
+
+    def as_dict(self) -> dict[bytes, Record]:
+        """Return the records by key."""
+        return dict(zip(self.keys, self.records, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """The state of a database.
+
+    Attributes:
+        late: groups of commits that are on their way, each with its first version, in the order of these; their callers
+            have given up waiting.
+        crashes: how often the database may still crash.
+        unsaved: what the records were before each commit that a crash may undo, the oldest first.
+    """
+
+    records: Records
+    late: tuple[tuple[int, tuple[Commit, ...]], ...] = ()
+    crashes: int = 0
+    unsaved: tuple[Records, ...] = ()
+
+
+def records_of(found: Mapping[bytes, Record]) -> Records:
+    """Return records as an immutable value."""
+    keys = tuple(sorted(found))
+    return Records(keys, tuple(found[key] for key in keys))
+
+
+class Database:
+    """A resource: `get_many`, `scan`, `commit_group`, `make_durable`; and what happens to a server.
+
+    `carry_out` is the arrival of a late group of commits. `crash` takes away any number of the newest commits after the
+    last `make_durable`; all processes live on.
+
+    Args:
+        start: the records at the start of every history.
+        crashes: how often the database may crash.
+    """
+
+    def __init__(self, start: Mapping[bytes, Record], *, crashes: int = 0) -> None:
+        self._start = Image(records_of(start), crashes=crashes)
+
+    def initial(self) -> Image:
+        return self._start
+
+    def key(self, state: object) -> Hashable:
+        image = cast("Image", state)
+        if self._start.crashes:
+            return (image.records, canonical(image.late), image.crashes, image.unsaved)
+        return (image.records, canonical(image.late)) if image.late else image.records
+
+    def waits_for(self, state: object, call: Call) -> None:
+        """Return None: a late commit may come from anybody."""
+
+    def bury(self, state: object, actor: str) -> object:
+        return state
+
+    def alternatives(self, state: object, call: Call, actor: str) -> Sequence[Alternative]:
+        image = cast("Image", state)
+        if call.operation == "get_many":
+            records = image.records.as_dict()
+            keys = cast("tuple[bytes, ...]", call.args[0])
+            found = tuple((key, records[key]) for key in keys if key in records)
+            return [Alternative(state=image, reply=Reply(found)), unavailable(image)]
+        if call.operation == "scan":
+            return [Alternative(state=image, reply=Reply(scan_of(image.records, *call.args))), unavailable(image)]
+        if call.operation == "make_durable":
+            return [Alternative(state=replace(image, unsaved=())), unavailable(image)]
+        if call.operation == "crash":
+            return _crash(image)
+        if call.operation == "carry_out":
+            return [
+                Alternative(state=_carry_out(image, number), label=f"the commit with version {base}" if number else "")
+                for number, (base, _commits) in enumerate(image.late)
+            ]
+        commits, base = cast("tuple[tuple[Commit, ...], int]", call.args)
+        try:
+            after, outcomes = commit_group(image.records, commits, base)
+        except HoldfastError as error:
+            return [Alternative(state=image, reply=Reply(error=error.with_traceback(None)))]
+        done = _changed(image, after)
+        ways = [Alternative(state=done, reply=Reply(outcomes)), unavailable(image)]
+        if after != image.records:
+            late = replace(image, late=tuple(sorted((*image.late, (base, commits)), key=lambda one: one[0])))
+            ways += [
+                lost(done, "reply lost", Fault.LOST_REPLY),
+                lost(late, "reply lost, effect comes later", Fault.LOST_REPLY),
+                lost(image, "request lost", Fault.FAILURE),
+            ]
+        return ways
+
+    def footprint(self, call: Call) -> Footprint:
+        if call.operation == "get_many":
+            return record_accesses(cast("tuple[bytes, ...]", call.args[0]), writes=False)
+        if call.operation == "scan":
+            start, end, _limit, guards = call.args
+            return range_accesses(start, end) | record_accesses(guards, writes=False)
+        durable = frozenset({Access(_DURABLE, "", writes=True)} if self._start.crashes else ())
+        if call.operation == "make_durable":
+            return durable
+        if call.operation in ("carry_out", "crash"):
+            return durable | {Access(DATABASE, "", writes=True, below=True)}
+        commits = cast("tuple[Commit, ...]", call.args[0])
+        found: Footprint = durable
+        for commit in commits:
+            found |= record_accesses(commit.reads, writes=False)
+            written = {*commit.puts, *commit.inserts, *commit.deletes, *commit.adds}
+            written |= {commit.progress.owner} if commit.progress is not None else set()
+            found |= record_accesses(written, writes=True)
+            for one in commit.ranges:
+                found |= range_accesses(one.start, one.end)
+        return found
+
+
+def commit_group(records: Records, commits: Sequence[Commit], base: int) -> tuple[Records, tuple[Outcome, ...]]:
+    """Validate and apply a group in one step.
+
+    Raises:
+        InvalidRequestError: a commit cannot be right.
+    """
+    steps = steps_of(commits)
+    before = records.as_dict()
+    seen = {step.key: before[step.key] for step in steps if step.key in before}
+    counts = {
+        (call, index): len(scan_of(records, one.start, one.end, seen_count(one)).records)
+        for call, commit in enumerate(commits)
+        for index, one in enumerate(commit.ranges)
+    }
+    judgment = judge(commits, steps, seen, counts, base)
+    changes = apply_steps(seen, judgment.valid, base)
+    if not changes:
+        return records, tuple(judgment.outcomes)
+    after = {**before, **changes}
+    return records_of({key: one for key, one in after.items() if one is not None}), tuple(judgment.outcomes)
+
+
+def _carry_out(image: Image, number: int) -> Image:
+    """Apply a late group; nobody learns its outcomes."""
+    base, commits = image.late[number]
+    after, _outcomes = commit_group(image.records, commits, base)
+    return replace(_changed(image, after), late=(*image.late[:number], *image.late[number + 1 :]))
+
+
+def _changed(image: Image, after: Records) -> Image:
+    """Return the state after a commit; a crash may undo it, as long as there may be one."""
+    if not image.crashes or after == image.records:
+        return replace(image, records=after)
+    return replace(image, records=after, unsaved=(*image.unsaved, image.records))
+
+
+def _crash(image: Image) -> list[Alternative]:
+    """Take away any number of the newest commits, and all that is on its way; reply with that number."""
+    count, crashes = len(image.unsaved), image.crashes - 1
+    kept = image.unsaved if crashes else ()
+    return [
+        Alternative(state=replace(image, crashes=crashes, unsaved=kept), reply=Reply(0)),
+        *(
+            Alternative(
+                state=replace(image, records=records, crashes=crashes, unsaved=kept[:number], late=()),
+                reply=Reply(count - number),
+                label=f"loses {count - number}",
+            )
+            for number, records in enumerate(image.unsaved)
+        ),
+    ]
+
+
+def scan_of(records: Records, start: object, end: object, limit: object, guards: object = ()) -> ScanPage:
+    """Return a page of records."""
+    first = bisect.bisect_left(records.keys, cast("bytes", start))
+    last = max(first, bisect.bisect_left(records.keys, cast("bytes", end)))
+    most = min(last, first + cast("int", limit))
+    found = tuple(zip(records.keys[first:most], records.records[first:most], strict=True))
+    everything = records.as_dict()
+    kept = {key: everything[key] for key in cast("tuple[bytes, ...]", guards) if key in everything}
+    return ScanPage(found, most < last, kept)
+
+
+# --- what every simulated database does -------------------------------------------------------------------------------
+def unavailable(state: object) -> Alternative:
+    """Return the failure of a call, without effect, which the caller is told."""
+    error = UnavailableError("the database is not available: retry later")
+    return Alternative(state=state, reply=Reply(error=error), label="fails", fault=Fault.FAILURE)
+
+
+def lost(state: object, label: str, fault: Fault) -> Alternative:
+    """Return a way in which a call ends without a reply."""
+    error = OutcomeUnknownError("the database did not answer: read before repeating")
+    return Alternative(state=state, reply=Reply(error=error), label=label, fault=fault)
+
+
+def record_accesses(keys: object, *, writes: bool) -> Footprint:
+    """Return the accesses to single records."""
+    return frozenset(Access(DATABASE, key.decode("latin-1"), writes=writes) for key in cast("Sequence[bytes]", keys))
+
+
+def range_accesses(first: object, last: object) -> Footprint:
+    """Return an access to all keys that begin like both ends of a range: more than the range, but never less."""
+    start, end = cast("bytes", first), cast("bytes", last)
+    length = next((at for at, (one, other) in enumerate(zip(start, end, strict=False)) if one != other), len(start))
+    return frozenset({Access(DATABASE, start[:length].decode("latin-1"), below=True)})
+
+
+class Copy(Backend):
+    """A database that nobody else uses, with given records: the start of a world, a snapshot, or its end."""
+
+    def __init__(self, records: Records) -> None:
+        self.records = records
+        self._version = 1 << 60
+
+    def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
+        records = self.records.as_dict()
+        return {key: records[key] for key in sorted(keys) if key in records}
+
+    def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
+        return scan_of(self.records, start, end, limit, tuple(sorted(guards)))
+
+    def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
+        self._version += len(commits)
+        self.records, outcomes = commit_group(self.records, commits, self._version)
+        return list(outcomes)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[SnapshotReader]:
+        yield Copy(self.records)
+
+    def make_durable(self) -> None:
+        """Do nothing: a simulated database loses nothing."""
+
+    def close(self) -> None:
+        """Do nothing: there is nothing to release."""

@@ -1,0 +1,225 @@
+"""Simulate transactions that lock what they read, and processes that wait until a record has changed.
+
+Each lock is a step, and so is the commit, which releases all locks. A process that holds no lock waits for one. A
+process that holds locks already never waits: it waits by making its request later, or the database ends its
+transaction, as it does with one of two that wait for each other. So no world gets stuck, and nothing that could happen
+is left out: a process that waits with its locks does nothing that others notice.
+
+Commits of those that lock nothing in advance wait for the locks on what they validate and write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+from holdfast.errors import DeadlockError
+from holdfast.transactions.base import Commit, Outcome, Record, ScanPage
+from holdfast_checker.kernel.calls import Access, Alternative, Call, Footprint, Reply
+from holdfast_checker.kernel.world import Port
+from holdfast_checker.simulated.database import DATABASE, Database, Image, record_accesses, unavailable
+
+_LOCKS = "locks"
+_LATE = "reply lost, effect comes later"
+
+_Locks = tuple[tuple[bytes, bool], ...]
+"""Keys, each with whether the lock is exclusive."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Lock:
+    key: bytes
+    holder: str
+    exclusive: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LockedImage(Image):
+    """The state of a database, with the locks of the transactions that have not ended."""
+
+    locks: frozenset[_Lock] = frozenset()
+
+    def excludes(self, key: bytes, actor: str, *, exclusive: bool) -> bool:
+        """Check whether the locks of others forbid a lock."""
+        return any(one.key == key and one.holder != actor and (exclusive or one.exclusive) for one in self.locks)
+
+    def is_locked(self, keys: Mapping[bytes, bool], actor: str) -> bool:
+        """Check whether the locks of others forbid one of several locks, given by key and whether it is exclusive."""
+        return any(self.excludes(key, actor, exclusive=exclusive) for key, exclusive in keys.items())
+
+    def without(self, actor: str) -> LockedImage:
+        """Return the state after the end of a transaction."""
+        return replace(self, locks=frozenset(one for one in self.locks if one.holder != actor))
+
+
+class WaitableDatabase(Database):
+    """A `Database` with one more call: `wait` ends when records have changed.
+
+    A process that polls again and again would have endless histories. One that waits for a change has short ones, and
+    between two changes, polls see the same.
+    """
+
+    def alternatives(self, state: object, call: Call, actor: str) -> Sequence[Alternative]:
+        if call.operation != "wait":
+            return super().alternatives(state, call, actor)
+        records = cast("Image", state).records.as_dict()
+        seen = cast("tuple[tuple[bytes, int], ...]", call.args[0])
+        is_same = all((records[key].version if key in records else 0) == version for key, version in seen)
+        return [] if is_same else [Alternative(state=state)]
+
+    def footprint(self, call: Call) -> Footprint:
+        if call.operation != "wait":
+            return super().footprint(call)
+        seen = cast("tuple[tuple[bytes, int], ...]", call.args[0])
+        return record_accesses([key for key, _version in seen], writes=False)
+
+
+class LockableDatabase(WaitableDatabase):
+    """A `WaitableDatabase` with locks: `lock` a record and read it, `apply` and `release`; `until_free` waits.
+
+    The death of a process releases its locks, which may spare others an error; so its actors must not be mortal.
+    """
+
+    def initial(self) -> LockedImage:
+        start = super().initial()
+        return LockedImage(start.records, crashes=start.crashes)
+
+    def key(self, state: object) -> Hashable:
+        return (super().key(state), cast("LockedImage", state).locks)
+
+    def alternatives(self, state: object, call: Call, actor: str) -> Sequence[Alternative]:
+        image = cast("LockedImage", state)
+        if call.operation == "lock":
+            return _lock(image, actor, *cast("tuple[bytes, bool]", call.args))
+        if call.operation == "until_free":
+            return [] if image.is_locked(dict(cast("_Locks", call.args[0])), actor) else [Alternative(state=image)]
+        if call.operation == "release":
+            return [Alternative(state=image.without(actor))]
+        if call.operation == "apply":
+            if image.is_locked(keys_of_commits(cast("tuple[Commit, ...]", call.args[0])), actor):
+                return _must_wait(image, actor)
+            ways = super().alternatives(image.without(actor), _commit_of(call), actor)
+            return [way for way in ways if way.label != _LATE]  # a transaction ends with its connection
+        if call.operation == "commit_group":
+            if image.is_locked(keys_of_commits(cast("tuple[Commit, ...]", call.args[0])), actor):
+                return []
+        if call.operation == "crash" and image.locks:
+            return []  # it would end a transaction that holds locks: as if it came before, and a call failed
+        ways = super().alternatives(state, call, actor)
+        if call.operation == "carry_out":
+            late = zip(ways, image.late, strict=True)
+            return [way for way, (_base, commits) in late if not image.is_locked(keys_of_commits(commits), actor)]
+        return ways
+
+    def footprint(self, call: Call) -> Footprint:
+        if call.operation == "lock":
+            key, exclusive = cast("tuple[bytes, bool]", call.args)
+            return record_accesses((key,), writes=False) | _lock_accesses((key,), writes=exclusive)
+        if call.operation == "until_free":
+            free = tuple(key for key, _exclusive in cast("_Locks", call.args[0]))
+            return record_accesses(free, writes=False) | _lock_accesses(free, writes=False)
+        if call.operation == "release":
+            return _lock_accesses(cast("tuple[bytes, ...]", call.args[0]), writes=True)
+        if call.operation == "apply":
+            held = cast("tuple[bytes, ...]", call.args[2])
+            keys = tuple(keys_of_commits(cast("tuple[Commit, ...]", call.args[0])))
+            locks = _lock_accesses(held, writes=True) | _lock_accesses(keys, writes=False)
+            return super().footprint(_commit_of(call)) | locks
+        found = super().footprint(call)
+        if call.operation == "commit_group":
+            found |= _lock_accesses(tuple(keys_of_commits(cast("tuple[Commit, ...]", call.args[0]))), writes=False)
+        return found
+
+    def bury(self, state: object, actor: str) -> object:
+        return cast("LockedImage", state).without(actor)
+
+
+def _lock(image: LockedImage, actor: str, key: bytes, exclusive: bool) -> list[Alternative]:
+    """Lock a record and return it; None, without a lock, if there is none."""
+    record = image.records.as_dict().get(key)
+    if record is None:
+        return [Alternative(state=image, reply=Reply(None))]
+    if image.excludes(key, actor, exclusive=exclusive):
+        return _must_wait(image, actor)
+    locked = replace(image, locks=image.locks | {_Lock(key, actor, exclusive)})
+    return [Alternative(state=locked, reply=Reply(record)), unavailable(image.without(actor))]
+
+
+def _must_wait(image: LockedImage, actor: str) -> list[Alternative]:
+    """Wait for a lock; one who holds locks already is ended."""
+    ended = image.without(actor)
+    if ended == image:
+        return []
+    error = DeadlockError("the database has ended the transaction: repeat it")
+    return [Alternative(state=ended, reply=Reply(error=error))]
+
+
+def _commit_of(call: Call) -> Call:
+    return Call(DATABASE, "commit_group", call.args[:2])
+
+
+def keys_of_commits(commits: Sequence[Commit]) -> dict[bytes, bool]:
+    """Return the keys that commits validate or write, and whether they write them."""
+    found: dict[bytes, bool] = {}
+    for commit in commits:
+        for key in commit.reads:
+            found.setdefault(key, False)
+        found.update(dict.fromkeys((*commit.puts, *commit.inserts, *commit.deletes, *commit.adds), True))
+    return found
+
+
+def _lock_accesses(keys: Sequence[bytes], *, writes: bool) -> Footprint:
+    return frozenset(Access(_LOCKS, key.decode("latin-1"), writes=writes) for key in keys)
+
+
+class SimulatedLocks:
+    """A transaction that locks what it reads.
+
+    Args:
+        as_value: makes a commit a value.
+    """
+
+    def __init__(self, port: Port, as_value: Callable[[Commit], Commit]) -> None:
+        self._port = port
+        self._as_value = as_value
+        self._held: dict[bytes, None] = {}
+
+    def read(self, keys: Collection[bytes], *, exclusive: bool) -> dict[bytes, Record]:
+        found = {}
+        for key in sorted(keys):
+            try:
+                record = cast("Record | None", self._port.call(Call(DATABASE, "lock", (key, exclusive))))
+            except DeadlockError:
+                self._held.clear()
+                self._wait(((key, exclusive),))
+                raise
+            if record is not None:
+                self._held[key] = None
+                found[key] = record
+        return found
+
+    def scan(self, start: bytes, end: bytes, limit: int) -> ScanPage:
+        return cast("ScanPage", self._port.call(Call(DATABASE, "scan", (start, end, limit, ()))))
+
+    def apply(self, commit: Commit) -> Outcome:
+        held = tuple(self._held)
+        self._held.clear()
+        value = self._as_value(commit)
+        call = Call(DATABASE, "apply", ((value,), int(self._port.token(), 16), held))
+        try:
+            return cast("tuple[Outcome, ...]", self._port.call(call))[0]
+        except DeadlockError:
+            self._wait(tuple(sorted(keys_of_commits((value,)).items())))
+            raise
+
+    def _wait(self, locks: _Locks) -> None:
+        """Wait until locks are free: who repeats at once fails at once."""
+        self._port.call(Call(DATABASE, "until_free", (locks,)))
+
+    def release(self) -> None:
+        """Release the locks of a transaction that was not applied."""
+        if self._held:
+            held = tuple(self._held)
+            self._held.clear()
+            self._port.call(Call(DATABASE, "release", (held,)))

@@ -1,0 +1,176 @@
+"""Put into words what happens to a simulated database, whatever it stores: a template for each call.
+
+A domain says what its keys and records mean, and adds templates for calls of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from holdfast.transactions.base import AlreadyDone, Commit, Committed, Conflict, Record, ScanPage
+from holdfast_checker.histories.history import HISTORY, Outcome, operations_in
+from holdfast_checker.histories.linearizable import of_clients
+from holdfast_checker.kernel.calls import Fault
+from holdfast_checker.kernel.world import View
+from holdfast_checker.narrative.sentences import Act, Event, Narrator, Thing, Weight
+from holdfast_checker.simulated.database import DATABASE, Image
+from holdfast_checker.simulated.server import CLOCK
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """The sentence for a call.
+
+    Attributes:
+        verb: present tense, third person.
+        things: the number of the argument that has the objects of the verb; None for none.
+        tail: the rest of the sentence; ``{0}`` stands for the first argument in words, and ``{reply}`` for the reply: a
+            tail with a reply is left out if there is none.
+        weight: how much the call matters; a call that changes the records is always a turn.
+    """
+
+    verb: str
+    things: int | None = None
+    tail: str = ""
+    weight: Weight = Weight.WORK
+
+
+DATABASE_CALLS: Mapping[tuple[str, str], Template] = {
+    (DATABASE, "get_many"): Template("reads", 0, " ({reply})", Weight.SMALL),
+    (DATABASE, "scan"): Template("scans", 0, " ({reply})", Weight.SMALL),
+    (DATABASE, "commit_group"): Template("commits", 0, ", which {reply}"),
+    (DATABASE, "apply"): Template("commits", 0, ", which {reply}"),
+    (DATABASE, "lock"): Template("locks", 0, weight=Weight.SMALL),
+    (DATABASE, "until_free"): Template("waits for locks on", 0, weight=Weight.SMALL),
+    (DATABASE, "release"): Template("releases its locks", weight=Weight.SMALL),
+    (DATABASE, "wait"): Template("waits until what it read has changed", weight=Weight.SMALL),
+    (DATABASE, "carry_out"): Template("delivers a commit for which no caller waits any longer", weight=Weight.TURN),
+    (DATABASE, "make_durable"): Template("makes everything durable"),
+    (DATABASE, "crash"): Template("crashes", tail=", and loses the newest {reply} commits", weight=Weight.TURN),
+    (HISTORY, "mark"): Template("is up again", weight=Weight.SMALL),
+    (HISTORY, "end"): Template("ends", tail=": {1} {2}"),
+    (CLOCK, "now"): Template("looks at the clock", weight=Weight.READ),
+    (CLOCK, "pass"): Template("passes: half an hour", weight=Weight.TURN),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatabaseWords:
+    """The words of a domain whose records are in a simulated database.
+
+    Attributes:
+        key: says what the record of a key is, given the records.
+        value: says what a record holds; empty if that does not matter.
+        holds: describes the state in a few short lines, by title, in addition to late commits.
+        calls: templates of further calls.
+        say: puts further values into words; None for one that it does not know.
+    """
+
+    key: Callable[[bytes, Mapping[bytes, Record]], str]
+    value: Callable[[bytes, Record], str]
+    holds: Callable[[View], Mapping[str, str]]
+    calls: Mapping[tuple[str, str], Template] = field(default_factory=dict)
+    say: Callable[[object], str | None] = lambda value: None
+
+    def narrator(self) -> Narrator:
+        return Narrator(act=self._act, fault=_fault, holds=self._state, things=self._things)
+
+    # --- calls --------------------------------------------------------------------------------------------------------
+    def _act(self, event: Event) -> Act:
+        place = (event.call.resource, event.call.operation)
+        template = self.calls.get(place) or DATABASE_CALLS[place]
+        before, after = (_image(view).records for view in (event.before, event.after))
+        known = {**before.as_dict(), **after.as_dict()}
+        words = [self._words(one, known) for one in event.call.args]
+        has_reply = event.alternative is not None and not isinstance(event.reply, Exception)
+        tail = template.tail if has_reply or "{reply}" not in template.tail else ""
+        reply = ", ".join(self._words(event.reply, known)) or "nothing" if has_reply else ""
+        return Act(
+            verb=template.verb,
+            things=() if template.things is None else tuple(words[template.things]),
+            tail=tail.format(*(", ".join(one) for one in words), reply=reply),
+            weight=Weight.TURN if before != after and event.alternative is not None else template.weight,
+        )
+
+    def _words(self, value: object, known: Mapping[bytes, Record]) -> list[str]:
+        """Put a value of a call into words, each part of a tuple by itself."""
+        if isinstance(value, ScanPage):
+            value = value.records
+        if isinstance(value, tuple):
+            if len(value) == 2 and isinstance(value[0], bytes) and isinstance(value[1], Record):
+                return [self._record(value[0], value[1], known)]
+            if len(value) == 2 and isinstance(value[0], bytes) and isinstance(value[1], bool):  # a lock
+                value = value[:1]
+            return [word for one in value for word in self._words(one, known)]
+        if isinstance(value, bytes):
+            return [self.key(value, known)]
+        if isinstance(value, Commit):
+            return [self._commit(value, known)]
+        if isinstance(value, Conflict):
+            return [f"conflicts on {', '.join(self.key(key, known) for key in value.keys)}"]
+        if isinstance(value, Committed | AlreadyDone):
+            return ["takes effect" if isinstance(value, Committed) else "took effect before"]
+        if isinstance(value, Outcome):
+            return [value.value]
+        if value is None:
+            return []
+        return [self.say(value) or str(value)]
+
+    def _record(self, key: bytes, record: Record, known: Mapping[bytes, Record]) -> str:
+        value = self.value(key, record)
+        return f"{self.key(key, known)}={value}" if value else self.key(key, known)
+
+    def _commit(self, commit: Commit, known: Mapping[bytes, Record]) -> str:
+        def written(verb: str, values: Mapping[bytes, bytes]) -> list[str]:
+            return [f"{verb} {self._record(key, Record(1, value), known)}" for key, value in sorted(values.items())]
+
+        parts = [
+            *written("put", commit.puts),
+            *written("insert", commit.inserts),
+            *(f"delete {self.key(key, known)}" for key in sorted(commit.deletes)),
+            *(f"add {delta} to {self.key(key, known)}" for key, delta in sorted(commit.adds.items())),
+            *(f"if {one.count} records are in the range of {self.key(one.guard, known)}" for one in commit.ranges),
+        ]
+        if commit.progress is not None:
+            parts.append(f"progress to {commit.progress.number}")
+        return f"({', '.join(parts) or 'reads only'})"
+
+    # --- states -------------------------------------------------------------------------------------------------------
+    def _state(self, view: View) -> Mapping[str, str]:
+        image = _image(view)
+        found = dict(self.holds(view))
+        if getattr(image, "late", ()):
+            found["on their way"] = f"{len(image.late)} commits"
+        if getattr(image, "locks", ()):
+            found["locks"] = "; ".join(sorted(f"{one.holder}: {self.key(one.key, {})}" for one in image.locks))  # type: ignore[attr-defined]  # of a database with locks
+        return found
+
+    def _things(self, view: View) -> Sequence[Thing]:
+        """List records, late commits, and operations."""
+        image = _image(view)
+        known = image.records.as_dict()
+        found = [
+            Thing("records", f"{self.key(key, known)} {number}", self.value(key, record) or str(record.number))
+            for number, (key, record) in enumerate(known.items())
+        ]
+        for base, commits in getattr(image, "late", ()):
+            found.append(Thing("on their way", str(base), ", ".join(self._commit(one, known) for one in commits)))
+        for number, one in enumerate(of_clients(operations_in(view)), start=1):
+            asked = ", ".join(word for each in (*one.args, *one.notes[-1:]) for word in self._words(each, known))
+            found.append(Thing("operations", f"{number} {one.who}", f"{one.name} {asked}: {one.outcome.value}"))
+        return sorted(found)
+
+
+def _image(view: View) -> Image:
+    return cast("Image", view.states[DATABASE])
+
+
+def _fault(event: Event) -> str:
+    if event.fault is Fault.CLOCK:
+        return ", although its holder may be only slow" if event.call.resource != CLOCK else ""
+    if event.fault is Fault.LOST_REPLY:
+        late = ", and the commit takes effect only later" if "later" in event.label else ""
+        return f", but the reply is lost{late}"
+    return ", but the request is lost" if event.label == "request lost" else ", but the call fails"
