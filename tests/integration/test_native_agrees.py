@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -93,32 +93,25 @@ OTHERS = {  # a file's column, that of another file, what the second one holds
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "log"),
-    [
-        pytest.param(name, log, marks=[] if (name, log) in (("nested", True), ("longs", False)) else pytest.mark.slow)
-        for name in OTHERS
-        for log in (True, False)
-    ],
-)
-def test_a_file_of_another_type_is_an_error(spark: Any, tmp_path: Path, name: str, log: bool) -> None:
+@pytest.mark.parametrize("name", ["nested", pytest.param("longs", marks=pytest.mark.slow)])
+def test_a_file_of_another_type_is_an_error(spark: Any, tmp_path: Path, name: str) -> None:
     ending, first, other = OTHERS[name]
     url = tmp_path / "t"
     put(url / f"aa.{ending}", a=first)
-    if log:
-        holdfast.write(holdfast.read(spark, str(url)), str(url), file_format=ending)
-    assert is_native(holdfast.read(spark, str(url)))
+    assert not is_native(holdfast.read(spark, str(url))), "there is no table yet"
+    holdfast.write(holdfast.read(spark, str(url)), str(url), file_format=ending)
+    assert is_native(holdfast.read(spark, str(url))), "the first append has looked at the file"
     put(url / f"z.{ending}", a=other)
     with pytest.raises(Exception, match="does not fit the column's type"):
         holdfast.read(spark, str(url)).collect()
-    with pytest.raises(UnsupportedError, match=r"contradict each other|another type than the one read"):
+    with pytest.raises(UnsupportedError, match="other programs have added files to the table"):
         holdfast.read(spark, str(url), reader="native")
 
 
 def test_columns_that_a_file_of_others_has_besides_do_not_count(spark: Any, tmp_path: Path) -> None:
     holdfast.write(spark.sql("select 1L as a"), str(tmp_path))
     put(tmp_path / "z.parquet", A=[2], b=["x"])
-    assert is_native(assert_alike(spark, tmp_path, ["(1,)", "(2,)"]))
+    assert not is_native(assert_alike(spark, tmp_path, ["(1,)", "(2,)"]))
 
 
 def test_nanoseconds_are_read_after_an_append_as_before(spark: Any, tmp_path: Path) -> None:
@@ -138,7 +131,7 @@ def test_json_of_others_is_read_here(spark: Any, tmp_path: Path) -> None:
         holdfast.read(spark, str(tmp_path / "x")).collect()
     tmp_path = tmp_path / "y"
     holdfast.write(spark.sql("select cast(1 as tinyint) as a"), str(tmp_path), file_format="json")
-    assert is_native(assert_alike(spark, tmp_path, ["(1,)"]))
+    assert not is_native(assert_alike(spark, tmp_path, ["(1,)"]))
     put(tmp_path / "z.json", a=[2])
     assert not is_native(assert_alike(spark, tmp_path, ["(1,)", "(2,)"]))
     (tmp_path / "z.json").unlink()
@@ -173,7 +166,7 @@ def test_days_that_two_calendars_count_otherwise_are_found(spark: Any, tmp_path:
 
 
 # --- files in odd places ----------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", ["parquet", "json"])
+@pytest.mark.parametrize("name", ["parquet"])
 def test_a_directory_like_a_partition_hides_no_table(spark: Any, tmp_path: Path, name: str) -> None:
     url = tmp_path / "t"
     holdfast.write(spark.sql("select * from values (1L), (2L) as v(a)"), str(url), file_format=name)
@@ -181,28 +174,17 @@ def test_a_directory_like_a_partition_hides_no_table(spark: Any, tmp_path: Path,
     put(url / f"p=1/x.{name}", a=[3])
     with pytest.raises(Exception, match="files are partitioned differently"):
         holdfast.read(spark, str(url)).collect()
-    assert_refused(spark, url, "differ from the other files' partitions")
+    assert_refused(spark, url, "not the table's partitions")
 
 
-@pytest.mark.parametrize("log", [True, False])
-def test_a_file_beside_the_partitions_is_not_dropped(spark: Any, tmp_path: Path, log: bool) -> None:
+def test_a_file_beside_the_partitions_is_not_dropped(spark: Any, tmp_path: Path) -> None:
     url = tmp_path / "t"
     holdfast.write(spark.sql("select 1L as a, 1 as p"), str(url), partition_by="p")
-    if not log:
-        shutil.rmtree(url / "_holdfast")
-    (url / "p=2_$folder$").touch()
-    if log:  # else Spark takes the schema from it
-        (url / "_metadata").write_bytes(b"no rows")
-    assert is_native(assert_alike(spark, url, ["(1, 1)"])), "what is empty or hidden is no row"
+    assert is_native(assert_alike(spark, url, ["(1, 1)"]))
+    (url / "_metadata").write_bytes(b"no rows")
+    assert_alike(spark, url, ["(1, 1)"])
     put(url / "x.parquet", a=[5])
-    if log:
-        assert_refused(spark, url, r"differ from the other files' partitions.*x\.parquet")
-        return
-    for reader in ("auto", "python", "native"):
-        with pytest.raises(
-            (InvalidRequestError, UnsupportedError), match=r"different|differ from the other files' partitions"
-        ):
-            holdfast.read(spark, str(url), reader=reader)
+    assert_refused(spark, url, "not the table's partitions")
 
 
 def test_files_in_plain_directories_of_a_table_are_read(spark: Any, tmp_path: Path) -> None:
@@ -210,17 +192,17 @@ def test_files_in_plain_directories_of_a_table_are_read(spark: Any, tmp_path: Pa
     holdfast.write(spark.sql("select 1L as a"), str(url))
     (url / "nothing").mkdir()
     (url / "nothing/empty.parquet").touch()
-    assert is_native(assert_alike(spark, url, ["(1,)"]))
+    assert_alike(spark, url, ["(1,)"])
     put(url / "2026/01/x.parquet", a=[2])
     assert not is_native(assert_alike(spark, url, ["(1,)", "(2,)"]))
-    with pytest.raises(UnsupportedError, match=r"directories that are not partitions.*2026/01"):
+    with pytest.raises(UnsupportedError, match=r"directories that are not the table's partitions"):
         holdfast.read(spark, str(url), reader="native")
     parted = tmp_path / "p"
     holdfast.write(spark.sql("select 1L as a, 1 as p"), str(parted), partition_by="p")
     put(parted / "p=1/deep/x.parquet", a=[2])
-    assert is_native(assert_alike(spark, parted, ["(1, 1)", "(2, 1)"])), "Spark looks into a partition's directories"
+    assert_alike(spark, parted, ["(1, 1)", "(2, 1)"])
     put(parted / "p=1/deep/q=7/x.parquet", a=[3])
-    assert_refused(spark, parted, "CONFLICTING_|differ from the other files' partitions")
+    assert_refused(spark, parted, "CONFLICTING_|not the table's partitions")
 
 
 def test_files_by_name_are_looked_at_too(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,9 +211,9 @@ def test_files_by_name_are_looked_at_too(spark: Any, tmp_path: Path, monkeypatch
     url = tmp_path / "t"
     holdfast.write(spark.sql("select 1L as a"), str(url))
     put(url / "2026/x.parquet", a=[2])
-    assert is_native(assert_alike(spark, url, ["(1,)", "(2,)"])), "by their names it reads them"
+    assert_alike(spark, url, ["(1,)", "(2,)"])
     put(url / "p=1/x.parquet", a=[3])
-    assert_refused(spark, url, "CONFLICTING_|differ from the other files' partitions")
+    assert_refused(spark, url, "CONFLICTING_|not the table's partitions")
 
 
 def test_the_look_at_a_listing_asks_the_same_of_any_number_of_files(
@@ -253,7 +235,8 @@ def test_the_look_at_a_listing_asks_the_same_of_any_number_of_files(
             put(tmp_path / f"{count}/p={number}/x.parquet", a=[number])
         frame = spark.read.parquet(str(tmp_path / str(count)))
         calls.clear()
-        assert unlike(frame, ["p"], lambda: pytest.fail("nothing differs")) == ""
+        table: Any = SimpleNamespace(partition_by=("p",), adopted="")
+        assert "other programs have added files" in unlike(frame, SimpleNamespace(), table)  # type: ignore[arg-type] # not needed
         asked.append(
             sum(1 for call in calls if call.startswith("c\n"))
         )  # without the commands of py4j's garbage collection
@@ -277,7 +260,7 @@ def test_columns_of_orc_go_by_name(spark: Any, tmp_path: Path) -> None:
     holdfast.write(spark.sql("select 1L as a, 2L as b"), str(url), file_format="orc")
     put(url / "x.orc", b=[4], a=[3])
     with settings(spark, orc__force__positional__evolution="true"):
-        assert is_native(assert_alike(spark, url, ["(1, 2)", "(3, 4)"]))
+        assert_alike(spark, url, ["(1, 2)", "(3, 4)"])
 
 
 @pytest.mark.parametrize("name", ["parquet", "orc"])
@@ -292,7 +275,6 @@ def test_names_are_found_in_any_case(spark: Any, tmp_path: Path, name: str) -> N
 def test_what_directories_hold_does_not_depend_on_the_session(spark: Any, tmp_path: Path) -> None:
     put(tmp_path / "t=2026-01-01 00%3A00%3A00/n=01/x.parquet", a=[1])
     plain = assert_alike(spark, tmp_path, ["(1, datetime.datetime(2026, 1, 1, 8, 0), 1)"])
-    assert is_native(plain)
     for values in (
         {"spark__sql__timestampType": "TIMESTAMP_NTZ"},
         {"spark__sql__sources__partitionColumnTypeInference__enabled": "false"},
@@ -309,7 +291,7 @@ def test_what_directories_hold_does_not_depend_on_the_session(spark: Any, tmp_pa
 def test_types_of_others_files_do_not_depend_on_the_session(spark: Any, tmp_path: Path) -> None:
     put(tmp_path / "x.parquet", b=[b"x"], t=pa.array([0], pa.timestamp("us")))
     plain = holdfast.read(spark, str(tmp_path))
-    assert is_native(plain) and plain.schema.simpleString() == "struct<b:binary,t:timestamp_ntz>"
+    assert plain.schema.simpleString() == "struct<b:binary,t:timestamp_ntz>"
     with settings(
         spark, spark__sql__parquet__binaryAsString="true", spark__sql__parquet__inferTimestampNTZ__enabled="false"
     ):
@@ -336,7 +318,6 @@ def test_field_ids_are_left_to_the_python_reader(spark: Any, tmp_path: Path) -> 
 
 
 # --- columns and values -----------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("log", [True, False])
 @pytest.mark.parametrize(
     ("name", "column", "expected"),
     [
@@ -347,29 +328,10 @@ def test_field_ids_are_left_to_the_python_reader(spark: Any, tmp_path: Path) -> 
         ("s", "named_struct('', 1)", "(Row(=1),)"),
     ],
 )
-def test_odd_names_of_orc(spark: Any, tmp_path: Path, name: str, column: str, expected: str, log: bool) -> None:
+def test_odd_names_of_orc(spark: Any, tmp_path: Path, name: str, column: str, expected: str) -> None:
     url = tmp_path / "t"
     frame = spark.sql(f"select {column} as x").toDF(name)
     holdfast.write(frame, str(url), file_format="orc")
-    if not log:
-        shutil.rmtree(url / "_holdfast")
     assert_alike(spark, url, [expected])
     with pytest.raises(UnsupportedError, match="not find ORC columns whose name is empty or contains a backtick"):
         holdfast.read(spark, str(url), reader="native")
-
-
-def test_text_without_a_zone_is_of_the_session_where_directories_are_of_the_table(spark: Any, tmp_path: Path) -> None:
-    """Spark uses one zone for both."""
-    put(tmp_path / "p=2020-01-01 00%3A00%3A00/x.json", t=["2020-01-01 00:00:00"])
-    with settings(spark, spark__sql__session__timeZone="America/New_York"):
-        frame = spark.sql("select timestamp '2020-01-01 00:00:00' as t, timestamp '2020-01-01 00:00:00' as p")
-        holdfast.write(frame, str(tmp_path), file_format="json", partition_by="p")
-        new_york = 1577854800
-        assert rows(holdfast.read(spark, str(tmp_path)).selectExpr("unix_seconds(t)")) == [f"({new_york},)"] * 2
-    with settings(spark, spark__sql__session__timeZone="Asia/Tokyo"):
-        tokyo = 1577804400
-        for reader in READERS:
-            found = holdfast.read(spark, str(tmp_path), reader=reader).selectExpr("unix_seconds(t)", "unix_seconds(p)")
-            assert rows(found) == [f"({tokyo}, {new_york})", f"({new_york}, {new_york})"]
-        with pytest.raises(UnsupportedError, match="Spark applies one zone"):
-            holdfast.read(spark, str(tmp_path), reader="native")

@@ -51,7 +51,6 @@ class Dialect:
         ours: whether Holdfast writes it. If not, it is another form in which Spark writes the format.
         typed: whether files store the types. If not, every reader gets the schema.
         alone: patterns of kinds that get a directory of their own.
-        unnative: patterns of kinds whose tables Spark's own reader leaves to the Python reader.
     """
 
     name: str
@@ -63,7 +62,6 @@ class Dialect:
     ours: bool = True
     typed: bool = True
     alone: tuple[str, ...] = ()
-    unnative: tuple[str, ...] = ()
 
 
 _MICROS = {"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS"}
@@ -83,7 +81,6 @@ DIALECTS: dict[str, Dialect] = {
             reading=_LINES,
             typed=False,
             alone=(*_MANGLED, "void"),
-            unnative=("void",),
         ),
         Dialect("json", "json", typed=False),
         Dialect("avro", "avro", spark=False, alone=("date_*", "instant_*")),
@@ -415,10 +412,6 @@ def _groups(columns: Sequence[Column], dialect: Dialect) -> list[list[Column]]:
 _UNNAMEABLE = ("char", "varchar")  # Spark accepts them in no schema of a DataFrame
 
 
-def _native(column: Column, dialect: Dialect) -> bool:
-    return not any(fnmatch.fnmatch(column.kind.name, pattern) for pattern in dialect.unnative)
-
-
 def _read_by_all(
     spark: Any, data: Input, columns: Sequence[Column], dialect: Dialect, url: str, readers: Sequence[str], *, own: bool
 ) -> Outcomes:
@@ -431,8 +424,8 @@ def _read_by_all(
             found[Cell(way, column)] = outcome(data.frame, column, one, data.rows, types=types)
 
     for reader in readers:
-        if reader == "native" and not (own and all(_native(one, dialect) for one in columns)):
-            continue  # this would be stock Spark, which reads below, or the reader rejects the whole table
+        if reader == "native" and not (own and dialect.format in ("parquet", "orc")):
+            continue  # this would be stock Spark, which reads below
         by_name = reader == "python" and not (own or dialect.typed)
         named = [one for one in columns if not (by_name and one.kind.name in _UNNAMEABLE)]
         results = read_by_holdfast(spark, data, named, dialect, url, own=own, reader=reader)

@@ -186,7 +186,7 @@ _PARQUET = (
         _by("spark", "parquet*", "holdfast"),
         (*_CHAR, *_MONTHS, "geometry"),
         Fails("leave it out with the option columns"),
-        "PySpark has no Arrow type for them: use `reader=native`",
+        "PySpark has no Arrow type for them: use `spark.read`",
     ),
 )
 
@@ -247,7 +247,7 @@ _ORC = (
         _by("spark", "orc", "holdfast"),
         ("date_bc", "date_early", "instant_early", "instant_old", "instant_bc"),
         Fails("old calendar", by_value=True),
-        "Spark writes ORC in Java's old calendar: use `reader=native`",
+        "Spark writes ORC in Java's old calendar: use `spark.read`",
     ),
     Deviation(
         _by("spark", "orc", "spark"),
@@ -271,7 +271,7 @@ _ORC = (
         _by("spark", "orc", "holdfast"),
         _MONTHS,
         Fails("year-month intervals in ORC files are not supported"),
-        "PySpark has no Arrow type for them: use `reader=native`",
+        "PySpark has no Arrow type for them: use `spark.read`",
     ),
 )
 

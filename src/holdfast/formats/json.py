@@ -80,7 +80,7 @@ def _refuse_variant(path: str, kind: pa.DataType) -> None:
     """Reject VARIANT columns: their two binary parts are not fields of the JSON objects."""
     if special_struct(kind):
         raise InvalidRequestError(
-            "VARIANT columns cannot be read from JSON here: read a string and use parse_json, or set reader=native",
+            "VARIANT columns cannot be read from JSON here: read a string and use parse_json",
             column=path,
         )
     for child in children(kind):

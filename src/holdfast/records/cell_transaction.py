@@ -33,7 +33,7 @@ from holdfast.records.cells import (
 )
 from holdfast.records.keys import cell_key, column_bytes, history_key
 from holdfast.records.row_keys import Row, integer_of
-from holdfast.records.tables import Table, Tables
+from holdfast.records.tables import Table
 from holdfast.records.values import Value, encode_integer, encode_value
 from holdfast.transactions.base import MAX_NUMBER, Commit, Record, takes_adds
 
@@ -75,10 +75,11 @@ class CellTransaction(CellReader):
     never be committed, every call is refused.
 
     Args:
+        tables: returns a table by its name.
         most_reads: how many records one unit may read.
     """
 
-    def __init__(self, read_set: ReadSet, tables: Tables, most_reads: int | None = None) -> None:
+    def __init__(self, read_set: ReadSet, tables: Callable[[str], Table], most_reads: int | None = None) -> None:
         self._read_set = read_set
         self._tables = tables
         self._most_reads = most_reads
@@ -263,7 +264,7 @@ class CellTransaction(CellReader):
         self._require_use()
         found = self._used.get(name)
         if found is None:
-            found = self._used[name] = self._tables.get(name)
+            found = self._used[name] = self._tables(name)
         return found
 
     def _count(self, reads: int) -> None:

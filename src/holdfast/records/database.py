@@ -36,7 +36,7 @@ from holdfast.records.keys import (
 )
 from holdfast.records.loads import abort_old_loads
 from holdfast.records.row_keys import Row
-from holdfast.records.tables import Table, TablesRead, check_table_name, history_length, list_tables, missing_table
+from holdfast.records.tables import Table, check_table_name, history_length, list_tables, missing_table, read_table
 from holdfast.records.values import Value, encode_value
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Backend, SnapshotReader
@@ -115,7 +115,7 @@ class Database(CellCalls):
         Raises:
             NotFoundError: there is none with this name.
         """
-        return TablesRead(self.backend, self.backend).get(name)
+        return read_table(name, self.backend, self.backend)
 
     def tables(self) -> list[Table]:
         """Return all tables, by name."""
@@ -253,7 +253,7 @@ class Database(CellCalls):
         """Run a function in one transaction, which also adds to some records that are no cells; see `transact`."""
 
         def run(transaction: Transaction) -> T:
-            cells = CellTransaction(transaction, TablesRead(transaction, self.backend))
+            cells = CellTransaction(transaction, partial(read_table, reader=transaction, database=self.backend))
             result = function(cells)
             cells.end_unit()
             cells.end()
@@ -370,7 +370,7 @@ class DatabaseSnapshot(CellReader):
 
     def __init__(self, reader: SnapshotReader, database: Backend) -> None:
         self.reader = reader
-        self._tables = TablesRead(reader, database)
+        self._backend = database
 
     def table(self, name: str) -> Table:
         """Return a table.
@@ -378,7 +378,7 @@ class DatabaseSnapshot(CellReader):
         Raises:
             NotFoundError: there was none with this name.
         """
-        return self._tables.get(name)
+        return self._table(name)
 
     def scan(
         self,
@@ -398,18 +398,10 @@ class DatabaseSnapshot(CellReader):
         definition = self._table(table)
         return rows_of(definition, self._cells(definition, *rows_range(definition, start, end, prefix, after)))
 
-    def names(
-        self,
-        table: str,
-        *,
-        start: Row | None = None,
-        end: Row | None = None,
-        prefix: Row | None = None,
-        after: Row | None = None,
-    ) -> Iterator[Row]:
-        """Yield the names of the rows that `scan` would yield, also if their values cannot be read."""
+    def names(self, table: str, **bounds: Row | None) -> Iterator[Row]:
+        """Yield the names of the rows that `scan` would yield with these bounds, also if values cannot be read."""
         definition = self._table(table)
-        cells = self._cells(definition, *rows_range(definition, start, end, prefix, after))
+        cells = self._cells(definition, *rows_range(definition, **bounds))
         return (row for row, _contents in contents_of(definition, cells))
 
     def history(self, table: str, row: Row, *, column: str = VALUE) -> list[tuple[int, Value | None]]:
@@ -418,7 +410,7 @@ class DatabaseSnapshot(CellReader):
         Raises:
             InvalidRequestError: the table has no history.
         """
-        definition = self._tables.get(table)
+        definition = self._table(table)
         if not definition.history:
             raise InvalidRequestError("the table keeps no history: create another one that does", table=table)
         first, last = history_range(cell_key(definition.id, row, column_bytes(column)))
@@ -428,7 +420,7 @@ class DatabaseSnapshot(CellReader):
         ]
 
     def _table(self, name: str) -> Table:
-        return self._tables.get(name)
+        return read_table(name, self.reader, self._backend)
 
     def _stored(self, keys: Collection[bytes]) -> dict[bytes, Content]:
         found = self.reader.get_many(list(keys))

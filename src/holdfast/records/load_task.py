@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from holdfast.errors import ConflictError, CorruptDataError, InvalidRequestError
 from holdfast.records.cell_transaction import CellTransaction
@@ -19,7 +20,7 @@ from holdfast.records.loads import (
     until_known,
 )
 from holdfast.records.row_keys import Row
-from holdfast.records.tables import TablesRead
+from holdfast.records.tables import read_table
 from holdfast.records.values import Value, encode_value
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Backend, Record
@@ -137,7 +138,7 @@ class LoadTask:
             require_table(load, found.get(table_key(load.table)))
             self._advance(transaction, found.get(self._key))
             done = {row for key, row in marks.items() if key in found and self._is_done(row, found[key], own)}
-            cells = CellTransaction(transaction, TablesRead(transaction, self._backend))
+            cells = CellTransaction(transaction, partial(read_table, reader=transaction, database=self._backend))
             fresh = [(row, columns) for row, columns in rows if row not in done]
             if load.history:  # which reads what it writes
                 cells.prefetch(cells.cell_key(load.table, row, column) for row, columns in fresh for column in columns)

@@ -5,26 +5,18 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import Protocol
 
 from holdfast.errors import CorruptDataError, InvalidRequestError, NotFoundError
 from holdfast.records.batches import read_records
 from holdfast.records.keys import table_key, table_name_of, tables_range
 from holdfast.transactions.base import MAX_NUMBER, Record, SnapshotReader
+from holdfast.transactions.transaction import Transaction
 from holdfast.wording import nearest
 
 ALL_VERSIONS = MAX_NUMBER
 """The length of a history that forgets nothing."""
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
-
-
-class Reader(Protocol):
-    """Reads records: a transaction, a snapshot or a database."""
-
-    def get_many(self, keys: list[bytes]) -> dict[bytes, Record]:
-        """Read records."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,36 +100,21 @@ def missing_table(database: SnapshotReader, name: str) -> NotFoundError:
     return NotFoundError(f"the database has no such table: {hint}", table=name)
 
 
-class Tables(Protocol):
-    """Finds tables by name."""
-
-    def get(self, name: str) -> Table:
-        """Return a table.
-
-        Raises:
-            NotFoundError: the database has no such table: create it.
-        """
-        ...
-
-
-class TablesRead:
-    """Tables as a transaction or a snapshot sees them.
+def read_table(name: str, reader: SnapshotReader | Transaction, database: SnapshotReader) -> Table:
+    """Return a table as a transaction, a snapshot or a database sees it.
 
     Args:
-        reader: reads their definitions.
+        reader: reads its definition.
         database: where similar names are looked for.
+
+    Raises:
+        NotFoundError: the database has no such table: create it.
     """
-
-    def __init__(self, reader: Reader, database: SnapshotReader) -> None:
-        self._reader = reader
-        self._database = database
-
-    def get(self, name: str) -> Table:
-        key = table_key(check_table_name(name))
-        record = self._reader.get_many([key]).get(key)
-        if record is None:
-            raise missing_table(self._database, name)
-        return Table.of(name, record)
+    key = table_key(check_table_name(name))
+    record = reader.get_many([key]).get(key)
+    if record is None:
+        raise missing_table(database, name)
+    return Table.of(name, record)
 
 
 class TableCache:
@@ -159,7 +136,7 @@ class TableCache:
         """
         found = self._known.get(name)
         if found is None:
-            found = self._known[name] = TablesRead(self._database, self._database).get(name)
+            found = self._known[name] = read_table(name, self._database, self._database)
         return found
 
     def forget(self) -> None:

@@ -11,7 +11,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from holdfast.commit import CommitContext, Snapshot
+from holdfast.commit import CommitContext
 from holdfast.commit.layout import log_entry
 from holdfast.errors import NotFoundError
 from holdfast.options.location import LocationOptions
@@ -25,17 +25,14 @@ _NO_CLASSES = ("java.lang.ClassNotFoundException", "java.lang.NoClassDefFoundErr
 _FILTER = "mapreduce.input.pathFilter.class"
 
 
-def hadoop_path(
-    spark: SparkSession, ctx: CommitContext, store: LocationOptions, snapshot: Snapshot
-) -> tuple[str | None, str]:
+def hadoop_path(spark: SparkSession, ctx: CommitContext, store: LocationOptions, head: int) -> tuple[str | None, str]:
     """Return the path under which Spark sees the destination and ``""``, or None and the reason why it cannot.
 
-    Guarantee: the path leads to the same data: at this path, the newest log entry has the same bytes or, if there is no
-    log, the first file has the same length. This is checked because Spark may be configured with another server, which
-    may have a bucket and a table with the same names.
+    Guarantee: the path leads to the same data: at this path, the newest log entry has the same bytes. This is checked
+    because Spark may be configured with another server, which may have a bucket and a table with the same names.
 
     Args:
-        snapshot: the data to read; must have at least one file if there is no log entry.
+        head: the number of the newest log entry.
     """
     jvm = getattr(spark, "_jvm", None)
     if jvm is None:
@@ -54,12 +51,12 @@ def hadoop_path(
     try:
         if hadoop.fail_fast is not None:
             with _impatient(spark, jvm, path, hadoop.fail_fast(location.root)) as file_system:
-                found = _is_same(jvm, file_system, path, ctx, snapshot)
+                found = _is_same(jvm, file_system, path, ctx, head)
             if not found:
                 return None, "Spark's file system does not see the destination"
         # Check again with the file system that Spark will use: the one that it created first, maybe with other keys.
         file_system = jvm.org.apache.hadoop.fs.Path(path).getFileSystem(settings)
-        if not _is_same(jvm, file_system, path, ctx, snapshot):
+        if not _is_same(jvm, file_system, path, ctx, head):
             return None, "Spark's file system does not see the destination"
     except (Py4JError, PySparkException) as error:
         _log.debug("Spark cannot open %s", path, exc_info=error)
@@ -86,15 +83,12 @@ def _impatient(spark: SparkSession, jvm: Any, path: str, fail_fast: Mapping[str,
         file_system.close()
 
 
-def _is_same(jvm: Any, file_system: Any, path: str, ctx: CommitContext, snapshot: Snapshot) -> bool:
-    first = log_entry(snapshot.head) if snapshot.head else snapshot.files[0].path
-    place = jvm.org.apache.hadoop.fs.Path(f"{path}/{first}")
+def _is_same(jvm: Any, file_system: Any, path: str, ctx: CommitContext, head: int) -> bool:
+    entry = log_entry(head)
     try:
-        if not snapshot.head:
-            return bool(file_system.getFileStatus(place).getLen() == snapshot.files[0].size_bytes)
-        stream = file_system.open(place)
+        stream = file_system.open(jvm.org.apache.hadoop.fs.Path(f"{path}/{entry}"))
         try:
-            return bytes(stream.readAllBytes()) == ctx.store.get(ctx.key(first))
+            return bytes(stream.readAllBytes()) == ctx.store.get(ctx.key(entry))
         finally:
             stream.close()
     except Py4JJavaError as error:

@@ -6,14 +6,12 @@ import re
 from collections.abc import Iterator, Mapping
 
 from pyspark.sql import SparkSession
-from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType, TimestampType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType, TimestampType
 
 from holdfast.options.read import ReadOptions
 from holdfast.spark.file_format import FormatChoice
 from holdfast.table.contract import TableRecord
 
-_FORMATS = ("parquet", "orc", "json", "text")
-_TIME_PARSER = "spark.sql.legacy.timeParserPolicy"
 _TIME = re.compile(r"\btime\(\d\)")
 _TIME_TYPE = "spark.sql.timeType.enabled"
 _WITHOUT_ORC_INSTANTS = "4.1."
@@ -35,35 +33,19 @@ _SETTINGS_OF: Mapping[str, Mapping[str, str]] = {
         "spark.sql.parquet.int96TimestampConversion": "false",
     },
     "orc": {"spark.sql.orc.impl": "native"},
-    "json": {
-        "spark.sql.json.enableExactStringParsing": "true",
-        "spark.sql.legacy.json.allowEmptyString.enabled": "false",
-        "spark.sql.legacy.json.enableDateTimeParsingFallback": "false",
-    },
 }
 
 
 def limit_of_read(spark: SparkSession, options: ReadOptions, choice: FormatChoice) -> str:
     """Return the reason why Spark's own reader cannot do a read with this format and these options; empty if it can."""
-    if choice.name == "csv":
-        return "Spark silently reads CSV values that do not parse as null, and columns by position"
-    if choice.name not in _FORMATS:
-        return f"stock Spark does not read {choice.name}"
-    if choice.name == "json" and str(spark.conf.get(_TIME_PARSER)).upper() == "LEGACY":
-        return f"with {_TIME_PARSER}=LEGACY Spark reads microseconds in text as milliseconds"
+    if choice.name not in _SETTINGS_OF:
+        return "Spark's own reader reads Parquet and ORC only as Holdfast does: of text, it silently changes values"
     if options.split_size_bytes != ReadOptions(store=options.store).split_size_bytes:
         return "splitSize is an option of the Python reader"
-    for name, wanted in {**_SETTINGS, **_SETTINGS_OF.get(choice.name, {})}.items():
+    for name, wanted in {**_SETTINGS, **_SETTINGS_OF[choice.name]}.items():
         found = str(spark.conf.get(name, wanted))
         if found.lower() != wanted.lower():
             return f"with {name}={found} Spark may read other rows or values"
-    return ""
-
-
-def limit_of_zones(choice: FormatChoice, table_zone: str, time_zone: str | None) -> str:
-    """Return the reason why Spark cannot read text in directories with another time zone; empty if it can."""
-    if choice.name == "json" and table_zone and time_zone and time_zone != table_zone:
-        return f"directories use time zone {table_zone}, text without a zone uses {time_zone}: Spark applies one zone"
     return ""
 
 
@@ -82,10 +64,6 @@ def limit_of_columns(spark: SparkSession, choice: FormatChoice, schema: StructTy
             return f"Spark {spark.version} cannot read timestamps in ORC files that it did not write itself"
     if _TIME.search(schema.simpleString()) and str(spark.conf.get(_TIME_TYPE, "true")).lower() != "true":
         return f"without {_TIME_TYPE}=true Spark cannot read columns of type TIME"
-    if choice.name == "json" and any(
-        isinstance(one, MapType) and not isinstance(one.keyType, StringType) for one in kinds
-    ):
-        return "Spark reads a map in JSON as an object with string keys"
     if choice.name == "parquet" and str(spark.conf.get(_FIELD_IDS, "false")).lower() == "true":
         for field in fields:
             if "parquet.field.id" in field.metadata:
@@ -106,14 +84,10 @@ def _types(kind: DataType) -> Iterator[DataType]:
         yield from _types(kind.valueType)
 
 
-_NO_COLUMN = "\0corrupt"  # no column has this name
-
-
-def spark_options(table: TableRecord | None, choice: FormatChoice, options: ReadOptions) -> dict[str, str]:
-    """Return options for Spark's reader.
+def spark_options(table: TableRecord, choice: FormatChoice, options: ReadOptions) -> dict[str, str]:
+    """Return options for Spark's reader, with which it reads the same as the Python reader.
 
     Args:
-        table: the table as the log records it; None if the log records none.
         choice: the format.
         options: the options of the read.
     """
@@ -121,11 +95,7 @@ def spark_options(table: TableRecord | None, choice: FormatChoice, options: Read
     given["__globPaths__"] = "false"  # take paths literally, whatever characters they contain
     # Files that were deleted or cannot be read are errors.
     given |= {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
-    if choice.name == "json":
-        given["columnNameOfCorruptRecord"] = _NO_COLUMN  # else Spark may write into one of the table's columns
-        given["mode"] = "FAILFAST"  # else invalid values silently become null
-    zone = (table.time_zone if table is not None else "") or options.time_zone
-    if zone:
+    if zone := table.time_zone or options.time_zone:
         given["timeZone"] = zone
     if choice.name == "parquet":
         # Do not rebase dates in files without metadata about their calendar, such as Holdfast's.

@@ -1,6 +1,6 @@
 """Run units: their functions over cells, then one commit for all of them.
 
-The commit takes the record of the task's progress along (`Change`), so a unit and the knowledge that it is done take
+The commit takes the record of the progress along (the *change*), so a unit and the knowledge that it is done take
 effect in one step. That is what makes retries, twins and zombies harmless.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from types import CoroutineType
 from typing import Any, NamedTuple, TypeVar
@@ -61,21 +61,6 @@ _OF_PROCESS = (KeyboardInterrupt,)
 on what it has read; Spark would take it for its own."""
 
 _OF_STORE = (UnavailableError, OutcomeUnknownError, DeadlockError, CorruptDataError, AccessDeniedError)
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What a commit does besides the units' own writes.
-
-    Attributes:
-        reads: versions that records must have, or the units belong to somebody else by now.
-        puts, deletes, adds: records of the progress.
-    """
-
-    reads: Mapping[bytes, int]
-    puts: Mapping[bytes, bytes] = field(default_factory=dict)
-    deletes: Sequence[bytes] = ()
-    adds: Mapping[bytes, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +155,7 @@ class UnitExecution:
     def attempt(
         self,
         units: Sequence[Unit],
-        change: Callable[[int], Change],
+        change: Callable[[int], Commit],
         *,
         locked: bool = False,
         following: Sequence[Unit] = (),
@@ -180,7 +165,8 @@ class UnitExecution:
         Guarantee: those that are done took effect in one step, together with their change; the others did nothing.
 
         Args:
-            change: called with the number of units that are to take effect; if none is, only its reads count.
+            change: called with the number of units that are to take effect; returns what the commit does besides: which
+                records of the progress it requires and writes. If no unit takes effect, only its reads count.
             locked: whether to lock whatever is read, for a single unit.
             following: units that will probably run next: what they are known to read is read with this commit, if that
                 takes no round trip of its own.
@@ -238,11 +224,14 @@ class UnitExecution:
             self._exclusive = max(0, self._exclusive - 1)
             with self.database.locked() as transaction:
                 measured = MeasuredReads(transaction, self._reading)
-                tables = self._tables.through(UnlockedReads(measured))
+                tables = self._tables.through(UnlockedReads(measured)).get
                 cells = CellTransaction(LockedReads(measured, exclusive=exclusive), tables, most)
                 yield cells, lambda commit, following: self._measured(lambda: transaction.apply(commit))
         else:
-            yield CellTransaction(Transaction(self._measured_reads, ahead.records), self._tables, most), self._commit
+            yield (
+                CellTransaction(Transaction(self._measured_reads, ahead.records), self._tables.get, most),
+                self._commit,
+            )
 
     def _commit(self, commit: Commit, following: Sequence[Unit]) -> Outcome:
         """Commit, and read what the following units will read, if that takes no round trip of its own."""
@@ -406,14 +395,14 @@ def _name_cells(reads: UnitReads, unit: Unit, most: int, found: list[Cell]) -> N
             raise too_many_reads(most)
 
 
-def _commit_of(cells: CellTransaction, change: Change, done: int) -> Commit:
+def _commit_of(cells: CellTransaction, change: Commit, done: int) -> Commit:
     """Return what takes effect. If nothing does, it says whether what was read is true, and the unit not done yet."""
     if done:
         return _with_change(cells.to_commit(), change)
-    return _with_change(cells.to_validation(), Change(reads=change.reads))
+    return _with_change(cells.to_validation(), Commit(reads=change.reads))
 
 
-def _with_change(commit: Commit, change: Change) -> Commit:
+def _with_change(commit: Commit, change: Commit) -> Commit:
     return replace(
         commit,
         reads={**commit.reads, **change.reads},

@@ -44,10 +44,6 @@ class Latencies:
                 return _limit_s(bucket)
         return None
 
-    def steps(self) -> list[tuple[float, float, int]]:
-        """Return the buckets: between which durations each is, and how many are in it."""
-        return [(_limit_s(bucket - 1), _limit_s(bucket), count) for bucket, count in sorted(self.buckets.items())]
-
 
 def _limit_s(bucket: int) -> float:
     return float(_FIRST_S * 2 ** (bucket / _BUCKETS_PER_DOUBLING))
@@ -129,6 +125,14 @@ class Statistics:
     def group_size(self) -> float:
         """How many units took effect with one commit, on average."""
         return self.units / self.groups if self.groups else 0.0
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """Where the time of tasks went, from 0 to 1 each. Other: waits, rows from Spark, and Holdfast itself."""
+        parts = {"functions": self.function_s, "reads": self.read_s, "commits": self.commit_s}
+        total_s = max(self.run_s, sum(parts.values()))
+        parts["other"] = total_s - sum(parts.values())  # an attempt that died has not recorded the rest of its time
+        return {name: part_s / total_s if total_s > 0 else 0.0 for name, part_s in parts.items()}
 
     def to_json(self) -> dict[str, object]:
         """Return the figures as values of JSON."""

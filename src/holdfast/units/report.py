@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from holdfast.errors import CorruptDataError, InvalidRequestError
-from holdfast.runtime import Periodic, ThreadPeriodic
 from holdfast.transactions.base import Backend, SnapshotReader
 from holdfast.units.jobs import Job, find_job, read_progress
 from holdfast.units.progress import Statistics, TaskProgress
@@ -15,48 +13,6 @@ from holdfast.wording import counted
 
 _MOST_TASKS = 1000
 """Tasks in the stored report: all of them, with many more, would be too long for a record."""
-
-
-@dataclass(frozen=True, slots=True)
-class TimeShares:
-    """Where the time of tasks went, from 0 to 1 each.
-
-    Attributes:
-        functions: in the functions of units, without their calls of the database.
-        reads, commits: in calls of the database.
-        rest: in waits for the database, for other units and for rows from Spark, and in Holdfast itself.
-    """
-
-    functions: float = 0.0
-    reads: float = 0.0
-    commits: float = 0.0
-    rest: float = 0.0
-
-    @staticmethod
-    def of(statistics: Statistics) -> TimeShares:
-        """Return the shares of the time that is recorded; the rest of an attempt that died is not."""
-        measured_s = statistics.function_s + statistics.read_s + statistics.commit_s
-        total_s = max(statistics.run_s, measured_s)
-        if total_s <= 0:
-            return TimeShares()
-        return TimeShares(
-            statistics.function_s / total_s,
-            statistics.read_s / total_s,
-            statistics.commit_s / total_s,
-            (total_s - measured_s) / total_s,
-        )
-
-    def to_text(self) -> str:
-        """Return the shares for people."""
-        return ", ".join(
-            f"{share:.0%} {name}"
-            for share, name in (
-                (self.functions, "functions"),
-                (self.reads, "reads"),
-                (self.commits, "commits"),
-                (self.rest, "other"),
-            )
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,31 +59,6 @@ class JobReport:
         """Units per second, without those of earlier runs; 0 if it took no time."""
         return (self.total.units - self.earlier) / self.seconds if self.seconds > 0 else 0.0
 
-    @property
-    def conflict_share(self) -> float:
-        """Which share of all commits conflicted, from 0 to 1."""
-        return self.total.conflict_share
-
-    @property
-    def group_size(self) -> float:
-        """How many units took effect with one commit, on average."""
-        return self.total.group_size
-
-    @property
-    def commit_p50_s(self) -> float | None:
-        """What half of the commits did not exceed, seconds; None without commits."""
-        return self.total.commits.quantile_s(0.5)
-
-    @property
-    def commit_p99_s(self) -> float | None:
-        """What 99 % of the commits did not exceed, seconds; None without commits."""
-        return self.total.commits.quantile_s(0.99)
-
-    @property
-    def shares(self) -> TimeShares:
-        """Where the time of all tasks went."""
-        return TimeShares.of(self.total)
-
     # --- forms --------------------------------------------------------------------------------------------------------
     def __str__(self) -> str:
         lines = [f"{self.job}, {self.kind}", *(f"{name}: {value}" for name, value in self.summary())]
@@ -135,15 +66,17 @@ class JobReport:
 
     def summary(self) -> list[tuple[str, str]]:
         """Return names and values for people."""
-        total, shares = self.total, self.shares
+        total = self.total
+        shares = ", ".join(f"{share:.0%} {name}" for name, share in total.shares.items())
+        p50, p99 = (latency_text(total.commits.quantile_s(share)) for share in (0.5, 0.99))
         found = [
             ("units", f"{total.units - self.earlier:,} in {self.seconds:,.1f} s, {self.units_per_s:,.0f}/s"),
             ("tasks", f"{self.number:,}"),
-            ("commits", f"{total.groups:,} with {self.group_size:,.1f} units each"),
-            ("conflicts", f"{total.conflicts:,}, {self.conflict_share:.1%} of all commits"),
+            ("commits", f"{total.groups:,} with {total.group_size:,.1f} units each"),
+            ("conflicts", f"{total.conflicts:,}, {total.conflict_share:.1%} of all commits"),
             ("runs repeated", f"{total.reruns:,}"),
-            ("commit latency", f"{latency_text(self.commit_p50_s)} (p50), {latency_text(self.commit_p99_s)} (p99)"),
-            ("time in tasks", shares.to_text()),
+            ("commit latency", f"{p50} (p50), {p99} (p99)"),
+            ("time in tasks", shares),
         ]
         if self.earlier:  # what follows the first line is of the job, which has these units too
             found.insert(1, ("earlier runs", f"{counted(self.earlier, 'unit')}, which all figures below include"))
@@ -158,21 +91,25 @@ class JobReport:
 
     def to_json(self) -> dict[str, object]:
         """Return the report as values of JSON: what `of` needs, and what is derived from it, for programs."""
-        shares = self.shares
+        total = self.total
         return {
             "job": self.job,
             "kind": self.kind,
             "seconds": round(self.seconds, 6),
             "units_per_s": round(self.units_per_s, 3),
-            "conflict_share": round(self.conflict_share, 6),
-            "group_size": round(self.group_size, 3),
-            "commit_p50_s": self.commit_p50_s,
-            "commit_p99_s": self.commit_p99_s,
-            "shares": {one.name: round(getattr(shares, one.name), 4) for one in fields(shares)},
-            "total": self.total.to_json(),
+            "conflict_share": round(total.conflict_share, 6),
+            "group_size": round(total.group_size, 3),
+            "commit_p50_s": total.commits.quantile_s(0.5),
+            "commit_p99_s": total.commits.quantile_s(0.99),
+            "shares": {name: round(share, 4) for name, share in total.shares.items()},
+            "total": total.to_json(),
             "number": self.number,
             "earlier": self.earlier,
-            "tasks": [_without_zeros(task) for task in self.tasks] if self.number <= _MOST_TASKS else [],
+            # What is left out counts as 0.
+            "tasks": [
+                {name: value for name, value in task.to_json().items() if value}
+                for task in (self.tasks if self.number <= _MOST_TASKS else ())
+            ],
         }
 
     @staticmethod
@@ -197,11 +134,6 @@ class JobReport:
             )
         except (KeyError, ValueError) as error:
             raise CorruptDataError("the report of a job cannot be read: keep the database and report it") from error
-
-
-def _without_zeros(statistics: Statistics) -> dict[str, object]:
-    """Return figures in fewer bytes; what is left out counts as 0."""
-    return {name: value for name, value in statistics.to_json().items() if value}
 
 
 def latency_text(duration_s: float | None) -> str:
@@ -301,45 +233,3 @@ def poll(backend: Backend, name: str) -> JobState:
     """
     with backend.snapshot() as reader:
         return read_state(reader, name)
-
-
-@dataclass(slots=True)
-class Follower:
-    """Who follows a job.
-
-    Attributes:
-        failure: why the last look showed nothing; None if it did.
-    """
-
-    failure: Exception | None = None
-
-
-@contextmanager
-def following(
-    backend: Backend,
-    job: str,
-    show: Callable[[JobState], object],
-    *,
-    every_s: float = 1.0,
-    periodic: Periodic | None = None,
-) -> Iterator[Follower]:
-    """Show how far a job is, every so many seconds, in another thread, while the block runs.
-
-    Guarantee: the block neither fails nor waits because of it. A look that fails is left out, whether the database or
-    `show` is to blame. At the end, a look that is under way is waited for, but for half a minute at most.
-
-    Args:
-        show: called in the other thread.
-    """
-    found = Follower()
-
-    def look() -> None:
-        try:
-            show(poll(backend, job))
-        except Exception as error:  # noqa: BLE001 # whatever happens here, the job must not end because of it
-            found.failure = error
-        else:
-            found.failure = None
-
-    with (periodic or ThreadPeriodic()).repeat(look, every_s):
-        yield found

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from holdfast.errors import ConflictError, FencedError, OutcomeUnknownError, UnavailableError
 from holdfast.transactions.base import Backend, Commit, Committed
-from holdfast.units.execution import Change, UnitExecution
+from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import Job, job_key, require_run
 from holdfast.units.progress import GONE, Statistics, TaskProgress, progress_key
 from holdfast.units.unit import Unit
@@ -120,13 +120,13 @@ class TaskLedger:
             return Standing.PUT_OFF
         return Standing.DONE if unit.id <= self.progress.last else Standing.TO_DO
 
-    def change(self, done: Sequence[Unit], put_off: Collection[bytes]) -> Change:
+    def change(self, done: Sequence[Unit], put_off: Collection[bytes]) -> Commit:
         """Return what records that units are done."""
         self._proposed = self._after(done, put_off)
         if not done:
-            return Change(reads={self._key: self._version})
+            return Commit(reads={self._key: self._version})
         self._proposed_bytes = self._proposed.to_bytes()
-        return Change(reads={self._key: self._version}, puts={self._key: self._proposed_bytes})
+        return Commit(reads={self._key: self._version}, puts={self._key: self._proposed_bytes})
 
     def committed(self, version: int) -> None:
         """Note that the commit with the last change took effect."""

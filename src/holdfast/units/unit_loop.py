@@ -25,7 +25,8 @@ from holdfast.errors import (
 from holdfast.records.keys import CELL, cell_of, table_name_of, tables_range
 from holdfast.runtime import Environment
 from holdfast.runtime.backoff import Backoff
-from holdfast.units.execution import Attempt, Change, UnitExecution
+from holdfast.transactions.base import Commit
+from holdfast.units.execution import Attempt, UnitExecution
 from holdfast.units.progress import Statistics
 from holdfast.units.unit import SERVER, Unit, shown_key
 
@@ -62,7 +63,7 @@ class Ledger(Protocol):
         """The records that every commit validates; if one has changed, the ledger has to be read again."""
         ...
 
-    def change(self, done: Sequence[Unit], put_off: Collection[bytes]) -> Change:
+    def change(self, done: Sequence[Unit], put_off: Collection[bytes]) -> Commit:
         """Return what records that units are done, and that others are put off."""
         ...
 
@@ -203,7 +204,7 @@ class UnitLoop:
             InvalidRequestError: a unit's function failed. Those before it have taken effect.
         """
 
-        def change(done: int) -> Change:
+        def change(done: int) -> Commit:
             self.measure()
             return self._ledger.change(units[:done], self.deferred.keys())
 

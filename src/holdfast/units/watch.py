@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from holdfast.errors import FencedError, InvalidRequestError, NotFoundError
 from holdfast.records.cells import VALUE, present, read_cells, rows_range, value_of
@@ -36,6 +36,7 @@ Number: TypeAlias = "int | float"
 T = TypeVar("T")
 
 _MOST_TOP = 10_000
+_MOST_SECONDS = 10**6
 _MOST_SHOWN = 10
 _RATE_VIEWS = 10
 _PATIENCE_S = 60.0
@@ -138,22 +139,17 @@ def watch(
         UnavailableError: the database did not come back within a minute.
     """
     require_open_database(database)
-    _check_count("top", top, 1, _MOST_TOP)
-    if units is not None:
-        _check_count("units", units, 0, MAX_NUMBER)
-    _check_seconds("every_s", every_s)
-    _check_seconds("begin_within_s", begin_within_s)
+    _check("top", top, 1, _MOST_TOP)
+    _check("units", 0 if units is None else units, 0, MAX_NUMBER)
+    _check("every_s", every_s, 0, _MOST_SECONDS, float)
+    _check("begin_within_s", begin_within_s, 0, _MOST_SECONDS, float)
     return _views(_Watch(database, table, job, top, column, units), every_s, begin_within_s)
 
 
-def _check_count(name: str, given: object, least: int, most: int) -> None:
-    if isinstance(given, bool) or not isinstance(given, int) or not least <= given <= most:
-        raise InvalidRequestError(f"{name} is a number from {least} to {most}: change it", given=given)
-
-
-def _check_seconds(name: str, given: object) -> None:
-    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given < 10**7:
-        raise InvalidRequestError(f"{name} is a number of seconds that is at least 0: change it", given=given)
+def _check(name: str, given: Any, least: int, most: int, kind: type = int) -> None:
+    is_number = isinstance(given, int | kind) and not isinstance(given, bool)
+    if not is_number or not least <= given <= most:
+        raise InvalidRequestError(f"{name} is a number from {least} to {most:,}: change it", given=given)
 
 
 def _views(found: _Watch, every_s: float, begin_within_s: float) -> Iterator[View]:
@@ -167,21 +163,19 @@ def _views(found: _Watch, every_s: float, begin_within_s: float) -> Iterator[Vie
         view = found.look()
 
 
+@dataclass
 class _Watch:
     """Reads views, and remembers when units were done."""
 
-    def __init__(
-        self, database: Database, table: str, job: str | None, top: int, column: str, units: int | None
-    ) -> None:
-        self.database = database
-        self._table = table
-        self._job = job
-        self._top = top
-        self._column = column
-        self._units = units
-        self._job_id: int | None = None
-        self._rates: deque[tuple[float, int]] = deque(maxlen=_RATE_VIEWS)
-        self._moved_s: float  # when a unit was last seen to be done
+    database: Database
+    table: str
+    job: str | None
+    top: int
+    column: str
+    given_units: int | None
+    _job_id: int | None = None
+    _rates: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=_RATE_VIEWS))
+    _moved_s: float = 0.0  # when a unit was last seen to be done
 
     def first(self, begin_within_s: float) -> View:
         """Return the first view, as soon as there are such a job and such a table."""
@@ -191,7 +185,7 @@ class _Watch:
             try:
                 return self.look()
             except NotFoundError:
-                if self._job is None or self._is_over(self._job) or clock.elapsed_s() - began_s >= begin_within_s:
+                if self.job is None or self._is_over(self.job) or clock.elapsed_s() - began_s >= begin_within_s:
                     raise
             clock.sleep(_BEGIN_POLL_S)
 
@@ -211,7 +205,7 @@ class _Watch:
         if state is None:
             return replace(view, took_s=took_s)
         if self._job_id not in (None, state.job.id):
-            raise FencedError("the job was forgotten and begun again meanwhile: watch it again", job=self._job)
+            raise FencedError("the job was forgotten and begun again meanwhile: watch it again", job=self.job)
         self._job_id = state.job.id
         while self._rates and self._rates[-1][1] > state.done:
             self._rates.pop()  # the database has lost units
@@ -221,7 +215,7 @@ class _Watch:
         return replace(
             view,
             state=state,
-            units=state.units(self._units),
+            units=state.units(self.given_units),
             units_per_s=self._rate(state),
             idle_s=now_s - self._moved_s,
             is_final=state.job.is_finished,
@@ -231,14 +225,14 @@ class _Watch:
     def _read(self) -> tuple[View, JobState | None]:
         with self.database.snapshot() as snapshot:
             state: JobState | None = None
-            if self._job is not None:
+            if self.job is not None:
                 try:
-                    state = read_state(snapshot.reader, self._job)
+                    state = read_state(snapshot.reader, self.job)
                 except NotFoundError:
                     if self._job_id is None:
                         raise
-                    raise FencedError("the job was forgotten meanwhile", job=self._job) from None
-            return read_column(snapshot, self._table, self._column, self._top), state
+                    raise FencedError("the job was forgotten meanwhile", job=self.job) from None
+            return read_column(snapshot, self.table, self.column, self.top), state
 
     def _rate(self, state: JobState) -> float | None:
         """Return how many units are done per second: over the last views, at the end as the job's report says."""

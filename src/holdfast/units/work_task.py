@@ -13,7 +13,7 @@ from holdfast.runtime import Periodic, ThreadPeriodic
 from holdfast.runtime.backoff import Backoff
 from holdfast.transactions.base import ABSENT, Backend, Commit, Committed, Record, ScanPage
 from holdfast.units.claims import Claim, ClaimWatch, decode_claim, dissolve_slot, encode_claim, take_items
-from holdfast.units.execution import Change, UnitExecution
+from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import Job, job_key, require_running
 from holdfast.units.progress import GONE_FROM_LIST, LIST_DROPPED, Statistics, TaskProgress, counter_key, progress_key
 from holdfast.units.unit import Unit
@@ -226,12 +226,12 @@ class ClaimLedger:
         self._claim = claim
         return [Unit.of(one.key, one.value, one.place) for one in claim.items.values()]
 
-    def change(self, done: Sequence[Unit], put_off: Collection[bytes]) -> Change:
+    def change(self, done: Sequence[Unit], put_off: Collection[bytes]) -> Commit:
         """Return what takes units out of the claim."""
         ended = {unit.id for unit in done}
         left = {place: item for place, item in self._claim.items.items() if place not in ended}
         self._left = left
-        return Change(
+        return Commit(
             reads={self._key: self._claim.version, self._work.definition_key: self._work.version},
             puts={self._key: encode_claim(left.values())} if left else {},
             deletes=() if left else (self._key,),

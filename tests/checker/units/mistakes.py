@@ -26,7 +26,7 @@ from holdfast.transactions.base import (
 from holdfast.transactions.retry import run_transaction
 from holdfast.transactions.transaction import Transaction
 from holdfast.units.claims import Claim
-from holdfast.units.execution import Attempt, Change, LockedReads, UnitExecution
+from holdfast.units.execution import Attempt, LockedReads, UnitExecution
 from holdfast.units.job_input import JobInput
 from holdfast.units.jobs import Job, job_key
 from holdfast.units.progress import Statistics, TaskProgress
@@ -94,17 +94,17 @@ def progress_afterwards(
     shipped: _Attempt,
     self: UnitExecution,
     units: Sequence[Unit],
-    change: Callable[[int], Change],
+    change: Callable[[int], Commit],
     *,
     locked: bool = False,
     following: Sequence[Unit] = (),
 ) -> Attempt:
     """In place of `UnitExecution.attempt`: commit the units, then record the progress."""
-    recorded: list[Change] = []
+    recorded: list[Commit] = []
 
-    def without_puts(done: int) -> Change:
+    def without_puts(done: int) -> Commit:
         recorded.append(change(done))
-        return Change(reads=recorded[-1].reads)
+        return Commit(reads=recorded[-1].reads)
 
     attempt = shipped(self, units, without_puts, locked=locked, following=following)
     if not attempt.done:
@@ -115,8 +115,8 @@ def progress_afterwards(
 
 
 def no_fence(
-    shipped: Callable[..., Change], self: TaskLedger, done: Sequence[Unit], put_off: Collection[bytes]
-) -> Change:
+    shipped: Callable[..., Commit], self: TaskLedger, done: Sequence[Unit], put_off: Collection[bytes]
+) -> Commit:
     """In place of `TaskLedger.change`: do not look whether another attempt has recorded progress."""
     return replace(shipped(self, done, put_off), reads={})
 
@@ -330,8 +330,8 @@ def emit_at_once(
 
 
 def keep_a_lost_claim(
-    shipped: Callable[..., Change], self: ClaimLedger, done: Sequence[Unit], put_off: Collection[bytes]
-) -> Change:
+    shipped: Callable[..., Commit], self: ClaimLedger, done: Sequence[Unit], put_off: Collection[bytes]
+) -> Commit:
     """In place of `ClaimLedger.change`: do not look whether others have dissolved the claim."""
     return replace(shipped(self, done, put_off), reads={})
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import NamedTuple
 
 import pytest
 
 from holdfast.records import CellTransaction, Database
-from holdfast.records.tables import TablesRead
+from holdfast.records.tables import read_table
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Backend
 from holdfast.transactions.memory import MemoryBackend
@@ -44,4 +45,4 @@ def memory_db() -> Database:
 def begin(database: Backend) -> CellTransaction:
     """Begin a transaction whose units and commit the test controls."""
     transaction = Transaction(database)
-    return CellTransaction(transaction, TablesRead(transaction, database))
+    return CellTransaction(transaction, partial(read_table, reader=transaction, database=database))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 from holdfast.errors import CorruptDataError, InvalidRequestError
 from holdfast.records import CellTransaction, Database, Row
 from holdfast.records.keys import cell_key
-from holdfast.records.tables import TablesRead
+from holdfast.records.tables import read_table
 from holdfast.transactions.base import Commit, Committed, Conflict
 from holdfast.transactions.transaction import Transaction
 from tests.unit.records.databases import FAST, SERVERS, begin, memory_db, open_dbs
@@ -259,7 +260,7 @@ def test_a_limit_of_reads_counts_each_cell_once() -> None:
 def test_a_limit_of_reads_is_that_of_one_unit() -> None:
     db = _filled(9)
     transaction = Transaction(db.backend)
-    cells = CellTransaction(transaction, TablesRead(transaction, db.backend), 3)
+    cells = CellTransaction(transaction, partial(read_table, reader=transaction, database=db.backend), 3)
     for end in (cells.end_unit, cells.drop_unit, cells.end_unit):
         assert len(cells.scan("t", start=2, end=5)) == 3
         with pytest.raises(InvalidRequestError, match="reads more cells than it may"):

@@ -165,7 +165,7 @@ def test_who_uses_a_table_that_is_dropped_meanwhile_conflicts(backend: str, requ
             db.put("stock", "apples", 5)
             cells = begin(db.backend)
             if cached:  # the definition is not among the reads
-                cells = CellTransaction(Transaction(db.backend), TableCache(db.backend))
+                cells = CellTransaction(Transaction(db.backend), TableCache(db.backend).get)
             _use(cells, operation)
             cells.put("log", "done", operation)
             cells.end_unit()
@@ -217,7 +217,7 @@ def test_an_old_entry_in_the_cache_of_tables_is_noticed() -> None:
     db.drop_table("stock")
     new = db.create_table("stock")
     assert cache.get("stock") == old
-    cells = CellTransaction(begin(db.backend)._read_set, cache)
+    cells = CellTransaction(begin(db.backend)._read_set, cache.get)
     cells.put("stock", "apples", 1)
     cells.end_unit()
     assert isinstance(db.backend.commit(cells.to_commit()), Conflict)

@@ -15,7 +15,7 @@ def begun() -> CellTransaction:
     environment = Environment()
     database = MemoryBackend(environment.ids)
     Database(database, "memory://written-bytes", environment).create_table("t")
-    return CellTransaction(Transaction(database), TableCache(database))
+    return CellTransaction(Transaction(database), TableCache(database).get)
 
 
 def test_values_of_units_that_ended_count_once() -> None:

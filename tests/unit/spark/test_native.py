@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,9 +14,8 @@ from py4j.protocol import Py4JJavaError
 
 pytest.importorskip("pyspark.sql")
 
-from pyspark.sql.types import LongType, StructField, StructType
 
-from holdfast.commit import TWO_PHASE, SaveMode, Snapshot, VisibleFile, open_context
+from holdfast.commit import TWO_PHASE, SaveMode, Snapshot, open_context
 from holdfast.errors import InvalidRequestError, NotFoundError, UnavailableError
 from holdfast.formats import get_format
 from holdfast.options.location import LocationOptions
@@ -24,7 +23,6 @@ from holdfast.options.read import ReadOptions
 from holdfast.spark import native, native_options
 from holdfast.spark.file_format import FormatChoice
 from holdfast.spark.hadoop_path import hadoop_path
-from holdfast.spark.native import Scan, listed
 from holdfast.stores.interceptors import InterceptedStore
 from holdfast.stores.s3.options import S3Options
 from holdfast.table.contract import TableRecord
@@ -36,7 +34,13 @@ SESSION: Any = SimpleNamespace(version="4.3.0", conf=SimpleNamespace(get=lambda 
 # --- which files ------------------------------------------------------------------------------------------------------
 def run_job(url: Path, name: str, mode: SaveMode = SaveMode.APPEND, *faults: Fault) -> None:
     """A job with one file in each of two directories, which hold its name."""
-    ctx = open_context(str(url), threads=1)
+    record = TableRecord(
+        fields=[{"name": name, "type": kind} for name, kind in (("value", "string"), ("k", "long"))],
+        file_format="parquet",
+        partition_by=("k",),
+        reader_options={},
+    )
+    ctx = replace(open_context(str(url), threads=1), contract=lambda *_: record.encode())
     job = TWO_PHASE.setup_job(ctx, mode, {})
     assert job is not None
     with TWO_PHASE.setup_task(ctx, job, 0) as attempt:
@@ -55,7 +59,8 @@ def run_job(url: Path, name: str, mode: SaveMode = SaveMode.APPEND, *faults: Fau
 def read(monkeypatch: pytest.MonkeyPatch, url: Path, meanwhile: Callable[[], object] = lambda: None) -> list[str]:
     """What the files hold that Spark would read; `meanwhile` happens while it lists, between two directories."""
 
-    def load(_scan: Scan, _path: str, paths: list[str], _promised: object) -> list[str]:
+    def load(*given: Any) -> list[str]:
+        paths: list[str] = given[-1]
         files: list[Path] = []
         for path in (Path(one.removeprefix("file://")) for one in paths):
             if path.is_file():
@@ -66,8 +71,8 @@ def read(monkeypatch: pytest.MonkeyPatch, url: Path, meanwhile: Callable[[], obj
                 files += path.glob("k=1/part-*")
         return sorted(file.read_text() for file in files)
 
-    monkeypatch.setattr(Scan, "load", load)
-    monkeypatch.setattr(Scan, "unlike", lambda *_: "")
+    monkeypatch.setattr(native, "load", load)
+    monkeypatch.setattr(native, "unlike", lambda *_: "")
     monkeypatch.setattr(native, "narrowed", lambda frame, *_: frame)
     monkeypatch.setattr(native, "hadoop_path", lambda *_: (f"file://{url}", ""))
     found: Any = native.native_frame(SESSION, ReadOptions(store=LocationOptions(url=str(url))))
@@ -106,13 +111,6 @@ def test_while_a_decision_waits_spark_gets_the_files_by_name(
     assert read(monkeypatch, tmp_path) == (old if mark == "visible" else added)
 
 
-def test_a_folder_of_a_destination_is_not_read_by_itself(tmp_path: Path) -> None:
-    run_job(tmp_path / "t", "old")
-    options = ReadOptions(store=LocationOptions(url=str(tmp_path / "t/k=1")), file_format="orc")
-    with pytest.raises(InvalidRequestError, match=r"this is a folder inside a destination.*destination='file://.*/t'"):
-        native.native_frame(SESSION, options)
-
-
 @pytest.mark.parametrize("reader", ["auto", "native"])
 def test_files_that_spark_does_not_find(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, reader: str) -> None:
     """Whoever asked for Spark's reader hears so; else the Python reader may find them."""
@@ -121,7 +119,7 @@ def test_files_that_spark_does_not_find(monkeypatch: pytest.MonkeyPatch, tmp_pat
     def load(*_: object) -> None:
         raise NotFoundError("there is nothing to read: check the URL", url="file:///t")
 
-    monkeypatch.setattr(Scan, "load", load)
+    monkeypatch.setattr(native, "load", load)
     monkeypatch.setattr(native, "hadoop_path", lambda *_: (f"file://{tmp_path}", ""))
     options = ReadOptions(store=LocationOptions(url=str(tmp_path)), reader=reader)
     if reader == "auto":
@@ -131,41 +129,8 @@ def test_files_that_spark_does_not_find(monkeypatch: pytest.MonkeyPatch, tmp_pat
             native.native_frame(SESSION, options)
 
 
-# --- which columns ----------------------------------------------------------------------------------------------------
-@contextlib.contextmanager
-def a_scan(url: Path, file_format: str, **options: Any) -> Iterator[Scan]:
-    """Of files of others."""
-    ctx = open_context(str(url))
-    read = ReadOptions(store=LocationOptions(url=str(url)), file_format=file_format, time_zone="UTC", **options)
-    yield Scan.of(SESSION, ctx, read, Snapshot(head=0, files=tuple(listed(ctx)), table=None))
-    ctx.close()
-
-
-def test_spark_passes_over_empty_files_but_needs_one_with_bytes(tmp_path: Path) -> None:
-    (tmp_path / "empty.txt").write_bytes(b"")
-    with a_scan(tmp_path, "text") as scan:
-        assert scan.limit() == "every file is empty"
-    (tmp_path / "x.txt").write_bytes(b"x\n")
-    with a_scan(tmp_path, "text") as scan:
-        assert scan.limit() == ""
-
-
-def test_columns_for_which_only_spark_has_words_are_looked_at_too(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Nothing was promised of them before Spark loaded the files."""
-    for look in ("unlike", "unlike_footers"):
-        monkeypatch.setattr(native, look, lambda *_: "")
-    (tmp_path / "x.orc").write_bytes(b"ORC")
-    with a_scan(tmp_path, "orc") as scan:
-        assert scan.promised() is None
-        for name, reason in (("a", ""), ("a`b", "not find ORC columns")):
-            frame: Any = SimpleNamespace(schema=StructType([StructField(name, LongType())]))
-            assert reason in scan.unlike(frame, None) if reason else scan.unlike(frame, None) == ""
-
-
 # --- with which options -----------------------------------------------------------------------------------------------
-def spark_options(file_format: str, table: bool, **options: str) -> dict[str, str]:
+def spark_options(file_format: str, **options: str) -> dict[str, str]:
     record = TableRecord(
         fields=[{"name": "t", "type": "timestamp"}, {"name": "id", "type": "long"}],
         file_format=file_format,
@@ -173,18 +138,11 @@ def spark_options(file_format: str, table: bool, **options: str) -> dict[str, st
         partition_by=("t",),
         time_zone="Asia/Kathmandu",
     )
-    known = record if table else None
-    snapshot = Snapshot(head=1, files=(), table=None if known is None else known.encode())
+    snapshot = Snapshot(head=1, files=(), table=record.encode())
     read = ReadOptions(
         store=LocationOptions(url="/data"), file_format=file_format, format_options=options, time_zone="Europe/Berlin"
     )
-    return native_options.spark_options(known, FormatChoice.of(read, snapshot), read)
-
-
-@pytest.mark.parametrize("table", [True, False])
-def test_what_does_not_parse_is_refused(table: bool) -> None:
-    """Spark's own default reads it as null without a word."""
-    assert spark_options("json", table)["mode"] == "FAILFAST"
+    return native_options.spark_options(record, FormatChoice.of(read, snapshot), read)
 
 
 def test_files_are_read_with_the_options_that_they_were_written_with() -> None:
@@ -206,12 +164,10 @@ def test_files_are_read_with_the_options_that_they_were_written_with() -> None:
 
 def test_values_of_a_table_are_what_was_written_whatever_the_session_says() -> None:
     """Its zone and, as in the files of others that note nothing else, today's calendar."""
-    for table in (True, False):
-        assert spark_options("parquet", table)["datetimeRebaseMode"] == "CORRECTED"
-        assert spark_options("parquet", table)["int96RebaseMode"] == "CORRECTED"
-    assert spark_options("parquet", True)["timeZone"] == "Asia/Kathmandu"
-    assert spark_options("parquet", False)["timeZone"] == "Europe/Berlin"
-    assert spark_options("orc", True)["__globPaths__"] == "false", "a path is a path"
+    assert spark_options("parquet")["datetimeRebaseMode"] == "CORRECTED"
+    assert spark_options("parquet")["int96RebaseMode"] == "CORRECTED"
+    assert spark_options("parquet")["timeZone"] == "Asia/Kathmandu"
+    assert spark_options("orc")["__globPaths__"] == "false", "a path is a path"
 
 
 # --- the place --------------------------------------------------------------------------------------------------------
@@ -242,10 +198,6 @@ class HadoopFiles:
         data = self._bytes(path.path)
         return SimpleNamespace(readAllBytes=lambda: data, close=lambda: None)
 
-    def getFileStatus(self, path: HadoopPath) -> Any:
-        data = self._bytes(path.path)
-        return SimpleNamespace(getLen=lambda: len(data))
-
     def close(self) -> None:
         """Nothing is open."""
 
@@ -265,9 +217,9 @@ class HadoopPath:
 
 
 def place(
-    url: str, files: dict[str, bytes], head: int = 0, s3: S3Options | None = None, hadoop: dict[str, str] | None = None
+    url: str, files: dict[str, bytes], s3: S3Options | None = None, hadoop: dict[str, str] | None = None
 ) -> str | None:
-    """Where Spark finds a destination with these files, which through Holdfast's store has `ENTRY` or `PART`."""
+    """Where Spark finds a destination with these files, which through Holdfast's store has `ENTRY`."""
     system = HadoopFiles(files)
     fs = SimpleNamespace(
         Path=lambda path: HadoopPath(path, system),
@@ -279,37 +231,29 @@ def place(
         _jsparkSession=SimpleNamespace(sessionState=lambda: SimpleNamespace(newHadoopConf=lambda: settings)),
     )
     ctx: Any = SimpleNamespace(url=url, key=lambda path: path, store=SimpleNamespace(get=lambda _key: b"decided"))
-    snapshot = Snapshot(head=head, files=() if head else (VisibleFile(PART, 4),), table=None)
-    return hadoop_path(spark, ctx, LocationOptions(url=url, store_options=(s3,) if s3 else ()), snapshot)[0]
+    return hadoop_path(spark, ctx, LocationOptions(url=url, store_options=(s3,) if s3 else ()), 3)[0]
 
 
 ENTRY = "_holdfast/log/00000000000000000003.json"
-PART = "k=1/part.parquet"
 
 
 def test_spark_has_to_see_the_newest_decision() -> None:
     """A directory of that name may be there on the driver's machine too, or in another server's bucket of that name."""
-    assert place("file:///data/t", {f"file:///data/t/{ENTRY}": b"decided"}, 3) == "file:///data/t"
-    assert place("file:///data/t", {f"file:///data/t/{ENTRY}": b"decided otherwise"}, 3) is None
-    assert place("file:///data/t", {}, 3) is None
-    assert place("s3://bucket/t/", {f"s3a://bucket/t/{ENTRY}": b"decided"}, 3) == "s3a://bucket/t"
-    assert place("memory://t", {f"memory://t/{ENTRY}": b"decided"}, 3) is None
-
-
-def test_without_a_decision_spark_has_to_see_the_first_file() -> None:
-    assert place("file:///data/t", {f"file:///data/t/{PART}": b"1234"}) == "file:///data/t"
-    assert place("file:///data/t", {f"file:///data/t/{PART}": b"12345"}) is None
+    assert place("file:///data/t", {f"file:///data/t/{ENTRY}": b"decided"}) == "file:///data/t"
+    assert place("file:///data/t", {f"file:///data/t/{ENTRY}": b"decided otherwise"}) is None
     assert place("file:///data/t", {}) is None
+    assert place("s3://bucket/t/", {f"s3a://bucket/t/{ENTRY}": b"decided"}) == "s3a://bucket/t"
+    assert place("memory://t", {f"memory://t/{ENTRY}": b"decided"}) is None
 
 
 def test_spark_is_not_asked_with_other_keys_than_the_calls() -> None:
-    known = {f"s3a://bucket/t/{PART}": b"1234"}
+    known = {f"s3a://bucket/t/{ENTRY}": b"decided"}
     assert place("s3://bucket/t", known) == "s3a://bucket/t"
     assert place("s3://bucket/t", known, s3=S3Options(endpoint_url="http://127.0.0.1:9")) is None
 
 
 def test_spark_is_not_asked_where_a_filter_keeps_files_from_it() -> None:
-    known = {f"file:///data/t/{PART}": b"1234"}
+    known = {f"file:///data/t/{ENTRY}": b"decided"}
     assert (
         place("file:///data/t", known, hadoop={"mapreduce.input.pathFilter.class": "org.example.NoTemporaries"}) is None
     )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +18,7 @@ from holdfast.units.report import JobReport
 from holdfast.units.shard_task import ShardTask
 from holdfast.units.unit import Unit, UnitSettings
 
-__all__ = ["TABLE", "AtHand", "RunningClock", "WatchedJob", "add_words", "memory_db", "text"]
+__all__ = ["TABLE", "RunningClock", "WatchedJob", "add_words", "memory_db", "text"]
 
 TABLE = "words"
 
@@ -34,25 +33,6 @@ class RunningClock(SimulatedClock):
         super().sleep(duration_s)
         if self.meanwhile:
             self.meanwhile.pop(0)()
-
-
-class AtHand:
-    """Repeats a call when a test says so.
-
-    Attributes:
-        work: the call, while a block runs.
-    """
-
-    work: Callable[[], object] | None = None
-
-    @contextmanager
-    def repeat(self, work: Callable[[], object], interval_s: float) -> Iterator[None]:
-        """Keep the call for the time of the block."""
-        self.work = work
-        try:
-            yield
-        finally:
-            self.work = None
 
 
 def memory_db(clock: SimulatedClock | None = None) -> Database:

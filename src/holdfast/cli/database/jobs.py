@@ -65,7 +65,7 @@ def jobs(run: Run, url: Url, name: Annotated[str | None, argument(required=False
 
 
 def _show_job(run: Run, state: JobState, report: JobReport) -> None:
-    from holdfast.units.report import TimeShares, latency_text
+    from holdfast.units.report import latency_text
 
     known = document(_JOB, state)
     run.out.line({**known, **report.to_json()})
@@ -82,10 +82,10 @@ def _show_job(run: Run, state: JobState, report: JobReport) -> None:
         Column("", "group", lambda one: one[1].group_size, "{:.1f}".format),
         Column("", "p50", lambda one: one[1].commits.quantile_s(0.5), latency_text),
         Column("", "p99", lambda one: one[1].commits.quantile_s(0.99), latency_text),
-        Column("", "functions", lambda one: TimeShares.of(one[1]).functions, "{:.0%}".format),
-        Column("", "reads", lambda one: TimeShares.of(one[1]).reads, "{:.0%}".format),
-        Column("", "commits", lambda one: TimeShares.of(one[1]).commits, "{:.0%}".format),
-        Column("", "other", lambda one: TimeShares.of(one[1]).rest, "{:.0%}".format),
+        Column("", "functions", lambda one: one[1].shares["functions"], "{:.0%}".format),
+        Column("", "reads", lambda one: one[1].shares["reads"], "{:.0%}".format),
+        Column("", "commits", lambda one: one[1].shares["commits"], "{:.0%}".format),
+        Column("", "other", lambda one: one[1].shares["other"], "{:.0%}".format),
     )
     if report.tasks:
         run.out.show(columns, list(enumerate(report.tasks)))

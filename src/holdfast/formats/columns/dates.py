@@ -79,7 +79,7 @@ def refuse_old(batch: pa.RecordBatch) -> pa.RecordBatch:
         if least is not None and least < first and not (pat.is_timestamp(kind) and kind.tz is None):
             raise UnsupportedError(
                 "dates before 1582-10-15 and timestamps before 1900 in Spark's old calendar are read by Spark only: "
-                "use reader=native or spark.read, or leave the column out",
+                "use spark.read, or leave the column out",
                 column=path,
             )
     return batch

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql.functions import concat, is_valid_utf8, lit, raise_error, when, xxhash64
 from pyspark.sql.types import ArrayType, MapType, StructType
@@ -52,37 +52,7 @@ _TASKS_WITHOUT_CONTEXT = 8
 _TABLE_ROWS = 1000
 
 
-class Input(Protocol):
-    """The rows of a job."""
-
-    @property
-    def keys(self) -> str:
-        """Where the keys of the units come from."""
-        ...
-
-    @property
-    def parallelism(self) -> int:
-        """How many tasks a job has if nobody says."""
-        ...
-
-    def arranged(self, tasks: int) -> Arranged:
-        """Bring each row to the task of its key."""
-        ...
-
-
-class Arranged(Protocol):
-    """The rows of a job in its tasks, sorted by key."""
-
-    def survey(self, *, repeats: bool) -> JobInput:
-        """Return which units each task has: the first pass over the rows; see `holdfast.units.job_input`."""
-        ...
-
-    def run(self, task: UnitsTask) -> None:
-        """Run the units in the tasks of the job: the second pass."""
-        ...
-
-
-def as_input(data: Any, key: str | Sequence[str] | None) -> Input:
+def as_input(data: Any, key: str | Sequence[str] | None) -> _FrameInput | _PairInput:
     """Return the rows of a DataFrame, or the pairs of an RDD.
 
     Raises:
@@ -165,14 +135,16 @@ class _FrameInput:
 
     @property
     def keys(self) -> str:
+        """Where the keys of the units come from."""
         return "columns: " + ", ".join(f"{column.name} {column.type}" for column in self.columns)
 
     @property
     def parallelism(self) -> int:
+        """How many tasks a job has by default."""
         spark = self.df.sparkSession
         return int(spark.sparkContext.defaultParallelism) if is_classic(spark) else _TASKS_WITHOUT_CONTEXT
 
-    def arranged(self, tasks: int) -> Arranged:
+    def arranged(self, tasks: int) -> _RddRows | _ConnectRows:
         """Bring each row to the task of its key. Spark's hash of an integer depends on its width: all get the same.
 
         What tells the task is a hash of the key and a constant, by which nothing else is partitioned. The key itself
@@ -205,7 +177,7 @@ class _PairInput:
     def parallelism(self) -> int:
         return int(self.rdd.context.defaultParallelism)
 
-    def arranged(self, tasks: int) -> Arranged:
+    def arranged(self, tasks: int) -> _RddRows:
         rdd = self.rdd.mapPartitions(_with_ids).repartitionAndSortWithinPartitions(tasks, zlib.crc32)
         return _RddRows(rdd, partial(map, itemgetter(0)), partial(map, itemgetter(1)), tasks)
 
@@ -220,6 +192,7 @@ class _RddRows:
     tasks: int
 
     def survey(self, *, repeats: bool) -> JobInput:
+        """Return which units each task has: the first pass over the rows; see `holdfast.units.job_input`."""
         ids_of = self.ids_of
 
         def survey(shard: int, rows: Iterable[Any]) -> Iterator[tuple[int, bytes]]:
@@ -229,6 +202,7 @@ class _RddRows:
         return _job_input(self.tasks, self.rdd.mapPartitionsWithIndex(survey).collect())
 
     def run(self, task: UnitsTask) -> None:
+        """Run the units in the tasks of the job: the second pass."""
         pairs_of = self.pairs_of
 
         def run(shard: int, rows: Iterable[Any]) -> Iterator[int]:

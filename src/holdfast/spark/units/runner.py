@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,7 +21,7 @@ from holdfast.errors import (
     UnsupportedError,
 )
 from holdfast.records.database import Database, open_database, require_url
-from holdfast.runtime import Environment, Periodic
+from holdfast.runtime import Environment
 from holdfast.spark.failures import errors_of_tasks
 from holdfast.spark.session import require_session
 from holdfast.spark.units.inputs import as_input, run_workers
@@ -47,14 +46,13 @@ from holdfast.units.jobs import (
     read_progress,
 )
 from holdfast.units.progress import LIST_DROPPED, Statistics
-from holdfast.units.report import JobReport, JobState, following
+from holdfast.units.report import JobReport
 from holdfast.units.unit import UnitFunction, UnitReads, UnitSettings
 from holdfast.units.unit_loop import patiently
 from holdfast.units.work_list import WorkList, find_work_list
-from holdfast.wording import counted
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+    pass
 
 
 _log = logging.getLogger(__name__)
@@ -285,8 +283,7 @@ class TransactionalMap:
             before_s = clock.elapsed_s()
             while True:
                 try:
-                    with job_progress(backend, name):
-                        self._run_tasks(backend, job, prepared, work)
+                    self._run_tasks(backend, job, prepared, work)
                 except FencedError:
                     report = _report_of_others(backend, job)
                     if report is None:
@@ -424,47 +421,3 @@ def _check_function(function: object, sentence: str) -> None:
             "the function cannot be sent to Spark's tasks: let it make what it needs itself, such as connections",
             error=f"{type(error).__name__}: {error}"[:200],
         ) from error
-
-
-@contextmanager
-def job_progress(backend: Backend, job: str, *, periodic: Periodic | None = None) -> Iterator[None]:
-    """Draw a progress bar while the block runs, if stderr is a terminal; see `following` for what it guarantees."""
-    if not _is_terminal():
-        yield
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-    bar = Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True, highlight=False),
-        transient=True,
-        auto_refresh=False,  # the thread that looks at the job draws too
-        redirect_stdout=False,
-        redirect_stderr=False,
-    )
-    with bar:
-        drawn = bar.add_task(job, total=None)
-        with following(backend, job, lambda state: _draw(bar, drawn, state), periodic=periodic):
-            yield
-
-
-def _draw(bar: Progress, drawn: TaskID, state: JobState) -> None:
-    done = state.done
-    parts = [
-        f"{state.job.name}: {counted(done, 'unit')}",
-        f"{state.finished:,} of {counted(state.job.shards, 'task')}",
-    ]
-    if done:
-        parts.append(f"{state.statistics.conflict_share:.1%} conflicts")
-    bar.update(drawn, completed=done, total=state.units(), description=", ".join(parts), refresh=True)
-
-
-def _is_terminal() -> bool:
-    try:
-        return sys.stderr is not None and sys.stderr.isatty()
-    except ValueError:  # stderr was closed
-        return False
