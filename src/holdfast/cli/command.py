@@ -177,9 +177,9 @@ class Shape(Enum):
 class Opens(Enum):
     """What a command opens, and so has options for."""
 
-    NOTHING = ()
-    STORES = ("stores",)
-    NAMESPACES = ("stores", "namespaces")
+    NOTHING = 0
+    STORES = 1
+    NAMESPACES = 2  # and the stores of their data, and others
 
 
 class Run:

@@ -106,8 +106,7 @@ def documents(columns: Sequence[Column], things: Iterable[object]) -> list[dict[
     return [document(columns, thing) for thing in things]
 
 
-@dataclass(frozen=True)
-class Captioned:
+class Captioned(NamedTuple):
     """A table of texts, with lines above and below it.
 
     Attributes:
