@@ -22,7 +22,7 @@ def handles(request: pytest.FixtureRequest) -> Iterator[Handles]:
 @pytest.mark.parametrize("check", _CHECKS, ids=lambda check: check.name)
 def test_conformance(handles: Handles, check: Check[Subject]) -> None:
     assert check in checks_for(handles.backend)
-    check.run(subject_of(check, handles.backend, handles.other))
+    check.run(subject_of(check, handles.backend, handles.other, rounds=10))
 
 
 def test_every_check_has_a_name_of_its_own_and_says_what_it_checks() -> None:

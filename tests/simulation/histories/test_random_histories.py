@@ -115,7 +115,9 @@ def test_threads(handles: Handles, kind: str, seed: int) -> None:
     assert _overlap(told)
 
 
-@_KINDS
+@pytest.mark.parametrize(
+    "kind", ["mixes", *(pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS if kind != "mixes")]
+)
 def test_processes(handles: Handles, kind: str) -> None:
     if not handles.url:
         pytest.skip("the records are in this process's memory")

@@ -6,7 +6,7 @@ import math
 import os
 import ssl
 from binascii import b2a_base64
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -24,6 +24,7 @@ _SQL = load_queries(__package__)
 
 _FORM = "mysql://user:password@host:port/database"
 _TLS = ("off", "prefer", "require", "verify")
+_OPTIONS = ("connections", "ssl", "ssl_ca", "timeout")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +80,12 @@ def parse_mysql_url(url: str) -> MysqlOptions:
     if not database or "/" in database:
         raise InvalidRequestError(f"the url names no database: write {_FORM}")
     given = _options(parts.query)
-    if "ssl_ca" in given and given.setdefault("ssl", "verify") != "verify":
+    tls, ssl_ca = given.get("ssl", "verify" if "ssl_ca" in given else "prefer"), given.get("ssl_ca")
+    if tls not in _TLS:
+        raise InvalidRequestError(f"ssl is one of {', '.join(_TLS)}", value=tls)
+    if ssl_ca == "":
+        raise InvalidRequestError("ssl_ca is the path of a file with certificates")
+    if ssl_ca is not None and tls != "verify":
         raise InvalidRequestError("ssl_ca has no effect without ssl=verify: change one of them")
     return MysqlOptions(
         host=parts.hostname,
@@ -87,19 +93,26 @@ def parse_mysql_url(url: str) -> MysqlOptions:
         user=unquote(parts.username),
         password=unquote(parts.password or ""),
         database=database,
-        **given,
+        ssl=tls,
+        ssl_ca=ssl_ca,
+        connections=connections_of(given.get("connections", "8")),
+        timeout_s=_timeout_s(given.get("timeout", "30")),
     )
 
 
-def _options(query: str) -> dict[str, Any]:
-    given: dict[str, Any] = {}
+def _options(query: str) -> dict[str, str]:
+    """Return the options of a URL.
+
+    Raises:
+        InvalidRequestError: one is unknown, or given twice.
+    """
+    given: dict[str, str] = {}
     for name, text in options_of(query):
-        if name not in _PARSERS:
-            raise unknown_option(name, _PARSERS)
-        field_name, parse = _PARSERS[name]
-        if field_name in given:
+        if name not in _OPTIONS:
+            raise unknown_option(name, _OPTIONS)
+        if name in given:
             raise InvalidRequestError("the database url has an option twice: leave one of them out", option=name)
-        given[field_name] = parse(text)
+        given[name] = text
     return given
 
 
@@ -111,26 +124,6 @@ def _timeout_s(text: str) -> float:
     if not 0 < value <= 3600:
         raise InvalidRequestError("timeout is a number of seconds, above 0 and at most 3600", value=text)
     return value
-
-
-def _ssl(text: str) -> str:
-    if text not in _TLS:
-        raise InvalidRequestError(f"ssl is one of {', '.join(_TLS)}", value=text)
-    return text
-
-
-def _ssl_ca(text: str) -> str:
-    if not text:
-        raise InvalidRequestError("ssl_ca is the path of a file with certificates")
-    return text
-
-
-_PARSERS: Mapping[str, tuple[str, Callable[[str], object]]] = {
-    "connections": ("connections", connections_of),
-    "ssl": ("ssl", _ssl),
-    "ssl_ca": ("ssl_ca", _ssl_ca),
-    "timeout": ("timeout_s", _timeout_s),
-}
 
 
 # --- connections -----------------------------------------------------------------------------------------------------
