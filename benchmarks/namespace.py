@@ -22,7 +22,7 @@ from benchmarks.command_line import add_json_option, add_results_option, positiv
 from benchmarks.measure import Result, Say
 from benchmarks.namespace_runs.cells import MODES
 from benchmarks.namespace_runs.clients import Clients, Layout
-from benchmarks.namespace_runs.databases import DATABASES, Backend, opened
+from benchmarks.namespace_runs.databases import DATABASES, DatabaseServer, opened
 from benchmarks.namespace_runs.experiments import EXPERIMENTS, Scale
 from benchmarks.namespace_runs.peer import FILES, find_juicefs
 from benchmarks.namespace_runs.plots import plot
@@ -70,7 +70,9 @@ def _run_of(arguments: argparse.Namespace, say: Say) -> Run:
     )
 
 
-def _measure(name: str, database: Backend, clients: Clients, program: str | None, given: Run) -> Iterator[Result]:
+def _measure(
+    name: str, database: DatabaseServer, clients: Clients, program: str | None, given: Run
+) -> Iterator[Result]:
     given.say(f"[bold]{name}, {database.name}[/bold]")
     if name in EXPERIMENTS:
         yield from measure_paper(name, database, clients, given)

@@ -20,7 +20,7 @@ from benchmarks.namespace_runs.databases import DATABASES, opened
 from benchmarks.peak_memory import growth_mb, start_mb
 from holdfast.namespace.keys import data_key, upload_key
 from holdfast.namespace.object_store.store import NamespaceStore
-from holdfast.namespace.object_store.uploads import Upload
+from holdfast.namespace.other_records import Upload
 from holdfast.stores.base import Change, Complete, Create, Part, Put
 from holdfast.transactions.base import Commit, Committed
 
@@ -71,11 +71,11 @@ def _puts(store: NamespaceStore, files: int) -> list[Change]:
 
 def _uploads(store: NamespaceStore, files: int) -> list[Change]:
     """Write the records of pending uploads as `create_upload` and `upload_part` do, many at once."""
-    namespace, now_ms = store.namespace, store.namespace.now_ms()
+    namespace, now_ms = store.namespace, store.namespace.operations.now_ms()
     changes: list[Change] = []
     inserts: dict[bytes, bytes] = {}
     for number, key in enumerate(_keys(files), 1):
-        token, file_id = namespace.new_token(), namespace.new_id()
+        token, file_id = namespace.environment.ids.token(), namespace.new_id()
         part, stored = namespace.blobs.small(file_id, b"x")
         inserts[upload_key(token)] = Upload(f"/{key}", file_id, now_ms, {}, {1: part}).encode()
         inserts[data_key(part.blob)] = stored[part.blob]

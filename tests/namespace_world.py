@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from holdfast.namespace import Configuration, Namespace
 from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.configuration import create_namespace
-from holdfast.namespace.operation import Mode
 from holdfast.runtime import Environment, SerialRunner
 from holdfast.runtime.simulated import CountingIds, StillClock
 from holdfast.stores.base import ObjectStore
@@ -70,18 +69,20 @@ class World:
         *,
         database: Backend | None = None,
         blobs: BlobStore | None = None,
-        mode: Mode = "optimistic",
+        locks: bool = False,
     ) -> Namespace:
-        """Open the namespace."""
-        return Namespace(
+        """Open the namespace; with `locks`, operations lock what they read, as they do after many conflicts."""
+        namespace = Namespace(
             database or self.database,
             blobs or self.blobs,
             self.configuration,
             self.environment,
             user=user,
             groups=groups,
-            mode=mode,
         )
+        if locks:
+            namespace.operations.tries_without_locks = 0
+        return namespace
 
     def records(self, kind: bytes) -> dict[bytes, Record]:
         """Return the records of a kind by key."""

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from holdfast.namespace import Configuration, Namespace, init_namespace, open_namespace
-from holdfast.namespace.operation import Mode
 from holdfast.stores.url import open_destination
 from holdfast.transactions.registry import open_backend
 from tests.namespace_check import problems_of
@@ -28,11 +27,14 @@ class SharedNamespace:
     url: str
     data: str
     rounds: int = 1
-    mode: Mode = "optimistic"
+    locks: bool = False
 
     def open(self) -> Namespace:
         """Open the namespace as its superuser."""
-        return open_namespace(self.url, user="root", groups=[], mode=self.mode)
+        namespace = open_namespace(self.url, user="root", groups=[])
+        if self.locks:
+            namespace.operations.tries_without_locks = 0
+        return namespace
 
     def problems(self, *, strays: bool = False) -> list[str]:
         """Describe what is wrong with the namespace: see `problems_of`."""
@@ -78,18 +80,18 @@ def _server(fixture: str) -> Callable[[pytest.FixtureRequest, Path], SharedNames
 _DATABASES = {"sqlite": _sqlite, "postgresql": _server("new_postgres_url"), "mysql": _server("new_mysql_url")}
 
 
-def shared_on(database: str, mode: Mode = "optimistic", rounds: int = 1) -> object:
+def shared_on(database: str, locks: bool = False, rounds: int = 1) -> object:
     """Return a value for an indirect parameter of the fixture `shared`."""
-    return _DATABASES[database], mode, rounds
+    return _DATABASES[database], locks, rounds
 
 
 _SLOW = pytest.mark.slow
 SHARED = [
     pytest.param(shared_on("sqlite"), id="sqlite"),
     pytest.param(shared_on("sqlite", rounds=40), id="sqlite-long", marks=_SLOW),
-    pytest.param(shared_on("sqlite", "pessimistic", 4), id="sqlite-pessimistic", marks=_SLOW),
+    pytest.param(shared_on("sqlite", locks=True, rounds=4), id="sqlite-pessimistic", marks=_SLOW),
     pytest.param(shared_on("postgresql", rounds=8), id="postgresql", marks=_SLOW),
-    pytest.param(shared_on("postgresql", "pessimistic", 1), id="postgresql-pessimistic", marks=_SLOW),
+    pytest.param(shared_on("postgresql", locks=True), id="postgresql-pessimistic", marks=_SLOW),
     pytest.param(shared_on("mysql", rounds=8), id="mysql", marks=_SLOW),
 ]
 """For an indirect parameter of the fixture `shared`."""
@@ -98,6 +100,6 @@ SHARED = [
 @pytest.fixture
 def shared(request: pytest.FixtureRequest, tmp_path: Path) -> SharedNamespace:
     """Create a namespace on the database of the parameter."""
-    make, mode, rounds = request.param
+    make, locks, rounds = request.param
     made: SharedNamespace = make(request, tmp_path)
-    return replace(made, mode=mode, rounds=rounds)
+    return replace(made, locks=locks, rounds=rounds)

@@ -15,11 +15,10 @@ from benchmarks.namespace_runs.clients import Clients, Layout, Taken
 from benchmarks.namespace_runs.databases import USER, DatabaseServer
 from benchmarks.namespace_runs.worker import Order
 from holdfast.namespace import Namespace
-from holdfast.namespace.operation import Mode
 
 __all__ = ["MODES", "Cell", "Check", "Measured", "Prepare", "run_cells", "url_for"]
 
-MODES: Mapping[str, tuple[Mode, str]] = {
+MODES: Mapping[str, tuple[str, str]] = {
     "global": ("global", "off"),
     "pessimistic": ("pessimistic", "off"),
     "optimistic": ("optimistic", "off"),

@@ -21,7 +21,7 @@ _BATCH = 1000
 def fill(namespace: Namespace, directory: str, names: Iterable[str], *, kind: Kind = Kind.FILE) -> None:
     """Create empty files, or directories, in an existing directory."""
     parent = namespace.status(directory)
-    now_ms = namespace.now_ms()
+    now_ms = namespace.operations.now_ms()
     for batch in _batches(names, _BATCH):
         inserts = {}
         for name in batch:

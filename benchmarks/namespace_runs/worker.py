@@ -17,13 +17,15 @@ from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from benchmarks.namespace_runs.workloads import WORKLOADS, Act
 from holdfast.errors import HoldfastError
 from holdfast.namespace import Namespace, open_namespace
-from holdfast.namespace.operation import Mode
+from holdfast.namespace.keys import ROOT_KEY
+from holdfast.transactions.base import Backend, LockedTransaction
 
 __all__ = ["Order", "main"]
 
@@ -47,7 +49,7 @@ class Order:
 
     url: str
     user: str
-    mode: Mode
+    mode: str
     workload: str
     root: str
     threads: int
@@ -112,9 +114,35 @@ class _Clients:
             begun_s = ended_s
 
 
+def _open(order: Order) -> Namespace:
+    """Open the namespace in the mode of an order: ``optimistic``, as shipped; ``pessimistic``; or ``global``."""
+    namespace = open_namespace(order.url, user=order.user, groups=())
+    if order.mode != "optimistic":
+        namespace.operations.tries_without_locks = 0
+    if order.mode == "global":
+        namespace.operations.database = _OneAtATime(namespace.database)
+    return namespace
+
+
+class _OneAtATime:
+    """A database whose transactions lock the root exclusively first, as HDFS locks the whole namespace."""
+
+    def __init__(self, inner: Backend) -> None:
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    @contextmanager
+    def locked(self) -> Iterator[LockedTransaction]:
+        with self._inner.locked() as transaction:
+            transaction.read([ROOT_KEY], exclusive=True)
+            yield transaction
+
+
 def main() -> None:
     """Obey orders until the standard input ends."""
-    namespaces: dict[tuple[str, Mode], Namespace] = {}
+    namespaces: dict[tuple[str, str], Namespace] = {}
     clients: _Clients | None = None
     for line in sys.stdin:
         order = json.loads(line)
@@ -123,7 +151,7 @@ def main() -> None:
             wanted = Order(**order["order"])
             place = (wanted.url, wanted.mode)
             if place not in namespaces:
-                namespaces[place] = open_namespace(wanted.url, user=wanted.user, groups=(), mode=wanted.mode)
+                namespaces[place] = _open(wanted)
             clients = _Clients(namespaces[place], wanted)
             clients.prepare()
             answer = {"ready": True}

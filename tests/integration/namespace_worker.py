@@ -22,7 +22,6 @@ from typing import TypeVar
 
 from holdfast.errors import OutcomeUnknownError, UnavailableError
 from holdfast.namespace import Namespace, open_namespace
-from holdfast.namespace.operation import Mode
 from holdfast.runtime import SeededRandom, SystemClock
 
 _BIG = 100_000
@@ -170,9 +169,11 @@ class Worker:
                 self.clock.sleep(0.05)
 
 
-def main(url: str, directory: str, seed: str, stop: str, report: str, mode: Mode = "optimistic") -> None:
+def main(url: str, directory: str, seed: str, stop: str, report: str, locks: str = "") -> None:
     """Run the worker."""
-    with open_namespace(url, mode=mode) as namespace:
+    with open_namespace(url) as namespace:
+        if locks:
+            namespace.operations.tries_without_locks = 0
         worker = Worker(namespace, directory, int(seed), Path(f"{report}.journal"))
         Path(f"{report}.ready").touch()
         while not (Path(stop).exists() and all(worker.outcomes[kind] for kind in _KINDS)):
@@ -183,4 +184,4 @@ def main(url: str, directory: str, seed: str, stop: str, report: str, mode: Mode
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])  # type: ignore[arg-type]  # the caller names a mode
+    main(*sys.argv[1:])

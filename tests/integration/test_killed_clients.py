@@ -29,7 +29,14 @@ class _Client:
     def __init__(self, shared: SharedNamespace, folder: Path, number: int) -> None:
         self.stop, self.report = folder / "stop", folder / f"report-{number}"
         self.journal = Path(f"{self.report}.journal")
-        arguments = (shared.url, f"/w{number}", str(number), str(self.stop), str(self.report), shared.mode)
+        arguments = (
+            shared.url,
+            f"/w{number}",
+            str(number),
+            str(self.stop),
+            str(self.report),
+            "locks" if shared.locks else "",
+        )
         self.command = [sys.executable, "-m", "tests.integration.namespace_worker", *arguments]
         self.process = subprocess.Popen(self.command)
 
@@ -59,7 +66,7 @@ class _Client:
         pytest.param(shared_on("sqlite"), 3, id="sqlite"),
         pytest.param(shared_on("sqlite"), 50, id="sqlite-long", marks=_SLOW),
         pytest.param(shared_on("postgresql"), 50, id="postgresql", marks=_SLOW),
-        pytest.param(shared_on("postgresql", "pessimistic"), 50, id="postgresql-pessimistic", marks=_SLOW),
+        pytest.param(shared_on("postgresql", locks=True), 50, id="postgresql-pessimistic", marks=_SLOW),
         pytest.param(shared_on("mysql"), 50, id="mysql", marks=_SLOW),
     ],
     indirect=["shared"],

@@ -17,20 +17,16 @@ _EQUIVALENT: Mapping[str, tuple[str, ...]] = {
         "two_phase.codec._read_marks operand 2e2616",
         "codec.decode_intents operand 9d11da",
         "magic.file.open_magic_file operand 7107b2",
-        "namespace.fsck.conclude._mark_lost first-left-out aafcea",
-        "namespace.fsck.conclude._walk_deleted swap 61e310",
         "units.watch.watch swap d20521",
         "units.unit_loop._place_of first-left-out acab52",
         "transactions.sqlite.file.connect swap fe8e75",
         "transactions.steps.check_commit swap fe1a94",
-        "namespace.fsck.directories.Directories.add swap cd023c",
         "namespace.operations.content.Truncate.execute swap 9d3363",
         "namespace.object_store.moves.MoveDirectory._with_source swap 7bee73",
     ),
     "Equivalent: one query for all keys, and one for each part of them, give the same": (
         "transactions.sqlite.backend._get_many boundary 73b063",
     ),
-    "Equivalent: no member of a cycle is without a parent": ("namespace.fsck.conclude._cycle_above off-by-one 70ff4a",),
     "Equivalent: both records come before the decision is marked done, and a crash between them repeats both": (
         "two_phase.roll_forward.roll_forward swap 45ea31",
     ),
@@ -108,9 +104,6 @@ _OTHERS: Mapping[str, tuple[str, ...]] = {
     ),
     "Only the order in which a report names several problems": ("verification.verify swap 003aea",),
     "A gap: it needs a record that no release writes": ("json_fields.crc_field boundary 595083",),
-    "A gap: whether the first directory of a lost tree was visited before": (
-        "namespace.fsck.directories.Directories.walk drop 436b3b",
-    ),
     "A gap: it needs two or more of something (stream batches, directories, dead Hadoop jobs) where tests have one": (
         "two_phase.decision._targets first-left-out 6adfaf",
         "hadoop_jobs.s3a_jobs._list_magic constant 154929",

@@ -24,7 +24,7 @@ from holdfast.namespace.errors import (
     SpaceQuotaExceededError,
     TreeMovingError,
 )
-from holdfast.namespace.lease import HARD_LIMIT_MS, SOFT_LIMIT_MS
+from holdfast.namespace.other_records import HARD_LIMIT_MS, SOFT_LIMIT_MS
 
 __all__ = ["FROZEN_MS", "Directory", "File", "Model", "ModelWriter", "Node", "RefusedError", "split"]
 
@@ -322,7 +322,7 @@ class Model:
             node.pending = (0, 0)
         node.names_quota, node.space_quota = names, space
 
-    def rename(self, source: str, target: str, *, overwrite: bool) -> None:
+    def rename(self, source: str, target: str, *, overwrite: bool) -> str:
         self._check(source)
         self._check(target)
         moved, replaced = self.find(source), self.find(target)
@@ -358,6 +358,7 @@ class Model:
         after[-1].children[split(target)[-1]] = moved
         if isinstance(moved, Directory):
             moved.frozen_until_ms = 0
+        return target
 
     def rename_into(self, source: str, target: str) -> bool:
         if isinstance(self.find(target), Directory) and split(source):

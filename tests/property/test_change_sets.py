@@ -18,12 +18,10 @@ from holdfast.namespace.errors import (
     PathNotFoundError,
     QuotaExceededError,
 )
-from holdfast.namespace.fsck.listing import CLOSING_S
-from holdfast.namespace.lease import SOFT_LIMIT_MS
+from holdfast.namespace.fsck.survey import CLOSING_S
 from holdfast.namespace.object_store.store import NamespaceStore
-from holdfast.namespace.object_store.uploads import METADATA
-from holdfast.namespace.operation import Mode
-from holdfast.namespace.operations import together
+from holdfast.namespace.operations import batch
+from holdfast.namespace.other_records import METADATA, SOFT_LIMIT_MS
 from holdfast.stores.base import (
     Change,
     Complete,
@@ -85,10 +83,10 @@ limits = st.tuples(st.one_of(st.none(), st.integers(5, 12)), st.one_of(st.none()
 class Side:
     """A world with files of several users, and the changes in its terms."""
 
-    def __init__(self, wanted: Sequence[Wish], limit: tuple[int | None, int | None], mode: Mode) -> None:
+    def __init__(self, wanted: Sequence[Wish], limit: tuple[int | None, int | None], locks: bool) -> None:
         self.world = World()
         self.root = NamespaceStore(self.world.client(), close_namespace=False)
-        self.user = NamespaceStore(self.world.client("alice", mode=mode), close_namespace=False)
+        self.user = NamespaceStore(self.world.client("alice", locks=locks), close_namespace=False)
         uploads = [self._upload(wish) for wish in wanted]  # before there is anything in the way
         for name, bits in _DIRECTORIES.items():
             self._fill(name, bits)
@@ -234,7 +232,7 @@ def _delete(side: Side, change: Delete) -> None:
     required=st.sampled_from([0, 0, 0, 1]).flatmap(lambda most: st.lists(requirements, max_size=most)),
     limit=limits,
     part=st.sampled_from([1, 2, 1000]),
-    mode=st.sampled_from(["optimistic", "optimistic", "pessimistic", "global"]),
+    locks=st.sampled_from([False, False, True]),
 )
 def test_a_change_set_is_the_same_as_its_changes_one_by_one(
     monkeypatch: pytest.MonkeyPatch,
@@ -242,13 +240,13 @@ def test_a_change_set_is_the_same_as_its_changes_one_by_one(
     required: Sequence[Wish],
     limit: tuple[int | None, int | None],
     part: int,
-    mode: Mode,
+    locks: bool,
 ) -> None:
     wanted = [*wanted, *required]
-    whole, single = Side(wanted, limit, mode), Side(wanted, (None, None), "optimistic")
+    whole, single = Side(wanted, limit, locks), Side(wanted, (None, None), False)
     before, used = whole.seen(), whole.used()
     with monkeypatch.context() as patch:
-        patch.setattr(together, "_PART", part)
+        patch.setattr(batch, "_PART", part)
         error = _error_of(lambda: whole.user.apply(whole.changes))
     wanted_error = _error_of(lambda: _one_by_one(single, wanted))
     if wanted_error is None and _is_exceeded(limit, used, single.used()):

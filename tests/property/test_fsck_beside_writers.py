@@ -19,9 +19,9 @@ from holdfast.namespace import Namespace
 from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.file_writer import FileWriter
 from holdfast.namespace.fsck import Severity, Subject, check, repair
-from holdfast.namespace.fsck.listing import CLOSING_S
+from holdfast.namespace.fsck.survey import CLOSING_S
 from holdfast.namespace.keys import blob_of
-from holdfast.namespace.lease import HARD_LIMIT_MS, SOFT_LIMIT_MS
+from holdfast.namespace.other_records import HARD_LIMIT_MS, SOFT_LIMIT_MS
 from holdfast.namespace.sweep import sweep
 from holdfast.runtime.simulated import CountingIds, StillClock
 from holdfast.stores.base import ObjectPage

@@ -17,10 +17,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from holdfast.errors import HoldfastError
 from holdfast.namespace.errors import LeaseLostError
 from holdfast.namespace.file_writer import FileWriter
-from holdfast.namespace.fsck.listing import CLOSING_S
+from holdfast.namespace.fsck.survey import CLOSING_S
 from holdfast.namespace.inode import Inode, decode_inode
 from holdfast.namespace.keys import ROOT_KEY, inode_key, usage_key
-from holdfast.namespace.lease import HARD_LIMIT_MS, SOFT_LIMIT_MS
+from holdfast.namespace.other_records import HARD_LIMIT_MS, SOFT_LIMIT_MS
 from tests.namespace_world import HookedDatabase, World
 from tests.property.namespace_model import Directory, File, Model, ModelWriter, RefusedError, split
 

@@ -6,9 +6,9 @@ contains. docs/reference/namespace.md has the table of the operations and their 
 
 from holdfast.namespace.catalog import split_url
 from holdfast.namespace.configuration import Configuration
+from holdfast.namespace.listing import ContentSummary, FileStatus
 from holdfast.namespace.namespace import Namespace
 from holdfast.namespace.opening import init_namespace, open_namespace
-from holdfast.namespace.status import ContentSummary, FileStatus
 
 __all__ = [
     "Configuration",

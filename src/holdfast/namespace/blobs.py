@@ -1,23 +1,150 @@
 """Write and read the immutable blobs that files consist of.
 
 A blob's name begins with the id of the file for which it was written, so a collector can ask whether its writer still
-has a lease. Names are never used twice. Wherever a blob is stored, its content is in `frames`.
+has a lease. Names are never used twice. Wherever a blob is stored, its content is in frames, each with a checksum.
 """
 
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from holdfast.errors import CorruptDataError, NotFoundError
-from holdfast.namespace.data_claim import DataClaim
+from holdfast.namespace.configuration import DataClaim
 from holdfast.namespace.errors import LeaseLostError
-from holdfast.namespace.frames import Framer, content_of, framed, stored_bytes, stored_range
 from holdfast.namespace.inode import Extent
-from holdfast.runtime import Ids
+from holdfast.runtime import Clock, Ids, Moment
 from holdfast.stores.base import ObjectStore, Part, WritableFile, multipart, rename
+
+# --- frames -----------------------------------------------------------------------------------------------------------
+# A frame is 64 KiB of content, the last one what is left, and then the CRC-32 of the blob's name, the number of the
+# frame and its content. So a flipped bit, the bytes of another blob or of another place in the same one, and a blob
+# that was cut or refilled are noticed where they are read; and to check a range, nothing but its frames is read. The
+# checksums need no record: the name of the blob is in the extent, and names are never used twice.
+_CONTENT = 64 * 1024
+_SUM = 4
+_FRAME = _CONTENT + _SUM
+
+
+def stored_bytes(length: int) -> int:
+    """Return how many bytes a blob has whose content has `length` bytes."""
+    return length + -(-length // _CONTENT) * _SUM
+
+
+def content_bytes(stored: int) -> int:
+    """Return how many bytes of content a blob of so many stored bytes has."""
+    frames, rest = divmod(stored, _FRAME)
+    return frames * _CONTENT + max(rest - _SUM, 0)
+
+
+def stored_range(start: int, length: int) -> tuple[int, int]:
+    """Return start and length of the frames that contain a range of content; the last frame may be shorter."""
+    first, end = start // _CONTENT, -(-(start + length) // _CONTENT)
+    return first * _FRAME, (end - first) * _FRAME
+
+
+class Framer:
+    """Frames the content of a blob as it comes in."""
+
+    def __init__(self, blob: str) -> None:
+        self._blob = blob
+        self._number = 0
+        self._filled = 0
+        self._crc: int  # of what the frame has so far
+
+    def add(self, data: bytes | bytearray | memoryview) -> bytes:
+        """Return what is to be stored after what was returned before."""
+        view = memoryview(data)
+        pieces: list[bytes | memoryview] = []
+        while view:
+            if not self._filled:
+                self._crc = _seed(self._blob, self._number)
+            piece, view = view[: _CONTENT - self._filled], view[_CONTENT - self._filled :]
+            self._crc = zlib.crc32(piece, self._crc)
+            self._filled += len(piece)
+            pieces.append(piece)
+            if self._filled == _CONTENT:
+                pieces.append(self.end())
+        return b"".join(pieces)
+
+    def end(self) -> bytes:
+        """Return the end of the last frame; empty if it has ended."""
+        if not self._filled:
+            return b""
+        self._number += 1
+        self._filled = 0
+        return self._crc.to_bytes(_SUM, "big")
+
+
+def framed(blob: str, content: bytes | bytearray) -> bytes:
+    """Return the stored bytes of a whole blob."""
+    framer = Framer(blob)
+    return framer.add(content) + framer.end()
+
+
+def content_of(blob: str, start: int, length: int, stored: bytes) -> bytes:
+    """Return a range of content.
+
+    Args:
+        stored: what the blob has in `stored_range` of this range.
+
+    Raises:
+        CorruptDataError: the bytes are not those that were written; ``offset`` is where the damaged frame begins in the
+            content of the blob.
+    """
+    number, skipped = divmod(start, _CONTENT)
+    pieces = []
+    left = length
+    for is_good, content in _frames(blob, number, memoryview(stored)):
+        if not is_good:
+            raise CorruptDataError(
+                "bytes of the file are damaged: restore the blob from a backup, or the file; holdfast namespace fsck "
+                "--read finds all damaged files",
+                blob=blob,
+                offset=number * _CONTENT,
+            )
+        piece = content[skipped : skipped + left]
+        pieces.append(piece)
+        left -= len(piece)
+        skipped = 0
+        number += 1
+    if left:
+        raise CorruptDataError(
+            "a blob of the file is too short: restore it from a backup, or the file; holdfast namespace fsck finds all "
+            "of them",
+            blob=blob,
+            offset=start + length - left,
+        )
+    return bytes(pieces[0]) if len(pieces) == 1 else b"".join(pieces)
+
+
+def find_damage(blob: str, start: int, stored: bytes) -> int | None:
+    """Return where the first damaged frame begins in the content of a blob; None if it does not exist.
+
+    Args:
+        start: where the first frame of `stored` begins in the content.
+    """
+    for number, (is_good, _) in enumerate(_frames(blob, start // _CONTENT, memoryview(stored)), start // _CONTENT):
+        if not is_good:
+            return number * _CONTENT
+    return None
+
+
+def _frames(blob: str, number: int, stored: memoryview) -> Iterator[tuple[bool, memoryview]]:
+    """Yield the content of each frame, and whether it is what was written."""
+    for at in range(0, len(stored), _FRAME):
+        frame = stored[at : at + _FRAME]
+        content, crc = frame[:-_SUM], frame[-_SUM:]
+        yield zlib.crc32(content, _seed(blob, number)) == int.from_bytes(crc, "big") and bool(content), content
+        number += 1
+
+
+def _seed(blob: str, number: int) -> int:
+    return zlib.crc32(f"{blob} {number} ".encode())
+
 
 BLOBS = "blobs/"
 """Where the blobs are in the object store."""
@@ -43,7 +170,7 @@ class BlobStore:
 
     Attributes:
         root: the path of the namespace's data in the store; empty, or ends in a slash.
-        claim: the namespace's claim to that path; None if nobody else can have it, as in memory.
+        claim: the namespace's claim to that path; None if no other namespace can have it, as in memory.
     """
 
     store: ObjectStore
@@ -235,13 +362,13 @@ class BlobWriter:
 
     @contextmanager
     def _unless_swept(self) -> Iterator[None]:
-        """Say why an unfinished blob may be gone (`unfinished_blobs`)."""
+        """Say why an unfinished blob may be gone (`sweep`)."""
         try:
             yield
         except NotFoundError as error:
             raise LeaseLostError(
                 "the bytes that were written so far are gone: a sweep gives up what waits for longer than the safety "
-                "age, or somebody has replaced the data; write the file again, under a lease if it takes so long",
+                "age, or the data were replaced; write the file again, under a lease if it takes so long",
                 blob=self.name,
             ) from error
 
@@ -251,3 +378,26 @@ class BlobWriter:
             self._file.discard()
         elif self._upload_id is not None:
             multipart(self._blobs.store).abort_upload(self._key, self._upload_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Expiry:
+    """How long blobs may wait for their publication: a sweep, which sees no file that refers to them, deletes old ones.
+
+    Attributes:
+        since: when they were stored, or earlier.
+        most_age_s: how old they may be.
+    """
+
+    clock: Clock
+    since: Moment
+    most_age_s: float
+
+    def is_over(self) -> bool:
+        """Check whether a sweep may take the blobs for garbage that a dead writer has left."""
+        return self.since.age_s(self.clock) > self.most_age_s
+
+    def is_near(self) -> bool:
+        """Check whether half of the time is over: then a repair may soon give the blobs to a file, so their writer
+        leaves them to a sweep instead of deleting them."""
+        return self.since.age_s(self.clock) > self.most_age_s / 2

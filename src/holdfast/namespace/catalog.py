@@ -14,12 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from holdfast.errors import (
-    AccessDeniedError,
-    CorruptDataError,
-    InvalidRequestError,
-    NotFoundError,
-)
+from holdfast.errors import AccessDeniedError, CorruptDataError, InvalidRequestError, NotFoundError
 from holdfast.runtime import Clock
 from holdfast.stores.local.tree import lock
 from holdfast.wording import nearest
@@ -124,7 +119,7 @@ def check_name_is_free(name: str, database: str) -> None:
 
 
 def check_catalog_can_be_written(name: str, database: str, clock: Clock) -> None:
-    """Refuse to go on if the name cannot be registered later, except that somebody else may register it meanwhile.
+    """Refuse to go on if the name cannot be registered later, except that another process may register it meanwhile.
 
     Raises:
         AccessDeniedError, UnavailableError: see `register_namespace`.
@@ -181,7 +176,7 @@ def _write(known: dict[str, str]) -> None:
 
 @contextmanager
 def _locked(name: str, clock: Clock) -> Iterator[None]:
-    """Let nobody else write the catalog, by a lock on a file beside it, which stays."""
+    """Keep other processes from writing the catalog, by a lock on a file beside it, which stays."""
     file = _real_file()
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -13,10 +13,8 @@ from itertools import islice
 
 from holdfast.errors import CorruptDataError
 from holdfast.namespace.blobs import BlobStore
-from holdfast.namespace.changes import Changes
 from holdfast.namespace.configuration import own_configuration
-from holdfast.namespace.deleted_tree import DeletedTree
-from holdfast.namespace.inode import decode_inode
+from holdfast.namespace.inode import MOST_SKEW_S, decode_inode
 from holdfast.namespace.keys import (
     CONFIGURATION,
     blob_of,
@@ -28,10 +26,10 @@ from holdfast.namespace.keys import (
     records_of,
     usage_key,
 )
-from holdfast.namespace.lease import HARD_LIMIT_MS, Lease
+from holdfast.namespace.operation import Changes
 from holdfast.namespace.operations.base import discard_file
-from holdfast.namespace.terms import MOST_SKEW_S
-from holdfast.namespace.view import Entry, View
+from holdfast.namespace.other_records import HARD_LIMIT_MS, DeletedTree, Lease
+from holdfast.namespace.view import Entry, View, scan_pages
 from holdfast.runtime import Clock
 from holdfast.transactions.base import Backend, Commit, Committed, RangeCount, Record, ScanPage
 
@@ -89,7 +87,7 @@ class Collector:
         identity: of the namespace.
     """
 
-    store: Backend
+    database: Backend
     blobs: BlobStore
     clock: Clock
     safety_age_s: int
@@ -113,7 +111,7 @@ class Collector:
     def reclaim(self, quotas: Collection[int]) -> bool:
         """Remove deleted trees that still count for some quotas, by their ids; return whether there were any.
 
-        HDFS counts a deleted tree no longer; here it counts until its collection, for which nobody has to wait. The
+        HDFS counts a deleted tree no longer; here it counts until its collection, which no operation waits for. The
         work is bounded: of very large trees, it removes a part.
         """
         work = self._collect_trees(Collected(), _Damage(), frozenset(quotas))
@@ -125,14 +123,9 @@ class Collector:
         yield from self._collect_garbage(done, damage)
 
     def _records(self, kind: bytes) -> Iterator[tuple[bytes, Record]]:
-        start, end = kind_range(kind)
-        while True:
-            page = self.store.scan(start, end, _PAGE, [CONFIGURATION])
+        for page in scan_pages(self.database, *kind_range(kind), _PAGE, [CONFIGURATION]):
             own_configuration(page.guards.get(CONFIGURATION), self.identity)
             yield from page.records
-            if not page.more:
-                return
-            start = page.records[-1][0] + b"\0"
 
     # --- deleted trees ------------------------------------------------------------------------------------------------
     def _collect_trees(self, done: Collected, damage: _Damage, quotas: frozenset[int] = frozenset()) -> Iterator[None]:
@@ -163,7 +156,7 @@ class Collector:
         """Remove a page of the entries of a deleted directory, or its own record; return whether to call it again."""
         directory = tree.root
         start, end = children_range(directory.id)
-        page = self.store.scan(start, end, _PAGE)
+        page = self.database.scan(start, end, _PAGE)
         changes: Changes[None] = Changes(None)
         entries = {key: Entry(record.version, None, record.value)}
         now_ms = self._now_ms()
@@ -195,7 +188,7 @@ class Collector:
             changes.adds[usage_key(number, b"n")] = -(files + (0 if page.records else 1))
             changes.adds[usage_key(number, b"s")] = -space
         gone = self._leave_out_missing(changes)
-        if not isinstance(self.store.commit(changes.to_commit(View((), entries, gone))), Committed):
+        if not isinstance(self.database.commit(changes.to_commit(View((), entries, gone))), Committed):
             return False  # another collector was first
         done.files += files
         done.trees += not page.records
@@ -204,7 +197,7 @@ class Collector:
     def _forget_trace(self, key: bytes, record: Record, tree: DeletedTree) -> None:
         """Delete the record of a collected tree, if no writer can need it anymore."""
         if tree.collected(self._now_ms()) is None:
-            self.store.commit(Commit(reads={key: record.version}, deletes=[key]))
+            self.database.commit(Commit(reads={key: record.version}, deletes=[key]))
 
     def _leave_out_missing(self, changes: Changes[None]) -> set[bytes]:
         """Leave out the counters of quotas that do not exist anymore; return their keys.
@@ -213,7 +206,7 @@ class Collector:
         a quota again, which counts what the changes remove.
         """
         wanted = {key for key, delta in changes.adds.items() if delta}
-        known = self.store.get_many(wanted) if wanted else {}
+        known = self.database.get_many(wanted) if wanted else {}
         changes.adds = {key: changes.adds[key] for key in wanted if key in known}
         return wanted - known.keys()
 
@@ -224,7 +217,7 @@ class Collector:
         for key, record in self._records(b"l"):
             with damage.noted():
                 if Lease.decode(key, record.value).is_silent(now_ms, HARD_LIMIT_MS):
-                    done.leases += end_silent_lease(self.store, key, record)
+                    done.leases += end_silent_lease(self.database, key, record)
                     yield
 
     # --- blobs --------------------------------------------------------------------------------------------------------
@@ -238,7 +231,7 @@ class Collector:
         age_ms, now_ms = self.safety_age_s * 1000, self._now_ms()
         due = start, garbage_key(max(now_ms - age_ms, 0), "")
         far = garbage_key(now_ms + _MOST_SKEW_MS, ""), end
-        if not any(self.store.scan(*span, 1).records for span in (due, far)):
+        if not any(self.database.scan(*span, 1).records for span in (due, far)):
             return
         self.blobs.hold()
         store_ms = int(self.blobs.store_time_s() * 1000)
@@ -253,47 +246,37 @@ class Collector:
         What the notes prove must be durable before: a database that crashes and loses it has files again that need the
         blobs. A note that is there before and afterwards, with one version, was never lost.
         """
-        start, end = kind_range(b"g")[0], garbage_key(until_ms, "")
-        while True:
-            page = self.store.scan(start, end, _PAGE)
+        for page in scan_pages(self.database, kind_range(b"g")[0], garbage_key(until_ms, ""), _PAGE):
             changes: Changes[None] = Changes(None)
             blobs = self._durable(page, _blobs_of(page, damage))
             changes.deletes.update(blobs)
             if changes.deletes:
                 self.blobs.delete_many(list(blobs.values()))
-                self.store.commit(changes.to_commit(View((), {})))
+                self.database.commit(changes.to_commit(View((), {})))
                 done.blobs += len(changes.deletes)
             yield
-            if not page.more:
-                return
-            start = page.records[-1][0] + b"\0"
 
     def _durable(self, page: ScanPage, blobs: dict[bytes, str]) -> dict[bytes, str]:
         """Return those of the notes on a page that no crash can undo any more."""
         if not blobs:
             return blobs
-        self.store.make_durable()
-        found = self.store.get_many([CONFIGURATION, *blobs])
+        self.database.make_durable()
+        found = self.database.get_many([CONFIGURATION, *blobs])
         own_configuration(found.get(CONFIGURATION), self.identity)  # another namespace has its blobs elsewhere
         versions = {key: record.version for key, record in page.records}
         return {key: blob for key, blob in blobs.items() if key in found and found[key].version == versions[key]}
 
     def _date_again(self, now_ms: int, damage: _Damage) -> Iterator[None]:
         """Give notes from the future the present time: a client whose clock was wrong has written them."""
-        start, end = garbage_key(now_ms + _MOST_SKEW_MS, ""), kind_range(b"g")[1]
-        while True:
-            page = self.store.scan(start, end, _PAGE)
+        for page in scan_pages(self.database, garbage_key(now_ms + _MOST_SKEW_MS, ""), kind_range(b"g")[1], _PAGE):
             blobs = _blobs_of(page, damage)
             changes: Changes[None] = Changes(None)
             changes.deletes.update(blobs)
             changes.values.update({garbage_key(now_ms, blob): b"" for blob in blobs.values()})
             entries = {key: Entry(record.version, None) for key, record in page.records}
             if blobs:  # if it is a conflict, another collector was first
-                self.store.commit(changes.to_commit(View((), entries)))
+                self.database.commit(changes.to_commit(View((), entries)))
             yield
-            if not page.more:
-                return
-            start = page.records[-1][0] + b"\0"
 
     def _now_ms(self) -> int:
         return max(int(self.clock.now_s() * 1000), 0)
@@ -308,14 +291,14 @@ def _blobs_of(page: ScanPage, damage: _Damage) -> dict[bytes, str]:
     return found
 
 
-def end_silent_lease(store: Backend, key: bytes, record: Record) -> bool:
-    """End a lease, and close its file; return False if the writer, or somebody else, was first.
+def end_silent_lease(database: Backend, key: bytes, record: Record) -> bool:
+    """End a lease, and close its file; return False if another client was first.
 
     Args:
         key, record: the lease as it was when the writer was found to be silent.
     """
     lease = Lease.decode(key, record.value)
-    found = store.get_many([lease.key]).get(lease.key)
+    found = database.get_many([lease.key]).get(lease.key)
     changes: Changes[None] = Changes(None)
     changes.deletes.add(key)
     view = View((), {key: Entry(record.version, None)})
@@ -326,4 +309,4 @@ def end_silent_lease(store: Backend, key: bytes, record: Record) -> bool:
         view.entries[lease.key] = Entry(found.version, inode)
         if inode.writer == lease.holder and lease_key(inode.id) == key:
             changes.puts[lease.key] = replace(inode, writer="")
-    return isinstance(store.commit(changes.to_commit(view)), Committed)
+    return isinstance(database.commit(changes.to_commit(view)), Committed)

@@ -4,15 +4,79 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 
-from holdfast.errors import CorruptDataError, InvalidRequestError, NotFoundError
-from holdfast.namespace.data_claim import DataClaim
+from holdfast.errors import CorruptDataError, InvalidRequestError, NotFoundError, PreconditionError
 from holdfast.namespace.inode import Inode, Kind, check_block_size, check_replication, encode_inode, is_number
 from holdfast.namespace.keys import CONFIGURATION, ROOT_ID, ROOT_KEY, children_range
 from holdfast.namespace.permissions import check_name
-from holdfast.namespace.root import another_namespace
+from holdfast.namespace.view import another_namespace
+from holdfast.stores.base import Create, ObjectStore, Overwrite, Support
 from holdfast.transactions.base import Backend, Commit, Committed, RangeCount, Record
+
+_MARK = "namespace.json"
+
+
+@dataclass(slots=True)
+class DataClaim:
+    """The claim of a namespace to the place of its blobs, so that no two namespaces have the same one.
+
+    A sweep notes as garbage what its own database does not name: beside another namespace it would delete that one's
+    files. So an object beside the blobs names the one namespace that may write and delete there. It is created only if
+    it does not exist, by ``init``, or by the first client that writes a blob; every process reads it before its first
+    blob. A claim is held at most once in a process: claims never change.
+
+    Attributes:
+        name: of the namespace, for people.
+        identity: what no other namespace has.
+    """
+
+    name: str
+    identity: str
+    _is_held: bool = False
+
+    def hold(self, store: ObjectStore, root: str) -> None:
+        """Make sure that the blobs below a path belong to this namespace; claim them if they are free.
+
+        Raises:
+            InvalidRequestError: they belong to another namespace; nothing was written.
+            CorruptDataError: the mark cannot be read: see the message.
+        """
+        if self._is_held:
+            return
+        if not self.check(store, root):
+            heeds = store.capabilities.conditional_put is not Support.NO
+            value = json.dumps({"namespace": self.name, "identity": self.identity}, indent=1).encode()
+            with suppress(PreconditionError):  # another process, of this namespace or of another one, was first
+                store.put(root + _MARK, value, Create() if heeds else Overwrite())
+            self.check(store, root)
+        self._is_held = True
+
+    def check(self, store: ObjectStore, root: str) -> bool:
+        """Return whether this namespace has claimed the blobs below a path; False if they are free. See `hold`."""
+        try:
+            mark = store.get(root + _MARK)
+        except NotFoundError:
+            return False
+        try:
+            fields = json.loads(mark)
+            name, identity = str(fields["namespace"]), fields["identity"]
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise CorruptDataError(
+                "the mark beside the blobs of a namespace cannot be read: if no other namespace has its data there, "
+                "delete it",
+                object=root + _MARK,
+            ) from error
+        if identity != self.identity:
+            raise InvalidRequestError(
+                "the data of this namespace are at the place of another one, and cleaning up one would delete the "
+                "files of the other: give each a data URL of its own; if the other one is gone, delete its mark",
+                owner=name,
+                mark=root + _MARK,
+            )
+        return True
+
 
 LAYOUT_VERSION = 1
 """The version of the records' meaning (`keys`, `inode`). The database's schema has a version of its own."""
@@ -37,7 +101,7 @@ class Configuration:
         safety_age_s: how long a blob that no file refers to is kept for readers and slow writers.
         longest_age_s: the longest safety age before this one: a writer that runs may still count on it.
         created_ms: when the namespace was created, milliseconds since the epoch.
-        identity: a token that no other namespace has; `data_claim` needs it.
+        identity: a token that no other namespace has; `DataClaim` needs it.
         layout: see `LAYOUT_VERSION`.
     """
 
@@ -131,7 +195,7 @@ def check_is_wanted(found: Configuration, configuration: Configuration) -> None:
 
 
 def undo_creation(store: Backend, identity: str) -> None:
-    """Remove a namespace that nobody has used since its creation; do nothing if somebody has, or to another one.
+    """Remove a namespace that was not used since its creation; do nothing if it was, or if it is another one.
 
     The database may have lost the creation, and have another namespace by now, which is as new.
 

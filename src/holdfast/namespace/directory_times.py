@@ -21,7 +21,7 @@ from typing import NamedTuple
 from holdfast.errors import CorruptDataError, HoldfastError
 from holdfast.namespace.inode import Inode, decode_inode
 from holdfast.namespace.keys import ROOT_ID, id_of, inode_key, place_key, times_key
-from holdfast.namespace.trails import decode_trail
+from holdfast.namespace.other_records import decode_trail
 from holdfast.namespace.view import View
 from holdfast.runtime import Clock
 from holdfast.runtime.process import Fork, watch_forks
@@ -46,7 +46,7 @@ class _Note(NamedTuple):
     inode: Inode
 
     def follow(self, key: bytes, record: Record | None) -> _Note | None:
-        """Return the note for what is at a key now; None if that is not the directory, or somebody has set its time."""
+        """Return the note for what is at a key now; None if that is not the directory, or its time was set."""
         if record is None:
             return None
         if key == self.key and record.version == self.version:
@@ -123,7 +123,7 @@ class DirectoryTimes:
                 self.flush()
 
     def flush(self) -> None:
-        """Write all notes but those on directories that are gone, whose time somebody has set, or has written later.
+        """Write all notes but those on directories that are gone, whose time was set, or written later.
 
         Raises:
             UnavailableError, OutcomeUnknownError: the notes are kept, and may be written again.
@@ -183,5 +183,5 @@ class DirectoryTimes:
         return written_ms if note is None else max(note.time_ms, written_ms)
 
     def forget(self, directory: int) -> None:
-        """Drop the note about a directory: somebody has set its time."""
+        """Drop the note about a directory: its time was set."""
         self._pending.pop(directory, None)

@@ -147,25 +147,25 @@ class BeingWrittenError(ConflictError):
 
 
 class TreeMovingError(UnavailableError):
-    """Somebody counts the tree of a directory on the path, to move it or to limit it. Repeat later."""
+    """Another client counts the tree of a directory on the path, to move it or to limit it. Repeat later."""
 
     java_class: ClassVar[str] = "org.apache.hadoop.ipc.RetriableException"
 
 
 class UncheckedTreeError(UnavailableError):
-    """A tree is deleted, and nobody has checked the permissions in it. Check them, then repeat."""
+    """A tree is deleted, and the permissions in it were not checked. Check them, then repeat."""
 
     java_class: ClassVar[str] = "org.apache.hadoop.ipc.RetriableException"
 
 
 class UncountedTreeError(UnavailableError):
-    """A directory moves into another quota, and nobody has counted what is below it. Count it, then repeat."""
+    """A directory moves into another quota, and what is below it was not counted. Count it, then repeat."""
 
     java_class: ClassVar[str] = "org.apache.hadoop.ipc.RetriableException"
 
 
 class LeaseLostError(FencedError):
-    """The file was deleted or replaced, or somebody has recovered the lease of this writer. Write the file again."""
+    """The file was deleted or replaced, or the lease of this writer was recovered. Write the file again."""
 
     java_class: ClassVar[str] = "org.apache.hadoop.hdfs.server.namenode.LeaseExpiredException"
 

@@ -1,19 +1,21 @@
-"""Read files of the namespace."""
+"""Read files of the namespace, and compute their checksums."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
 from holdfast.errors import CorruptDataError, InvalidRequestError
-from holdfast.namespace.blobs import BlobStore
-from holdfast.namespace.frames import content_of, stored_range
-from holdfast.namespace.inode import Extent, Inode
+from holdfast.namespace.blobs import BlobStore, content_of, stored_range
+from holdfast.namespace.inode import CRC_BYTES, Extent, Inode
 from holdfast.namespace.keys import data_key
+from holdfast.namespace.listing import FileStatus, status_of
 from holdfast.namespace.paths import NsPath
-from holdfast.namespace.status import FileStatus, status_of
 from holdfast.transactions.base import Backend
 
 
+@dataclass(frozen=True, slots=True)
 class FileReader:
     """The content of a file as it was when it was opened: later writes do not change it.
 
@@ -22,18 +24,21 @@ class FileReader:
 
     Guarantee: what is read are the bytes that were written; damaged ones are an error.
 
-    Args:
+    Attributes:
         path: the path under which it was opened, for messages.
         loaded: what the records of small blobs have, by name.
     """
 
-    def __init__(self, store: Backend, blobs: BlobStore, path: str, inode: Inode, loaded: Mapping[str, bytes]) -> None:
-        self._store = store
-        self._blobs = blobs
-        self._path = path
-        self._loaded = loaded
-        self.inode = inode
-        self.size = inode.size
+    database: Backend
+    blobs: BlobStore
+    path: str
+    inode: Inode
+    loaded: Mapping[str, bytes]
+
+    @property
+    def size(self) -> int:
+        """The length of the file, bytes."""
+        return self.inode.size
 
     def status(self, path: str) -> FileStatus:
         """Describe the file as it was when it was opened.
@@ -72,15 +77,15 @@ class FileReader:
         try:
             if extent.inline:
                 return self._small_piece(extent, start, length)
-            return self._blobs.read(extent.blob, start, length)
+            return self.blobs.read(extent.blob, start, length)
         except CorruptDataError as error:
-            raise CorruptDataError(error.message, path=self._path, **error.variables) from error
+            raise CorruptDataError(error.message, path=self.path, **error.variables) from error
 
     def _small_piece(self, extent: Extent, start: int, length: int) -> bytes:
-        value = self._loaded.get(extent.blob)
+        value = self.loaded.get(extent.blob)
         if value is None:
             key = data_key(extent.blob)
-            record = self._store.get_many([key]).get(key)
+            record = self.database.get_many([key]).get(key)
             if record is None:
                 raise CorruptDataError(
                     "the bytes of the file are missing: open it again, since it may have been deleted or replaced; if "
@@ -90,3 +95,104 @@ class FileReader:
             value = record.value
         first, count = stored_range(start, length)
         return content_of(extent.blob, start, length, value[first : first + count])
+
+
+# --- the checksum that HDFS would have --------------------------------------------------------------------------------
+_BUFFER_BYTES = 32
+"""The initial size of Java's ``ByteArrayOutputStream``."""
+
+_READ_BYTES = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class FileChecksum:
+    """A checksum, as HDFS's ``FileChecksum`` has it.
+
+    Attributes:
+        algorithm: its name, with the numbers that must be equal to compare two files.
+        value: the bytes: two numbers, then the MD5.
+    """
+
+    algorithm: str
+    value: bytes
+
+
+def hdfs_checksum(read: Callable[[int, int], bytes], size: int, block_size: int) -> FileChecksum:
+    """Return the checksum that HDFS would have for a file, so that tools such as DistCp can compare copies.
+
+    HDFS's data nodes keep a CRC-32C of every 512 bytes. The checksum of a block is the MD5 of its CRCs, and that of a
+    file is the MD5 of its blocks' checksums. So it depends on the block size. Hadoop digests the whole buffer that
+    contains the blocks' checksums, and not only what was written to it: 32 zeros, doubled while the checksums do not
+    fit.
+
+    Args:
+        read: returns so many bytes of the file, given the position of the first and their number.
+        block_size: a multiple of 512.
+
+    Source: Hadoop's ``MD5MD5CRC32FileChecksum`` and ``FileChecksumHelper``; RFC 3720, B.4 for the polynomial.
+    """
+    if not size:
+        return FileChecksum("MD5-of-0MD5-of-0CRC32", bytes(12) + _digest_buffer(b""))
+    blocks = bytearray()
+    for start in range(0, size, block_size):
+        block = hashlib.md5()
+        end = min(start + block_size, size)
+        for position in range(start, end, _READ_BYTES):
+            block.update(crc32c_of_pieces(read(position, min(_READ_BYTES, end - position))))
+        blocks += block.digest()
+    per_block = block_size // CRC_BYTES if size > block_size else 0
+    value = CRC_BYTES.to_bytes(4, "big") + per_block.to_bytes(8, "big") + _digest_buffer(blocks)
+    return FileChecksum(f"MD5-of-{per_block}MD5-of-{CRC_BYTES}CRC32C", value)
+
+
+def _digest_buffer(content: bytes | bytearray) -> bytes:
+    capacity = _BUFFER_BYTES
+    while capacity < len(content):
+        capacity *= 2
+    return hashlib.md5(content.ljust(capacity, b"\0")).digest()
+
+
+# --- CRC-32C ----------------------------------------------------------------------------------------------------------
+def _table() -> list[int]:
+    """Return the change of the CRC for each byte."""
+    table = []
+    for byte in range(256):
+        crc = byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+        table.append(crc)
+    return table
+
+
+_TABLE = _table()
+_BYTES = [bytes(crc >> shift & 0xFF for crc in _TABLE) for shift in (0, 8, 16, 24)]
+
+
+def crc32c_of_pieces(data: bytes) -> bytes:
+    """Return the CRC-32C of every 512 bytes, four bytes each, most significant first.
+
+    Python has no CRC-32C, and a loop over bytes would take minutes for a gigabyte. So all pieces advance together, byte
+    by byte: their CRCs are four columns of bytes, and tables change a whole column at once.
+    """
+    whole = len(data) - len(data) % CRC_BYTES
+    found = _columns(data[:whole], CRC_BYTES) if whole else b""
+    return found + _columns(data[whole:], len(data) - whole) if whole < len(data) else found
+
+
+def _columns(data: bytes, length: int) -> bytes:
+    """Return the CRCs of pieces of one length."""
+    count = len(data) // length
+    number = int.from_bytes
+    ones = number(b"\xff" * count, "little")
+    low, second, third, high = _BYTES
+    a = b = c = d = ones  # the columns of the CRCs' bytes, as numbers, from the least significant byte on
+    for position in range(length):
+        index = (a ^ number(data[position::length], "little")).to_bytes(count, "little")
+        a = b ^ number(index.translate(low), "little")
+        b = c ^ number(index.translate(second), "little")
+        c = d ^ number(index.translate(third), "little")
+        d = number(index.translate(high), "little")
+    crcs = bytearray(4 * count)
+    for place, column in enumerate((d, c, b, a)):
+        crcs[place::4] = (column ^ ones).to_bytes(count, "little")
+    return bytes(crcs)

@@ -7,13 +7,23 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from types import TracebackType
+from typing import TypeVar
 
 from holdfast.errors import ConflictError, FencedError, HoldfastError, InvalidRequestError, OutcomeUnknownError
-from holdfast.namespace.blobs import BlobStore, BlobWriter
+from holdfast.namespace.blobs import BlobStore, BlobWriter, Expiry
 from holdfast.namespace.errors import FeatureUnsupportedError, LeaseLostError
-from holdfast.namespace.expiry import Expiry
 from holdfast.namespace.inode import Extent, Inode, check_times
+from holdfast.namespace.keys import lease_key
+from holdfast.namespace.operation import Parts
+from holdfast.namespace.operations.batch import check_files, in_parts
 from holdfast.namespace.operations.files import Publish, WriteUnderLease
+from holdfast.namespace.other_records import SOFT_LIMIT_MS, Lease, find_path
+from holdfast.namespace.permissions import Caller
+from holdfast.namespace.phases import Operations
+from holdfast.namespace.view import Entry
+from holdfast.transactions.base import Backend, Commit, Committed
+
+R = TypeVar("R")
 
 
 class FileWriter:
@@ -27,12 +37,9 @@ class FileWriter:
     `close`.
 
     Args:
-        template: the operation that publishes the file, without content.
         inline_bytes: content up to this size goes into the database.
-        run: runs an operation that publishes content.
         expiry: returns how long a blob that is stored from now on may wait for its publication; a lease protects it for
             longer.
-        renew: called from time to time while bytes come in; for a writer with a lease, it renews the lease.
         size: how long the file is already, bytes.
         newest: the last blob of the file; empty if it has none.
     """
@@ -40,21 +47,18 @@ class FileWriter:
     def __init__(
         self,
         blobs: BlobStore,
-        template: Publish | WriteUnderLease,
+        file: WrittenFile,
         *,
         inline_bytes: int,
-        run: Callable[[Publish | WriteUnderLease], Inode],
         expiry: Callable[[], Expiry],
-        renew: Callable[[], None] = lambda: None,
         size: int = 0,
         newest: str = "",
     ) -> None:
         self._blobs = blobs
-        self._template = template
+        self._file = file
+        self._template = file.template
         self._inline_bytes = inline_bytes
-        self._run = run
         self._expiry = expiry
-        self._renew = renew
         self._size = size
         self._newest = newest  # of those that are known to be published
         self._small = bytearray()
@@ -98,17 +102,17 @@ class FileWriter:
 
         Raises:
             InvalidRequestError: the file is closed or prepared, or bytes of an earlier call are lost.
-            LeaseLostError: somebody has recovered the lease; or, without a lease, earlier bytes have waited for longer
+            LeaseLostError: the lease was recovered; or, without a lease, earlier bytes have waited for longer
                 than the safety age, and were deleted. Write the file again.
             HoldfastError: the object store failed. The file cannot be completed: `discard` it, and write it again.
         """
         self._check_open()
-        self._renew()  # before the bytes are taken: whoever repeats a call that failed must not write them twice
+        self._file.renew_if_due()  # before the bytes are taken: a call that failed may be repeated
         view = memoryview(data).cast("B")
         if self._blob is None and len(self._small) + len(view) <= self._inline_bytes:
             self._small += view
         else:
-            self._is_broken = True  # unless the blob takes all bytes: else nobody knows which ones it has
+            self._is_broken = True  # unless the blob takes all bytes: else it is unknown which ones it has
             blob = self._open_blob()
             if not blob.has_date and view:  # no bytes, no new date
                 self._blob_expiry = self._expiry()
@@ -136,7 +140,7 @@ class FileWriter:
 
         Raises:
             FeatureUnsupportedError: the file was created without a lease.
-            LeaseLostError: somebody has recovered the lease, or the database has lost what was synced before; nothing
+            LeaseLostError: the lease was recovered, or the database has lost what was synced before; nothing
                 happened. Write the file again.
             OutcomeUnknownError: it is unknown whether the content was published. Repeat, or look at the file.
         """
@@ -146,7 +150,7 @@ class FileWriter:
         self._seal()
         self._synced, self._proof = len(self._extents), ""
         with self.publishing(closes=False) as operation:
-            self._run(operation)
+            self._file.publish(operation)
         self._may_be_published = self._is_unknown = False
         self._newest = self._extents[-1].blob if self._extents else self._newest
         self._extents, self._data, self._synced = (), {}, 0
@@ -159,7 +163,7 @@ class FileWriter:
 
         Raises:
             InvalidRequestError: bytes of an earlier call are lost.
-            LeaseLostError: somebody has recovered the lease, or the database has lost what was synced before; or,
+            LeaseLostError: the lease was recovered, or the database has lost what was synced before; or,
                 without a lease, bytes have waited for longer than the safety age. Nothing happened. Write the file
                 again.
             OutcomeUnknownError: it is unknown whether the file was published. Repeat, or look at the file.
@@ -169,7 +173,7 @@ class FileWriter:
         self._check_whole()
         self._seal()
         with self.publishing() as operation:
-            inode = self._run(operation)
+            inode = self._file.publish(operation)
         self._is_open = False
         return inode
 
@@ -227,19 +231,14 @@ class FileWriter:
             )
         proof = self._proof if closes else ""
         return replace(
-            self._template,
-            extents=self._extents,
-            data=self._data,
-            closes=closes,
-            newest=self._newest,
-            proof=proof,
+            self._template, extents=self._extents, data=self._data, closes=closes, newest=self._newest, proof=proof
         )
 
     def _is_late(self) -> bool:
         return self._first_expiry is not None and self._first_expiry.is_over()
 
     def end(self) -> None:
-        """Note that somebody else has published the file."""
+        """Note that the file was published otherwise."""
         self._is_open = False
 
     def discard(self) -> bool:
@@ -300,7 +299,7 @@ class FileWriter:
                 self._blobs.delete_many([extent.blob for extent in self._extents if not extent.inline])
         if isinstance(self._template, WriteUnderLease):
             with suppress(HoldfastError):  # after a minute the lease ends by itself
-                self._run(self._template)
+                self._file.publish(self._template)
 
     def __enter__(self) -> FileWriter:
         return self
@@ -313,3 +312,97 @@ class FileWriter:
                 self.close()
         finally:
             self.discard()
+
+
+# --- files that move while they are written ---------------------------------------------------------------------------
+_MOVES = 20
+_RENEWAL_S = SOFT_LIMIT_MS / 1000 / 2
+
+
+class WrittenFile:
+    """A file as its writer knows it; one under a lease may move meanwhile.
+
+    Attributes:
+        template: the operation that publishes the file, without content.
+        path: where the file was last found, even if the operation on it failed: its reply may have been lost.
+    """
+
+    def __init__(self, operations: Operations, caller: Caller, template: Publish | WriteUnderLease) -> None:
+        self._operations = operations
+        self._caller = caller
+        self.template = template
+        self.path = template.path
+        self._renewed_s = operations.environment.clock.elapsed_s()
+
+    def publish(self, operation: Publish | WriteUnderLease) -> Inode:
+        """Run an operation on the file; return its inode. For the errors, see `publish`."""
+        files = [replace(operation, path=self.path)]
+        try:
+            return _until_it_stays(self._operations, files, lambda: self._operations.run(files[0], self._caller))
+        finally:
+            self.path = files[0].path
+
+    def renew_if_due(self) -> None:
+        """Renew the lease, if there is one and half of the soft limit has passed. The inode is not touched.
+
+        Raises:
+            LeaseLostError: the lease was recovered.
+        """
+        clock, database = self._operations.environment.clock, self._operations.database
+        now_s = clock.elapsed_s()
+        if isinstance(self.template, Publish) or now_s - self._renewed_s < _RENEWAL_S:
+            return
+        key, holder = lease_key(self.template.file_id), self.template.writer
+        record = database.get_many([key]).get(key)
+        lease = None if record is None else Lease.decode(key, record.value)
+        if record is None or lease is None or lease.holder != holder:
+            raise LeaseLostError("the lease of the file was recovered: write the file again", holder=holder)
+        value = replace(lease, renewed_ms=self._operations.now_ms()).encode()
+        outcome = database.commit(Commit(reads={key: record.version}, puts={key: value}))
+        if isinstance(outcome, Committed):
+            self._operations.hints.put(key, Entry(outcome.version, None, value))
+            self._renewed_s = now_s
+        # A conflict is a rename of the file, or a recovery: the next call tells.
+
+
+def publish(operations: Operations, caller: Caller, files: list[Publish | WriteUnderLease]) -> None:
+    """Run operations on different files in one step.
+
+    Args:
+        files: the operations; they get the present paths of their files.
+
+    Raises:
+        LeaseLostError: a file was deleted or replaced, or its lease was recovered; or it is moved again and again.
+        InvalidRequestError: there are too many files, or two have the same path.
+        HoldfastError: one of the operations is impossible.
+    """
+    check_files(files)
+    _until_it_stays(
+        operations, files, lambda: operations.run(Parts([one.path for one in files], lambda: in_parts(files)), caller)
+    )
+
+
+def _until_it_stays(operations: Operations, files: list[Publish | WriteUnderLease], run: Callable[[], R]) -> R:
+    """Run operations on files, again as long as one of the files is found at another path."""
+    for left in reversed(range(_MOVES)):
+        try:
+            return run()
+        except LeaseLostError:
+            moved = [_present(operations.database, one) for one in files]
+            if moved == files or not left:
+                raise
+            files[:] = moved
+    raise AssertionError("the last try returns or raises")
+
+
+def _present(database: Backend, operation: Publish | WriteUnderLease) -> Publish | WriteUnderLease:
+    """Return an operation with the present path of its file; unchanged if this writer has no lease of the file."""
+    if isinstance(operation, Publish):
+        return operation
+    key = lease_key(operation.file_id)
+    record = database.get_many([key]).get(key)
+    lease = None if record is None else Lease.decode(key, record.value)
+    if lease is None or lease.holder != operation.writer:
+        return operation
+    path = find_path(database, lease.key, lease.trail)
+    return operation if path is None else replace(operation, path=path)

@@ -6,14 +6,20 @@ import base64
 import binascii
 import enum
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from holdfast.errors import CorruptDataError, InvalidRequestError
-from holdfast.namespace.checksum import CRC_BYTES
-from holdfast.namespace.inode_ids import is_id
-from holdfast.namespace.terms import is_running
+from holdfast.errors import CorruptDataError, InvalidRequestError, UnsupportedError
+from holdfast.namespace.keys import is_id
+
+INODE_FORMAT = 1
+"""The version of the records of inodes. A release that adds a field leaves it as it is: older ones keep fields that
+they
+do not know. A release whose records older ones must not change raises it."""
+
+CRC_BYTES = 512
+"""HDFS's ``dfs.bytes-per-checksum``."""
 
 DIRECTORY_MODE = 0o755
 FILE_MODE = 0o644
@@ -68,9 +74,10 @@ class Inode:
         names_quota, space_quota: of a directory; None for no limit.
         quota_id: names the counters of what a directory with a quota uses; 0 without a quota. A directory that gets a
             quota again gets another id: deleted trees that still wait for their collection count for the old one.
-        moving: set while the tree below a directory is counted: nobody may change it before `moving_until_ms`, at most
+        moving: set while the tree below a directory is counted: it is frozen until `moving_until_ms`, at most
             `FREEZE_MS` away; see `is_frozen`.
-        namespace: of the root: the identity of its namespace (see `root`); else empty.
+        namespace: of the root: the identity of its namespace (see `require_own_root`); else empty.
+        unknown: fields of the record that this release does not know; whatever changes the inode keeps them.
     """
 
     id: int
@@ -92,6 +99,7 @@ class Inode:
     moving_until_ms: int = 0
     namespace: str = ""
     xattrs: Mapping[str, bytes] = field(default_factory=dict)
+    unknown: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def is_directory(self) -> bool:
@@ -109,7 +117,7 @@ class Inode:
         return self.size * self.replication
 
     def is_frozen(self, now_ms: int) -> bool:
-        """Whether somebody counts the tree below the directory: a mark whose end is over freezes nothing."""
+        """Whether the tree below the directory is being counted: a mark whose end is over freezes nothing."""
         return bool(self.moving) and is_running(self.moving_until_ms / 1000, now_ms / 1000, FREEZE_MS / 1000)
 
     @property
@@ -124,7 +132,7 @@ class Inode:
 
 
 def is_number(value: object, least: int, most: int) -> bool:
-    """Check whether a value is an integer of a range; True and False, which JSON writes as words, are none."""
+    """Check whether a value is an integer of a range. Booleans are not: JSON writes them as words."""
     return type(value) is int and least <= value <= most
 
 
@@ -162,128 +170,27 @@ def check_block_size(block_size: int) -> None:
         )
 
 
-_encoder = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
+# --- ends that others have set ----------------------------------------------------------------------------------------
+MOST_SKEW_S = 3600.0
 
 
-def encode_inode(inode: Inode) -> bytes:
-    """Return the value of an inode's record.
+def is_running(until_s: float, now_s: float, term_s: float) -> bool:
+    """Check whether a term has not ended yet: that of a mark, a lock or a leader, set by the clock of its owner.
 
-    Guarantee: `decode_inode` accepts it. A record that nobody can read would lose the file, and all below a directory.
+    A process that dies leaves an end behind. If its clock was far ahead, that end would come in months, and nothing
+    could do its work until then. So an end that lies further in the future than its owner may ever set it, by a clock
+    that is ahead by no more than an hour, counts as over. As for every end, this is safe whatever the clocks say: who
+    acts on what it has lost finds out in the transaction that would need it.
 
-    Raises:
-        InvalidRequestError: the inode has a value that no record can hold; the operations check what they are given, so
-            this is the last resort.
+    Args:
+        until_s: its end, seconds since the epoch.
+        now_s: the time by our own clock.
+        term_s: how far ahead an owner sets the end.
     """
-    try:
-        _check(inode)
-        return _encode(inode)
-    except (ValueError, TypeError) as error:
-        raise InvalidRequestError(
-            "an inode would get a value that could not be read back: check the arguments, and the clock of this "
-            "machine",
-            inode=inode.id,
-        ) from error
+    return now_s < until_s <= now_s + term_s + MOST_SKEW_S
 
 
-def _check(inode: Inode) -> None:
-    """Apply the rules of `decode_inode` to a value."""
-    _id(inode.id)
-    for number in (inode.mode, inode.mtime_ms, inode.atime_ms, inode.replication, inode.block_size, inode.cuts):
-        _natural(number)
-    for text in (inode.owner, inode.group, inode.writer):
-        _text(text)
-    for extent in inode.extents:
-        _text(extent.blob)
-        _natural(extent.length)
-    if inode.is_directory:
-        _optional(inode.names_quota)
-        _optional(inode.space_quota)
-        _quota_id(inode.quota_id)
-        _text(inode.moving)
-        _natural(inode.moving_until_ms)
-        _text(inode.namespace)
-    for name in inode.xattrs:
-        _text(name)
-
-
-def _encode(inode: Inode) -> bytes:
-    fields: dict[str, Any] = {
-        "id": inode.id,
-        "kind": inode.kind.value,
-        "mode": inode.mode,
-        "owner": inode.owner,
-        "group": inode.group,
-        "mtime": inode.mtime_ms,
-    }
-    if inode.atime_ms:
-        fields["atime"] = inode.atime_ms
-    if inode.kind is Kind.FILE:
-        fields["replication"] = inode.replication
-        fields["block_size"] = inode.block_size
-        if inode.extents:
-            fields["extents"] = [[one.blob, one.length, int(one.inline)] for one in inode.extents]
-        if inode.cuts:
-            fields["cuts"] = inode.cuts
-        if inode.writer:
-            fields["writer"] = inode.writer
-    else:
-        if inode.names_quota is not None:
-            fields["names_quota"] = inode.names_quota
-        if inode.space_quota is not None:
-            fields["space_quota"] = inode.space_quota
-        if inode.quota_id:
-            fields["quota_id"] = inode.quota_id
-        if inode.moving:
-            fields["moving"] = [inode.moving, inode.moving_until_ms]
-        if inode.namespace:
-            fields["namespace"] = inode.namespace
-    if inode.xattrs:
-        fields["xattrs"] = {name: base64.b64encode(value).decode() for name, value in inode.xattrs.items()}
-    return _encoder.encode(fields).encode()
-
-
-def decode_inode(key: bytes, value: bytes) -> Inode:
-    """Return the inode in a record.
-
-    Raises:
-        CorruptDataError: the record is not an inode. Keep it, and run fsck.
-    """
-    try:
-        fields = json.loads(value)
-        moving, moving_until_ms = fields.get("moving", ("", 0))
-        inode = Inode(
-            id=_id(fields["id"]),
-            kind=Kind(fields["kind"]),
-            mode=_natural(fields["mode"]),
-            owner=_text(fields["owner"]),
-            group=_text(fields["group"]),
-            mtime_ms=_natural(fields["mtime"]),
-            atime_ms=_natural(fields.get("atime", 0)),
-            replication=_natural(fields.get("replication", 0)),
-            block_size=_natural(fields.get("block_size", 0)),
-            extents=tuple(
-                Extent(_text(blob), _natural(length), bool(inline))
-                for blob, length, inline in fields.get("extents", ())
-            ),
-            cuts=_natural(fields.get("cuts", 0)),
-            writer=_text(fields.get("writer", "")),
-            names_quota=_optional(fields.get("names_quota")),
-            space_quota=_optional(fields.get("space_quota")),
-            quota_id=_quota_id(fields.get("quota_id", 0)),
-            moving=_text(moving),
-            moving_until_ms=_natural(moving_until_ms),
-            namespace=_text(fields.get("namespace", "")),
-            xattrs={
-                _text(name): base64.b64decode(text, validate=True) for name, text in fields.get("xattrs", {}).items()
-            },
-        )
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, binascii.Error) as error:
-        raise CorruptDataError(
-            "a record of the namespace is not an inode: run holdfast namespace fsck", key=key
-        ) from error
-    return inode
-
-
+# --- records ----------------------------------------------------------------------------------------------------------
 _MOST = 2**63 - 1
 """The largest number of a record: lengths and times must fit in the columns of databases."""
 
@@ -312,3 +219,95 @@ def _text(value: object) -> str:
     if type(value) is not str:
         raise ValueError("not a text")
     return value
+
+
+_REQUIRED: tuple[tuple[str, str, Callable[[object], object]], ...] = (
+    ("id", "id", _id),
+    ("mode", "mode", _natural),
+    ("owner", "owner", _text),
+    ("group", "group", _text),
+    ("mtime", "mtime_ms", _natural),
+)
+_OPTIONAL: tuple[tuple[str, str, Callable[[object], object], object], ...] = (
+    ("atime", "atime_ms", _natural, 0),
+    ("replication", "replication", _natural, 0),
+    ("block_size", "block_size", _natural, 0),
+    ("cuts", "cuts", _natural, 0),
+    ("writer", "writer", _text, ""),
+    ("names_quota", "names_quota", _optional, None),
+    ("space_quota", "space_quota", _optional, None),
+    ("quota_id", "quota_id", _quota_id, 0),
+    ("moving", "moving", _text, ""),
+    ("moving_until", "moving_until_ms", _natural, 0),
+    ("namespace", "namespace", _text, ""),
+)
+"""Field of the record, attribute, what checks its value, and the value that is left out."""
+
+_encoder = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
+
+
+def encode_inode(inode: Inode) -> bytes:
+    """Return the value of an inode's record.
+
+    Guarantee: `decode_inode` accepts it. A record that cannot be read would lose the file, and all below a directory.
+
+    Raises:
+        InvalidRequestError: the inode has a value that no record can hold; the operations check what they are given, so
+            this is the last resort.
+    """
+    try:
+        fields: dict[str, Any] = {"format": INODE_FORMAT, "kind": inode.kind.value}
+        for name, attribute, check in _REQUIRED:
+            fields[name] = check(getattr(inode, attribute))
+        for name, attribute, check, default in _OPTIONAL:
+            value = check(getattr(inode, attribute))
+            if value != default:
+                fields[name] = value
+        if inode.extents:
+            fields["extents"] = [[_text(one.blob), _natural(one.length), int(one.inline)] for one in inode.extents]
+        if inode.xattrs:
+            fields["xattrs"] = {_text(name): base64.b64encode(value).decode() for name, value in inode.xattrs.items()}
+        return _encoder.encode({**inode.unknown, **fields}).encode()
+    except (ValueError, TypeError) as error:
+        raise InvalidRequestError(
+            "an inode would get a value that could not be read back: check the arguments, and the clock of this "
+            "machine",
+            inode=inode.id,
+        ) from error
+
+
+def decode_inode(key: bytes, value: bytes) -> Inode:
+    """Return the inode in a record.
+
+    Raises:
+        CorruptDataError: the record is not an inode. Keep it, and run fsck.
+        UnsupportedError: a newer release wrote the record.
+    """
+    try:
+        fields = json.loads(value)
+        if _natural(fields.pop("format")) > INODE_FORMAT:
+            raise UnsupportedError(
+                "a newer release of Holdfast has written a record of this namespace, which this one must not change: "
+                "upgrade Holdfast",
+                key=key,
+            )
+        values: dict[str, Any] = {attribute: check(fields.pop(name)) for name, attribute, check in _REQUIRED}
+        for name, attribute, check, default in _OPTIONAL:
+            if name in fields:
+                values[attribute] = check(fields.pop(name, default))
+        return Inode(
+            kind=Kind(fields.pop("kind")),
+            extents=tuple(
+                Extent(_text(blob), _natural(length), bool(inline))
+                for blob, length, inline in fields.pop("extents", ())
+            ),
+            xattrs={
+                _text(name): base64.b64decode(text, validate=True) for name, text in fields.pop("xattrs", {}).items()
+            },
+            **values,
+            unknown=fields,
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, binascii.Error) as error:
+        raise CorruptDataError(
+            "a record of the namespace is not an inode: run holdfast namespace fsck", key=key
+        ) from error

@@ -1,8 +1,11 @@
-"""Let one process at a time repair or sweep a namespace.
+"""Choose the processes that do the background work: one leader, and one process at a time that repairs or sweeps.
 
-A sweep proves that a blob belongs to nobody; a repair gives such blobs to files. Together they could lose data, so each
-of them holds the lock, and changes the lock's record in every one of its transactions: whoever has lost the lock, even
-without noticing, can change nothing anymore. The end of the lock is a time, but safety does not depend on clocks.
+A sweep proves that a blob belongs to no file; a repair gives such blobs to files. Together they could lose data, so
+each of them holds the maintenance lock, and changes the lock's record in every one of its transactions: a process that
+has lost the lock, even without noticing, can change nothing anymore. The end of the lock is a time, but safety does not
+depend on clocks.
+
+The other work is safe with two leaders (`collector`): the election only saves double work. So it may rely on clocks.
 """
 
 from __future__ import annotations
@@ -10,19 +13,89 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from holdfast.errors import ConflictError, FencedError, UnavailableError
-from holdfast.namespace.changes import Changes
-from holdfast.namespace.keys import MAINTENANCE, ROOT_KEY
-from holdfast.namespace.terms import is_running
+from holdfast.namespace.inode import is_running
+from holdfast.namespace.keys import DAMAGED, LEADER, MAINTENANCE, ROOT_KEY
+from holdfast.namespace.operation import Changes
 from holdfast.namespace.view import Entry, View
-from holdfast.runtime import Environment, Moment
+from holdfast.runtime import Clock, Environment, Moment
 from holdfast.transactions.base import ABSENT, Backend, Commit, Committed
 
-_TERM_S = 600.0
+_LOCK_S = 600.0
+_LEADERSHIP_S = 30.0
 _TRIES = 50
 
 
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A right that a process has until some time.
+
+    Attributes:
+        holder: the token of the process; no other one has it.
+        until_s: when the term ends, seconds since the epoch.
+    """
+
+    holder: str
+    until_s: float
+
+    def encode(self) -> bytes:
+        """Return the value of the term's record."""
+        return json.dumps({"holder": self.holder, "until": self.until_s}).encode()
+
+    @staticmethod
+    def decode(value: bytes) -> Term:
+        """Return the term in a record; a damaged record is a term that has ended."""
+        try:
+            fields = json.loads(value)
+            return Term(str(fields["holder"]), float(fields["until"]))
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return Term("", 0.0)
+
+
+# --- the leader -------------------------------------------------------------------------------------------------------
+def current_leader(database: Backend, clock: Clock) -> Term | None:
+    """Return the term of the leader; None if no process leads now."""
+    record = database.get_many([LEADER]).get(LEADER)
+    term = None if record is None else Term.decode(record.value)
+    return term if term is not None and is_running(term.until_s, clock.now_s(), _LEADERSHIP_S) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Election:
+    """The candidacy of one process.
+
+    Attributes:
+        token: names the process; no other one has it.
+        term_s: how long a leader stays leader without renewing it.
+    """
+
+    database: Backend
+    clock: Clock
+    token: str
+    term_s: float = _LEADERSHIP_S
+
+    def lead(self) -> bool:
+        """Become the leader, or stay it, unless another process leads; return whether this process leads now."""
+        record = self.database.get_many([LEADER]).get(LEADER)
+        now_s = self.clock.now_s()
+        if record is not None:
+            term = Term.decode(record.value)
+            if term.holder != self.token and is_running(term.until_s, now_s, self.term_s):
+                return False
+        value = Term(self.token, now_s + self.term_s).encode()
+        version = ABSENT if record is None else record.version
+        return isinstance(self.database.commit(Commit(reads={LEADER: version}, puts={LEADER: value})), Committed)
+
+    def resign(self) -> None:
+        """Let another process lead at once."""
+        record = self.database.get_many([LEADER]).get(LEADER)
+        if record is not None and Term.decode(record.value).holder == self.token:
+            self.database.commit(Commit(reads={LEADER: record.version}, deletes=[LEADER]))
+
+
+# --- who repairs or sweeps --------------------------------------------------------------------------------------------
 class MaintenanceLock:
     """The right to repair or to sweep. Use `hold`."""
 
@@ -44,18 +117,19 @@ class MaintenanceLock:
         Raises:
             ConflictError: another process has the lock. Wait until it is done.
             FencedError: at the end of the block, the lock is lost: the database has undone the last commit, or another
-                process has taken over. If nobody has, the lock is free.
+                process has taken over. If no other has, the lock is free.
 
         Crash: the lock ends ten minutes after its last use.
         """
         record = database.get_many([MAINTENANCE]).get(MAINTENANCE)
         now_s = environment.clock.now_s()
         if record is not None:
-            holder, until_s = _decode(record.value)
-            if is_running(until_s, now_s, _TERM_S):
-                raise ConflictError(f"another process is at work, a {holder.partition(' ')[0]}: wait until it is done")
+            term = Term.decode(record.value)
+            if is_running(term.until_s, now_s, _LOCK_S):
+                work = term.holder.partition(" ")[0]
+                raise ConflictError(f"another process is at work, a {work}: wait until it is done")
         token = f"{work} {environment.ids.token()}"
-        value = _encode(token, now_s)
+        value = Term(token, now_s + _LOCK_S).encode()
         version = ABSENT if record is None else record.version
         outcome = database.commit(Commit(reads={MAINTENANCE: version}, puts={MAINTENANCE: value}))
         if not isinstance(outcome, Committed):
@@ -77,7 +151,7 @@ class MaintenanceLock:
         """
         view.entries[MAINTENANCE] = Entry(self._version, None)
         now = Moment.of(self._clock)
-        changes.values[MAINTENANCE] = _encode(self._token, now.now_s)
+        changes.values[MAINTENANCE] = Term(self._token, now.now_s + _LOCK_S).encode()
         outcome = self._database.commit(changes.to_commit(view))
         if isinstance(outcome, Committed):
             self._version = outcome.version
@@ -116,7 +190,7 @@ class MaintenanceLock:
         Raises:
             FencedError: the lock is lost.
         """
-        if self._written.age_s(self._clock) > _TERM_S / 4:
+        if self._written.age_s(self._clock) > _LOCK_S / 4:
             self.commit(Changes(None), View((), {}))
 
     def _release(self) -> bool:
@@ -125,7 +199,7 @@ class MaintenanceLock:
         A database that has undone the last commits has an older record of this holder, which would keep others waiting.
         """
         record = self._database.get_many([MAINTENANCE]).get(MAINTENANCE)
-        if record is None or _decode(record.value)[0] != self._token:
+        if record is None or Term.decode(record.value).holder != self._token:
             return False
         outcome = self._database.commit(Commit(reads={MAINTENANCE: record.version}, deletes=[MAINTENANCE]))
         return isinstance(outcome, Committed) and record.version == self._version
@@ -137,14 +211,50 @@ def _fenced() -> FencedError:
     )
 
 
-def _encode(token: str, now_s: float) -> bytes:
-    return json.dumps({"holder": token, "until": now_s + _TERM_S}).encode()
+# --- damaged records that may have named blobs ------------------------------------------------------------------------
+# A repair keeps the bytes of a damaged record, but it is unknown which blobs they named. Those blobs belong to no file
+# from then on. A repair gives old ones to /lost+found at once; young ones may be those of a writer that has not
+# published them yet. So a repair notes when it was, and until another one comes along that finds them old, no sweep
+# touches what is older than the note.
+NAMES_BLOBS = (b"i", b"p", b"q")
+"""The kinds of records that name blobs: inodes, and pending uploads with their parts."""
 
 
-def _decode(value: bytes) -> tuple[str, float]:
-    """Return the token of the holder, and the end of the lock; a damaged record is a lock that has ended."""
+def damage_note(store_now_s: float) -> bytes:
+    """Return the value of the record of a repair.
+
+    Args:
+        store_now_s: the time of the object store's clock: it dates the blobs.
+    """
+    return json.dumps({"at": store_now_s}).encode()
+
+
+def damaged_at_s(database: Backend) -> float:
+    """Return when damaged records were repaired whose blobs may be unowned, by the store's clock; else -1.
+
+    A note that cannot be read counts for all blobs.
+    """
+    record = database.get_many([DAMAGED]).get(DAMAGED)
+    if record is None:
+        return -1.0
     try:
-        fields = json.loads(value)
-        return str(fields["holder"]), float(fields["until"])
+        return float(json.loads(record.value)["at"])
     except (ValueError, KeyError, TypeError, RecursionError):
-        return "", 0.0
+        return float("inf")
+
+
+def forget_damage(database: Backend, lock: MaintenanceLock, store_now_s: float, age_s: float) -> None:
+    """Delete the note, if all blobs of its time were old enough for the repair that calls this.
+
+    Args:
+        store_now_s: when that repair began, by the store's clock.
+        age_s: how old a blob had to be.
+
+    Raises:
+        FencedError: the lock is lost.
+    """
+    at_s = damaged_at_s(database)
+    if at_s == float("inf"):
+        lock.commit(Changes(None, values={DAMAGED: damage_note(store_now_s)}), View((), {}))
+    elif 0 <= at_s < store_now_s - age_s:
+        lock.commit(Changes(None, deletes={DAMAGED}), View((), {}))

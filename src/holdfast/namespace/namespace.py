@@ -14,19 +14,18 @@ Worked composition::
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, suppress
+from contextlib import ExitStack, suppress
+from copy import copy
 from dataclasses import replace
 from types import TracebackType
-from typing import TypeVar
+from typing import TypeVar, overload
 
 from holdfast.errors import InvalidRequestError
-from holdfast.namespace.blobs import BlobStore
-from holdfast.namespace.checksum import FileChecksum, hdfs_checksum
+from holdfast.namespace.blobs import BlobStore, Expiry
 from holdfast.namespace.collector import AfterStep, Collected, Collector
 from holdfast.namespace.configuration import Configuration, require_configuration
 from holdfast.namespace.directory_times import DirectoryTimes
 from holdfast.namespace.errors import (
-    FeatureUnsupportedError,
     ParentNotDirectoryError,
     PathExistsError,
     PathNotFoundError,
@@ -34,27 +33,21 @@ from holdfast.namespace.errors import (
     UncheckedTreeError,
     UncountedTreeError,
 )
-from holdfast.namespace.expiry import Expiry
-from holdfast.namespace.file_reader import FileReader
-from holdfast.namespace.file_writer import FileWriter
+from holdfast.namespace.file_reader import FileChecksum, FileReader, hdfs_checksum
+from holdfast.namespace.file_writer import FileWriter, WrittenFile, publish
 from holdfast.namespace.fsck import Progress, RepairReport, Report, Subject, check, repair, silent
-from holdfast.namespace.fsck.listing import CLOSING_S
-from holdfast.namespace.inode import DIRECTORY_MODE, FILE_MODE, Inode
-from holdfast.namespace.inode_ids import new_id
-from holdfast.namespace.leased_file import LeasedFile, publish
-from holdfast.namespace.listing import PAGE_SIZE, Lister, ListPage
-from holdfast.namespace.operation import Mode, Operation, Parts
-from holdfast.namespace.operations.attributes import Look, RemoveXattr, SetAttributes, SetReplication, SetXattr
+from holdfast.namespace.fsck.survey import CLOSING_S
+from holdfast.namespace.inode import DIRECTORY_MODE, FILE_MODE
+from holdfast.namespace.keys import new_id
+from holdfast.namespace.listing import PAGE_SIZE, ContentSummary, FileStatus, Lister, ListPage, QuotaUsage, status_of
+from holdfast.namespace.operation import Operation, Parts
+from holdfast.namespace.operations.attributes import GetStatus, SetAttributes, SetReplication, SetXattr
 from holdfast.namespace.operations.content import Concat, OpenForReading, Truncate
-from holdfast.namespace.operations.delete import Delete
 from holdfast.namespace.operations.files import Append, Publish, RecoverLease, WriteUnderLease
-from holdfast.namespace.operations.mkdirs import Mkdirs
-from holdfast.namespace.operations.rename import Rename, TreeUsage
+from holdfast.namespace.operations.names import Delete, Mkdirs, Rename
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import READ, Caller, check_name
 from holdfast.namespace.phases import Operations
-from holdfast.namespace.renewal import LeaseRenewal
-from holdfast.namespace.status import ContentSummary, FileStatus, QuotaUsage, status_of
 from holdfast.namespace.sweep import Swept, sweep
 from holdfast.namespace.trees import ReadQuota, TreeCounter
 from holdfast.namespace.view import Hints
@@ -77,7 +70,9 @@ class Namespace:
 
     Args:
         user, groups: who calls. The namespace's superuser passes every check, and so do members of its supergroup.
-        mode: how operations are kept apart: see `holdfast.namespace.operation`.
+
+    Attributes:
+        operations: runs operations, for what is built on the namespace; see `holdfast.namespace.operation`.
     """
 
     def __init__(
@@ -89,23 +84,32 @@ class Namespace:
         *,
         user: str,
         groups: Sequence[str] = (),
-        mode: Mode = "optimistic",
     ) -> None:
-        check_name(user, "a user")
         self.configuration = configuration
         self.database = database
         self.blobs = blobs
-        self._environment = environment
-        is_superuser = (
-            not configuration.permissions or user == configuration.superuser or configuration.supergroup in groups
-        )
-        self.caller = Caller(user, frozenset(groups), is_superuser)
-        self._hints = hints = Hints(configuration.identity)
-        self._times = DirectoryTimes(database, environment.clock)
+        self.environment = environment
+        self.caller = _caller(configuration, user, groups)
+        self._is_shared = False
+        hints, self._times = Hints(configuration.identity), DirectoryTimes(database, environment.clock)
         self._collector = Collector(database, blobs, environment.clock, configuration.safety_age_s, hints.identity)
-        self._operations = Operations(database, environment, self._hints, self._times, mode, self._collector.reclaim)
-        self._lister = Lister(database, self._hints, self._times)
-        self._trees = TreeCounter(self._operations, self._lister)
+        self.operations = Operations(database, environment, hints, self._times, self._collector.reclaim)
+        self._lister = Lister(database, hints, self._times, database)
+        self._trees = TreeCounter(self.operations, self._lister)
+
+    def as_user(self, user: str, groups: Sequence[str] = ()) -> Namespace:
+        """Return the namespace as another user sees it.
+
+        It shares the connections of this one, what it has read and the times that it has still to write. So it need not
+        be closed: closing it does nothing, and closing this one ends it too.
+
+        Raises:
+            InvalidRequestError: no user can have the name.
+        """
+        other = copy(self)
+        other.caller = _caller(self.configuration, user, groups)
+        other._is_shared = True
+        return other
 
     # --- directories --------------------------------------------------------------------------------------------------
     def mkdirs(self, path: str, *, mode: int = DIRECTORY_MODE, parents: bool = True) -> bool:
@@ -114,7 +118,7 @@ class Namespace:
         Raises:
             PathExistsError: a file has the path; or a directory, without `parents`.
         """
-        return self._operations.run(Mkdirs(path=NsPath.parse(path), mode=mode, parents=parents), self.caller)
+        return self.operations.run(Mkdirs(path=NsPath.parse(path), mode=mode, parents=parents), self.caller)
 
     def list_page(self, path: str, *, start_after: str = "", limit: int = PAGE_SIZE) -> ListPage:
         """Return a page of a directory's entries, in the order of their names; of a file, the file itself.
@@ -165,7 +169,7 @@ class Namespace:
         """Describe a file or a directory; return None if nothing has the path, or a file is above it."""
         parsed = NsPath.parse(path)
         try:
-            inode, entries_ms = self._operations.read(Look(parsed, self._times), self.caller)
+            inode, entries_ms = self.operations.read(GetStatus(parsed, self._times), self.caller)
         except ParentNotDirectoryError:
             return None
         return None if inode is None else status_of(parsed, inode, entries_ms)
@@ -188,7 +192,7 @@ class Namespace:
         Raises:
             PathNotFoundError: nothing has the path.
         """
-        return self._operations.read(ReadQuota(NsPath.parse(path)), self.caller)
+        return self.operations.read(ReadQuota(NsPath.parse(path)), self.caller)
 
     def check_access(self, path: str, access: int) -> None:
         """Check permission bits (4 read, 2 write, 1 execute) of the caller.
@@ -197,7 +201,7 @@ class Namespace:
             PathNotFoundError: nothing has the path.
             PermissionDeniedError: a bit is missing.
         """
-        inode, _ = self._operations.read(Look(NsPath.parse(path), self._times, access), self.caller)
+        inode, _ = self.operations.read(GetStatus(NsPath.parse(path), self._times, access), self.caller)
         if inode is None:
             raise PathNotFoundError("the path does not exist: check it", path=path)
 
@@ -215,7 +219,7 @@ class Namespace:
     ) -> FileWriter:
         """Open a new file that becomes visible, complete, when it is closed.
 
-        Guarantee: nobody sees the file before; with `overwrite`, everybody sees the old file until then. Nothing is
+        Guarantee: no reader sees the file before; with `overwrite`, all readers see the old file until then. Nothing is
         reserved: of two writers without `overwrite`, the one that closes first wins.
 
         Args:
@@ -229,35 +233,23 @@ class Namespace:
         """
         template = self._publication(path, overwrite, mode, parents, replication, block_size)
         if check:
-            self._operations.check(template, self.caller)
-        return self._new_writer(template, self._publish)
+            self.operations.check(template, self.caller)
+        return self._writer(template)
 
     def expiry(self) -> Expiry:
         """Return how long blobs that are stored from now on may wait for their publication without a lease: N3."""
-        clock = self._environment.clock
+        clock = self.environment.clock
         return Expiry(clock, Moment.of(clock), max(self.configuration.safety_age_s, CLOSING_S))
 
-    def _new_writer(
-        self,
-        template: Publish | WriteUnderLease,
-        run: Callable[[Publish | WriteUnderLease], Inode],
-        renew: Callable[[], None] = lambda: None,
-        size: int = 0,
-        newest: str = "",
-    ) -> FileWriter:
+    def _writer(self, template: Publish | WriteUnderLease, size: int = 0, newest: str = "") -> FileWriter:
         return FileWriter(
             self.blobs,
-            template,
+            WrittenFile(self.operations, self.caller, template),
             inline_bytes=self.configuration.inline_bytes,
-            run=run,
             expiry=self.expiry,
-            renew=renew,
             size=size,
             newest=newest,
         )
-
-    def _publish(self, operation: Publish | WriteUnderLease) -> Inode:
-        return self._operations.run(operation, self.caller)
 
     def _publication(
         self, path: str, overwrite: bool, mode: int, parents: bool, replication: int | None, block_size: int | None
@@ -282,7 +274,7 @@ class Namespace:
         if data:
             extent, stored = self.blobs.small(file.file_id, data)
             file = replace(file, extents=(extent,), data=stored)
-        self._operations.run(file, self.caller)
+        self.operations.run(file, self.caller)
 
     def publish_many(self, files: Sequence[FileWriter]) -> None:
         """Publish files that were prepared instead of closed, in one step: all of them appear, or none.
@@ -300,7 +292,7 @@ class Namespace:
             return
         with ExitStack() as stack:
             operations = [stack.enter_context(file.publishing()) for file in files]
-            publish(self._operations, self.caller, operations)
+            publish(self.operations, self.caller, operations)
         for file in files:
             file.end()
 
@@ -311,7 +303,7 @@ class Namespace:
             PathNotFoundError: nothing has the path.
             PathIsDirectoryError: a directory has it.
         """
-        inode, loaded = self._operations.read(OpenForReading(NsPath.parse(path)), self.caller)
+        inode, loaded = self.operations.read(OpenForReading(NsPath.parse(path)), self.caller)
         return FileReader(self.database, self.blobs, path, inode, loaded)
 
     def checksum(self, path: str) -> FileChecksum:
@@ -337,18 +329,18 @@ class Namespace:
     ) -> FileWriter:
         """Create an empty file at once, and write it under a lease, as HDFS does: two transactions.
 
-        Guarantee: until the file is closed, nobody else can append to it, unless the writer is silent for a minute; but
-        the file may be renamed, deleted or overwritten. What `FileWriter.sync` published stays if the writer dies.
+        Guarantee: until the file is closed, no other client can append to it, unless the writer is silent for a minute;
+        but the file may be renamed, deleted or overwritten. What `FileWriter.sync` published stays if the writer dies.
 
         Raises:
             PathExistsError, DirectoryInTheWayError: see the message.
             BeingWrittenError: another client is writing the file.
             InvalidRequestError: replication or block size are out of range.
         """
-        holder = self._environment.ids.token()
+        holder = self.environment.ids.token()
         operation = replace(self._publication(path, overwrite, mode, parents, replication, block_size), writer=holder)
-        self._operations.run(operation, self.caller)
-        return self._writer(operation.path, operation.file_id, holder)
+        self.operations.run(operation, self.caller)
+        return self._writer(WriteUnderLease(path=operation.path, file_id=operation.file_id, writer=holder))
 
     def append(self, path: str) -> FileWriter:
         """Open a file to append to it, under a lease; its content stays visible.
@@ -357,24 +349,14 @@ class Namespace:
             PathNotFoundError, DirectoryInTheWayError: see the message.
             BeingWrittenError: another client is writing the file.
         """
-        holder, target = self._environment.ids.token(), NsPath.parse(path)
-        inode = self._operations.run(Append(path=target, writer=holder), self.caller)
+        holder, target = self.environment.ids.token(), NsPath.parse(path)
+        inode = self.operations.run(Append(path=target, writer=holder), self.caller)
         newest = inode.extents[-1].blob if inode.extents else ""
-        return self._writer(target, inode.id, holder, inode.size, newest)
-
-    def _writer(self, path: NsPath, file_id: int, holder: str, size: int = 0, newest: str = "") -> FileWriter:
-        renewal = LeaseRenewal(self.database, self._hints, self._environment.clock, file_id, holder)
-        return self._new_writer(
-            WriteUnderLease(path=path, file_id=file_id, writer=holder),
-            LeasedFile(self._operations, self.caller, path).publish,
-            renewal.renew_if_due,
-            size,
-            newest,
-        )
+        return self._writer(WriteUnderLease(path=target, file_id=inode.id, writer=holder), inode.size, newest)
 
     def recover_lease(self, path: str) -> bool:
         """Take the lease of a file from its writer, who is taken for dead; return whether the file is closed now."""
-        return self._operations.run(RecoverLease(path=NsPath.parse(path)), self.caller)
+        return self.operations.run(RecoverLease(path=NsPath.parse(path)), self.caller)
 
     def concat(self, target: str, sources: Sequence[str]) -> None:
         """Append files to another one in the same directory, and remove them. No byte is copied.
@@ -385,7 +367,7 @@ class Namespace:
             BeingWrittenError: one of the files is open for writing.
         """
         parsed = tuple(NsPath.parse(source) for source in sources)
-        self._operations.run(Concat(target=NsPath.parse(target), sources=parsed), self.caller)
+        self.operations.run(Concat(target=NsPath.parse(target), sources=parsed), self.caller)
 
     def truncate(self, path: str, length: int) -> None:
         """Cut a file to a length, in one step.
@@ -393,15 +375,18 @@ class Namespace:
         Raises:
             InvalidRequestError: the file is shorter.
         """
-        self._operations.run(Truncate(path=NsPath.parse(path), length=length), self.caller)
+        self.operations.run(Truncate(path=NsPath.parse(path), length=length), self.caller)
 
     # --- names --------------------------------------------------------------------------------------------------------
-    def rename(self, source: str, target: str, *, overwrite: bool = False, into: bool = False) -> None:
-        """Rename a file or a directory with everything below it, in one step, however large (HDFS's ``rename2``).
+    def rename(self, source: str, target: str, *, overwrite: bool = False, into: bool = False) -> str:
+        """Rename a file or a directory with everything below it, in one step, however large; return its new path.
 
         Args:
             overwrite: whether a file, or an empty directory, is replaced in the same step.
-            into: whether to move the source into `target`, under its own name, if that is a directory.
+            into: whether to move the source into `target`, under its own name, if that is a directory at the moment of
+                the step.
+
+        Source: HDFS's ``rename2``.
 
         Raises:
             PathNotFoundError: the source, or the parent of the target, does not exist.
@@ -409,7 +394,8 @@ class Namespace:
             DirectoryNotEmptyError: the target is a directory with children.
             RenameError: the rename is impossible: see the message.
         """
-        self._rename(Rename(source=NsPath.parse(source), target=NsPath.parse(target), overwrite=overwrite, into=into))
+        rename = Rename(source=NsPath.parse(source), target=NsPath.parse(target), overwrite=overwrite, into=into)
+        return str(self.move(rename, self.run))
 
     def rename_into(self, source: str, target: str) -> bool:
         """Rename, or move into `target` if it is a directory (HDFS's old ``rename``); return whether it is there now.
@@ -418,18 +404,11 @@ class Namespace:
             ParentNotDirectoryError: a file is on one of the paths.
         """
         try:
-            self._rename(Rename(source=NsPath.parse(source), target=NsPath.parse(target), into=True, may_stay=True))
+            rename = Rename(source=NsPath.parse(source), target=NsPath.parse(target), into=True, may_stay=True)
+            self.move(rename, self.run)
         except (PathNotFoundError, PathExistsError, RenameError):
             return False
         return True
-
-    def _rename(self, operation: Rename) -> None:
-        try:
-            self._operations.run(operation, self.caller)
-        except UncountedTreeError:
-            # The directory moves into another quota: count it while nobody can change it, then move it.
-            with self._trees.frozen(operation.source, self.caller) as usage:
-                self._operations.run(replace(operation, usage=usage), self.caller)
 
     def delete(self, path: str, *, recursive: bool = False) -> bool:
         """Delete a file or a directory; return False if nothing has the path, or if it is the root, which stays.
@@ -445,9 +424,9 @@ class Namespace:
         operation = Delete(path=NsPath.parse(path), recursive=recursive)
         for _ in range(_CHECKS):
             with suppress(UncheckedTreeError):
-                return self._operations.run(operation, self.caller)
+                return self.operations.run(operation, self.caller)
             operation = replace(operation, checked_id=self._trees.check_removal(operation.path, self.caller))
-        return self._operations.run(operation, self.caller)
+        return self.operations.run(operation, self.caller)
 
     def trash_root(self) -> str:
         """Return the directory of the caller's trash; for the error, see `Caller.home`."""
@@ -456,33 +435,33 @@ class Namespace:
     # --- attributes ---------------------------------------------------------------------------------------------------
     def set_permission(self, path: str, mode: int) -> None:
         """Change the mode; only the owner and the superuser may."""
-        self._operations.run(SetAttributes(path=NsPath.parse(path), mode=mode), self.caller)
+        self.operations.run(SetAttributes(path=NsPath.parse(path), mode=mode), self.caller)
 
     def set_owner(self, path: str, owner: str | None = None, group: str | None = None) -> None:
         """Change the owner (only the superuser may) or the group (to one of the caller's). Neither has to exist."""
-        self._operations.run(SetAttributes(path=NsPath.parse(path), owner=owner, group=group), self.caller)
+        self.operations.run(SetAttributes(path=NsPath.parse(path), owner=owner, group=group), self.caller)
 
     def set_times(self, path: str, mtime_ms: int | None = None, atime_ms: int | None = None) -> None:
         """Change the times, milliseconds since the epoch."""
         operation = SetAttributes(path=NsPath.parse(path), mtime_ms=mtime_ms, atime_ms=atime_ms)
-        changed = self._operations.run(operation, self.caller)
+        changed = self.operations.run(operation, self.caller)
         if mtime_ms is not None and changed.is_directory:
             self._times.forget(changed.id)
 
     def set_replication(self, path: str, replication: int) -> bool:
         """Change the replication of a file, which only quotas notice; return False if the path is no file."""
-        return self._operations.run(SetReplication(path=NsPath.parse(path), replication=replication), self.caller)
+        return self.operations.run(SetReplication(path=NsPath.parse(path), replication=replication), self.caller)
 
     def set_quota(self, path: str, *, names: int | None = None, space: int | None = None) -> None:
         """Limit the number of names in a directory, itself included, and their bytes times replication.
 
-        Only the superuser may. None removes a limit. The directory is counted first; nobody can change it meanwhile.
+        Only the superuser may. None removes a limit. The directory is counted first, and frozen meanwhile.
         """
         self._trees.set_quota(NsPath.parse(path), self.caller, names, space)
 
     def xattrs(self, path: str) -> dict[str, bytes]:
         """Return the extended attributes that the caller may see."""
-        inode, _ = self._operations.read(Look(NsPath.parse(path), self._times, READ), self.caller)
+        inode, _ = self.operations.read(GetStatus(NsPath.parse(path), self._times, READ), self.caller)
         if inode is None:
             raise PathNotFoundError("the path does not exist: check it", path=path)
         return {
@@ -494,7 +473,7 @@ class Namespace:
     ) -> None:
         """Set an extended attribute, such as ``user.origin``."""
         operation = SetXattr(path=NsPath.parse(path), name=name, value=value, create=create, replace=replace_existing)
-        self._operations.run(operation, self.caller)
+        self.operations.run(operation, self.caller)
 
     def remove_xattr(self, path: str, name: str) -> None:
         """Remove an extended attribute.
@@ -502,36 +481,34 @@ class Namespace:
         Raises:
             InvalidRequestError: there is no such attribute.
         """
-        self._operations.run(RemoveXattr(path=NsPath.parse(path), name=name), self.caller)
-
-    def create_snapshot(self, path: str) -> None:
-        """Refuse: the namespace has no snapshots."""
-        raise FeatureUnsupportedError("the namespace has no snapshots: copy the directory", path=path)
+        self.operations.run(SetXattr(path=NsPath.parse(path), name=name, value=None), self.caller)
 
     # --- for what is built on the namespace ---------------------------------------------------------------------------
-    def run(self, operation: Operation[R]) -> R:
-        """Run an operation of one's own; see `holdfast.namespace.operation`."""
-        return self._operations.run(operation, self.caller)
+    @overload
+    def run(self, operation: Operation[R]) -> R: ...
 
-    def run_in_parts(self, parts: Parts, paths: Sequence[NsPath]) -> None:
-        """Run an operation that is too large for one view; see `Operations.run_in_parts`."""
-        self._operations.run_in_parts(parts, self.caller, paths)
+    @overload
+    def run(self, operation: Parts) -> None: ...
 
-    def frozen(self, path: NsPath) -> AbstractContextManager[TreeUsage]:
-        """Count a tree exactly, and keep everybody from changing it meanwhile; see `TreeCounter.frozen`."""
-        return self._trees.frozen(path, self.caller)
+    def run(self, operation: Operation[R] | Parts) -> R | None:
+        """Run an operation of one's own; see `Operations.run`."""
+        return self.operations.run(operation, self.caller)
+
+    def move(self, rename: Rename, run: Callable[[Rename], R]) -> R:
+        """Run a rename; count the tree first if it moves into another quota, while it is frozen.
+
+        Args:
+            run: carries it out.
+        """
+        try:
+            return run(rename)
+        except UncountedTreeError:
+            with self._trees.frozen(rename.source, self.caller) as usage:
+                return run(replace(rename, usage=usage))
 
     def new_id(self) -> int:
         """Return an inode id that was never used."""
-        return new_id(self._environment)
-
-    def new_token(self) -> str:
-        """Return a random token."""
-        return self._environment.ids.token()
-
-    def now_ms(self) -> int:
-        """Return the time, milliseconds since the epoch."""
-        return self._operations.now_ms()
+        return new_id(self.environment)
 
     # --- the namespace itself -----------------------------------------------------------------------------------------
     def collect(self, *, most_steps: int = 1_000_000, after_step: AfterStep = lambda done: True) -> Collected:
@@ -543,7 +520,7 @@ class Namespace:
 
         Raises:
             CorruptDataError: a record is damaged; everything else is done. Run fsck.
-            InvalidRequestError: the blobs belong to another namespace; see `holdfast.namespace.data_claim`.
+            InvalidRequestError: the blobs belong to another namespace; see `holdfast.namespace.configuration`.
         """
         return self._collector.run(most_steps=most_steps, after_step=after_step)
 
@@ -575,14 +552,16 @@ class Namespace:
     @property
     def _subject(self) -> Subject:
         now = require_configuration(self.database, self.configuration.identity)  # it may have changed since then
-        return Subject(self.database, self.blobs, self._environment, now.sweep_age_s, now.identity)
+        return Subject(self.database, self.blobs, self.environment, now.sweep_age_s, now.identity)
 
     def flush(self) -> None:
         """Write the modification times of directories that are still in memory."""
         self._times.flush()
 
     def close(self) -> None:
-        """Write what is in memory, and release connections."""
+        """Write what is in memory, and release connections; of a namespace that `as_user` has returned, do nothing."""
+        if self._is_shared:
+            return
         try:
             self._times.flush()
         finally:
@@ -596,3 +575,9 @@ class Namespace:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _caller(configuration: Configuration, user: str, groups: Sequence[str]) -> Caller:
+    check_name(user, "a user")
+    passes = user == configuration.superuser or configuration.supergroup in groups
+    return Caller(user, frozenset(groups), is_superuser=passes or not configuration.permissions)

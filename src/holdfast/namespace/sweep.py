@@ -19,7 +19,7 @@ read yet to what was read already, and its blobs would look unowned.
 The collector deletes what is noted a safety age later, not at once: a database that loses its newest commits, in a
 failover, could have the lease of a writer again, whose bytes would be gone.
 
-Blobs that were never finished are given up (`unfinished_blobs`). Nothing else is deleted directly: the sweep notes the
+Blobs that were never finished are given up (`_give_up`). Nothing else is deleted directly: the sweep notes the
 blobs as garbage, in transactions that no repair can overtake (`maintenance`).
 """
 
@@ -31,20 +31,24 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from holdfast.errors import CorruptDataError
-from holdfast.namespace.changes import Changes
+from holdfast.namespace.blobs import BlobStore, writer_of
 from holdfast.namespace.configuration import require_configuration
 from holdfast.namespace.fsck.check import Subject
-from holdfast.namespace.fsck.checkers.blobs import unowned
-from holdfast.namespace.fsck.checkers.quotas import STRAY_USAGE
-from holdfast.namespace.fsck.checkers.times import STRAY_PLACES, STRAY_TIMES
-from holdfast.namespace.fsck.damage import damaged_at_s
-from holdfast.namespace.fsck.listing import CLOSING_S, list_blobs
-from holdfast.namespace.fsck.progress import Progress, silent
-from holdfast.namespace.fsck.survey import leased_files, take_facts
+from holdfast.namespace.fsck.findings import Progress, silent
+from holdfast.namespace.fsck.survey import (
+    CLOSING_S,
+    Survey,
+    leased_files,
+    list_blobs,
+    open_survey,
+    pack_id,
+    unpack_name,
+)
 from holdfast.namespace.keys import garbage_key
-from holdfast.namespace.maintenance import MaintenanceLock
-from holdfast.namespace.unfinished_blobs import abandoned, abort_unfinished, list_unfinished
+from holdfast.namespace.maintenance import MaintenanceLock, damaged_at_s
+from holdfast.namespace.operation import Changes
 from holdfast.namespace.view import Entry, View
+from holdfast.stores.base import UploadInfo, iter_uploads, multipart
 
 T = TypeVar("T")
 
@@ -90,39 +94,100 @@ def sweep(subject: Subject, progress: Progress = silent, *, closing_s: float = C
         store_now_s = subject.blobs.store_time_s()
         leased = leased_files(subject.database)
         lock.announce()
-        objects = list_blobs(
-            subject.blobs, store_now_s, age_s, report, with_young=False, after_s=damaged_at_s(subject.database)
-        )
-        uploads = list_unfinished(subject.blobs, store_now_s, age_s)
-        now_ms = int(subject.environment.clock.now_s() * 1000)
-        with subject.database.snapshot() as reader:
-            facts = take_facts(reader, objects, now_ms, report, without=[b"d"], leased=leased)
-        if facts.damaged.total:
-            raise CorruptDataError(
-                "records cannot be read, so it is unknown which blobs are in use: run holdfast namespace fsck --repair",
-                records=facts.damaged.total,
+        with open_survey(int(subject.environment.clock.now_s() * 1000)) as survey:
+            list_blobs(
+                survey,
+                subject.blobs,
+                store_now_s,
+                age_s,
+                report,
+                with_young=False,
+                after_s=damaged_at_s(subject.database),
             )
-        since_ms = max(now_ms, int(store_now_s * 1000))
-        blobs = blob_bytes = 0
-        for rows in _batched(unowned(facts), _PAGE):
-            notes = {garbage_key(since_ms, row.name): b"" for row in rows}
-            lock.commit(Changes(None, values=notes), View((), {}))
-            blobs += len(rows)
-            blob_bytes += sum(row.size for row in rows)
-            progress("unowned blobs", blobs, 0)
-        records = 0
-        strays = itertools.chain(STRAY_TIMES.find(facts), STRAY_PLACES.find(facts), STRAY_USAGE.find(facts))
-        for suspects in _batched(strays, _PAGE):
-            # A database that has lost its newest commits may have the quota of a stray counter again.
-            seen = {one.key: Entry(one.version, None) for one in suspects if one.version}
-            if lock.commit(Changes(None, deletes={one.key for one in suspects}), View((), seen)):
-                records += len(suspects)
-        given_up = 0
-        for batch in _batched(abandoned(subject.blobs, uploads, leased | facts.leases.keys()), _PAGE):
-            lock.commit(Changes(None), View((), {}))  # as for blobs: whoever has lost the lock gives up nothing
-            abort_unfinished(subject.blobs, batch)
-            given_up += len(batch)
-        return Swept(blobs, blob_bytes, records, given_up)
+            uploads = _old_uploads(subject.blobs, store_now_s, age_s)
+            now_s = max(subject.environment.clock.now_s(), store_now_s)
+            with subject.database.snapshot() as reader:
+                survey.read(reader, report, without=b"d", leased=leased)
+            if damaged := sum(1 for _ in survey.query("damaged-record")):
+                raise CorruptDataError(
+                    "records cannot be read, so it is unknown which blobs are in use: run holdfast namespace fsck "
+                    "--repair",
+                    records=damaged,
+                )
+            blobs, blob_bytes = _note_unowned(survey, lock, int(now_s * 1000), progress)
+            records = _delete_strays(survey, lock)
+            return Swept(blobs, blob_bytes, records, _give_up(subject.blobs, survey, lock, uploads))
+
+
+def unowned_objects(survey: Survey) -> Iterator[tuple[str, int]]:
+    """Yield name and size of each object to which nothing refers, and nothing ever will."""
+    return ((unpack_name(name), size) for name, size in survey.query("unowned"))
+
+
+def _note_unowned(survey: Survey, lock: MaintenanceLock, since_ms: int, progress: Progress) -> tuple[int, int]:
+    """Note unowned blobs as garbage; return their number and size."""
+    blobs = blob_bytes = 0
+    for rows in _batched(unowned_objects(survey), _PAGE):
+        notes = {garbage_key(since_ms, name): b"" for name, _ in rows}
+        lock.commit(Changes(None, values=notes), View((), {}))
+        blobs += len(rows)
+        blob_bytes += sum(size for _, size in rows)
+        progress("unowned blobs", blobs, 0)
+    return blobs, blob_bytes
+
+
+def _delete_strays(survey: Survey, lock: MaintenanceLock) -> int:
+    """Delete records of directories that do not exist; return their number."""
+    records = 0
+    strays = itertools.chain.from_iterable(map(survey.query, ("stray-time", "stray-place", "stray-usage")))
+    for rows in _batched(strays, _PAGE):
+        # A database that has lost its newest commits may have the quota of a stray counter again.
+        seen = {key: Entry(version, None) for key, _, _, version, _ in rows if version}
+        if lock.commit(Changes(None, deletes={row[0] for row in rows}), View((), seen)):
+            records += len(rows)
+    return records
+
+
+# --- blobs that were never finished -----------------------------------------------------------------------------------
+def _old_uploads(blobs: BlobStore, store_now_s: float, age_s: float) -> list[UploadInfo]:
+    """Return the uploads of blobs that are older than `age_s`; those without a date are young.
+
+    Some servers, such as MinIO, list no uploads: those delete old uploads themselves.
+
+    Args:
+        store_now_s: the time of the store's clock, seconds since the epoch.
+    """
+    if blobs.store.capabilities.multipart is None:
+        return []
+    return [
+        upload
+        for upload in iter_uploads(multipart(blobs.store), blobs.key(""))
+        if upload.initiated_at_s and upload.initiated_at_s <= store_now_s - age_s
+    ]
+
+
+def _give_up(blobs: BlobStore, survey: Survey, lock: MaintenanceLock, uploads: Iterable[UploadInfo]) -> int:
+    """Abort the uploads whose writers have no lease; return their number. What is no blob of a namespace stays.
+
+    On S3 these are multipart uploads, and in a directory hidden files: a store keeps their bytes, and no listing of
+    objects shows them. A blob that is finished later than the safety age could not be published, since an upload has
+    the date of its beginning, and a hidden file that of its last write; but a lease lets a writer take as long as it
+    likes. The uploads are listed before the leases are read, so a writer that began earlier is seen with its lease.
+
+    Crash: some are aborted; the next sweep finds the others.
+    """
+    leased = {packed for (packed,) in survey.query("leased")}
+    given_up = 0
+    writers = ((upload, writer_of(blobs.name_of(upload.key))) for upload in uploads)
+    abandoned = (one for one, writer in writers if writer is not None and pack_id(writer) not in leased)
+    for batch in _batched(abandoned, _PAGE):
+        # As for blobs: a process that has lost the lock gives up nothing. If a database has lost its newest commits,
+        # and has a lease again that had ended before the sweep, the lock is lost too.
+        lock.commit(Changes(None), View((), {}))
+        for upload in batch:
+            multipart(blobs.store).abort_upload(upload.key, upload.upload_id)
+        given_up += len(batch)
+    return given_up
 
 
 def _batched(items: Iterable[T], size: int) -> Iterator[list[T]]:

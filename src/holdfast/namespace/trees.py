@@ -1,10 +1,11 @@
-"""Count trees: for summaries while they change, and exactly, for quotas, while nobody may change them.
+"""Count trees: for summaries while they change, and exactly, for quotas, while they are frozen.
 
 A directory that moves into another quota, or that gets one, must be counted exactly. So the tree is *frozen* first: the
 inode of its root is marked. Every operation below validates that inode, so those on their way conflict, and later ones
-find the mark and wait. A mark has an end, so a client that dies does not freeze a tree forever. Whoever finds a mark
-that has expired removes it, in the transaction of its own operation; the operation that relies on the count validates
-that its mark is still there. So a slow client, or a wrong clock, makes the count fail, and never makes it wrong.
+find the mark and wait. A mark has an end, so a client that dies does not freeze a tree forever. A client that finds a
+mark that has expired removes it, in the transaction of its own operation; the operation that relies on the count
+validates that its mark is still there. So a slow client, or a wrong clock, makes the count fail, and never makes it
+wrong.
 """
 
 from __future__ import annotations
@@ -14,31 +15,27 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
 from holdfast.errors import HoldfastError, InvalidRequestError
-from holdfast.namespace.accounting import usage_keys
-from holdfast.namespace.changes import Changes
 from holdfast.namespace.errors import (
     ParentNotDirectoryError,
-    PathNotFoundError,
     PermissionDeniedError,
     TreeMovingError,
     UncountedTreeError,
 )
 from holdfast.namespace.inode import FREEZE_MS, Inode, decode_inode, encode_inode, is_number
 from holdfast.namespace.keys import children_range, name_of
-from holdfast.namespace.listing import PAGE_SIZE, Lister
-from holdfast.namespace.operation import Context
-from holdfast.namespace.operations.base import PathGroup, existing
-from holdfast.namespace.operations.rename import TreeUsage
+from holdfast.namespace.listing import PAGE_SIZE, ContentSummary, Lister, QuotaUsage
+from holdfast.namespace.operation import Changes, Context, usage_keys
+from holdfast.namespace.operations.base import OnePath, ReadInode, existing
+from holdfast.namespace.operations.names import TreeUsage
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import EXECUTE, READ, WRITE, Caller
 from holdfast.namespace.phases import TOTAL_RETRY, Operations
-from holdfast.namespace.status import ContentSummary, QuotaUsage
-from holdfast.namespace.view import Chain, View, read_view
+from holdfast.namespace.view import Chain, View, read_view, scan_pages
 from holdfast.transactions.base import MAX_NUMBER, Commit, Committed, SnapshotReader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Freeze(PathGroup):
+class _Freeze(OnePath):
     """Mark a directory; returns the key of its inode, and the inode.
 
     Group: the inodes on the path, shared; the target, exclusively.
@@ -48,20 +45,15 @@ class _Freeze(PathGroup):
     token: str
     until_ms: int
 
-    @property
-    def paths(self) -> tuple[NsPath]:
-        return (self.path,)
-
     def execute(self, view: View, context: Context) -> Changes[tuple[bytes, Inode]]:
         (chain,) = view.chains
         inode = existing(chain, context)
-        changes = Changes((chain.target_key, inode))
-        changes.puts[chain.target_key] = replace(inode, moving=self.token, moving_until_ms=self.until_ms)
-        return changes
+        frozen = replace(inode, moving=self.token, moving_until_ms=self.until_ms)
+        return Changes((chain.target_key, inode), puts={chain.target_key: frozen})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _SetQuota(PathGroup):
+class _SetQuota(OnePath):
     """Set the quotas of a directory, or clear them.
 
     A directory that had no quota needs a count of what it uses. With a count, the directory gets counters of their own,
@@ -74,10 +66,6 @@ class _SetQuota(PathGroup):
     names: int | None
     space: int | None
     usage: TreeUsage | None = None
-
-    @property
-    def paths(self) -> tuple[NsPath]:
-        return (self.path,)
 
     def execute(self, view: View, context: Context) -> Changes[None]:
         (chain,) = view.chains
@@ -95,12 +83,7 @@ class _SetQuota(PathGroup):
         else:
             quota_id = inode.quota_id if is_limited else 0
         changed = replace(
-            inode,
-            names_quota=self.names,
-            space_quota=self.space,
-            quota_id=quota_id,
-            moving="",
-            moving_until_ms=0,
+            inode, names_quota=self.names, space_quota=self.space, quota_id=quota_id, moving="", moving_until_ms=0
         )
         changes = Changes(None)
         if changed != inode:
@@ -126,7 +109,7 @@ class TreeCounter:
         Raises:
             PathNotFoundError, PermissionDeniedError: see the message.
         """
-        inode = self.operations.read(_Existing(path), caller)
+        inode = self.operations.read(ReadInode(path), caller)
         files = directories = size = space = 0
         if inode.is_directory:
             directories = 1
@@ -183,7 +166,7 @@ class TreeCounter:
         Crash: the directory may stay frozen for ten minutes; its counters are the old ones or the new ones.
         """
         with self.frozen(path, caller) as usage:
-            inode = self.operations.read(_Existing(path), caller)  # nobody else changes it now
+            inode = self.operations.read(ReadInode(path), caller)  # it is frozen now
             if not inode.has_quota:
                 raise InvalidRequestError("the directory has no quota: there is nothing to count", path=str(path))
             operation = _SetQuota(path=path, names=inode.names_quota, space=inode.space_quota, usage=usage)
@@ -191,14 +174,14 @@ class TreeCounter:
 
     @contextmanager
     def frozen(self, path: NsPath, caller: Caller) -> Iterator[TreeUsage]:
-        """Count a tree exactly: until the block ends, nobody changes it.
+        """Count a tree exactly: until the block ends, it is frozen.
 
         The tree is counted by the ids of its directories, because its path may change meanwhile: an ancestor may be
-        renamed. Whoever may move the tree may count it, whatever it contains.
+        renamed. A caller who may move the tree may count it, whatever it contains.
 
         Raises:
             PathNotFoundError, PermissionDeniedError: see the message.
-            TreeMovingError: somebody else has frozen it, or the count took too long.
+            TreeMovingError: another client has frozen it, or the count took too long.
         """
         token = self.operations.environment.ids.token()
         until_ms = self.operations.now_ms() + FREEZE_MS
@@ -215,7 +198,7 @@ class TreeCounter:
 
         If others keep changing the inode, the mark stays, and ends by itself.
         """
-        store = self.operations.store
+        store = self.operations.database
         for _ in range(TOTAL_RETRY):
             record = store.get_many([key]).get(key)
             inode = None if record is None else decode_inode(key, record.value)
@@ -228,7 +211,7 @@ class TreeCounter:
     def _count(self, root: Inode, path: NsPath, until_ms: int) -> tuple[int, int]:
         """Return the names and the space of the tree below an inode, itself included."""
         names, space = 1, root.space
-        for page in _pages_below(self.operations.store, path, root):
+        for page in _pages_below(self.operations.database, path, root):
             if self.operations.now_ms() >= until_ms:
                 raise TreeMovingError("the tree is too large to be counted in time: repeat later", path=str(path))
             names += len(page.entries)
@@ -243,13 +226,13 @@ class TreeCounter:
         Guarantee: the tree is checked as it was at one moment, in one snapshot. What others change later is not.
 
         Returns:
-            The inode id of the directory; 0 if there is none.
+            The inode id of the directory; 0 if it does not exist.
 
         Raises:
             PermissionDeniedError: see the message.
         """
-        with self.lister.store.snapshot() as reader:
-            (chain,) = read_view(reader, self.operations.hints, _Existing(path)).chains
+        with self.lister.database.snapshot() as reader:
+            (chain,) = read_view(reader, self.operations.hints, ReadInode(path)).chains
             caller.check_traversal(chain)
             root = chain.target
             if root is None or not root.is_directory:
@@ -281,31 +264,20 @@ def _pages_below(reader: SnapshotReader, path: NsPath, root: Inode) -> Iterator[
     waiting = [(path, root)] if root.is_directory else []
     while waiting:
         at, directory = waiting.pop()
-        start, end = children_range(directory.id)
-        more = True
-        while more:
-            scanned = reader.scan(start, end, PAGE_SIZE)
+        for scanned in scan_pages(reader, *children_range(directory.id), PAGE_SIZE):
             entries = [(name_of(key), decode_inode(key, record.value)) for key, record in scanned.records]
             yield _Page(at, directory, entries)
             waiting += [(at.child(name), inode) for name, inode in entries if inode.is_directory]
-            more = scanned.more
-            if more:
-                start = scanned.records[-1][0] + b"\0"
 
 
 @dataclass(frozen=True, slots=True)
-class ReadQuota(PathGroup):
+class ReadQuota(OnePath):
     """Read the quotas of a path, and the counters of what is used.
 
     Group: the inodes on the path and the counters, as one snapshot; nothing is locked.
     """
 
     path: NsPath
-
-    @property
-    def paths(self) -> tuple[NsPath]:
-        """The path."""
-        return (self.path,)
 
     def also(self, chains: Sequence[Chain]) -> Collection[bytes]:
         """Return the counters of a directory with a quota."""
@@ -318,26 +290,8 @@ class ReadQuota(PathGroup):
         Raises:
             PathNotFoundError, PermissionDeniedError: see the message.
         """
-        inode = _Existing(self.path).execute(view, context).result
+        inode = ReadInode(self.path).execute(view, context).result
         used = [view.entries[key].number if key in view.entries else 0 for key in self.also(view.chains)] or [0, 0]
         return Changes(
             QuotaUsage(names_quota=inode.names_quota, space_quota=inode.space_quota, names=used[0], space=used[1])
         )
-
-
-@dataclass(frozen=True, slots=True)
-class _Existing(PathGroup):
-    """Read the inode at a path that must exist."""
-
-    path: NsPath
-
-    @property
-    def paths(self) -> tuple[NsPath]:
-        return (self.path,)
-
-    def execute(self, view: View, context: Context) -> Changes[Inode]:
-        (chain,) = view.chains
-        context.caller.check_traversal(chain)
-        if chain.target is None:
-            raise PathNotFoundError("the path does not exist: check it", path=str(self.path))
-        return Changes(chain.target)

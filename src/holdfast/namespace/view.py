@@ -7,15 +7,14 @@ guess shows at once, because the fetched parent does not have the id that the gu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from holdfast.errors import UnavailableError
+from holdfast.errors import CorruptDataError, FencedError, UnavailableError
 from holdfast.namespace.inode import Inode, decode_inode
 from holdfast.namespace.keys import ROOT_KEY, inode_key
 from holdfast.namespace.paths import NsPath
-from holdfast.namespace.root import require_own_root
 from holdfast.transactions.base import ABSENT, Record, ScanPage
 
 _MOST_HINTS = 100_000
@@ -102,7 +101,8 @@ class View:
         entries: the existing records of the group: those of the chains, and those that the operation asked for.
         absent: the keys of the group that have no record.
         is_guess: whether it consists of hints: then it may be wrong, and proves nothing until a commit validates it.
-        has_children: whether the range for which the operation asked contains a record. A guess says no.
+        page, has_more: the first records of the range for which the operation asked, and whether it has more. A guess
+            has none.
         made: returns the inode that earlier parts of the same step have put at a key, which is absent so far.
     """
 
@@ -110,8 +110,14 @@ class View:
     entries: dict[bytes, Entry]
     absent: set[bytes] = field(default_factory=set)
     is_guess: bool = False
-    has_children: bool = False
+    page: Sequence[tuple[bytes, Record]] = ()
+    has_more: bool = False
     made: Callable[[bytes], Inode | None] = lambda key: None
+
+    @property
+    def has_children(self) -> bool:
+        """Whether the range for which the operation asked contains a record."""
+        return bool(self.page)
 
     def versions(self) -> dict[bytes, int]:
         """Return the reads of a commit that validates the whole view."""
@@ -120,20 +126,26 @@ class View:
         return found
 
     def value(self, key: bytes) -> bytes | None:
-        """Return the value of another record that the operation asked for; None if there is none."""
+        """Return the value of another record that the operation asked for; None if it does not exist."""
         entry = self.entries.get(key)
         return None if entry is None else entry.value
 
 
 class Group(Protocol):
-    """What belongs to the semantic related group of an operation: see `Operation`."""
+    """What belongs to the semantic related group of an operation."""
 
     @property
-    def paths(self) -> Sequence[NsPath]: ...
+    def paths(self) -> Sequence[NsPath]:
+        """The paths whose inodes are the group."""
+        ...
 
-    def also(self, chains: Sequence[Chain]) -> Collection[bytes]: ...
+    def also(self, chains: Sequence[Chain]) -> Collection[bytes]:
+        """Return the keys of other records of the group, such as a lease, given the chains of the paths."""
+        ...
 
-    def peek(self, chains: Sequence[Chain]) -> tuple[bytes, bytes] | None: ...
+    def peek(self, chains: Sequence[Chain]) -> tuple[bytes, bytes] | None:
+        """Return a range of keys if the operation must know whether it contains a record; else None."""
+        ...
 
 
 class Reader(Protocol):
@@ -142,6 +154,19 @@ class Reader(Protocol):
     def get_many(self, keys: Collection[bytes]) -> Mapping[bytes, Record]: ...
 
     def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage: ...
+
+
+def scan_pages(
+    reader: Reader, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()
+) -> Iterator[ScanPage]:
+    """Yield the pages of a range of keys, each of at most `limit` records."""
+    more = True
+    while more:
+        page = reader.scan(start, end, limit, guards)
+        yield page
+        more = page.more
+        if more:
+            start = page.records[-1][0] + b"\0"
 
 
 def follow(path: NsPath, look: Callable[[bytes], Entry | None]) -> Chain:
@@ -211,8 +236,8 @@ def guess_view(hints: Hints, group: Group) -> View | None:
     return View(tuple(chains), entries, seen.keys() - entries.keys(), is_guess=True)
 
 
-def read_view(reader: Reader, hints: Hints, group: Group) -> View:
-    """Read the records of an operation's group.
+def read_view(reader: Reader, hints: Hints, group: Group, most: int = 1) -> View:
+    """Read the records of an operation's group, and up to `most` records of its range.
 
     Guarantee: everything in the view comes from one call of `reader`, thus from one snapshot.
 
@@ -224,7 +249,7 @@ def read_view(reader: Reader, hints: Hints, group: Group) -> View:
     paths = group.paths
     fetched: dict[bytes, Entry | None] = {}
     peeked: tuple[bytes, bytes] | None = None
-    has_children = False
+    page = nothing = ScanPage([], False, {})
 
     def look(key: bytes) -> Entry | None:
         return fetched[key] if key in fetched else hints.get(key)
@@ -237,12 +262,12 @@ def read_view(reader: Reader, hints: Hints, group: Group) -> View:
         span = group.peek(chains)
         if wanted <= fetched.keys() and span == peeked:
             entries = {key: entry for key in wanted if (entry := fetched[key]) is not None}
-            return View(chains, entries, wanted - entries.keys(), has_children=has_children)
+            return View(chains, entries, wanted - entries.keys(), page=page.records, has_more=page.more)
         if span is None:
-            found, has_children = reader.get_many(wanted), False  # not those of a directory that was there before
+            found, page = reader.get_many(wanted), nothing  # not those of a directory that was there before
         else:
-            page = reader.scan(*span, 1, wanted)
-            found, has_children = page.guards, bool(page.records)
+            page = reader.scan(*span, most, wanted)
+            found = page.guards
         peeked = span
         fetched = {key: _entry(key, found.get(key), hints) for key in wanted}
     raise UnavailableError("the path changes faster than it can be read: repeat later", path=str(paths[0]))
@@ -265,3 +290,34 @@ def _entry(key: bytes, record: Record | None, hints: Hints) -> Entry | None:
     if key[0] not in b"dpq":  # the bytes of files would fill the memory, and an upload is completed once
         hints.put(key, entry)
     return entry
+
+
+def require_own_root(root: Inode | None, identity: str) -> None:
+    """Check that there is a root, of this namespace.
+
+    A database that loses its newest commits may lose the creation of a namespace, and another one may then be created
+    there, with its data at another place. Clients of the first one may be alive: what they publish would lack its bytes
+    for all others, and what they delete would be the other one's. So the root names its namespace, and because every
+    operation reads and validates the root, none of theirs takes effect.
+
+    Args:
+        identity: `Configuration.identity`, as this process has read it.
+
+    Raises:
+        CorruptDataError: there is no root.
+        FencedError: it is the root of another namespace.
+    """
+    if root is None:
+        raise CorruptDataError(
+            "the namespace has no root directory, or the database has lost it: run holdfast namespace fsck"
+        )
+    if root.namespace not in ("", identity):
+        raise another_namespace()
+
+
+def another_namespace() -> FencedError:
+    """Return the error of a client whose database has another namespace by now."""
+    return FencedError(
+        "the database has lost the namespace that this process has opened, in a failover or a restore, and another one "
+        "was created there: open the namespace again"
+    )

@@ -7,27 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from holdfast.errors import OutcomeUnknownError
-from holdfast.namespace.changes import Changes
 from holdfast.namespace.collector import Collected, Collector
 from holdfast.namespace.errors import PathNotFoundError, RenameError
 from holdfast.namespace.inode import Inode
 from holdfast.namespace.keys import children_range, lease_key
-from holdfast.namespace.listing import Lister
+from holdfast.namespace.listing import FileStatus, Lister
 from holdfast.namespace.object_store.store import NamespaceStore
-from holdfast.namespace.operation import Context, Operation
+from holdfast.namespace.operation import Changes, Context, Operation
 from holdfast.namespace.operations.base import PathGroup
 from holdfast.namespace.operations.content import OpenForReading
-from holdfast.namespace.operations.delete import Delete
 from holdfast.namespace.operations.files import Publish, WriteUnderLease
-from holdfast.namespace.operations.rename import Rename
+from holdfast.namespace.operations.names import Delete, Rename
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import READ, Caller
 from holdfast.namespace.phases import Operations
-from holdfast.namespace.status import FileStatus
 from holdfast.namespace.view import Chain, Group, Hints, Reader, View, guess_view
 from holdfast.stores.base import Change
 from holdfast.transactions.base import ABSENT, Backend, Commit, Record, ScanPage
@@ -118,9 +115,9 @@ class _Remembering:
         return {key: record for key in keys if (record := self._known[key]) is not None}
 
 
-def read_step_by_step(shipped: Callable[..., View], reader: Reader, hints: Hints, group: Group) -> View:
+def read_step_by_step(shipped: Callable[..., View], reader: Reader, hints: Hints, group: Group, most: int = 1) -> View:
     """In place of `read_view`: read each component of a path once, in as many snapshots as it takes."""
-    return shipped(_Remembering(reader), hints, group)
+    return shipped(_Remembering(reader), hints, group, most)
 
 
 def write_in_place_of_insert(shipped: Callable[..., Commit], self: Changes[Any], view: View) -> Commit:
@@ -160,11 +157,11 @@ def read_what_was_looked_at(
     return shipped(self, operation, caller)
 
 
+@dataclass(frozen=True)
 class _Looking(PathGroup):
     """The group of a look at paths."""
 
-    def __init__(self, paths: Sequence[NsPath]) -> None:
-        self.paths = paths
+    paths: Sequence[NsPath]
 
 
 def forget_stickiness(shipped: Callable[..., bool], self: Caller, parent: Inode, entry: Inode) -> bool:
@@ -183,8 +180,8 @@ def delete_without_count(
 
 
 def rename_without_count(
-    shipped: Callable[..., Changes[Inode | None]], self: Rename, view: View, context: Context
-) -> Changes[Inode | None]:
+    shipped: Callable[..., Changes[NsPath]], self: Rename, view: View, context: Context
+) -> Changes[NsPath]:
     """In place of `Rename.execute`: trust the look whether the replaced directory is empty."""
     changes = shipped(self, view, context)
     changes.ranges.clear()
@@ -217,21 +214,21 @@ def walk_in_many(
     shipped: Callable[..., Iterator[FileStatus]], self: Lister, path: NsPath, caller: Caller
 ) -> Iterator[FileStatus]:
     """In place of `Lister.walk`: list one directory after the other, as it is by then, unless it is gone."""
-    view, _ = self._snapshot(path, b"", 1)
-    for below, inode, entry in self._entries(path, self._target(view, path, caller), caller):
+    for below, inode, entry in self._entries(path, self._target(self._view(path, b"", 1), caller), caller):
         yield entry
         if inode.is_directory:
             with suppress(PathNotFoundError):
                 yield from walk_in_many(shipped, self, below, caller)
 
 
-def list_in_two(
-    shipped: Callable[..., tuple[View, ScanPage]], self: Lister, path: NsPath, start_after: bytes, limit: int
-) -> tuple[View, ScanPage]:
-    """In place of `Lister._snapshot`: find the directory first, and read its entries then."""
-    view, page = shipped(self, path, start_after, limit)
+def list_in_two(shipped: Callable[..., View], self: Lister, path: NsPath, start_after: bytes, limit: int) -> View:
+    """In place of `Lister._view`: find the directory first, and read its entries then."""
+    view = shipped(self, path, start_after, limit)
     target = view.chains[0].target
-    return view, page if target is None else self.store.scan(*children_range(target.id), limit)
+    if target is None:
+        return view
+    page = self.reader.scan(*children_range(target.id), limit)
+    return replace(view, page=page.records, has_more=page.more)
 
 
 # --- files ------------------------------------------------------------------------------------------------------------
@@ -248,17 +245,18 @@ def refuse_nobody(shipped: Callable[..., None], view: View, inode: Inode, chain:
 
 
 def forget_the_lease(
-    shipped: Callable[..., Changes[Inode | None]], self: Rename, view: View, context: Context
-) -> Changes[Inode | None]:
+    shipped: Callable[..., Changes[NsPath]], self: Rename, view: View, context: Context
+) -> Changes[NsPath]:
     """In place of `Rename.execute`: leave the lease of a file that moves as it is."""
     changes = shipped(self, view, context)
-    if changes.result is not None:
-        changes.values.pop(lease_key(changes.result.id), None)
+    moved = view.chains[0].target
+    if moved is not None:
+        changes.values.pop(lease_key(moved.id), None)
     return changes
 
 
 def stay_at_the_path(
-    shipped: Callable[..., Any], store: Backend, operation: Publish | WriteUnderLease
+    shipped: Callable[..., Any], database: Backend, operation: Publish | WriteUnderLease
 ) -> Publish | WriteUnderLease:
     """In place of `_present`: look for a file where it was opened."""
     return operation
@@ -274,13 +272,13 @@ _BATCH = 10
 
 def reserve_ids(shipped: Callable[..., Context], self: Operations, caller: Caller) -> Context:
     """In place of `Operations._context`: take ids from a batch that the database has reserved for this process."""
-    batch: list[int] = vars(self.store).setdefault("batch", [])
+    batch: list[int] = vars(self.database).setdefault("batch", [])
 
     def reserved() -> int:
         if not batch:
-            record = self.store.get_many([_NEXT_ID]).get(_NEXT_ID)
+            record = self.database.get_many([_NEXT_ID]).get(_NEXT_ID)
             first = 1000 if record is None else record.number
-            self.store.commit(Commit(adds={_NEXT_ID: first * (record is None) + _BATCH}))
+            self.database.commit(Commit(adds={_NEXT_ID: first * (record is None) + _BATCH}))
             batch.extend(range(first + _BATCH - 1, first - 1, -1))
         return batch.pop()
 

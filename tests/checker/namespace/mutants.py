@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from functools import partial
 
-from holdfast.namespace import accounting, leased_file, view
-from holdfast.namespace.changes import Changes
+from holdfast.namespace import file_writer, operation, sweep, view
 from holdfast.namespace.collector import Collector
-from holdfast.namespace.fsck import listing
-from holdfast.namespace.fsck.checkers import blobs
-from holdfast.namespace.fsck.survey import Surveyor
+from holdfast.namespace.fsck import survey
 from holdfast.namespace.listing import Lister
 from holdfast.namespace.namespace import Namespace
-from holdfast.namespace.object_store import batch
+from holdfast.namespace.object_store import objects
 from holdfast.namespace.object_store.store import NamespaceStore
+from holdfast.namespace.operation import Changes
 from holdfast.namespace.operations import base, files
-from holdfast.namespace.operations.delete import Delete
 from holdfast.namespace.operations.files import Publish, WriteUnderLease
-from holdfast.namespace.operations.rename import Rename
+from holdfast.namespace.operations.names import Delete, Rename
 from holdfast.namespace.permissions import Caller
 from holdfast.namespace.phases import Operations
 from holdfast.namespace.view import View
@@ -126,7 +123,7 @@ MUTANTS = (
     _Mutant(
         name="lists-in-two-snapshots",
         slip="The path of a directory and its entries are read in two snapshots.",
-        swap=swap(Lister._snapshot, mistakes.list_in_two),
+        swap=swap(Lister._view, mistakes.list_in_two),
         scenes=("list-the-old-path",),
     ),
     _Mutant(
@@ -157,7 +154,7 @@ MUTANTS = (
     _Mutant(
         name="writer-stays-behind",
         slip="A writer looks for its file where it was opened.",
-        swap=swap(leased_file._present, mistakes.stay_at_the_path),
+        swap=swap(file_writer._present, mistakes.stay_at_the_path),
         scenes=("moved-writer",),
     ),
     _Mutant(
@@ -188,7 +185,7 @@ MUTANTS = (
     _Mutant(
         name="batch-in-two",
         slip="Several files are published in a commit each.",
-        swap=swap(leased_file.publish, mistakes.publish_one_by_one),
+        swap=swap(file_writer.publish, mistakes.publish_one_by_one),
         scenes=("batch",),
     ),
     _Mutant(
@@ -262,14 +259,14 @@ MUTANTS = (
     _Mutant(
         name="parts-forgotten",
         slip="Parts that nobody names when an upload is completed stay.",
-        swap=swap(batch._left_out, sweep_mistakes.forget_what_is_left_out),
+        swap=swap(objects._left_out, sweep_mistakes.forget_what_is_left_out),
         scenes=("late-part",),
         breaks="leftovers",
     ),
     _Mutant(
         name="sweep-ignores-uploads",
         slip="A sweep deletes the parts of uploads that are not completed yet.",
-        swap=swap(Surveyor.take_upload, sweep_mistakes.ignore_uploads),
+        swap=swap(survey._upload_rows, sweep_mistakes.ignore_uploads),
         scenes=("sweep-and-complete",),
         breaks="leftovers",
     ),
@@ -283,14 +280,14 @@ MUTANTS = (
     _Mutant(
         name="sweep-ignores-age",
         slip="A sweep deletes a blob whose file is about to be published.",
-        swap=swap(listing.list_blobs, sweep_mistakes.list_the_young),
+        swap=swap(survey.list_blobs, sweep_mistakes.list_the_young),
         scenes=("sweep-and-publish",),
         breaks="leftovers",
     ),
     _Mutant(
         name="sweep-ignores-leases",
         slip="A sweep deletes an old blob that a slow writer may still publish, because it has the lease.",
-        swap=swap(blobs.is_in_progress, sweep_mistakes.ignore_leases),
+        swap=swap(sweep.unowned_objects, sweep_mistakes.ignore_leases),
         scenes=("sweep-and-slow-writer",),
         breaks="leftovers",
     ),
@@ -298,7 +295,7 @@ MUTANTS = (
     _Mutant(
         name="no-bound",
         slip="The counter of a quota is compared before the commit, and not in it.",
-        swap=swap(accounting._charge, mistakes.charge_without_bound),
+        swap=swap(operation._charge, mistakes.charge_without_bound),
         scenes=("quota",),
         breaks="N5",
     ),

@@ -12,15 +12,13 @@ from typing import Any
 
 from holdfast.errors import NotFoundError
 from holdfast.namespace.blobs import BlobStore
-from holdfast.namespace.changes import Changes
-from holdfast.namespace.fsck.blob_table import YOUNG, BlobRow, BlobTable
-from holdfast.namespace.fsck.facts import Facts
-from holdfast.namespace.fsck.progress import Progress, silent
-from holdfast.namespace.fsck.survey import Surveyor
+from holdfast.namespace.fsck.findings import Progress, silent
+from holdfast.namespace.fsck.survey import Row, Survey
 from holdfast.namespace.inode import Extent
 from holdfast.namespace.keys import data_key, garbage_key, upload_key
 from holdfast.namespace.namespace import Namespace
 from holdfast.namespace.object_store.store import NamespaceStore
+from holdfast.namespace.operation import Changes
 from holdfast.namespace.sweep import Swept, sweep
 from holdfast.namespace.view import View
 from holdfast.stores.base import Part
@@ -46,7 +44,7 @@ def abort_without_validation(shipped: Callable[..., None], self: NamespaceStore,
     except NotFoundError:
         return
     small = [data_key(part.blob) for part in parts if part.inline]
-    large = {garbage_key(self.namespace.now_ms(), part.blob): b"" for part in parts if not part.inline}
+    large = {garbage_key(self.namespace.operations.now_ms(), part.blob): b"" for part in parts if not part.inline}
     self.namespace.database.commit(Commit(deletes=[upload_key(upload_id), *small], inserts=large))
 
 
@@ -79,17 +77,20 @@ def forget_what_is_left_out(
 
 
 # --- sweeps -----------------------------------------------------------------------------------------------------------
-def ignore_uploads(shipped: Callable[..., None], self: Surveyor, key: bytes, record: Record) -> None:
-    """In place of `Surveyor.take_upload`: take the parts of an upload for nobody's."""
+def ignore_uploads(shipped: Callable[..., Iterator[Row]], key: bytes, record: Record, now_ms: int) -> Iterator[Row]:
+    """In place of `_upload_rows`: take the parts of an upload for nobody's."""
+    return iter(())
 
 
-def ignore_leases(shipped: Callable[..., bool], facts: Facts, row: BlobRow) -> bool:
-    """In place of `is_in_progress`: take an old blob for one that no writer will publish."""
-    return bool(row.flags & YOUNG)
+def ignore_leases(shipped: Callable[..., Iterator[tuple[str, int]]], survey: Survey) -> Iterator[tuple[str, int]]:
+    """In place of `unowned_objects`: take an old blob for one that no writer will publish."""
+    survey._connection.execute("DELETE FROM leased")
+    return shipped(survey)
 
 
 def list_the_young(
-    shipped: Callable[..., BlobTable],
+    shipped: Callable[..., None],
+    survey: Survey,
     blobs: BlobStore,
     store_now_s: float,
     age_s: float,
@@ -97,9 +98,9 @@ def list_the_young(
     *,
     with_young: bool = True,
     after_s: float = -1.0,
-) -> BlobTable:
+) -> None:
     """In place of `list_blobs`: take every blob for an old one."""
-    return shipped(blobs, store_now_s, -1.0, progress, with_young=with_young, after_s=after_s)
+    shipped(survey, blobs, store_now_s, -1.0, progress, with_young=with_young, after_s=after_s)
 
 
 class _Live:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.namespace.checksum import _table, crc32c_of_pieces
+from holdfast.namespace.file_reader import _table, crc32c_of_pieces
 
 
 def test_the_table_is_that_of_the_castagnoli_polynomial() -> None:

@@ -9,7 +9,7 @@ from holdfast.namespace import Configuration, Namespace
 from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.collector import Collected
 from holdfast.namespace.configuration import create_namespace
-from holdfast.namespace.leader import Election, Leader, current_leader
+from holdfast.namespace.maintenance import Election, Term, current_leader
 from holdfast.runtime import Environment, SerialRunner
 from holdfast.runtime.simulated import StillClock
 from holdfast.stores.memory import MemoryStore
@@ -75,7 +75,7 @@ def test_the_leader_can_be_read() -> None:
     assert current_leader(database, clock) is None
     election = Election(database, clock, "me", term_s=30)
     assert election.lead()
-    assert current_leader(database, clock) == Leader("me", 1030.0)
+    assert current_leader(database, clock) == Term("me", 1030.0)
     clock.at_s += 31
     assert current_leader(database, clock) is None
     assert election.lead()

@@ -8,11 +8,9 @@ import pytest
 
 from holdfast.errors import CorruptDataError
 from holdfast.namespace.blobs import BlobStore, writer_of
-from holdfast.namespace.deleted_tree import DeletedTree
 from holdfast.namespace.inode import Inode, Kind, decode_inode, encode_inode
-from holdfast.namespace.inode_ids import MOST_ID
-from holdfast.namespace.keys import deleted_key, inode_key, lease_key
-from holdfast.namespace.lease import Lease
+from holdfast.namespace.keys import MOST_ID, deleted_key, inode_key, lease_key
+from holdfast.namespace.other_records import DeletedTree, Lease
 from holdfast.runtime import SystemIds
 from holdfast.stores.memory import MemoryStore
 
@@ -31,7 +29,7 @@ _FIELDS = json.loads(encode_inode(_DIRECTORY))
         json.dumps(_FIELDS | {"id": 0}).encode(),
         json.dumps(_FIELDS | {"mtime": float("inf")}).encode(),
         json.dumps(_FIELDS | {"extents": [["a", 2**64, 0]]}).encode(),
-        json.dumps(_FIELDS | {"moving": "abc"}).encode(),
+        json.dumps(_FIELDS | {"moving_until": "abc"}).encode(),
     ],
 )
 def test_inodes(value: bytes) -> None:

@@ -14,8 +14,8 @@ from holdfast.errors import CorruptDataError, HoldfastError, InvalidRequestError
 from holdfast.namespace import Configuration, Namespace, init_namespace, open_namespace
 from holdfast.namespace import opening as opening_module
 from holdfast.namespace.blobs import BlobStore
-from holdfast.namespace.data_claim import DataClaim
-from holdfast.namespace.reconfigure import reconfigure
+from holdfast.namespace.configuration import DataClaim
+from holdfast.namespace.opening import reconfigure
 from holdfast.stores.base import Create, ObjectInfo, ObjectStore, Overwrite, PutMode, iter_objects
 from holdfast.stores.memory import MemoryStore
 from tests.namespace_world import World

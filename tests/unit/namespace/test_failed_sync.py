@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from holdfast.errors import InvalidRequestError, OutcomeUnknownError, UnavailableError
-from holdfast.namespace.blobs import BlobStore
-from holdfast.namespace.frames import stored_bytes
+from holdfast.namespace.blobs import BlobStore, stored_bytes
 from holdfast.stores.base import ObjectInfo, Part, iter_objects
 from holdfast.stores.memory import MemoryStore
 from tests.namespace_world import HookedDatabase, World

@@ -8,9 +8,8 @@ import pytest
 
 from holdfast.errors import UnavailableError
 from holdfast.namespace import blobs as blobs_module
-from holdfast.namespace.blobs import BlobStore
-from holdfast.namespace.expiry import Expiry
-from holdfast.namespace.file_writer import FileWriter
+from holdfast.namespace.blobs import BlobStore, Expiry
+from holdfast.namespace.file_writer import FileWriter, WrittenFile
 from holdfast.namespace.inode import Extent, Inode, Kind
 from holdfast.namespace.operations.files import Publish, WriteUnderLease
 from holdfast.namespace.paths import NsPath
@@ -31,11 +30,21 @@ def _unused(operation: Publish | WriteUnderLease) -> Inode:
     raise AssertionError("nothing is published")
 
 
+class _File(WrittenFile):
+    """A file that is published by a function of the test."""
+
+    def __init__(self, publish: Callable[[Publish | WriteUnderLease], Inode]) -> None:
+        self.template = Publish(path=NsPath.parse("/f"), file_id=7)
+        self.publish = publish  # type: ignore[method-assign]  # in place of the transaction
+
+    def renew_if_due(self) -> None:
+        """Do nothing."""
+
+
 def _writer(store: object, run: Callable[[Publish | WriteUnderLease], Inode] = _unused) -> FileWriter:
     blobs = BlobStore(store, "", SystemIds())  # type: ignore[arg-type]  # a wrapper of a store
-    template = Publish(path=NsPath.parse("/f"), file_id=7)
     clock = StillClock()
-    return FileWriter(blobs, template, inline_bytes=0, run=run, expiry=lambda: Expiry(clock, Moment.of(clock), 60))
+    return FileWriter(blobs, _File(run), inline_bytes=0, expiry=lambda: Expiry(clock, Moment.of(clock), 60))
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ def test_a_hint_that_comes_while_the_guess_is_made() -> None:
     world = World()
     namespace = world.client()
     namespace.mkdirs("/a")
-    hints = namespace._operations.hints
+    hints = namespace.operations.hints
     look = hints.get
     made: list[bool] = []
 

@@ -14,13 +14,13 @@ import pytest
 
 from holdfast.errors import CorruptDataError, FencedError, HoldfastError
 from holdfast.namespace import Namespace
-from holdfast.namespace.changes import Changes
 from holdfast.namespace.configuration import load_configuration
 from holdfast.namespace.errors import LeaseLostError
 from holdfast.namespace.file_writer import FileWriter
 from holdfast.namespace.maintenance import MaintenanceLock
 from holdfast.namespace.object_store.store import NamespaceStore
-from holdfast.namespace.reconfigure import reconfigure
+from holdfast.namespace.opening import reconfigure
+from holdfast.namespace.operation import Changes
 from holdfast.namespace.view import View
 from holdfast.stores.base import Delete
 from tests.forgetful_database import ForgetfulDatabase
@@ -101,7 +101,7 @@ def test_a_lease_that_is_back_since_the_snapshot_protects_its_blob(work: str) ->
     """The database forgets the end of a lease, and nothing else, before what was found is noted or repaired."""
     database, world, file = _an_old_blob_of_a_writer()
     bob = world.client()
-    file._renew()
+    file._file.renew_if_due()
     client, to_do = _forgetting_the_end_of_a_lease(world, database, bob)
     found = client.sweep().blobs if work == "sweep" else len(client.repair().repaired)
     assert (found, to_do) == (0, [])
@@ -166,7 +166,7 @@ def test_an_unfinished_blob_is_not_given_up_if_its_lease_is_back_since_the_snaps
     database, world, file, content = _an_unfinished_blob()
     bob = world.client()
     world.clock.at_s += world.safety_age_s + 1
-    file._renew()
+    file._file.renew_if_due()
     client, to_do = _forgetting_the_end_of_a_lease(world, database, bob)
     assert (client.sweep().uploads, to_do) == (0, [])
     assert file.close() is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import chain
 
-from holdfast.namespace.inode_ids import new_id
+from holdfast.namespace.keys import new_id
 from holdfast.runtime import Environment
 from tests.children import run_in_children
 

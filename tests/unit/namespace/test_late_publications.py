@@ -14,12 +14,12 @@ from holdfast.namespace import Namespace
 from holdfast.namespace.blobs import BlobWriter
 from holdfast.namespace.errors import LeaseLostError
 from holdfast.namespace.file_writer import FileWriter
-from holdfast.namespace.fsck.listing import CLOSING_S
+from holdfast.namespace.fsck.survey import CLOSING_S
 from holdfast.namespace.inode import Extent
 from holdfast.namespace.keys import ROOT_KEY
 from holdfast.namespace.maintenance import MaintenanceLock
 from holdfast.namespace.object_store.store import NamespaceStore
-from holdfast.namespace.object_store.uploads import Upload
+from holdfast.namespace.other_records import Upload
 from holdfast.runtime.simulated import SuspendedClock
 from holdfast.stores.base import Create, MultipartLimits, Put, iter_objects
 from holdfast.stores.local.store import LocalStore

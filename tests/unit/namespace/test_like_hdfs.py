@@ -10,7 +10,6 @@ import pytest
 from holdfast.errors import InvalidRequestError
 from holdfast.namespace import FileStatus, Namespace
 from holdfast.namespace.file_writer import FileWriter
-from holdfast.namespace.operation import Mode
 from tests.namespace_world import World
 from tests.unit.namespace.hdfs_cases import FILES, GROUPS, NOT_OPEN, SUPERUSER, Case, Step, read_cases
 
@@ -23,8 +22,8 @@ _ILLEGAL = {"HadoopIllegalArgumentException", "IllegalArgumentException", "IOExc
 class Client:
     """Runs the calls of the cases on a namespace."""
 
-    def __init__(self, world: World, mode: Mode) -> None:
-        self._namespaces = {user: world.client(user, groups, mode=mode) for user, groups in GROUPS.items()}
+    def __init__(self, world: World, locks: bool) -> None:
+        self._namespaces = {user: world.client(user, groups, locks=locks) for user, groups in GROUPS.items()}
         self._handles: dict[str, FileWriter] = {}
 
     def answer(self, step: Step) -> str:
@@ -177,8 +176,8 @@ def _told(status: FileStatus) -> str:
     return told if status.is_directory else f"{told} {status.size} bytes x{status.replication}"
 
 
-def _run(case: Case, *, inline_bytes: int = 65536, mode: Mode = "optimistic") -> None:
-    client = Client(World(inline_bytes=inline_bytes, superuser=SUPERUSER), mode)
+def _run(case: Case, *, inline_bytes: int = 65536, locks: bool = False) -> None:
+    client = Client(World(inline_bytes=inline_bytes, superuser=SUPERUSER), locks)
     wrong = []
     for step in case.steps:
         answer = client.answer(step)
@@ -199,9 +198,7 @@ def test_large_files(title: str) -> None:
     _run(CASES[title], inline_bytes=0)
 
 
-@pytest.mark.parametrize("mode", ["pessimistic", "global"])
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_modes(file: Path, mode: Mode) -> None:
-    """All modes answer the same."""
+def test_operations_that_lock_answer_the_same(file: Path) -> None:
     for case in read_cases(file):
-        _run(case, mode=mode)
+        _run(case, locks=True)

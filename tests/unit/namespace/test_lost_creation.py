@@ -22,7 +22,7 @@ from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.configuration import create_namespace, load_configuration
 from holdfast.namespace.keys import ROOT_KEY
 from holdfast.namespace.object_store.store import NamespaceStore
-from holdfast.namespace.reconfigure import reconfigure
+from holdfast.namespace.opening import reconfigure
 from holdfast.runtime import Environment, SerialRunner
 from holdfast.runtime.simulated import CountingIds, StillClock
 from holdfast.stores.base import Complete, Create, Part, Put, iter_objects, iter_uploads
@@ -233,7 +233,7 @@ def test_a_namespace_of_an_earlier_release_has_a_root_without_a_name() -> None:
     place = Place()
     place.init("one")
     ann = place.client()
-    root = ann._operations.store.get_many([ROOT_KEY])[ROOT_KEY]
+    root = ann.operations.database.get_many([ROOT_KEY])[ROOT_KEY]
     value = root.value.replace(f',"namespace":"{ann.configuration.identity}"'.encode(), b"")
     assert value != root.value
     place.database.commit(Commit(puts={ROOT_KEY: value}))

@@ -10,8 +10,7 @@ import pytest
 from holdfast.errors import CorruptDataError
 from holdfast.namespace.errors import LeaseLostError
 from holdfast.namespace.keys import place_key
-from holdfast.namespace.lease import Lease
-from holdfast.namespace.trails import decode_trail, encode_trail, find_path
+from holdfast.namespace.other_records import Lease, decode_trail, encode_trail, find_path
 from holdfast.transactions.base import Backend, Record
 from tests.namespace_world import World
 

@@ -24,7 +24,7 @@ from holdfast.namespace.errors import (
     QuotaExceededError,
     RenameError,
 )
-from holdfast.namespace.leader import Election
+from holdfast.namespace.maintenance import Election
 from holdfast.runtime import SeededRandom, SystemClock
 from tests.children import run_in_children
 from tests.shared_namespace import SHARED, SharedNamespace

@@ -14,7 +14,7 @@ from holdfast.namespace import Configuration, Namespace, init_namespace, open_na
 from holdfast.namespace.configuration import load_configuration
 from holdfast.namespace.errors import PermissionDeniedError
 from holdfast.namespace.keys import CONFIGURATION
-from holdfast.namespace.reconfigure import reconfigure
+from holdfast.namespace.opening import reconfigure
 from holdfast.stores.base import iter_objects
 from holdfast.transactions.base import Commit
 from tests.namespace_world import HookedDatabase, World

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.namespace.errors import LeaseLostError
 from holdfast.namespace.file_writer import FileWriter
-from holdfast.namespace.lease import SOFT_LIMIT_MS
+from holdfast.namespace.other_records import SOFT_LIMIT_MS
 from tests.namespace_world import World
 
 

@@ -44,7 +44,7 @@ def test_the_bytes_of_files_do_not_fill_the_hints(monkeypatch: pytest.MonkeyPatc
     assert namespace.open("/a").read() == b"content"
     (keys,) = calls
     assert [key for key in keys if key[0] == ord("d")] and namespace.open("/a").read() == b"content"
-    assert all(namespace._hints.get(key) is None for key in keys if key[0] == ord("d"))
+    assert all(namespace.operations.hints.get(key) is None for key in keys if key[0] == ord("d"))
 
 
 def test_a_file_of_many_small_pieces_is_read_later(monkeypatch: pytest.MonkeyPatch) -> None:

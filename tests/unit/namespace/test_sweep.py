@@ -11,14 +11,14 @@ import pytest
 
 from holdfast.errors import ConflictError, CorruptDataError, FencedError
 from holdfast.namespace import Configuration, init_namespace, open_namespace
+from holdfast.namespace.blobs import framed, stored_bytes
 from holdfast.namespace.errors import LeaseLostError
 from holdfast.namespace.file_writer import FileWriter
-from holdfast.namespace.frames import framed, stored_bytes
 from holdfast.namespace.fsck import survey
-from holdfast.namespace.fsck.listing import CLOSING_S
+from holdfast.namespace.fsck.survey import CLOSING_S
 from holdfast.namespace.keys import DAMAGED, MAINTENANCE, inode_key, times_key, usage_key
-from holdfast.namespace.lease import HARD_LIMIT_MS
 from holdfast.namespace.maintenance import MaintenanceLock
+from holdfast.namespace.other_records import HARD_LIMIT_MS
 from holdfast.runtime.simulated import CountingIds, StillClock
 from holdfast.stores.base import iter_objects, iter_uploads, multipart
 from holdfast.stores.local.store import LocalStore

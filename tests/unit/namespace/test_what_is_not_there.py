@@ -8,11 +8,10 @@ from holdfast.errors import CorruptDataError, InvalidRequestError, PreconditionE
 from holdfast.namespace import open_namespace
 from holdfast.namespace.catalog import split_url
 from holdfast.namespace.errors import PathNotFoundError, PermissionDeniedError
-from holdfast.namespace.inode_ids import MOST_ID, is_id
-from holdfast.namespace.keys import ROOT_ID, ROOT_KEY, inode_key
-from holdfast.namespace.lease import _MOST_AHEAD_MS, Lease
+from holdfast.namespace.keys import MOST_ID, ROOT_ID, ROOT_KEY, inode_key, is_id
 from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.namespace.operations import content
+from holdfast.namespace.other_records import _MOST_AHEAD_MS, Lease
 from holdfast.stores.base import Require
 from tests.namespace_world import HookedDatabase, World
 

@@ -10,11 +10,9 @@ import pytest
 from holdfast.errors import ConflictError, CorruptDataError
 from holdfast.namespace import Namespace
 from holdfast.namespace.errors import BeingWrittenError, TreeMovingError
-from holdfast.namespace.inode import decode_inode
+from holdfast.namespace.inode import MOST_SKEW_S, decode_inode
 from holdfast.namespace.keys import LEADER, MAINTENANCE, inode_key
-from holdfast.namespace.leader import Election, current_leader
-from holdfast.namespace.maintenance import MaintenanceLock
-from holdfast.namespace.terms import MOST_SKEW_S
+from holdfast.namespace.maintenance import Election, MaintenanceLock, current_leader
 from holdfast.namespace.trees import TreeCounter
 from holdfast.runtime import Environment, SerialRunner
 from holdfast.runtime.simulated import CountingIds, StillClock

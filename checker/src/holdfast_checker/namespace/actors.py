@@ -15,9 +15,8 @@ from holdfast.errors import (
 )
 from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.configuration import Configuration
-from holdfast.namespace.leader import Election
+from holdfast.namespace.maintenance import Election
 from holdfast.namespace.namespace import Namespace
-from holdfast.namespace.operation import Mode
 from holdfast.runtime import Environment, SeededRandom, SerialRunner
 from holdfast.stores.base import Capabilities
 from holdfast_checker.histories.history import HISTORY, Outcome, record
@@ -47,7 +46,7 @@ class Setting:
         start, blobs: the records, and the bytes in the object store, at the start.
         uploads: what is uploaded and not completed at the start, by name.
         users: the clients that are ordinary users, with their own names; all others are the superuser.
-        mode: how operations are kept apart.
+        locks: whether operations lock what they read.
         leaves_blobs: whether a blob may be left that no file refers to: of a writer that dies.
         start_s: the time at the start, seconds since the epoch.
         ticks: whether the time can change.
@@ -60,19 +59,21 @@ class Setting:
     blobs: Mapping[str, bytes] = field(default_factory=dict)
     uploads: Mapping[str, Pending] = field(default_factory=dict)
     users: frozenset[str] = frozenset()
-    mode: Mode = "optimistic"
+    locks: bool = False
     leaves_blobs: bool = False
     ticks: bool = False
 
     def open(self, port: Port, knows: Sequence[str]) -> tuple[Namespace, WorldClock, SimulatedHandle]:
         """Open the namespace as a process does that has looked at some paths before the history began."""
-        handle = SimulatedHandle if self.mode == "optimistic" else LockingHandle
+        handle = LockingHandle if self.locks else SimulatedHandle
         database = handle(port, self.start)
         clock = WorldClock(port, database, self.start_s, ticks=self.ticks)
         environment = Environment(clock=clock, ids=port, runner=SerialRunner(), chance=SeededRandom(1))
         blobs = BlobStore(SimulatedStore(port, BLOBS, self.capabilities), "", port)
         user = port.name if port.name in self.users else self.configuration.superuser
-        namespace = Namespace(database, blobs, self.configuration, environment, user=user, mode=self.mode)
+        namespace = Namespace(database, blobs, self.configuration, environment, user=user)
+        if self.locks:
+            namespace.operations.tries_without_locks = 0
         for path in knows:
             namespace.find(path)
         database.begin()

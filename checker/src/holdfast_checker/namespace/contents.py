@@ -8,11 +8,10 @@ from functools import cached_property, lru_cache
 from typing import cast
 
 from holdfast.namespace.blobs import BLOBS as FOLDER
-from holdfast.namespace.deleted_tree import DeletedTree
-from holdfast.namespace.frames import content_of
+from holdfast.namespace.blobs import content_of
 from holdfast.namespace.inode import Extent, Inode, decode_inode
 from holdfast.namespace.keys import ROOT_KEY, data_key, name_of, parent_of
-from holdfast.namespace.object_store.uploads import Upload
+from holdfast.namespace.other_records import DeletedTree, Upload
 from holdfast.transactions.base import Record
 from holdfast_checker.kernel.world import View
 from holdfast_checker.namespace.model import Node, Tree

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
-from holdfast.namespace.operation import Mode
 from holdfast.runtime import SeededRandom
 from holdfast_checker.framework import subject
 from holdfast_checker.framework.scene_files import (
@@ -30,14 +29,13 @@ class Scene(subject.Scene):
         scripts: by actor, its calls, one after the other.
         knows: paths that each actor looked at before the history began; None for all that there were.
         users: the clients that are ordinary users, with their own names; all others are the superuser.
-        mode: how operations are kept apart: see `holdfast.namespace.operation`.
+        locks: whether operations lock what they read, as they do after many conflicts.
         collectors: how many processes collect what was deleted, and how often each.
         elects: whether only one of them works at a time, if clocks are right.
         sweepers: how many processes look for blobs that nobody owns, and note them as garbage.
         is_slow: whether what clients write is old at once for a sweep: they are that slow.
         later: whether much time may pass, once.
-        crashes: how often the database crashes, and loses any number of the newest commits; only in the optimistic
-            mode.
+        crashes: how often the database crashes, and loses any number of the newest commits; only without `locks`.
         inline: whether the bytes of files are in the database.
         is_large: whether the scene has many ten thousands of states if a fault of each kind happens.
     """
@@ -46,7 +44,7 @@ class Scene(subject.Scene):
     scripts: Mapping[str, Calls] = field(default_factory=dict)
     knows: Mapping[str, tuple[str, ...]] | None = None
     users: frozenset[str] = frozenset()
-    mode: Mode = "optimistic"
+    locks: bool = False
     collectors: tuple[int, ...] = ()
     elects: bool = True
     sweepers: int = 0
@@ -68,7 +66,7 @@ def _make(name: str, fields: Fields) -> Scene:
         start=_calls(fields.pop("start", "")),
         knows=None if knows is None else {who: tuple(paths) for who, *paths in _paths(knows)},
         users=frozenset(fields.names("users")),
-        mode=cast("Mode", fields.pop("mode", "optimistic")),
+        locks=fields.flag("locks"),
         collectors=tuple(map(int, fields.names("collectors"))),
         elects=not fields.flag("without-election"),
         sweepers=fields.number("sweepers"),

@@ -44,7 +44,7 @@ def build_world(scene: Scene, tracker: GoalTracker | None = None) -> World:
     setting, image = _begin(scene, resource)
     resource.fill(image)
     paths = tuple("/" + "/".join(path) for path, _node in tree_of(setting.start, setting.blobs).nodes)
-    is_mortal = scene.mode == "optimistic"  # the death of a process would release its locks
+    is_mortal = not scene.locks  # the death of a process would release its locks
     actors = [
         Actor(
             who,
@@ -60,7 +60,7 @@ def build_world(scene: Scene, tracker: GoalTracker | None = None) -> World:
     if scene.later:
         actors.append(Actor("time", passing_time, mortal=False))
     actors += server(scene.budgets, scene.crashes, marks=True)
-    database = WaitableDatabase if scene.mode == "optimistic" else LockableDatabase
+    database = LockableDatabase if scene.locks else WaitableDatabase
     properties = tuple(make(setting) for make in judged(scene, PROPERTIES))
     return World(
         name=f"namespace/{scene.name}",
@@ -112,7 +112,7 @@ def _begin(scene: Scene, resource: StoreResource) -> tuple[Setting, MemoryImage]
         blobs={key: one.data for key, one in image.objects.items()},
         uploads=calls.uploads,
         users=scene.users,
-        mode=scene.mode,
+        locks=scene.locks,
         leaves_blobs=bool(scene.budgets) or scene.crashes > 0,
         ticks=scene.later,
     )

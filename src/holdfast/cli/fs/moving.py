@@ -40,15 +40,17 @@ def mv(
     moved = []
     for item, path in _moves(items, target):
         with problems.noted(item.url):
-            item.namespace.rename(item.status.path, path, overwrite=overwrite)
-            moved.append({"from": item.url, "to": target.base + path})
-            run.out.say(f"moved {in_one_line(item.url)} to {in_one_line(target.base + path)}")
+            new = target.base + item.namespace.rename(
+                item.status.path, path, overwrite=overwrite, into=path == target.path
+            )
+            moved.append({"from": item.url, "to": new})
+            run.out.say(f"moved {in_one_line(item.url)} to {in_one_line(new)}")
     run.out.document({"moved": moved, "failed": problems.documents})
     problems.end(len(moved))
 
 
 def _moves(items: list[Item], target: NamespacePath) -> list[tuple[Item, str]]:
-    """Return each source with its new path.
+    """Return each source with its new path; a single one moves into that path if it is a directory.
 
     Raises:
         InvalidRequestError: the sources cannot all move to the target.
@@ -60,23 +62,16 @@ def _moves(items: list[Item], target: NamespacePath) -> list[tuple[Item, str]]:
                 source=item.url,
                 target=target.url,
             )
-    found = target.namespace.find(target.path)
-    if found is not None and found.is_directory:
-        moves = [(item, f"{target.path.rstrip('/')}/{item.status.name}") for item in items]
-        by_path: dict[str, str] = {}
-        for item, path in moves:
-            if (other := by_path.setdefault(path, item.url)) != item.url:
-                raise InvalidRequestError(
-                    "two sources have the same name: move them one by one", first=other, second=item.url
-                )
-        return moves
-    if len(items) > 1:
-        what = "is a file" if found is not None else "does not exist"
-        raise InvalidRequestError(
-            f"several sources need a directory to move into, and the target {what}: see fs mkdir", target=target.url
-        )
-    if target.in_directory and (found is not None or not items[0].status.is_directory):
-        raise InvalidRequestError("there is no such directory: make it with fs mkdir", target=target.url)
+    directory = target.path.rstrip("/")
+    by_path: dict[str, Item] = {}
+    for item in items:
+        path = f"{directory}/{item.status.name}"
+        if by_path.setdefault(path, item) is not item:
+            raise InvalidRequestError(
+                "two sources have the same name: move them one by one", first=by_path[path].url, second=item.url
+            )
+    if len(items) > 1 or (target.in_directory and not items[0].status.is_directory):
+        return [(item, path) for path, item in by_path.items()]
     return [(items[0], target.path)]
 
 

@@ -14,7 +14,7 @@ from holdfast.cli.screen import in_one_line
 
 if TYPE_CHECKING:
     from holdfast.cli.fs.items import Item, Problems
-    from holdfast.namespace.status import QuotaUsage
+    from holdfast.namespace.listing import QuotaUsage
 
 
 # --- du and count -----------------------------------------------------------------------------------------------------

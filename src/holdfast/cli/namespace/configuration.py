@@ -189,7 +189,7 @@ def status(run: Run, name: Name) -> None:
     Contacts the database and the object store. The exit code is 3 if one of them cannot be reached.
     """
     from holdfast.cli.namespace.pending import count_pending
-    from holdfast.namespace.leader import current_leader
+    from holdfast.namespace.maintenance import current_leader
     from holdfast.runtime import SystemClock
     from holdfast.transactions.registry import schema_of
     from holdfast.transactions.urls import public_url
@@ -269,7 +269,7 @@ def change(
     them, repeat --data with the URL that it has. Programs that run already go on with the old configuration: start them
     again, also holdfast namespace gc --every.
     """
-    from holdfast.namespace.reconfigure import reconfigure
+    from holdfast.namespace.opening import reconfigure
     from holdfast.stores.registry import shared_options
     from holdfast.stores.url import absolute_url, locate
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from holdfast.errors import CorruptDataError
 from holdfast.namespace import Namespace
-from holdfast.namespace.deleted_tree import DeletedTree
 from holdfast.namespace.keys import garbage_key, kind_range
+from holdfast.namespace.other_records import DeletedTree
 from holdfast.runtime import Clock
 from holdfast.transactions.base import Backend, Record
 

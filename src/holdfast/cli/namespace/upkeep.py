@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from holdfast.namespace import Namespace
     from holdfast.namespace.collector import Collected
     from holdfast.namespace.fsck import Finding, RepairReport, Report
-    from holdfast.namespace.leader import Election
+    from holdfast.namespace.maintenance import Election
     from holdfast.namespace.sweep import Swept
     from holdfast.runtime import Clock
 
@@ -133,7 +133,7 @@ def gc(
     the others do nothing: so run it on as many machines as you like, from cron or with --every. It is safe to
     interrupt. --sweep also gives up blobs that dead writers had not finished; it is refused while a record is damaged.
     """
-    from holdfast.namespace.leader import Election
+    from holdfast.namespace.maintenance import Election
     from holdfast.runtime import SystemClock, SystemIds
 
     namespace, clock = run.namespace(name), SystemClock()

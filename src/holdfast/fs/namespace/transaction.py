@@ -11,7 +11,7 @@ from holdfast.errors import InvalidRequestError
 from holdfast.fs.namespace.files import WritingNamespaceFile
 from holdfast.namespace import Namespace
 from holdfast.namespace.file_writer import FileWriter
-from holdfast.namespace.operations.together import MOST_INLINE_BYTES
+from holdfast.namespace.operations.batch import MOST_INLINE_BYTES
 
 
 class NamespaceTransaction(Transaction):  # type: ignore[misc]  # fsspec ships no types

@@ -8,26 +8,25 @@ once.
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from holdfast.errors import CorruptDataError, NotFoundError
-from holdfast.namespace.blobs import BlobStore
-from holdfast.namespace.fsck.checkers import CHECKERS
-from holdfast.namespace.fsck.checkers.blobs import MISSING_BLOBS, UNOWNED, is_in_progress, unreferenced
-from holdfast.namespace.fsck.contents import find_damaged
-from holdfast.namespace.fsck.facts import MOST_FINDINGS, Facts
-from holdfast.namespace.fsck.findings import Finding, FindingKind, Suspect
-from holdfast.namespace.fsck.listing import list_blobs
-from holdfast.namespace.fsck.progress import Progress, silent
-from holdfast.namespace.fsck.report import Counts, Report
-from holdfast.namespace.fsck.second_look import look_up
-from holdfast.namespace.fsck.survey import take_facts
+from holdfast.namespace.blobs import BlobStore, content_bytes, find_damage, stored_range
+from holdfast.namespace.fsck.findings import KINDS, Finding, Progress, Report, silent
+from holdfast.namespace.fsck.survey import Survey, list_blobs, object_row, open_survey, pack_name, unpack_name
 from holdfast.namespace.inode import decode_inode
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Backend, Record
+
+MOST_FINDINGS = 10_000
+"""How many findings of a kind are reported one by one; a repair works in rounds of so many."""
+
+_UNCONFIRMED = 1000
+_PIECE = 1024 * 1024
+"""How much of a blob is read at once, beside other blobs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,38 +60,79 @@ def check(
     Args:
         reads: whether to read all blobs too, before the snapshot begins: those in the database are read in any case.
         store_now_s: the time of the store's clock; None takes ours instead.
-        leased: see `take_facts`.
+        leased: see `Survey.read`.
 
     Raises:
         InvalidRequestError: the blobs belong to another namespace.
+        StorageFullError: the temporary file of the check cannot be written.
     """
     subject.blobs.check_claim()
     now_s = subject.environment.clock.now_s()
-    objects = list_blobs(subject.blobs, now_s if store_now_s is None else store_now_s, subject.safety_age_s, progress)
-    damaged = find_damaged(subject.blobs, objects, subject.environment.runner, progress) if reads else None
-    with subject.database.snapshot() as reader:
-        facts = take_facts(
-            reader,
-            objects,
-            int(now_s * 1000),
-            progress,
-            confirm=lambda blobs: _sizes(subject, blobs),
-            damaged=damaged,
-            leased=leased,
+    with open_survey(int(now_s * 1000)) as survey:
+        store_now_s = now_s if store_now_s is None else store_now_s
+        list_blobs(survey, subject.blobs, store_now_s, subject.safety_age_s, progress)
+        if reads:
+            _find_damaged(subject, survey, progress)
+        with subject.database.snapshot() as reader:
+            survey.read(reader, progress, leased=leased)
+        _add_late_blobs(subject, survey)
+        totals: dict[str, int] = {}
+        findings: list[Finding] = []
+        for kind in KINDS:
+            rows = survey.query(kind)
+            shown = [survey.finding(kind, row) for row in islice(rows, MOST_FINDINGS)]
+            if rest := sum(1 for _ in rows):
+                totals[kind] = len(shown) + rest
+            findings += shown
+        findings = _present(subject, findings)
+        totals = {**Counter(finding.kind.name for finding in findings), **totals}
+        return Report(
+            counts=survey.counts(),
+            findings=findings,
+            totals={kind: totals[name] for name, kind in KINDS.items() if name in totals},
+            has_read_blobs=reads,
         )
-        totals: dict[FindingKind, int] = {}
-        suspects: list[tuple[FindingKind, Suspect]] = []
-        for checker in CHECKERS:
-            found = checker.find(facts)
-            shown = list(itertools.islice(found, MOST_FINDINGS))
-            suspects += ((checker.kind, suspect) for suspect in shown)
-            total = checker.total(facts) if checker.total else len(shown) + sum(1 for _ in found)
-            if total > len(shown):
-                totals[checker.kind] = total
-        findings = _present(subject, look_up(reader, facts, suspects, progress))
-    for kind, number in Counter(finding.kind for finding in findings).items():
-        totals.setdefault(kind, number)
-    return Report(counts=_counts(facts), findings=findings, totals=totals, has_read_blobs=reads)
+
+
+def _find_damaged(subject: Subject, survey: Survey, progress: Progress) -> None:
+    """Read all blobs of the listing, and note where damage begins in their content.
+
+    Garbage is read too: it is not known yet what it is. A blob that is deleted meanwhile is not damaged.
+    """
+
+    def damage(row: tuple[bytes, int]) -> tuple[str, int, int | None]:
+        name, size = unpack_name(row[0]), row[1]
+        length = content_bytes(size)
+        for start in range(0, length, _PIECE):
+            stored_start, stored_length = stored_range(start, min(_PIECE, length - start))
+            try:
+                stored = subject.blobs.store.get(subject.blobs.key(name), stored_start, stored_length)
+            except NotFoundError:
+                break
+            position = find_damage(name, start, stored)
+            if position is not None:
+                return name, size, position
+        return name, size, None
+
+    ((total,),) = survey.query("object_bytes")
+    found: dict[str, int] = {}
+    done = 0
+    for name, size, position in subject.environment.runner.map(damage, survey.query("objects")):
+        done += size
+        progress("bytes of blobs", done, total)
+        if position is not None:
+            found[name] = position
+    for name, position in found.items():
+        survey.query("note damage", name=pack_name(name), position=position)
+
+
+def _add_late_blobs(subject: Subject, survey: Survey) -> None:
+    """Ask the store for the blobs that the listing did not show: most of them are younger than the listing."""
+    after = b""
+    while unlisted := [row[0] for row in survey.query("unlisted", after=after, limit=_UNCONFIRMED)]:
+        after = unlisted[-1]
+        sizes = _sizes(subject, [unpack_name(blob) for blob in unlisted])
+        survey.add([object_row(blob, size) for blob, size in sizes.items() if size is not None])
 
 
 def _sizes(subject: Subject, blobs: Sequence[str]) -> Mapping[str, int | None]:
@@ -113,20 +153,15 @@ def _present(subject: Subject, findings: Sequence[Finding]) -> list[Finding]:
     A missing object is none if its file has been deleted or changed since the snapshot. An unowned one is none if it
     was garbage that a collector deleted, with the note about it, between the listing and the snapshot.
     """
-    unowned = [finding.blob for finding in findings if _is_unowned_object(finding)]
-    gone = {blob for blob, size in _sizes(subject, unowned).items() if size is None}
-    findings = [finding for finding in findings if not (_is_unowned_object(finding) and finding.blob in gone)]
-    keys = {finding.keys[0] for finding in findings if finding.kind == MISSING_BLOBS.kind}
+    sizes = _sizes(subject, [one.blob for one in findings if one.kind.name == "unowned-blob" and not one.keys])
+    keys = {one.keys[0] for one in findings if one.kind.name == "missing-blob"}
     records = subject.database.get_many(keys) if keys else {}
     return [
-        finding
-        for finding in findings
-        if finding.kind != MISSING_BLOBS.kind or _refers(finding, records.get(finding.keys[0]))
+        one
+        for one in findings
+        if not (one.kind.name == "unowned-blob" and not one.keys and sizes[one.blob] is None)
+        and not (one.kind.name == "missing-blob" and not _refers(one, records.get(one.keys[0])))
     ]
-
-
-def _is_unowned_object(finding: Finding) -> bool:
-    return finding.kind == UNOWNED.kind and not finding.keys
 
 
 def _refers(finding: Finding, record: Record | None) -> bool:
@@ -135,20 +170,3 @@ def _refers(finding: Finding, record: Record | None) -> bool:
     except CorruptDataError:
         return True
     return any(extent.blob == finding.blob for extent in extents)
-
-
-def _counts(facts: Facts) -> Counts:
-    return Counts(
-        directories=facts.directories.count,
-        files=facts.files,
-        file_bytes=facts.file_bytes,
-        blobs=facts.objects.count,
-        blob_bytes=facts.objects.bytes,
-        small_blobs=facts.data.count,
-        small_blob_bytes=facts.data.bytes,
-        in_progress=sum(is_in_progress(facts, row) for row in unreferenced(facts.objects)),
-        garbage=facts.notes,
-        deleted_trees=sum(1 for _ in facts.deleted),
-        leases=len(facts.leases),
-        quotas=len(facts.quotas),
-    )

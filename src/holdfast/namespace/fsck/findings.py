@@ -1,12 +1,18 @@
-"""Define what a check can find."""
+"""Define what a check can find, and what it reports."""
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib import resources
 
-from holdfast.namespace.fsck.facts import Facts
+Progress = Callable[[str, int, int], None]
+"""Called from time to time with a stage, how much of it is done, and how much there is; 0 if that is unknown."""
+
+
+def silent(stage: str, done: int, total: int) -> None:
+    """Report nothing."""
 
 
 class Severity(str, enum.Enum):
@@ -20,43 +26,44 @@ class Severity(str, enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class FindingKind:
-    """A kind of finding.
+    """A kind of finding; `checks.sql` has it with its query, `repairs.REPAIRS` the function that repairs it, if any.
 
     Attributes:
         name: identifies the kind in JSON.
         title: what is wrong, in a few words.
         next_act: what to do about it.
-        repairable: whether `repair` does it.
     """
 
     name: str
     severity: Severity
     title: str
     next_act: str
-    repairable: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Suspect:
-    """A finding before its path is looked up; it is known by the first of these that is given.
+def _load_kinds() -> Mapping[str, FindingKind]:
+    found: dict[str, dict[str, str]] = {}
+    name = field = ""
+    for line in (resources.files(__package__) / "checks.sql").read_text("utf-8").splitlines():
+        word, _, text = line.removeprefix("-- ").partition(": ")
+        if line.startswith("-- name: "):
+            name, field = text, ""
+        elif line.startswith(("-- damage: ", "-- leftover: ", "-- next: ")):
+            field = word
+            found.setdefault(name, {})[field] = text
+        elif line.startswith("--   ") and field:
+            found[name][field] += " " + line.removeprefix("--   ")
+        else:
+            field = ""
+    return {
+        name: FindingKind(name, severity, texts[severity.value], texts["next"])
+        for name, texts in found.items()
+        for severity in Severity
+        if severity.value in texts
+    }
 
-    Attributes:
-        key: of a record.
-        blob: its name; each file that refers to it becomes a finding.
-        object: the name of an object of the store, to which nothing refers.
-        number: an inode id; all inodes with it become one finding.
-        directory: the id of a directory that does not exist.
-        version: of the record, if only this version of it is one; 0 if it does not matter.
-        detail: more about it, for a person.
-    """
 
-    key: bytes = b""
-    blob: str = ""
-    object: str = ""
-    number: int = 0
-    directory: int | None = None
-    version: int = 0
-    detail: str = ""
+KINDS = _load_kinds()
+"""The kinds of findings by name, in the order of `checks.sql`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,11 +71,12 @@ class Finding:
     """Something that a check has found.
 
     Attributes:
-        path: for a person: of a file or a directory; empty if there is none.
+        path: for a person: of a file or a directory; else empty.
         keys: of the records, the first one being the most important; empty for objects of the store.
-        blob: the name of a blob or an object; empty if there is none.
+        blob: the name of a blob or an object; else empty.
         number: an inode id, or 0.
-        version: see `Suspect`.
+        version: of the record, if only this version of it is one; 0 if it does not matter.
+        detail: more about it, for a person.
     """
 
     kind: FindingKind
@@ -98,14 +106,70 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Checker:
-    """Looks for one kind of finding.
+class Counts:
+    """What a namespace contains.
 
     Attributes:
-        find: yields what is wrong with the facts.
-        total: returns how much is wrong, if `find` does not yield all of it.
+        directories, files: in the tree, or in deleted trees.
+        file_bytes: the length of all files.
+        blobs, blob_bytes: objects of the store.
+        small_blobs, small_blob_bytes: blobs in the database.
+        in_progress: objects that no file refers to yet: their writer has a lease, or they are young.
+        garbage: objects that will be deleted when their safety age is over.
+        deleted_trees: directories that wait for their collection.
+        leases, quotas: how many there are.
     """
 
-    kind: FindingKind
-    find: Callable[[Facts], Iterator[Suspect]]
-    total: Callable[[Facts], int] | None = None
+    directories: int
+    files: int
+    file_bytes: int
+    blobs: int
+    blob_bytes: int
+    small_blobs: int
+    small_blob_bytes: int
+    in_progress: int
+    garbage: int
+    deleted_trees: int
+    leases: int
+    quotas: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """The result of a check.
+
+    Attributes:
+        findings: what was found; of each kind, the first ones.
+        totals: how much was found of each kind; only those kinds of which something was found.
+        has_read_blobs: whether the objects were read, or only their sizes compared.
+    """
+
+    counts: Counts
+    findings: Sequence[Finding]
+    totals: Mapping[FindingKind, int]
+    has_read_blobs: bool = False
+
+    @property
+    def damage(self) -> int:
+        """How many findings are damage."""
+        return sum(total for kind, total in self.totals.items() if kind.severity is Severity.DAMAGE)
+
+    @property
+    def leftovers(self) -> int:
+        """How many findings are harmless."""
+        return sum(self.totals.values()) - self.damage
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether nothing is damaged."""
+        return not self.damage
+
+    def to_json(self) -> dict[str, object]:
+        """Return the report as a JSON object."""
+        return {
+            "healthy": self.is_healthy,
+            "blobs_read": self.has_read_blobs,
+            "counts": asdict(self.counts),
+            "totals": {kind.name: total for kind, total in self.totals.items()},
+            "findings": [finding.to_json() for finding in self.findings],
+        }

@@ -15,16 +15,10 @@ from dataclasses import dataclass, field, replace
 from holdfast.errors import FencedError, HoldfastError
 from holdfast.namespace.configuration import Configuration, require_configuration
 from holdfast.namespace.fsck.check import Subject, check
-from holdfast.namespace.fsck.checkers.blobs import UNOWNED
-from holdfast.namespace.fsck.damage import forget_damage
-from holdfast.namespace.fsck.findings import Finding
-from holdfast.namespace.fsck.listing import CLOSING_S
-from holdfast.namespace.fsck.progress import Progress, silent
-from holdfast.namespace.fsck.repairs.registry import REPAIRS
-from holdfast.namespace.fsck.repairs.workbench import Workbench
-from holdfast.namespace.fsck.report import Report
-from holdfast.namespace.fsck.survey import leased_files
-from holdfast.namespace.maintenance import MaintenanceLock
+from holdfast.namespace.fsck.findings import KINDS, Finding, Progress, Report, silent
+from holdfast.namespace.fsck.repairs import REPAIRS, Workbench
+from holdfast.namespace.fsck.survey import CLOSING_S, leased_files
+from holdfast.namespace.maintenance import MaintenanceLock, forget_damage
 from holdfast.namespace.paths import NsPath
 
 _MOST_TRIES = 3
@@ -92,12 +86,12 @@ def repair(subject: Subject, configuration: Configuration, progress: Progress = 
             leased = leased_files(subject.database)
             lock.announce()
             found = check(subject, renewing, store_now_s=store_now_s, leased=leased)
-            bench = Workbench.set_up(subject, configuration, lock, shelf, store_now_s)
+            bench = Workbench(subject, configuration, lock, shelf, store_now_s)
             is_done = not _repair_round(bench, found.findings, work, renewing)
             shelf = bench.shelf
             if is_done:
                 break
-        if UNOWNED.kind not in found.totals:
+        if KINDS["unowned-blob"] not in found.totals:
             forget_damage(subject.database, lock, store_now_s, subject.safety_age_s)
         return RepairReport(
             repaired=work.repaired,
@@ -127,13 +121,13 @@ def _repair_round(bench: Workbench, findings: Sequence[Finding], work: _Work, pr
     """Repair each finding of a check once; return whether something was repaired."""
     before = len(work.repaired)
     for number, finding in enumerate(findings):
-        identity = (finding.kind, *finding.keys, finding.blob, finding.number)
-        if finding.kind not in REPAIRS or work.tries[identity] >= _MOST_TRIES:
+        identity = (finding.kind.name, *finding.keys, finding.blob, finding.number)
+        if finding.kind.name not in REPAIRS or work.tries[identity] >= _MOST_TRIES:
             continue
         work.tries[identity] += 1
         progress("repairs", number, len(findings))
         try:
-            is_repaired = REPAIRS[finding.kind](bench, finding)
+            is_repaired = REPAIRS[finding.kind.name](bench, finding)
         except FencedError:
             raise
         except HoldfastError as error:

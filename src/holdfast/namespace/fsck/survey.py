@@ -1,57 +1,255 @@
-"""Pass once over all records of a snapshot, and take the facts from them.
+"""Pass once over all records of a snapshot, and keep what a check has to know of them in a temporary SQLite file.
 
-To check another kind of record, write a function that takes the facts from one record, and add it to `KINDS`. Records
-come in the order of their keys, so those of an earlier kind are complete when those of a later kind come.
+To check another kind of record, write a function that yields rows for the tables of `survey.sql`, and add it to
+`KINDS`. SQLite removes the file from its directory as soon as it is open, so nothing stays, however the process ends.
+The file needs about 400 bytes for each inode; the memory is bounded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import sqlite3
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import chain
+from typing import Any
 
-from holdfast.errors import CorruptDataError
-from holdfast.namespace.deleted_tree import DeletedTree
+from holdfast.errors import CorruptDataError, StorageFullError
+from holdfast.namespace.blobs import BlobStore, content_bytes, find_damage, writer_of
 from holdfast.namespace.errors import InvalidPathError
-from holdfast.namespace.frames import content_bytes, find_damage
-from holdfast.namespace.fsck.blob_table import NOTED, OWNED, PROTECTED, BlobTable
-from holdfast.namespace.fsck.conclude import conclude
-from holdfast.namespace.fsck.facts import Facts, OpenFile, Quota
-from holdfast.namespace.fsck.progress import Progress
-from holdfast.namespace.inode import Extent, Inode, decode_inode
-from holdfast.namespace.inode_ids import ID_BYTES
-from holdfast.namespace.keys import ROOT_ID, ROOT_KEY, blob_of, id_of, kind_range, name_of, parent_of
-from holdfast.namespace.lease import Lease
-from holdfast.namespace.object_store.uploads import Upload, decode_parts
+from holdfast.namespace.fsck.findings import KINDS as FINDINGS
+from holdfast.namespace.fsck.findings import Counts, Finding, Progress
+from holdfast.namespace.inode import Extent, decode_inode
+from holdfast.namespace.keys import ID_BYTES, ROOT_ID, ROOT_KEY, blob_of, id_of, kind_range, name_of, parent_of
+from holdfast.namespace.other_records import HARD_LIMIT_MS, DeletedTree, Lease, Upload, decode_parts, decode_trail
 from holdfast.namespace.paths import NsPath
-from holdfast.namespace.trails import decode_trail
+from holdfast.namespace.view import scan_pages
+from holdfast.stores.base import iter_objects
 from holdfast.transactions.base import MAX_KEY_BYTES, Record, SnapshotReader
+from holdfast.transactions.sql_files import load_queries
 
-Confirm = Callable[[Sequence[str]], Mapping[str, int | None]]
-"""Ask the object store for the sizes of blobs that a listing did not show; None for one that does not exist."""
+CLOSING_S = 600
+"""How old an unowned blob must be in any case before anything is done with it: so long may a writer need from its last
+byte to the transaction that publishes the file."""
 
 _PAGE = 1000
 _PAGE_OF_DATA = 32
 """Records of small files are up to 1 MiB each."""
 
-_UNCONFIRMED = 1000
+_MOST_SPACE = 2**63 - 1
+_MOST_LEVELS = 2000
+
+Row = tuple[Any, ...]
+"""A table, and the values of its columns."""
+
+
+class Survey:
+    """What is known about a namespace at one moment. Use `open_survey`.
+
+    Args:
+        now_ms: when the pass begins, milliseconds since the epoch.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, now_ms: int) -> None:
+        self._connection = connection
+        self._queries = {**load_queries(__package__, "survey.sql"), **load_queries(__package__, "checks.sql")}
+        self.now_ms = now_ms
+        for pragma in ("journal_mode = OFF", "synchronous = OFF", "cache_size = -65536"):  # KiB
+            connection.execute(f"PRAGMA {pragma}")
+        self._run_script("tables")
+
+    def _run_script(self, name: str) -> None:
+        """Run several statements, and go on in one transaction: a commit would write all pages."""
+        self._connection.executescript(f"{self._queries[name]}; BEGIN")
+
+    def query(self, query: str, /, **values: object) -> Iterator[Row]:
+        """Run a query of one of the files, by its name; return its rows."""
+        values |= {"root_key": ROOT_KEY, "root_id": pack_id(ROOT_ID)}
+        return self._connection.execute(self._queries[query], values)
+
+    def add(self, rows: Collection[Row]) -> None:
+        """Write rows."""
+        tables = defaultdict(list)
+        for table, *values in rows:
+            tables[table].append(values)
+        for table, found in tables.items():
+            marks = ",".join("?" * len(found[0]))
+            self._connection.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", found)
+
+    # --- the pass -----------------------------------------------------------------------------------------------------
+    def read(
+        self, reader: SnapshotReader, progress: Progress, *, without: bytes = b"", leased: Collection[int] = ()
+    ) -> None:
+        """Read all records; the objects must be known already.
+
+        Args:
+            without: the first bytes of kinds that are skipped.
+            leased: the files whose blobs are in progress, whether or not they have a lease in the snapshot.
+        """
+        self.add([("leased", pack_id(number)) for number in leased])
+        rows: list[Row] = []
+        kinds = (first for first in KINDS if first not in without)
+        records = chain.from_iterable(records_of(reader, first) for first in kinds)
+        for done, (key, record) in enumerate(records, 1):
+            try:
+                rows += rows_of(key, record, self.now_ms)
+            except CorruptDataError:
+                rows.append(("problem", "damaged-record", key))
+            if done % _PAGE == 0:
+                self.add(rows)
+                rows.clear()
+                progress("records", done, 0)
+        self.add(rows)
+        self._conclude()
+
+    def _conclude(self) -> None:
+        """Find out what can be reached from where."""
+        self._run_script("indexes")
+        for place in ("live", "waiting", "lost"):
+            self._walk([number for (number,) in self.query(f"roots of {place}")], place)
+        after = b""
+        while found := list(self.query("unreached", after=after)):
+            ((after,),) = found
+            member = self._cycle_above(after)
+            self.add([("cycle", member)])
+            self._walk([member], "lost")
+
+    def _walk(self, roots: Collection[bytes], place: str) -> None:
+        self._connection.execute("DELETE FROM start")
+        self.add([("start", root) for root in roots])
+        self.query("walk", place=place)
+
+    def _cycle_above(self, directory: bytes) -> bytes:
+        """Return the smallest id of the cycle to which the parents of a directory lead."""
+        seen: list[bytes] = []
+        while directory not in seen:
+            seen.append(directory)
+            ((_, directory),) = self.query("directory", id=directory)
+        return min(seen[seen.index(directory) :])
+
+    # --- findings -----------------------------------------------------------------------------------------------------
+    def finding(self, kind: str, row: Row) -> Finding:
+        """Return the finding of a row that the query of a kind has yielded, with its path."""
+        key, blob, number, version, detail = row
+        keys: tuple[bytes, ...] = (key,) if key else ()
+        if kind == "shared-blob":
+            keys = tuple(found for (found,) in self.query("files of a blob", blob=blob))
+            key = keys[-1]
+        elif kind == "referenced-garbage":
+            keys += tuple(found for (found,) in self.query("notes of a blob", blob=blob))
+        elif number and key:
+            detail, number = f"inode {_number(number)}", None
+        elif number:
+            keys = tuple(found for (found,) in self.query("inodes of an id", id=number))
+            key = keys[0] if keys else None
+        return Finding(
+            kind=FINDINGS[kind],
+            path=self._path(key) if key and key[:1] in b"ir" else "",
+            keys=keys,
+            blob=unpack_name(blob) if blob else "",
+            number=_number(number) if number else 0,
+            version=version,
+            detail=detail,
+        )
+
+    def _path(self, key: bytes) -> str:
+        """Return the path of an inode, or of a deleted tree; if the root is not above it, from where it hangs."""
+        if key == ROOT_KEY:
+            return "/"
+        if len(key) < len(ROOT_KEY):
+            return ""
+        names = [name_of(key)] if key[:1] == b"i" else []
+        at, seen = key[1 : 1 + ID_BYTES], set[bytes]()
+        while at != pack_id(ROOT_ID) and at not in seen and len(seen) < _MOST_LEVELS:
+            found = list(self.query("directory", id=at))
+            if not found:
+                break
+            seen.add(at)
+            ((above, at),) = found
+            names.append(name_of(above))
+        top = "" if at == pack_id(ROOT_ID) else f"(inode {_number(at)})"
+        return top + "/" + b"/".join(reversed(names)).decode(errors="backslashreplace")
+
+    def counts(self) -> Counts:
+        """Return what the namespace contains."""
+        (row,) = self.query("counts")
+        return Counts(*row)
+
+
+@contextmanager
+def open_survey(now_ms: int) -> Iterator[Survey]:
+    """Begin a survey; see `Survey`.
+
+    Raises:
+        StorageFullError: the temporary file cannot be written.
+    """
+    connection = sqlite3.connect("", isolation_level=None)  # an empty name is a temporary file
+    try:
+        yield Survey(connection, now_ms)
+    except sqlite3.OperationalError as error:
+        raise StorageFullError(
+            "the temporary file of the check cannot be written: free some space in the directory for temporary files, "
+            "or name another one in SQLITE_TMPDIR"
+        ) from error
+    finally:
+        connection.close()
+
+
+def list_blobs(
+    survey: Survey,
+    blobs: BlobStore,
+    store_now_s: float,
+    age_s: float,
+    progress: Progress,
+    *,
+    with_young: bool = True,
+    after_s: float = -1.0,
+) -> None:
+    """Let a survey know the blobs in the store; those without a date are young.
+
+    Args:
+        store_now_s: the time of the store's clock.
+        age_s: younger blobs are marked as such.
+        with_young: False leaves them out.
+        after_s: blobs from up to this time of the store's clock are left out.
+    """
+    rows: list[Row] = []
+    for number, info in enumerate(iter_objects(blobs.store, blobs.key("")), 1):
+        is_young = not info.modified_at_s or info.modified_at_s > store_now_s - age_s
+        if (with_young or not is_young) and info.modified_at_s > after_s:
+            rows.append(object_row(blobs.name_of(info.key), info.size_bytes, is_young=is_young))
+        if number % _PAGE == 0:
+            survey.add(rows)
+            rows.clear()
+            progress("objects", number, 0)
+    survey.add(rows)
+
+
+def object_row(name: str, size: int, *, is_young: bool = False) -> Row:
+    """Return the row of an object of the store."""
+    writer = writer_of(name)
+    return (
+        "blob",
+        pack_name(name),
+        0,
+        size,
+        content_bytes(size),
+        None if writer is None else pack_id(writer),
+        is_young,
+        None,
+    )
 
 
 def records_of(reader: SnapshotReader, kind: bytes) -> Iterator[tuple[bytes, Record]]:
     """Yield all records of a kind, page by page."""
-    start, end = kind_range(kind)
-    limit = _PAGE_OF_DATA if kind == b"d" else _PAGE
-    while True:
-        page = reader.scan(start, end, limit)
+    for page in scan_pages(reader, *kind_range(kind), _PAGE_OF_DATA if kind == b"d" else _PAGE):
         yield from page.records
-        if not page.more:
-            return
-        start = page.records[-1][0] + b"\0"
 
 
 def leased_files(reader: SnapshotReader) -> frozenset[int]:
     """Return the ids of the files that have a lease.
 
-    Whoever takes blobs for unowned asks before it writes the root (`MaintenanceLock.announce`), and leaves the blobs of
+    A sweep or a repair asks before it writes the root (`MaintenanceLock.announce`), and leaves the blobs of
     these files alone. If a lease ends after that, and the database forgets its end, the writer may publish the blob
     after all, and end the lease again. If it ended before, a database that forgets that forgets the write of the root
     as well, and with it the lock.
@@ -59,250 +257,116 @@ def leased_files(reader: SnapshotReader) -> frozenset[int]:
     return frozenset(id_of(key) for key, _ in records_of(reader, b"l"))
 
 
-class Surveyor:
-    """The state of one pass.
+# --- one function for each kind of record -----------------------------------------------------------------------------
+def _data_rows(key: bytes, record: Record, now_ms: int) -> Iterator[Row]:
+    name = blob_of(key)
+    size = len(record.value)
+    yield "blob", pack_name(name), 1, size, content_bytes(size), None, 0, find_damage(name, 0, record.value)
 
-    Args:
-        confirm: None if it does not matter whether blobs are missing.
-        damaged: the damaged objects: see `contents`.
-    """
 
-    def __init__(self, facts: Facts, confirm: Confirm | None, damaged: Mapping[str, int] | None = None) -> None:
-        self.facts = facts
-        self._confirm = confirm
-        self._damaged = dict(damaged or {})
-        self._unlisted: dict[str, int] = {}
+def _note_rows(key: bytes, record: Record, now_ms: int) -> Iterator[Row]:
+    yield "note", pack_name(blob_of(key)), key
 
-    # --- one function for each kind -----------------------------------------------------------------------------------
-    def take_data(self, key: bytes, record: Record) -> None:
-        """Take the bytes of a small file."""
-        blob = blob_of(key)
-        self.facts.data.add(blob, len(record.value))
-        position = find_damage(blob, 0, record.value)
-        if position is not None:
-            self._damaged[blob] = position
 
-    def take_note(self, key: bytes, record: Record) -> None:
-        """Take a garbage note."""
-        self.facts.objects.mark(blob_of(key), NOTED)
-        self.facts.notes += 1
-
-    def take_inode(self, key: bytes, record: Record) -> None:
-        """Take an inode, and its references to blobs."""
-        facts = self.facts
-        parent_id, name = parent_of(key), name_of(key)
-        inode = decode_inode(key, record.value)
-        if key == ROOT_KEY:
-            facts.has_root = inode.is_directory and inode.id == ROOT_ID
-        elif not _is_name(name):
-            facts.misnamed.add(key)
-        facts.ids.add(inode.id)
-        facts.directories.add(parent_id, inode)
-        if inode.is_directory:
-            self._take_directory(key, inode)
-            return
-        facts.files += 1
-        facts.file_bytes += inode.size
-        if inode.writer:
-            facts.open_files[inode.id] = OpenFile(key, inode.writer)
-        for extent in inode.extents:
-            self._take_extent(extent)
-
-    def _take_directory(self, key: bytes, inode: Inode) -> None:
+def _inode_rows(key: bytes, record: Record, now_ms: int) -> Iterator[Row]:
+    inode = decode_inode(key, record.value)
+    number, parent = pack_id(inode.id), pack_id(parent_of(key))
+    space = min(inode.space, _MOST_SPACE)
+    yield "inode", key, parent, number, inode.is_directory, space, pack_name(inode.writer) if inode.writer else None
+    if key != ROOT_KEY and not _is_name(name_of(key)):
+        yield "problem", "bad-name", key
+    if inode.is_directory:
         if inode.has_quota:
-            self.facts.quotas[key] = Quota(inode.quota_id, inode.id)
-        if inode.moving and not inode.is_frozen(self.facts.now_ms):
-            self.facts.marks.add(key)
+            yield "quota", pack_id(inode.quota_id), number, key
+        if inode.moving and not inode.is_frozen(now_ms):
+            yield "problem", "expired-mark", key
+    for extent in inode.extents:
+        yield "extent", pack_name(extent.blob), extent.inline, extent.length, key, parent
 
-    def _take_extent(self, extent: Extent) -> None:
-        facts = self.facts
-        table = facts.data if extent.inline else facts.objects
-        row = table.mark(extent.blob, OWNED)
-        if row is None:
-            if extent.inline:
-                facts.missing.add(extent.blob)
-            elif self._confirm is not None:
-                self._take_unlisted(extent)
-            return
-        if row.flags & OWNED:
-            facts.shared.add(extent.blob)
-        if row.flags & NOTED:
-            facts.referenced_notes.add(extent.blob)
-        if content_bytes(row.size) < extent.length:
-            facts.short.add(extent.blob, f"{content_bytes(row.size)} of {extent.length} bytes")
-        elif self._damaged.get(extent.blob, extent.length) < extent.length:
-            facts.damaged_blobs.add(extent.blob, f"from byte {self._damaged[extent.blob]} of the blob on")
 
-    def _take_unlisted(self, extent: Extent) -> None:
-        if extent.blob in self._unlisted:
-            self.facts.shared.add(extent.blob)
-        self._unlisted[extent.blob] = max(extent.length, self._unlisted.get(extent.blob, 0))
-        if len(self._unlisted) >= _UNCONFIRMED:
-            self.confirm()
+def _lease_rows(key: bytes, record: Record, now_ms: int) -> Iterator[Row]:
+    lease = Lease.decode(key, record.value)
+    silence = None
+    if lease.is_silent(now_ms, HARD_LIMIT_MS):
+        minutes = (now_ms - lease.renewed_ms) // 60_000
+        silence = f"silent for {minutes} minutes" if minutes >= 0 else "dated by a wrong clock"
+    yield "lease", pack_id(id_of(key)), key, lease.key, pack_name(lease.holder), silence
+    yield "leased", pack_id(id_of(key))
 
-    def confirm(self) -> None:
-        """Ask for the blobs that the listing did not show: most of them are younger than the listing."""
-        if self._confirm is None or not self._unlisted:
-            return
-        for blob, size in self._confirm(list(self._unlisted)).items():
-            if size is None:
-                self.facts.missing.add(blob)
-                continue
-            self.facts.objects.add_late(blob, size, OWNED)
-            if content_bytes(size) < self._unlisted[blob]:
-                self.facts.short.add(blob, f"{content_bytes(size)} of {self._unlisted[blob]} bytes")
-        self._unlisted.clear()
 
-    def take_lease(self, key: bytes, record: Record) -> None:
-        """Take a lease."""
-        self.facts.leases[id_of(key)] = Lease.decode(key, record.value)
+def _upload_rows(key: bytes, record: Record, now_ms: int) -> Iterator[Row]:
+    """The parts of a pending upload belong to no file yet, however old they are."""
+    return _part_rows(Upload.decode(key, record.value).parts)
 
-    def take_upload(self, key: bytes, record: Record) -> None:
-        """Take a pending upload: its parts belong to no file yet, however old they are."""
-        upload = Upload.decode(key, record.value)
-        self._protect(upload.parts.values())
 
-    def take_parts(self, key: bytes, record: Record) -> None:
-        """Take further parts of a pending upload."""
-        self._protect(decode_parts(key, record.value).values())
+def _page_rows(key: bytes, record: Record, now_ms: int) -> Iterator[Row]:
+    return _part_rows(decode_parts(key, record.value))
 
-    def _protect(self, parts: Iterable[Extent]) -> None:
-        for part in parts:
-            table = self.facts.data if part.inline else self.facts.objects
-            table.mark(part.blob, PROTECTED)
 
-    def take_deleted(self, key: bytes, record: Record) -> None:
-        """Take a deleted tree."""
-        tree = DeletedTree.decode(key, record.value)
-        self.facts.deleted.add(tree.root.id)
-        if tree.charged:
-            self.facts.charges[tree.root.id] = tree.charged
-        if tree.root.has_quota:
-            self.facts.quotas[key] = Quota(tree.root.quota_id, tree.root.id)
+def _part_rows(parts: Mapping[int, Extent]) -> Iterator[Row]:
+    return (("part", pack_name(part.blob), part.inline) for part in parts.values())
 
-    def take_time(self, key: bytes, record: Record) -> None:
-        """Take the time of a directory."""
-        if self._is_stray(id_of(key)):
-            self.facts.stray_times.append(id_of(key))
 
-    def take_place(self, key: bytes, record: Record) -> None:
-        """Take the place of a directory that was renamed."""
+def _deleted_rows(key: bytes, record: Record, now_ms: int) -> Iterator[Row]:
+    tree = DeletedTree.decode(key, record.value)
+    number = pack_id(tree.root.id)
+    yield "deleted", number, key
+    for quota in tree.charged:
+        yield "charge", pack_id(quota), number
+    if tree.root.has_quota:
+        yield "quota", pack_id(tree.root.quota_id), number, key
+
+
+def _trace_rows(key: bytes, record: Record, now_ms: int) -> Iterator[Row]:
+    """Yield the time, or the place, of a directory."""
+    if key[:1] == b"w":
         decode_trail(key, record.value)
-        if self._is_stray(id_of(key)):
-            self.facts.stray_places.append(id_of(key))
-
-    def _is_stray(self, number: int) -> bool:
-        """Check whether an id belongs to no directory. One that is lost, but has entries, will be made again."""
-        directories = self.facts.directories
-        return number not in directories and number not in self.facts.deleted and directories.entries(number) == (0, 0)
-
-    def take_usage(self, key: bytes, record: Record) -> None:
-        """Take a counter of a quota."""
-        if name_of(key) not in (b"n", b"s"):
-            raise CorruptDataError("a record of the namespace is not a counter: run holdfast namespace fsck", key=key)
-        self.facts.usage[key] = record
-
-    # --- ends of kinds ------------------------------------------------------------------------------------------------
-    def end_data(self) -> None:
-        """Prepare the small files for questions."""
-        self.facts.data.sort()
-
-    def end_inodes(self) -> None:
-        """Prepare the inodes for questions."""
-        self.confirm()
-        self.facts.ids.sort()
-        self.facts.directories.sort()
-
-    def end_deleted(self) -> None:
-        """Prepare the deleted trees for questions."""
-        self.facts.deleted.sort()
+    yield "trace", key[:1].decode(), pack_id(id_of(key)), key
 
 
-@dataclass(frozen=True, slots=True)
-class RecordKind:
-    """A kind of record, and how to take the facts from it.
+def _usage_rows(key: bytes, record: Record, now_ms: int) -> Iterator[Row]:
+    if name_of(key) not in (b"n", b"s"):
+        raise CorruptDataError("a record of the namespace is not a counter: run holdfast namespace fsck", key=key)
+    yield "usage", pack_id(id_of(key)), name_of(key).decode(), record.number, record.version, key
 
-    Attributes:
-        first: the first byte of the keys.
-        least, most: the length of the keys, bytes; what is shorter or longer is damaged.
-        take: called with each record; raises `CorruptDataError` if it is damaged.
-        end: called after the last record of the kind.
+
+_WITH_ID = 1 + ID_BYTES
+KINDS: Mapping[bytes, tuple[int, int, Callable[[bytes, Record, int], Iterator[Row]]]] = {
+    b"d": (1, MAX_KEY_BYTES, _data_rows),
+    b"g": (9, MAX_KEY_BYTES, _note_rows),
+    b"i": (_WITH_ID, MAX_KEY_BYTES, _inode_rows),
+    b"l": (_WITH_ID, _WITH_ID, _lease_rows),
+    b"p": (2, MAX_KEY_BYTES, _upload_rows),
+    b"q": (4, MAX_KEY_BYTES, _page_rows),
+    b"r": (_WITH_ID, _WITH_ID, _deleted_rows),
+    b"t": (_WITH_ID, _WITH_ID, _trace_rows),
+    b"u": (_WITH_ID + 1, _WITH_ID + 1, _usage_rows),
+    b"w": (_WITH_ID, _WITH_ID, _trace_rows),
+}
+"""The kinds of records by the first byte of their keys: how long the keys are at least and at most, and the function
+that
+yields the rows of a record, given the time too; it raises `CorruptDataError` if the record is damaged."""
+
+
+def rows_of(key: bytes, record: Record, now_ms: int) -> list[Row]:
+    """Return the rows of a record.
+
+    Raises:
+        CorruptDataError: it is damaged.
     """
-
-    first: bytes
-    least: int
-    most: int
-    take: Callable[[Surveyor, bytes, Record], None]
-    end: Callable[[Surveyor], None] | None = None
-
-
-KINDS = (
-    RecordKind(b"d", 1, MAX_KEY_BYTES, Surveyor.take_data, Surveyor.end_data),
-    RecordKind(b"g", 9, MAX_KEY_BYTES, Surveyor.take_note),
-    RecordKind(b"i", 1 + ID_BYTES, MAX_KEY_BYTES, Surveyor.take_inode, Surveyor.end_inodes),
-    RecordKind(b"l", 1 + ID_BYTES, 1 + ID_BYTES, Surveyor.take_lease),
-    RecordKind(b"p", 2, MAX_KEY_BYTES, Surveyor.take_upload),
-    RecordKind(b"q", 4, MAX_KEY_BYTES, Surveyor.take_parts),
-    RecordKind(b"r", 1 + ID_BYTES, 1 + ID_BYTES, Surveyor.take_deleted, Surveyor.end_deleted),
-    RecordKind(b"t", 1 + ID_BYTES, 1 + ID_BYTES, Surveyor.take_time),
-    RecordKind(b"u", 2 + ID_BYTES, 2 + ID_BYTES, Surveyor.take_usage),
-    RecordKind(b"w", 1 + ID_BYTES, 1 + ID_BYTES, Surveyor.take_place),
-)
-"""The kinds of records, in the order of their keys."""
-
-
-def take_facts(
-    reader: SnapshotReader,
-    objects: BlobTable,
-    now_ms: int,
-    progress: Progress,
-    *,
-    confirm: Confirm | None = None,
-    damaged: Mapping[str, int] | None = None,
-    without: Collection[bytes] = (),
-    leased: Collection[int] = (),
-) -> Facts:
-    """Return the facts of a snapshot.
-
-    Args:
-        objects: the blobs in the store, listed before the snapshot began.
-        damaged: those of them that are damaged; None if they were not read.
-        without: the first bytes of kinds that are skipped.
-        leased: the files whose blobs are in progress, whether or not they have a lease in the snapshot.
-    """
-    facts = Facts(now_ms, objects, leased)
-    surveyor = Surveyor(facts, confirm, damaged)
-    done = 0
-    for kind in KINDS:
-        for key, record in () if kind.first in without else records_of(reader, kind.first):
-            try:
-                _take(kind, surveyor, key, record)
-            except CorruptDataError:
-                facts.damaged.add(key)
-            done += 1
-            if done % _PAGE == 0:
-                progress("records", done, 0)
-        if kind.end is not None:
-            kind.end(surveyor)
-    conclude(facts)
-    return facts
+    least, most, rows = KINDS[key[:1]]
+    if not least <= len(key) <= most:
+        raise CorruptDataError("the key of a record has a wrong length: run holdfast namespace fsck", key=key)
+    return list(rows(key, record, now_ms))
 
 
 def is_readable(key: bytes, record: Record) -> bool:
     """Check whether a record is one of its kind."""
-    surveyor = Surveyor(Facts(0), None)
-    kind = next(kind for kind in KINDS if key.startswith(kind.first))
     try:
-        _take(kind, surveyor, key, record)
+        rows_of(key, record, 0)
     except CorruptDataError:
         return False
     return True
-
-
-def _take(kind: RecordKind, surveyor: Surveyor, key: bytes, record: Record) -> None:
-    if not kind.least <= len(key) <= kind.most:
-        raise CorruptDataError("the key of a record has a wrong length: run holdfast namespace fsck", key=key)
-    kind.take(surveyor, key, record)
 
 
 def _is_name(name: bytes) -> bool:
@@ -311,3 +375,22 @@ def _is_name(name: bytes) -> bool:
         return NsPath.parse("/" + name.decode()).names == (name,)
     except (UnicodeDecodeError, InvalidPathError):
         return False
+
+
+def pack_id(number: int) -> bytes:
+    """Return an id of an inode, as a row has it."""
+    return number.to_bytes(ID_BYTES, "big")
+
+
+def _number(packed: bytes) -> int:
+    return int.from_bytes(packed, "big")
+
+
+def pack_name(text: str) -> bytes:
+    """Pack a text that another program may have written: it may be no Unicode."""
+    return text.encode(errors="surrogatepass")
+
+
+def unpack_name(packed: bytes) -> str:
+    """Return the name of a blob, as a row has it."""
+    return packed.decode(errors="surrogatepass")

@@ -6,27 +6,74 @@ what the transaction writes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from holdfast.errors import InvalidRequestError, PreconditionError
-from holdfast.namespace.expiry import Expiry
+from holdfast.errors import ConflictError, FencedError, HoldfastError, InvalidRequestError, PreconditionError
+from holdfast.namespace.blobs import Expiry
 from holdfast.namespace.inode import Extent
-from holdfast.namespace.object_store.batch import (
-    CreateObject,
-    RemoveObject,
-    RequireNoObjects,
-    RequireObject,
-)
-from holdfast.namespace.object_store.contents import Contents
+from holdfast.namespace.namespace import Namespace
 from holdfast.namespace.object_store.directories import directories_below
-from holdfast.namespace.operation import Operation
+from holdfast.namespace.object_store.objects import CreateObject, RemoveObject, RequireNoObjects, RequireObject
+from holdfast.namespace.operation import Operation, Parts
+from holdfast.namespace.operations.batch import MOST_INLINE_BYTES, in_parts
 from holdfast.namespace.operations.files import Publish
-from holdfast.namespace.operations.together import MOST_INLINE_BYTES, in_parts
-from holdfast.namespace.paths import MAX_PATH_CHARACTERS, NsPath
+from holdfast.namespace.paths import MAX_PATH_CHARACTERS, ROOT, NsPath
 from holdfast.stores.base import Change, Complete, Create, Delete, Put, PutMode, Require, RequireEmpty, Update
 from holdfast.stores.checks import check_key
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """The content of the objects of a namespace."""
+
+    namespace: Namespace
+
+    def template(self) -> Publish:
+        """Return a file without path, id and content."""
+        configuration = self.namespace.configuration
+        return Publish(
+            path=ROOT,
+            file_id=0,
+            overwrite=True,
+            replication=configuration.replication,
+            block_size=configuration.block_size,
+        )
+
+    def store(self, file_id: int, data: bytes, *, inline: bool = True) -> tuple[tuple[Extent, ...], dict[str, bytes]]:
+        """Store bytes; return the extents, and what is still to be written into the database.
+
+        Args:
+            inline: whether small content goes into the database.
+        """
+        blobs = self.namespace.blobs
+        if not data:
+            return (), {}
+        if inline and len(data) <= self.namespace.configuration.inline_bytes:
+            extent, stored = blobs.small(file_id, data)
+            return (extent,), stored
+        writer = blobs.open_write(file_id)
+        try:
+            writer.write(data)
+            return (writer.close(),), {}
+        except BaseException:
+            writer.discard()
+            raise
+
+    @contextmanager
+    def unless_refused(self, extents: Collection[Extent], expiry: Expiry) -> Iterator[None]:
+        """Delete blobs if the block is refused, because no file refers to them then. They stay if that is unknown."""
+        try:
+            yield
+        except (InvalidRequestError, ConflictError, FencedError):
+            # What is old may belong to a file by now, to which a repair has given it; else a sweep deletes it.
+            if not expiry.is_near():
+                with suppress(HoldfastError):  # what is left is garbage
+                    self.namespace.blobs.delete_many([one.blob for one in extents if not one.inline])
+            raise
+
 
 MOST_KEY_BYTES = 4 * MAX_PATH_CHARACTERS
 """So many bytes has the longest path: the limits of paths are those of keys, in every call."""
@@ -95,7 +142,7 @@ class ChangeSet:
         with self.contents.unless_refused(self._stored, self._expiry):
             self._store_large()
             paths = [path_of(one.key.rstrip("/")) for one in (self.changes[0], self.changes[-1])]
-            self.contents.namespace.run_in_parts(self._parts, paths)
+            self.contents.namespace.run(Parts(paths, self._parts))
 
     def _store_large(self) -> None:
         """Store the content that is too large for the database."""

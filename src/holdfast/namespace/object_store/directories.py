@@ -1,4 +1,4 @@
-"""Make the directories that objects need, and remove them when they have become empty.
+"""Make the directories that objects need, and remove them when they have become empty; stream files into them.
 
 An object store has no directories, so those that it makes by the way must go by the way. Others must stay: somebody
 made them, and may have given them quotas, permissions or attributes. The difference has to be known by every client, so
@@ -9,22 +9,26 @@ It is removed only as long as nothing but that is known about it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from holdfast.namespace.changes import Changes
+from holdfast.errors import PreconditionError
+from holdfast.namespace.blobs import Expiry
 from holdfast.namespace.errors import ParentNotDirectoryError, PathExistsError, PathNotFoundError
+from holdfast.namespace.file_writer import FileWriter
 from holdfast.namespace.inode import MADE_FOR_OBJECTS, Inode
-from holdfast.namespace.keys import children_range
+from holdfast.namespace.keys import children_range, deleted_key, place_key
+from holdfast.namespace.listing import etag_of
 from holdfast.namespace.namespace import Namespace
-from holdfast.namespace.operation import Context
-from holdfast.namespace.operations.base import PathGroup, check_chain
-from holdfast.namespace.operations.delete import Delete
-from holdfast.namespace.operations.mkdirs import Mkdirs
+from holdfast.namespace.operation import Changes, Context
+from holdfast.namespace.operations.base import OnePath, check_chain
+from holdfast.namespace.operations.files import FileGroup, Publish
+from holdfast.namespace.operations.names import Delete, Mkdirs
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import WRITE
 from holdfast.namespace.view import Chain, View
+from holdfast.stores.base import ObjectInfo
 from holdfast.transactions.base import RangeCount
 
 R = TypeVar("R")
@@ -58,8 +62,8 @@ def _rights(inode: Inode) -> bytes:
 
 
 def _is_as_made(inode: Inode) -> bool:
-    """Check whether a directory was made for an object, and nobody has changed it since."""
-    return not inode.has_quota and inode.xattrs == {MADE_FOR_OBJECTS: _rights(inode)}
+    """Check whether a directory was made for an object, and is unchanged since."""
+    return not inode.has_quota and not inode.unknown and inode.xattrs == {MADE_FOR_OBJECTS: _rights(inode)}
 
 
 def may_go(inode: Inode, *, is_in_the_way: bool) -> bool:
@@ -106,7 +110,7 @@ def require_no_files(changes: Changes[R], chains: Sequence[Chain]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class MakeDirectory(PathGroup):
+class MakeDirectory(OnePath):
     """Make a directory for objects, if it is missing; returns the directories on the path, itself included.
 
     Group: that of `Mkdirs`.
@@ -117,11 +121,6 @@ class MakeDirectory(PathGroup):
 
     path: NsPath
     stays: bool = False
-
-    @property
-    def paths(self) -> tuple[NsPath]:
-        """The path."""
-        return (self.path,)
 
     def execute(self, view: View, context: Context) -> Changes[DirectoriesOnPath]:
         """See `Operation`.
@@ -161,7 +160,7 @@ class MakeDirectory(PathGroup):
 
 
 @dataclass(frozen=True, slots=True)
-class RemoveEmptyDirectory(PathGroup):
+class RemoveEmptyDirectory(OnePath):
     """Remove a directory that has become empty; returns whether it is gone.
 
     It stays if it has entries, a quota or extended attributes, or if it was not made for an object.
@@ -177,11 +176,6 @@ class RemoveEmptyDirectory(PathGroup):
     path: NsPath
     is_in_the_way: bool = False
     only_id: int = 0
-
-    @property
-    def paths(self) -> tuple[NsPath]:
-        """The path."""
-        return (self.path,)
 
     def peek(self, chains: Sequence[Chain]) -> tuple[bytes, bytes] | None:
         """Return the entries of a directory that may go."""
@@ -204,3 +198,107 @@ class RemoveEmptyDirectory(PathGroup):
         if not self._may_go(chain.target) or view.has_children:
             return Changes(False)
         return Delete(path=self.path).execute(view, context)
+
+
+# --- streamed files ---------------------------------------------------------------------------------------------------
+@dataclass(slots=True, kw_only=True)
+class StreamedFile:
+    """A new file that appears when it is closed.
+
+    A directory that was made for objects is made again if it was removed meanwhile, because the last object in it
+    was deleted. But if the directory was renamed, or deleted with all that it contains, the file has gone with
+    it; so it has with any other directory that is gone.
+
+    A file that is discarded takes the directories with it that were made for it, if they are empty. Crash: they stay,
+    until the store removes the last object from them.
+
+    Attributes:
+        directories: those on the path.
+        opened: tells for how long the file may rely on traces of deleted directories.
+        remove_new: removes the directories that were made for the file; raises nothing.
+    """
+
+    key: str
+    namespace: Namespace
+    writer: FileWriter
+    directories: DirectoriesOnPath
+    opened: Expiry
+    remove_new: Callable[[], None]
+    _info: ObjectInfo | None = None
+
+    def write(self, data: bytes | memoryview, /) -> int:
+        return self.writer.write(data)
+
+    def close(self) -> ObjectInfo:
+        if self._info is None:
+            if not self.writer.is_prepared:
+                self.writer.prepare()
+            try:
+                with self.writer.publishing() as file:
+                    assert isinstance(file, Publish), "the file has no lease"
+                    operation = PublishStreamed(file=file, directories=self.directories, is_old=self.opened.is_over)
+                    inode = self.namespace.run(operation)
+            except PathExistsError as error:
+                raise PreconditionError("the object exists already: read it, then decide", key=self.key) from error
+            self.writer.end()
+            self._info = ObjectInfo(self.key, inode.size, etag_of(inode), inode.mtime_ms / 1000)
+        return self._info
+
+    def discard(self) -> None:
+        if self.writer.discard():
+            self.remove_new()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishStreamed(FileGroup):
+    """Publish a file, and make its directories again if they were removed since it was opened; returns its inode.
+
+    Group: that of `Publish`; and of the directories that are not on the path any more, the records that they have if
+    they were renamed, or deleted with all that they contain.
+
+    Attributes:
+        directories: those on the path when the file was opened.
+        is_old: tells whether that was so long ago that the trace of a deleted directory may be gone.
+    """
+
+    file: Publish
+    directories: DirectoriesOnPath
+    is_old: Callable[[], bool] = field(compare=False)
+
+    @property
+    def paths(self) -> Sequence[NsPath]:
+        """The path."""
+        return self.file.paths
+
+    def also(self, chains: Sequence[Chain]) -> Collection[bytes]:
+        """Return the records of the file, and of the directories that have gone."""
+        return [*self.file.also(chains), *self._traces(chains[0])]
+
+    def _gone(self, chain: Chain) -> tuple[int, ...]:
+        """Return the directories that are not on the path any more."""
+        there = tuple(inode.id for inode in chain.ancestors)
+        same = [one == other for one, other in zip(self.directories.ids, there, strict=False)]
+        return self.directories.ids[same.index(False) if False in same else len(same) :]
+
+    def _traces(self, chain: Chain) -> list[bytes]:
+        return [key for number in self._gone(chain) for key in (place_key(number), deleted_key(number))]
+
+    def execute(self, view: View, context: Context) -> Changes[Inode]:
+        """See `Publish`.
+
+        Raises:
+            PathNotFoundError: the directory was renamed, or deleted with all that it contains; or it is gone, and was
+                not made for objects, or it is unknown by now what has removed it.
+        """
+        (chain,) = view.chains
+        gone = self._gone(chain)
+        may_be_empty = self.directories.removable.issuperset(gone)
+        has_traces = not view.entries.keys().isdisjoint(self._traces(chain))
+        if gone and (has_traces or not may_be_empty or self.is_old()):
+            raise PathNotFoundError(
+                "the directory was renamed or deleted while the file was written: write the file again",
+                path=str(self.file.path),
+            )
+        changes = self.file.execute(view, context)
+        mark_directories(changes)
+        return changes

@@ -10,17 +10,15 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from holdfast.errors import NotFoundError
-from holdfast.namespace.accounting import charge
-from holdfast.namespace.changes import Changes, grown_only
 from holdfast.namespace.errors import ParentNotDirectoryError, PathExistsError
 from holdfast.namespace.inode import DIRECTORY_MODE, Inode
 from holdfast.namespace.keys import records_of, upload_key
 from holdfast.namespace.object_store.directories import mark_directories, may_go, require_no_files
-from holdfast.namespace.object_store.uploads import Upload
-from holdfast.namespace.operation import Context
+from holdfast.namespace.operation import Changes, Context, charge, grown_only
 from holdfast.namespace.operations.base import PathGroup, check_chain, make_parents
-from holdfast.namespace.operations.rename import Rename
-from holdfast.namespace.operations.together import merge
+from holdfast.namespace.operations.batch import merge
+from holdfast.namespace.operations.names import Rename
+from holdfast.namespace.other_records import Upload
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import EXECUTE, WRITE
 from holdfast.namespace.view import Chain, Entry, View, follow
@@ -93,9 +91,9 @@ class MoveDirectory:
 
         Raises:
             NotFoundError: the source is not a directory, and has no uploads.
-            PathTooLongError: nobody could name the new path of an upload.
+            PathTooLongError: the new path of an upload would be too long.
             PathExistsError: the target is a file, is above the source, or contains files or pending uploads; or
-                somebody gave a quota or attributes to it, or to a directory below it.
+                it, or a directory below it, has a quota or attributes.
         """
         source = _source(view, context, "no such directory: check the key")
         if (source is None and not self.uploads) or (source is not None and not source.is_directory):
@@ -109,7 +107,7 @@ class MoveDirectory:
             if value is not None:
                 upload = Upload.decode(key, value)
                 inner = upload.path.removeprefix(f"{self.rename.source}/")
-                if inner != upload.path:  # else somebody else has moved it elsewhere meanwhile
+                if inner != upload.path:  # else it was moved elsewhere meanwhile
                     path = NsPath.parse(f"{self.rename.target}/{inner}")  # may be too long
                     changes.values[key] = replace(upload, path=str(path)).encode()
         return changes

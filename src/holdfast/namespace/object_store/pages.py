@@ -18,7 +18,7 @@ from holdfast.namespace.inode import Inode, decode_inode
 from holdfast.namespace.keys import ROOT_KEY, children_range, inode_key, name_of
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import EXECUTE, READ, Caller
-from holdfast.namespace.root import require_own_root
+from holdfast.namespace.view import require_own_root, scan_pages
 from holdfast.transactions.base import SnapshotReader
 
 _PAGE = 1000
@@ -73,12 +73,7 @@ def _directory(reader: SnapshotReader, caller: Caller, names: tuple[bytes, ...],
 
 
 def _walk(
-    reader: SnapshotReader,
-    caller: Caller,
-    path: NsPath,
-    directory: Inode,
-    beginning: bytes,
-    after: tuple[bytes, ...],
+    reader: SnapshotReader, caller: Caller, path: NsPath, directory: Inode, beginning: bytes, after: tuple[bytes, ...]
 ) -> Iterator[tuple[NsPath, Inode]]:
     """Yield the files below a directory, without recursion: trees may be a thousand levels deep.
 
@@ -156,10 +151,6 @@ def _by_name(reader: SnapshotReader, directory: Inode, beginning: bytes, first: 
         start = inode_key(directory.id, beginning)
         end = inode_key(directory.id, beginning + b"\xff")  # no byte of UTF-8
     start = max(start, inode_key(directory.id, first))
-    while True:
-        page = reader.scan(start, end, _PAGE)
+    for page in scan_pages(reader, start, end, _PAGE):
         for key, record in page.records:
             yield name_of(key), decode_inode(key, record.value)
-        if not page.more:
-            return
-        start = page.records[-1][0] + b"\0"

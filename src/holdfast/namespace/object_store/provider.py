@@ -46,10 +46,7 @@ PROVIDER = StoreProvider(
     schemes=("holdfast",),
     open=_open,
     options=NamespaceOptions,
-    specs=(
-        OptionSpec("namespaceDatabase", "database", str, secret=True),
-        OptionSpec("namespaceUser", "user", str),
-    ),
+    specs=(OptionSpec("namespaceDatabase", "database", str, secret=True), OptionSpec("namespaceUser", "user", str)),
     inner_options="data",
 )
 """``holdfast://name/path``."""

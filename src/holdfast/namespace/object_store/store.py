@@ -14,36 +14,33 @@ from dataclasses import replace
 from functools import partial
 
 from holdfast.errors import HoldfastError, NotFoundError, OutcomeUnknownError, PreconditionError, UnavailableError
-from holdfast.namespace.deleted_tree import TRACED_S
 from holdfast.namespace.errors import (
     DirectoryNotEmptyError,
     ParentNotDirectoryError,
     PathExistsError,
     PathIsDirectoryError,
-    UncountedTreeError,
 )
 from holdfast.namespace.file_reader import FileReader
 from holdfast.namespace.inode import Extent, Inode, decode_inode
 from holdfast.namespace.keys import ROOT_KEY, kind_range, parts_key, upload_key
+from holdfast.namespace.listing import etag_of
 from holdfast.namespace.namespace import Namespace
-from holdfast.namespace.object_store.change_set import MOST_KEY_BYTES, ChangeSet, completed, created, path_of
-from holdfast.namespace.object_store.contents import Contents
+from holdfast.namespace.object_store.change_set import MOST_KEY_BYTES, ChangeSet, Contents, completed, created, path_of
 from holdfast.namespace.object_store.directories import (
     DirectoriesOnPath,
     MakeDirectory,
     RemoveEmptyDirectory,
+    StreamedFile,
     directories_below,
 )
-from holdfast.namespace.object_store.files import StreamedFile
 from holdfast.namespace.object_store.moves import MoveDirectory, MoveFile
+from holdfast.namespace.object_store.objects import AbortUpload, AddPart, BeginUpload, CheckTargets, MaySee, parts_of
 from holdfast.namespace.object_store.pages import list_files
-from holdfast.namespace.object_store.parts import AbortUpload, AddPart, BeginUpload, parts_of
-from holdfast.namespace.object_store.rights import CheckTargets, MaySee
-from holdfast.namespace.object_store.uploads import Upload, decode_metadata, encode_metadata, no_such_upload, page_of
-from holdfast.namespace.operations.rename import Rename
+from holdfast.namespace.operation import Parts
+from holdfast.namespace.operations.names import Rename
+from holdfast.namespace.other_records import TRACED_S, Upload, decode_metadata, encode_metadata, no_such_upload, page_of
 from holdfast.namespace.paths import NsPath
-from holdfast.namespace.root import require_own_root
-from holdfast.namespace.status import etag_of
+from holdfast.namespace.view import require_own_root, scan_pages
 from holdfast.stores.base import (
     Capabilities,
     Change,
@@ -172,8 +169,8 @@ class NamespaceStore:
     # --- uploads ------------------------------------------------------------------------------------------------------
     def create_upload(self, key: str, metadata: Mapping[str, str] | None = None) -> str:
         path = path_of(key)
-        token = self.namespace.new_token()
-        upload = Upload(str(path), self.namespace.new_id(), self.namespace.now_ms(), dict(metadata or {}))
+        token = self.namespace.environment.ids.token()
+        upload = Upload(str(path), self.namespace.new_id(), self.namespace.operations.now_ms(), dict(metadata or {}))
         self.namespace.run(BeginUpload(path, token, upload))
         return token
 
@@ -181,7 +178,7 @@ class NamespaceStore:
         check_part_number(key, number, _LIMITS.max_parts)
         path, upload, expiry = path_of(key), self._upload(key, upload_id), self.namespace.expiry()
         extents, small = self._contents.store(upload.file_id, bytes(data))
-        part = extents[0] if extents else Extent(f"empty-{self.namespace.new_token()}", 0, inline=True)
+        part = extents[0] if extents else Extent(f"empty-{self.namespace.environment.ids.token()}", 0, inline=True)
         with self._contents.unless_refused(extents, expiry):
             self.namespace.run(
                 AddPart(path=path, token=upload_id, number=number, part=part, data=small, is_late=expiry.is_over)
@@ -244,8 +241,14 @@ class NamespaceStore:
         # The protocol refuses an existing key when the file is closed.
         writer = self.namespace.create(str(path), check=False)
         directories = self.namespace.run(MakeDirectory(path.parent))
-        remove_new = partial(self._remove_new, path, directories)
-        return StreamedFile(key, self.namespace, writer, directories, opened=opened, remove_new=remove_new)
+        return StreamedFile(
+            key=key,
+            namespace=self.namespace,
+            writer=writer,
+            directories=directories,
+            opened=opened,
+            remove_new=partial(self._remove_new, path, directories),
+        )
 
     def rename(self, source: str, target: str) -> None:
         old = path_of(source)
@@ -269,13 +272,8 @@ class NamespaceStore:
     def rename_dir(self, source: str, target: str) -> None:
         check_move(source, target, MOST_KEY_BYTES)
         old, new = path_of(source), path_of(target)
-        rename = Rename(source=old, target=new)
         try:
-            try:
-                self._move(rename)
-            except UncountedTreeError:  # it moves into another quota: count it while nobody can change it
-                with self.namespace.frozen(old) as usage:
-                    self._move(replace(rename, usage=usage))
+            self.namespace.move(Rename(source=old, target=new), self._move)
         except PathExistsError as error:
             raise PreconditionError("the target exists: inspect it, then decide", key=target) from error
         self._prune({old.parent})
@@ -292,22 +290,16 @@ class NamespaceStore:
                 )
             ]
 
-        self.namespace.run_in_parts(parts, rename.paths)
+        self.namespace.run(Parts(rename.paths, parts))
 
     def _uploads_below(self, directory: NsPath) -> list[str]:
         """Return the tokens of the pending uploads below a directory, also of those that the caller may not see."""
-        found: list[str] = []
-        start, end = kind_range(b"p")
-        more = True
-        while more:
-            page = self.namespace.database.scan(start, end, _UPLOADS)
-            for key, record in page.records:
-                if Upload.decode(key, record.value).path.startswith(f"{directory}/"):
-                    found.append(key[1:].decode())
-            more = page.more
-            if more:
-                start = page.records[-1][0] + b"\0"
-        return found
+        return [
+            key[1:].decode()
+            for page in scan_pages(self.namespace.database, *kind_range(b"p"), _UPLOADS)
+            for key, record in page.records
+            if Upload.decode(key, record.value).path.startswith(f"{directory}/")
+        ]
 
     # --- transactions -------------------------------------------------------------------------------------------------
     def apply(self, changes: Sequence[Change]) -> None:

@@ -6,14 +6,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from holdfast.errors import InvalidRequestError
-from holdfast.namespace.accounting import charge
-from holdfast.namespace.changes import Changes
 from holdfast.namespace.directory_times import DirectoryTimes
 from holdfast.namespace.errors import PermissionDeniedError
 from holdfast.namespace.inode import Inode, check_replication, check_times, is_number
 from holdfast.namespace.keys import times_key
-from holdfast.namespace.operation import Context
-from holdfast.namespace.operations.base import PathGroup, check_chain, existing
+from holdfast.namespace.operation import Changes, Context, charge
+from holdfast.namespace.operations.base import OnePath, check_chain, existing
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import STICKY, WRITE, check_name
 from holdfast.namespace.view import Chain, View
@@ -24,21 +22,9 @@ _MAX_XATTR_BYTES = 16384
 """HDFS's ``dfs.namenode.fs-limits.max-xattr-size``: of a name without its namespace, and its value."""
 
 
-class _OnePath(PathGroup):
-    """The group of an operation on one path."""
-
-    __slots__ = ()
-    path: NsPath
-
-    @property
-    def paths(self) -> tuple[NsPath]:
-        """The path."""
-        return (self.path,)
-
-
 @dataclass(frozen=True, slots=True)
-class Look(_OnePath):
-    """Read the inode at a path, and the time of a directory's entries; returns None and 0 if there is none.
+class GetStatus(OnePath):
+    """Read the inode at a path, and the time of a directory's entries; returns None and 0 if it does not exist.
 
     Group: the inodes on the path and the directory's time, as one snapshot; nothing is locked.
 
@@ -73,7 +59,7 @@ class Look(_OnePath):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetAttributes(_OnePath):
+class SetAttributes(OnePath):
     """Change attributes; None leaves one as it is. Returns the new inode.
 
     Group: the inodes on the path, shared; the target, exclusively.
@@ -141,7 +127,7 @@ def _checked_mode(mode: int) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetReplication(_OnePath):
+class SetReplication(OnePath):
     """Change the replication of a file, which counts in quotas of space; returns False if the path is no file.
 
     Group: the inodes on the path, shared; the target, exclusively.
@@ -172,19 +158,20 @@ class SetReplication(_OnePath):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetXattr(_OnePath):
-    """Set an extended attribute.
+class SetXattr(OnePath):
+    """Set an extended attribute, or remove it.
 
     Group: the inodes on the path, shared; the target, exclusively.
 
     Attributes:
         name: with its namespace, such as ``user.origin``.
+        value: None removes the attribute.
         create, replace: the flags of HDFS: at least one must hold for the present state.
     """
 
     path: NsPath
     name: str
-    value: bytes
+    value: bytes | None
     create: bool = True
     replace: bool = True
 
@@ -197,50 +184,27 @@ class SetXattr(_OnePath):
         (chain,) = view.chains
         inode = existing(chain, context)
         name = _checked_xattr(chain, self.name, context)
-        exists = name in inode.xattrs
-        if (exists and not self.replace) or (not exists and not self.create):
-            word = "exists already" if exists else "does not exist"
+        xattrs = dict(inode.xattrs)
+        if self.value is None:
+            if xattrs.pop(name, None) is None:
+                raise InvalidRequestError("the inode has no such extended attribute: check the name", name=self.name)
+        else:
+            self._add(xattrs, name, self.value)
+        return Changes(None, puts={chain.target_key: replace(inode, xattrs=xattrs)})
+
+    def _add(self, xattrs: dict[str, bytes], name: str, value: bytes) -> None:
+        if not (self.replace if name in xattrs else self.create):
+            word = "exists already" if name in xattrs else "does not exist"
             raise InvalidRequestError(f"the extended attribute {word}: change the flags", name=self.name)
-        if not isinstance(self.value, bytes):
+        if not isinstance(value, bytes):
             raise InvalidRequestError("the value of an extended attribute is bytes: encode it", name=self.name)
-        xattrs = {**inode.xattrs, name: self.value}
-        size = len(name.partition(".")[2].encode()) + len(self.value)
+        xattrs[name] = value
+        size = len(name.partition(".")[2].encode()) + len(value)
         if len(xattrs) > _MAX_XATTRS or size > _MAX_XATTR_BYTES:
             raise InvalidRequestError(
                 f"an inode has at most {_MAX_XATTRS} extended attributes of {_MAX_XATTR_BYTES} bytes: remove some",
                 name=self.name,
             )
-        changes = Changes(None)
-        changes.puts[chain.target_key] = replace(inode, xattrs=xattrs)
-        return changes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveXattr(_OnePath):
-    """Remove an extended attribute.
-
-    Group: the inodes on the path, shared; the target, exclusively.
-    """
-
-    path: NsPath
-    name: str
-
-    def execute(self, view: View, context: Context) -> Changes[None]:
-        """See `Operation`.
-
-        Raises:
-            PathNotFoundError, PermissionDeniedError, InvalidRequestError: see the message.
-        """
-        (chain,) = view.chains
-        inode = existing(chain, context)
-        removed = _checked_xattr(chain, self.name, context)
-        if removed not in inode.xattrs:
-            raise InvalidRequestError("the inode has no such extended attribute: check the name", name=self.name)
-        changes = Changes(None)
-        changes.puts[chain.target_key] = replace(
-            inode, xattrs={name: value for name, value in inode.xattrs.items() if name != removed}
-        )
-        return changes
 
 
 def _checked_xattr(chain: Chain, name: str, context: Context) -> str:

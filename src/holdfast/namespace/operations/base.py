@@ -6,30 +6,14 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from holdfast.namespace.accounting import charge
-from holdfast.namespace.changes import Changes
-from holdfast.namespace.deleted_tree import DeletedTree
-from holdfast.namespace.errors import (
-    ParentNotDirectoryError,
-    PathIsDirectoryError,
-    PathNotFoundError,
-    TreeMovingError,
-)
-from holdfast.namespace.inode import Inode, Kind
-from holdfast.namespace.keys import (
-    children_range,
-    data_key,
-    deleted_key,
-    garbage_key,
-    inode_key,
-    lease_key,
-    records_of,
-)
-from holdfast.namespace.operation import Context
+from holdfast.namespace.errors import ParentNotDirectoryError, PathIsDirectoryError, PathNotFoundError, TreeMovingError
+from holdfast.namespace.inode import Extent, Inode, Kind
+from holdfast.namespace.keys import children_range, data_key, deleted_key, garbage_key, inode_key, lease_key, records_of
+from holdfast.namespace.operation import Changes, Context, charge
+from holdfast.namespace.other_records import DeletedTree, Trail, trail_of
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import EXECUTE, WRITE
-from holdfast.namespace.trails import Trail, trail_of
-from holdfast.namespace.view import Chain
+from holdfast.namespace.view import Chain, View
 from holdfast.transactions.base import RangeCount
 
 R = TypeVar("R")
@@ -49,8 +33,40 @@ class PathGroup:
         return None
 
 
+class OnePath(PathGroup):
+    """The group of an operation on one path."""
+
+    __slots__ = ()
+    path: NsPath
+
+    @property
+    def paths(self) -> Sequence[NsPath]:
+        """The path, unless the operation has several."""
+        return (self.path,)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadInode(OnePath):
+    """Read the inode at a path that must exist.
+
+    Group: the inodes on the path, as one snapshot; nothing is locked.
+    """
+
+    path: NsPath
+
+    def execute(self, view: View, context: Context) -> Changes[Inode]:
+        """See `Operation`.
+
+        Raises:
+            PathNotFoundError, ParentNotDirectoryError, PermissionDeniedError: see the message.
+        """
+        (chain,) = view.chains
+        context.caller.check_traversal(chain)
+        return Changes(target_of(chain))
+
+
 def check_chain(chain: Chain, context: Context, own_mark: str = "") -> None:
-    """Check that the caller may follow the path, and that nobody else counts a tree on it.
+    """Check that the caller may follow the path, and that no other client counts a tree on it.
 
     Args:
         own_mark: the token of a mark that does not stop the caller.
@@ -64,7 +80,7 @@ def check_chain(chain: Chain, context: Context, own_mark: str = "") -> None:
 
 
 def check_moving(chain: Chain, context: Context, own_mark: str = "") -> None:
-    """Check that nobody else counts a tree on the path; for `own_mark`, see `check_chain`.
+    """Check that no other client counts a tree on the path; for `own_mark`, see `check_chain`.
 
     Raises:
         TreeMovingError: a tree on the path is being counted.
@@ -81,6 +97,15 @@ def existing(chain: Chain, context: Context, own_mark: str = "") -> Inode:
         PathNotFoundError: it does not.
     """
     check_chain(chain, context, own_mark)
+    return target_of(chain)
+
+
+def target_of(chain: Chain) -> Inode:
+    """Return the target of a path.
+
+    Raises:
+        PathNotFoundError: it does not exist.
+    """
     if chain.target is None:
         raise PathNotFoundError("the path does not exist: check it", path=str(chain.path))
     return chain.target
@@ -170,8 +195,12 @@ def discard_blobs(changes: Changes[R], inode: Inode, now_ms: int) -> None:
 
     The file has been there since its times, by whatever clock. So if ours is behind, they are the better date.
     """
-    since_ms = max(now_ms, inode.mtime_ms, inode.atime_ms)
-    for extent in inode.extents:
+    discard_extents(changes, inode.extents, max(now_ms, inode.mtime_ms, inode.atime_ms))
+
+
+def discard_extents(changes: Changes[R], extents: Iterable[Extent], since_ms: int) -> None:
+    """Delete the records of small blobs, and note the others as garbage since a time."""
+    for extent in extents:
         if extent.inline:
             changes.deletes.add(data_key(extent.blob))
         else:
@@ -181,7 +210,8 @@ def discard_blobs(changes: Changes[R], inode: Inode, now_ms: int) -> None:
 def detach(changes: Changes[R], inode: Inode, ancestors: Iterable[Inode], path: NsPath, now_ms: int) -> None:
     """Take a directory out of the tree, with all below it, by one record; the collector removes the tree later.
 
-    Nothing can be created below it any more: whoever tries has validated the record of this directory, which is gone.
+    Nothing can be created below it any more: an operation that tries has validated the record of this directory, which
+    is gone.
     """
     charged = tuple(one.quota_id for one in ancestors if one.has_quota)
     tree = DeletedTree(inode, str(path), now_ms, charged, leaves_trace=inode.is_made_for_objects)

@@ -6,13 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from holdfast.errors import InvalidRequestError
-from holdfast.namespace.accounting import charge
-from holdfast.namespace.changes import Changes
 from holdfast.namespace.errors import PathIsDirectoryError, PathNotFoundError
 from holdfast.namespace.inode import Extent, Inode, is_number
 from holdfast.namespace.keys import data_key
-from holdfast.namespace.operation import Context
-from holdfast.namespace.operations.base import PathGroup, discard_blobs, end_lease, existing_file
+from holdfast.namespace.operation import Changes, Context, charge
+from holdfast.namespace.operations.base import OnePath, discard_blobs, end_lease, existing_file
 from holdfast.namespace.operations.files import MAX_EXTENTS, FileGroup, refuse_writer
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import READ, WRITE
@@ -22,20 +20,15 @@ _MOST_LOADED_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class OpenForReading(PathGroup):
+class OpenForReading(OnePath):
     """Read the inode of a file, and the bytes of its small blobs by name.
 
     Group: the inodes on the path and the small blobs, as one snapshot; nothing is locked. So a reader gets a small file
-    as it was at one moment, even if somebody replaces it at the same time. A file that consists of very many small
+    as it was at one moment, even if it is replaced at the same time. A file that consists of very many small
     blobs is an exception: its bytes are read later.
     """
 
     path: NsPath
-
-    @property
-    def paths(self) -> tuple[NsPath]:
-        """The path."""
-        return (self.path,)
 
     def also(self, chains: Sequence[Chain]) -> Collection[bytes]:
         """Return the keys of the small blobs."""
@@ -111,12 +104,7 @@ class Concat(FileGroup):
         changes.puts[target_chain.target_key] = changes.result = changed
         end_lease(changes, target)
         changes.touched.add(target_chain.keys[-2])
-        charge(
-            changes,
-            target_chain.ancestors,
-            names=-len(self.sources),
-            space=changed.space - target.space - space,
-        )
+        charge(changes, target_chain.ancestors, names=-len(self.sources), space=changed.space - target.space - space)
         return changes
 
     def _check_source(self, view: View, chain: Chain, target: Inode, context: Context) -> Inode:
@@ -148,11 +136,6 @@ class Truncate(FileGroup):
 
     path: NsPath
     length: int
-
-    @property
-    def paths(self) -> tuple[NsPath]:
-        """The path."""
-        return (self.path,)
 
     def execute(self, view: View, context: Context) -> Changes[Inode]:
         """See `Operation`.

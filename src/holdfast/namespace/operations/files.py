@@ -6,20 +6,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from holdfast.errors import InvalidRequestError, OutcomeUnknownError
-from holdfast.namespace.accounting import charge
-from holdfast.namespace.changes import Changes
-from holdfast.namespace.errors import (
-    BeingWrittenError,
-    DirectoryInTheWayError,
-    LeaseLostError,
-    PathExistsError,
-)
+from holdfast.namespace.errors import BeingWrittenError, DirectoryInTheWayError, LeaseLostError, PathExistsError
 from holdfast.namespace.inode import FILE_MODE, Extent, Inode, Kind, check_block_size, check_replication
 from holdfast.namespace.keys import data_key, inode_key, lease_key
-from holdfast.namespace.lease import SOFT_LIMIT_MS, Lease
-from holdfast.namespace.operation import Context
+from holdfast.namespace.operation import Changes, Context, charge
 from holdfast.namespace.operations.base import (
-    PathGroup,
+    OnePath,
     check_chain,
     check_moving,
     discard_file,
@@ -27,16 +19,16 @@ from holdfast.namespace.operations.base import (
     existing_file,
     make_parents,
 )
+from holdfast.namespace.other_records import SOFT_LIMIT_MS, Lease, trail_of
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import WRITE
-from holdfast.namespace.trails import trail_of
 from holdfast.namespace.view import Chain, View
 
 MAX_EXTENTS = 10_000
 """HDFS's ``dfs.namenode.fs-limits.max-blocks-per-file``."""
 
 
-class FileGroup(PathGroup):
+class FileGroup(OnePath):
     """The inodes on a path, and the lease of the file if it is being written."""
 
     __slots__ = ()
@@ -47,7 +39,7 @@ class FileGroup(PathGroup):
 
 
 def refuse_writer(view: View, inode: Inode, chain: Chain, now_ms: int) -> None:
-    """Refuse to touch a file that somebody is writing, unless the writer has been silent for too long.
+    """Refuse to touch a file that is being written, unless the writer has been silent for too long.
 
     Raises:
         BeingWrittenError: the writer is alive.
@@ -101,11 +93,6 @@ class Publish(FileGroup):
     mtime_ms: int | None = None
     is_repeated: bool = False
     is_late: Callable[[], bool] = field(default=lambda: False, compare=False)
-
-    @property
-    def paths(self) -> tuple[NsPath]:
-        """The path."""
-        return (self.path,)
 
     def execute(self, view: View, context: Context) -> Changes[Inode]:
         """See `Operation`.
@@ -173,7 +160,7 @@ class Publish(FileGroup):
         return changes
 
     def _check_replaced(self, view: View, chain: Chain, context: Context) -> None:
-        """Check that the existing file may be replaced, whoever is writing it."""
+        """Check that the existing file may be replaced, even if it is being written."""
         target = chain.target
         assert target is not None
         context.caller.check(chain, len(self.path.names) - 1, WRITE)
@@ -196,11 +183,6 @@ class Append(FileGroup):
     path: NsPath
     writer: str
 
-    @property
-    def paths(self) -> tuple[NsPath]:
-        """The path."""
-        return (self.path,)
-
     def execute(self, view: View, context: Context) -> Changes[Inode]:
         """See `Operation`.
 
@@ -213,10 +195,9 @@ class Append(FileGroup):
             raise DirectoryInTheWayError("the path is a directory, and a file is needed: check it", path=str(self.path))
         context.caller.check(chain, len(self.path.names), WRITE)
         refuse_writer(view, inode, chain, context.now_ms)
-        changes = Changes(inode)
-        changes.puts[chain.target_key] = replace(inode, writer=self.writer)
-        changes.values[lease_key(inode.id)] = _lease_of(chain, self.writer, context.now_ms).encode()
-        return changes
+        lease = _lease_of(chain, self.writer, context.now_ms).encode()
+        puts = {chain.target_key: replace(inode, writer=self.writer)}
+        return Changes(inode, puts=puts, values={lease_key(inode.id): lease})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,16 +230,11 @@ class WriteUnderLease(FileGroup):
     newest: str | None = None
     proof: str = ""
 
-    @property
-    def paths(self) -> tuple[NsPath]:
-        """The path."""
-        return (self.path,)
-
     def execute(self, view: View, context: Context) -> Changes[Inode]:
         """See `Operation`.
 
         Raises:
-            LeaseLostError: the file does not have this path anymore, or somebody has recovered the lease, even if the
+            LeaseLostError: the file does not have this path anymore, or the lease was recovered, even if the
                 writer has nothing to add; or the database has lost what the writer had published.
             InvalidRequestError: the file would have too many extents.
         """
@@ -310,18 +286,10 @@ class RecoverLease(FileGroup):
 
     Group: the inodes on the path, shared; the target and its lease, exclusively.
 
-    Attributes:
-        limit_ms: recover only if the writer has been silent for so long; 0 recovers in any case, as HDFS's
-            ``recoverLease`` does.
+    Source: HDFS's ``recoverLease``, which does not ask whether the writer is silent.
     """
 
     path: NsPath
-    limit_ms: int = 0
-
-    @property
-    def paths(self) -> tuple[NsPath]:
-        """The path."""
-        return (self.path,)
 
     def execute(self, view: View, context: Context) -> Changes[bool]:
         """See `Operation`.
@@ -335,14 +303,4 @@ class RecoverLease(FileGroup):
             return Changes(True)
         context.caller.check(chain, len(self.path.names), WRITE)
         key = lease_key(inode.id)
-        value = view.value(key)
-        if (
-            self.limit_ms
-            and value is not None
-            and not Lease.decode(key, value).is_silent(context.now_ms, self.limit_ms)
-        ):
-            return Changes(False)
-        changes = Changes(True)
-        changes.puts[chain.target_key] = replace(inode, writer="")
-        changes.deletes.add(key)
-        return changes
+        return Changes(True, puts={chain.target_key: replace(inode, writer="")}, deletes={key})

@@ -17,8 +17,7 @@ from holdfast.cli.output import Output
 from holdfast.errors import UnavailableError
 from holdfast.namespace import Configuration, Namespace, init_namespace, open_namespace
 from holdfast.namespace.keys import garbage_key, times_key
-from holdfast.namespace.leader import Election
-from holdfast.namespace.maintenance import MaintenanceLock
+from holdfast.namespace.maintenance import Election, MaintenanceLock
 from holdfast.runtime import Environment, SystemClock
 from holdfast.transactions.base import Commit
 from tests.patience import PATIENCE_S

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from holdfast.namespace import Namespace
-from holdfast.namespace.deleted_tree import DeletedTree
-from holdfast.namespace.frames import framed
+from holdfast.namespace.blobs import framed
 from holdfast.namespace.inode import Inode, decode_inode, encode_inode
 from holdfast.namespace.keys import (
     ROOT_ID,
@@ -23,9 +22,8 @@ from holdfast.namespace.keys import (
     upload_key,
     usage_key,
 )
-from holdfast.namespace.lease import HARD_LIMIT_MS, Lease
 from holdfast.namespace.object_store.store import NamespaceStore
-from holdfast.namespace.trails import encode_trail
+from holdfast.namespace.other_records import HARD_LIMIT_MS, DeletedTree, Lease, encode_trail
 from holdfast.transactions.base import Commit, Committed
 from tests.namespace_world import World
 

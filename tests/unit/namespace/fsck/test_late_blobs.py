@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
+
 import pytest
 
 from holdfast.namespace import Namespace
-from holdfast.namespace.frames import framed
+from holdfast.namespace.blobs import framed
 from holdfast.stores.base import ObjectInfo
 from holdfast.stores.memory import MemoryStore
 from tests.namespace_world import HookedDatabase, World
@@ -68,7 +70,7 @@ def test_each_blob_is_asked_for_once_in_several_requests(monkeypatch: pytest.Mon
             asked.append(key)
             return super().head(key)
 
-    monkeypatch.setattr("holdfast.namespace.fsck.survey._UNCONFIRMED", 2)
+    monkeypatch.setattr(importlib.import_module("holdfast.namespace.fsck.check"), "_UNCONFIRMED", 2)
     world = World(store=Asked())
     client = world.client()
     for number in range(5):

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from holdfast.namespace.fsck import Report, Severity, check
-from holdfast.namespace.fsck.checkers import CHECKERS
-from holdfast.namespace.fsck.repairs.registry import REPAIRS
+from holdfast.namespace.fsck.findings import KINDS
+from holdfast.namespace.fsck.repairs import REPAIRS
 from holdfast.namespace.inode import decode_inode, encode_inode
 from holdfast.namespace.keys import ROOT_ID, ROOT_KEY, inode_key, times_key
 from holdfast.transactions.base import Commit
@@ -86,12 +86,11 @@ def _all_bytes(site: Site) -> set[bytes]:
 
 def test_every_kind_is_planted() -> None:
     planted = {name for plant in PLANTS.values() for name in plant.kinds}
-    assert planted == {checker.kind.name for checker in CHECKERS}
+    assert planted == set(KINDS)
 
 
 def test_every_kind_is_repaired_or_says_that_it_is_not() -> None:
-    assert set(REPAIRS) == {checker.kind for checker in CHECKERS if checker.kind.repairable}
-    assert len({checker.kind.name for checker in CHECKERS}) == len(CHECKERS)
+    assert {kind.name for kind in KINDS.values() if "repair" in kind.next_act.replace("no repair", "")} == set(REPAIRS)
 
 
 def test_all_of_them_at_once() -> None:
@@ -120,8 +119,7 @@ def test_all_of_them_at_once() -> None:
 
 def test_more_findings_than_one_round_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     """All are counted, some are shown, and a repair goes on until none is left."""
-    for module in ("check", "facts"):
-        monkeypatch.setattr(importlib.import_module(f"holdfast.namespace.fsck.{module}"), "MOST_FINDINGS", 2)
+    monkeypatch.setattr(importlib.import_module("holdfast.namespace.fsck.check"), "MOST_FINDINGS", 2)
     site = healthy_site()
     for number in range(5):
         site.world.database.commit(Commit(adds={times_key(10**6 + number): 7}))

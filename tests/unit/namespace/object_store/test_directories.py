@@ -8,11 +8,11 @@ import pytest
 
 from holdfast.cli.namespace.pending import count_pending
 from holdfast.errors import CorruptDataError, NotFoundError, PreconditionError, UnavailableError
-from holdfast.namespace.deleted_tree import TRACED_S
 from holdfast.namespace.errors import PathNotFoundError
+from holdfast.namespace.inode import MOST_SKEW_S
 from holdfast.namespace.namespace import Namespace
 from holdfast.namespace.object_store.store import NamespaceStore
-from holdfast.namespace.terms import MOST_SKEW_S
+from holdfast.namespace.other_records import TRACED_S
 from holdfast.stores.base import Delete, Put, RequireEmpty
 from holdfast.transactions.base import Commit
 from tests.namespace_world import SUPERUSER, HookedDatabase, World

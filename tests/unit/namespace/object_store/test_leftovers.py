@@ -7,7 +7,7 @@ import pytest
 from holdfast.errors import InvalidRequestError, NotFoundError, PreconditionError
 from holdfast.namespace.errors import LeaseLostError
 from holdfast.namespace.object_store.store import NamespaceStore
-from holdfast.namespace.operations import together
+from holdfast.namespace.operations import batch
 from holdfast.namespace.view import Group, Hints, Reader, View, read_view
 from holdfast.stores.base import Change, Create, Delete, Put, Require, RequireEmpty, iter_objects
 from tests.namespace_world import HookedDatabase, World
@@ -106,7 +106,7 @@ def test_parts_that_see_different_states_do_not_commit(monkeypatch: pytest.Monke
     other = world.client()
     store = NamespaceStore(world.client(), close_namespace=False)
     store.namespace.mkdirs("/a")
-    monkeypatch.setattr(together, "_PART", 1)
+    monkeypatch.setattr(batch, "_PART", 1)
     reads: list[object] = []
 
     def interrupted(reader: Reader, hints: Hints, group: Group) -> View:
@@ -124,7 +124,7 @@ def test_parts_that_see_different_states_do_not_commit(monkeypatch: pytest.Monke
 def test_a_step_in_parts_contradicts_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
     store = NamespaceStore(world.client(), close_namespace=False)
-    monkeypatch.setattr(together, "_PART", 1)
+    monkeypatch.setattr(batch, "_PART", 1)
     for keys in (("a", "a/b"), ("a/b", "a")):
         with pytest.raises(InvalidRequestError):
             store.apply([Put(key, b"1") for key in keys])

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import InvalidRequestError, NotFoundError
+from holdfast.namespace import other_records
 from holdfast.namespace.errors import LeaseLostError
-from holdfast.namespace.object_store import uploads
 from holdfast.namespace.object_store.moves import MoveDirectory
 from holdfast.namespace.object_store.store import NamespaceStore
-from holdfast.namespace.operations.rename import Rename
+from holdfast.namespace.operations.names import Rename
 from holdfast.namespace.paths import NsPath
 from holdfast.stores.base import Complete, Overwrite, Part
 from holdfast.transactions.base import Commit
@@ -119,7 +119,7 @@ def test_a_part_costs_the_same_however_many_there_are() -> None:
 @pytest.fixture
 def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """A page holds three parts."""
-    monkeypatch.setattr(uploads, "PARTS_OF_A_PAGE", 3)
+    monkeypatch.setattr(other_records, "PARTS_OF_A_PAGE", 3)
 
 
 @pytest.mark.usefixtures("short_pages")

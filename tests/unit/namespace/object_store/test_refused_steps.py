@@ -8,7 +8,6 @@ import pytest
 
 from holdfast.errors import HoldfastError, PreconditionError
 from holdfast.namespace.object_store.store import NamespaceStore
-from holdfast.namespace.operation import Mode
 from holdfast.stores.base import Put, Require, RequireEmpty
 from holdfast.transactions.base import Commit
 from tests.namespace_world import HookedDatabase, World
@@ -173,10 +172,10 @@ def test_a_file_that_comes_below_empty_directories_meanwhile(
     assert not other.exists("/done")
 
 
-@pytest.mark.parametrize("mode", ["optimistic", "pessimistic", "global"])
-def test_every_mode_replaces_a_tree_of_empty_directories(mode: Mode) -> None:
+@pytest.mark.parametrize("locks", [False, True])
+def test_a_tree_of_empty_directories_is_replaced(locks: bool) -> None:
     world = World()
-    store = NamespaceStore(world.client(mode=mode), close_namespace=False)
+    store = NamespaceStore(world.client(locks=locks), close_namespace=False)
     store.namespace.mkdirs("/t/inner/deep")
     store.put("d/f", b"1")
     store.apply([RequireEmpty("t/"), Put("new/f", b"1")])

@@ -17,7 +17,7 @@ import pytest
 from holdfast.namespace import Namespace, operations
 from holdfast.namespace.inode import decode_inode
 from holdfast.namespace.keys import ROOT_KEY, inode_key, name_of
-from holdfast.namespace.lease import SOFT_LIMIT_MS
+from holdfast.namespace.other_records import SOFT_LIMIT_MS
 from holdfast.transactions.base import ABSENT, Commit
 from holdfast.transactions.steps import Kind, steps_of
 from tests.namespace_world import HookedDatabase, World, all_records
@@ -208,25 +208,25 @@ SITUATIONS: Mapping[str, list[Situation]] = {
         ),
     ],
     "OpenForReading": [Situation(lambda namespace: namespace.open("/d/e/small"), _SMALL, _quota)],
-    "Together": [
+    "Batch": [
         _together("/d/e/f", "/d/e/g", data=_LARGE),
         _together("/d/e/f/g", "/d/e/h"),
         _together("/d/e/small", "/d/e/large"),
         _together("/d/e/f", leased="/d/e/g"),
     ],
-    "Look": [Situation(lambda namespace: namespace.status("/d/e"), {"/d/e": "target"}, _quota)],
+    "GetStatus": [Situation(lambda namespace: namespace.status("/d/e"), {"/d/e": "target"}, _quota)],
     "SetAttributes": [
         Situation(lambda namespace: namespace.set_permission("/d/e", 0o700), {"/d/e": "target"}, _quota),
         Situation(lambda namespace: namespace.set_times("/d/e", mtime_ms=7), {"/d/e": "target"}, _quota),
     ],
     "SetReplication": [Situation(lambda namespace: namespace.set_replication("/d/e/large", 3), _BIG, _quota)],
-    "SetXattr": [Situation(lambda namespace: namespace.set_xattr("/d/e/large", "user.a", b"1"), _BIG, _quota)],
-    "RemoveXattr": [
+    "SetXattr": [
+        Situation(lambda namespace: namespace.set_xattr("/d/e/large", "user.a", b"1"), _BIG, _quota),
         Situation(
             lambda namespace: namespace.remove_xattr("/d/e/large", "user.a"),
             _BIG,
             lambda world, namespace: (_quota(world, namespace), namespace.set_xattr("/d/e/large", "user.a", b"1")),
-        )
+        ),
     ],
     "Freeze": [Situation(lambda namespace: namespace.set_quota("/d/e", names=50), {"/d/e": "target"}, _quota, last=1)],
     "SetQuota": [

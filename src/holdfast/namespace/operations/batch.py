@@ -13,9 +13,8 @@ from itertools import islice
 from typing import Any
 
 from holdfast.errors import InvalidRequestError
-from holdfast.namespace.changes import Changes, grown_only
 from holdfast.namespace.inode import Inode
-from holdfast.namespace.operation import Context, Operation
+from holdfast.namespace.operation import Changes, Context, Operation, grown_only
 from holdfast.namespace.operations.files import Publish, WriteUnderLease
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.view import Chain, Entry, Follower, View
@@ -29,7 +28,7 @@ _PART = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
+class Batch:
     """Carry out operations in one step. Each concerns one path, and they are different ones.
 
     Group: those of all operations. None of them may ask for a range.
@@ -92,11 +91,11 @@ def merge(changes: Changes[None], part: Changes[Any]) -> None:
     changes.touched |= part.touched
 
 
-def in_parts(operations: Iterable[Operation[Any]]) -> Iterator[Together]:
+def in_parts(operations: Iterable[Operation[Any]]) -> Iterator[Batch]:
     """Yield the parts of one step."""
     rest = iter(operations)
     while part := list(islice(rest, _PART)):
-        yield Together(part)
+        yield Batch(part)
 
 
 def check_files(operations: Sequence[Publish | WriteUnderLease]) -> None:

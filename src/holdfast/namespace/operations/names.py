@@ -1,4 +1,4 @@
-"""Rename files and directories, with everything below them, by moving one record.
+"""Make, rename and delete files and directories, however large the tree below.
 
 The children of a directory hang on its id, so a rename of a tree of any size deletes one key and inserts another. All
 ancestors of both paths are validated: of two renames that would make a cycle together, one conflicts.
@@ -11,30 +11,129 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from holdfast.namespace.accounting import charge
-from holdfast.namespace.changes import Changes
 from holdfast.namespace.errors import (
     DirectoryNotEmptyError,
     PathExistsError,
     PathNotFoundError,
     RenameError,
     TreeMovingError,
+    UncheckedTreeError,
     UncountedTreeError,
 )
-from holdfast.namespace.inode import Inode
-from holdfast.namespace.keys import children_range, lease_key, place_key
-from holdfast.namespace.lease import Lease
-from holdfast.namespace.operation import Context
-from holdfast.namespace.operations.base import check_chain, remove_empty, remove_target
+from holdfast.namespace.inode import DIRECTORY_MODE, Inode
+from holdfast.namespace.keys import children_range, inode_key, lease_key, place_key
+from holdfast.namespace.operation import Changes, Context, charge
+from holdfast.namespace.operations.base import (
+    OnePath,
+    check_chain,
+    make_parents,
+    new_directory,
+    remove_empty,
+    remove_target,
+)
+from holdfast.namespace.other_records import Lease, encode_trail, trail_of
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import WRITE
-from holdfast.namespace.trails import encode_trail, trail_of
 from holdfast.namespace.view import Chain, View
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mkdirs(OnePath):
+    """Make a directory; returns whether it is new.
+
+    Group: the inodes on the path, shared; the missing ones are inserted.
+
+    Attributes:
+        parents: whether to make missing parents, and to accept an existing directory (``mkdir -p``).
+    """
+
+    path: NsPath
+    mode: int = DIRECTORY_MODE
+    parents: bool = True
+
+    def execute(self, view: View, context: Context) -> Changes[bool]:
+        """See `Operation`.
+
+        Raises:
+            PathExistsError: a file has the path; or a directory, without `parents`.
+            ParentNotDirectoryError, PathNotFoundError, PermissionDeniedError: see the message.
+        """
+        (chain,) = view.chains
+        check_chain(chain, context)
+        if chain.target is not None:
+            if chain.target.is_directory and self.parents:
+                return Changes(False)
+            word = "directory" if chain.target.is_directory else "file"
+            raise PathExistsError(f"a {word} has this path already: choose another one", path=str(self.path))
+        changes = Changes(True)
+        parent = make_parents(changes, chain, context, mode=self.mode, allowed=self.parents)
+        changes.inserts[inode_key(parent.inode.id, self.path.names[-1])] = new_directory(
+            parent.inode, context, self.mode
+        )
+        charge(changes, chain.ancestors, names=parent.made + 1)
+        return changes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delete(OnePath):
+    """Delete a file or a directory; returns whether there was one. The root stays, which is no error in HDFS.
+
+    Group: the inodes on the path, shared; the target, exclusively; without `recursive`, the absence of its children.
+
+    Attributes:
+        checked_id: the inode id of the directory below which the caller's permissions were checked; not needed for the
+            superuser.
+    """
+
+    path: NsPath
+    recursive: bool = False
+    checked_id: int = 0
+
+    def peek(self, chains: Sequence[Chain]) -> tuple[bytes, bytes] | None:
+        """Return the children of a directory that has to be empty."""
+        target = chains[0].target
+        if self.recursive or target is None or not target.is_directory:
+            return None
+        return children_range(target.id)
+
+    def execute(self, view: View, context: Context) -> Changes[bool]:
+        """See `Operation`.
+
+        Raises:
+            DirectoryNotEmptyError: the directory has children, and `recursive` is False.
+            UncheckedTreeError: the permissions in the tree were not checked.
+            PermissionDeniedError: see the message.
+        """
+        (chain,) = view.chains
+        check_chain(chain, context)
+        target = chain.target
+        if self.path.names:
+            context.caller.check_removal(chain)
+        else:
+            context.caller.check_superuser("delete the root")
+        if target is not None and target.is_directory and not self.recursive and view.has_children:
+            raise DirectoryNotEmptyError("the directory is not empty: delete it recursively", path=str(self.path))
+        if target is None or not self.path.names:
+            return Changes(False)
+        if target.is_directory and self.recursive and not context.caller.is_superuser:
+            self._require_check(target)
+        changes = Changes(True)
+        changes.touched.add(chain.keys[-2])
+        if target.is_directory and not self.recursive:
+            remove_empty(changes, chain)
+        else:
+            remove_target(changes, chain, context)
+        return changes
+
+    def _require_check(self, target: Inode) -> None:
+        """Refuse a tree in which the caller's permissions were not checked: another one may have the path by now."""
+        if target.id != self.checked_id:
+            raise UncheckedTreeError("the permissions in the tree were not checked: repeat", path=str(self.path))
 
 
 @dataclass(frozen=True, slots=True)
 class TreeUsage:
-    """What a tree uses, counted while nobody could change it.
+    """What a tree uses, counted while it was frozen.
 
     Attributes:
         token: what `Inode.moving` of the root of the tree was while it was counted.
@@ -47,7 +146,7 @@ class TreeUsage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rename:
-    """Rename a file or a directory; returns the inode that was moved.
+    """Rename a file or a directory; returns its new path.
 
     Group: the inodes on both paths, shared; source and target, exclusively; the absence of children of a directory that
     is replaced.
@@ -88,7 +187,7 @@ class Rename:
         existing = chains[1].target
         return chains[2] if len(chains) == 3 and existing is not None and existing.is_directory else chains[1]
 
-    def execute(self, view: View, context: Context) -> Changes[Inode | None]:
+    def execute(self, view: View, context: Context) -> Changes[NsPath]:
         """See `Operation`.
 
         Raises:
@@ -101,7 +200,7 @@ class Rename:
         """
         source, target = view.chains[0], self._destination(view.chains)
         moved = self._check(source, target, view, context)
-        changes: Changes[Inode | None] = Changes(moved)
+        changes = Changes(target.path)
         if source.path == target.path:
             return changes
         changes.deletes.add(source.target_key)
@@ -167,7 +266,7 @@ class Rename:
             raise DirectoryNotEmptyError("the target is a directory that is not empty: empty it", path=str(target.path))
         context.caller.check_removal(target)
 
-    def _charge(self, changes: Changes[Inode | None], moved: Inode, source: Chain, target: Chain) -> None:
+    def _charge(self, changes: Changes[NsPath], moved: Inode, source: Chain, target: Chain) -> None:
         """Move the usage between the quotas that lie on only one of the two paths."""
         before = {inode.id: inode for inode in source.ancestors}
         after = {inode.id: inode for inode in target.ancestors}

@@ -1,4 +1,4 @@
-"""Test the modes that lock on databases where a second transaction has to wait, or finds no connection."""
+"""Test operations that lock on databases where a second transaction has to wait, or finds no connection."""
 
 from __future__ import annotations
 
@@ -6,19 +6,14 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-import pytest
-
 from holdfast.namespace import Configuration, Namespace, init_namespace, open_namespace
 from holdfast.namespace.object_store.store import NamespaceStore
-from holdfast.namespace.operation import Mode
 from holdfast.stores.base import Put
 from holdfast.transactions.base import Commit, LockedTransaction, Outcome, Record, ScanPage, SnapshotReader
 from holdfast.transactions.memory import MemoryBackend
 from tests.database_servers import NewUrl
 from tests.databases import needs_postgres
 from tests.namespace_world import World
-
-_MODES: tuple[Mode, ...] = ("pessimistic", "global")
 
 
 class _OneAtATime:
@@ -63,10 +58,9 @@ class _OneAtATime:
         """Do nothing."""
 
 
-@pytest.mark.parametrize("mode", _MODES)
-def test_nothing_else_reaches_the_database_while_locks_are_held(mode: Mode) -> None:
+def test_nothing_else_reaches_the_database_while_locks_are_held() -> None:
     """A read in the middle would wait for the lock of its own operation."""
-    namespace = World(database=_OneAtATime()).client(mode=mode)
+    namespace = World(database=_OneAtATime()).client(locks=True)
     for number in range(3):
         assert namespace.mkdirs(f"/deep{number}/a/b")
     with namespace.create("/deep0/file") as file:
@@ -79,11 +73,10 @@ def test_nothing_else_reaches_the_database_while_locks_are_held(mode: Mode) -> N
     assert namespace.content_summary("/").directories == 1 + 3 * 3 - 3
 
 
-@pytest.mark.parametrize("mode", _MODES)
-def test_what_a_step_leaves_to_be_written_waits_until_the_locks_are_free(mode: Mode) -> None:
+def test_what_a_step_leaves_to_be_written_waits_until_the_locks_are_free() -> None:
     """The times of directories are due once a second. On SQLite, each writer would have waited a minute for itself."""
     world = World(database=_OneAtATime())
-    namespace = world.client(mode=mode)
+    namespace = world.client(locks=True)
     store = NamespaceStore(namespace)
     for number in range(3):
         world.clock.at_s += 2
@@ -92,21 +85,21 @@ def test_what_a_step_leaves_to_be_written_waits_until_the_locks_are_free(mode: M
     assert set(world.records(b"t")), "the times are written"
 
 
-def _client(url: str, folder: Path, mode: Mode) -> Namespace:
+def _client(url: str, folder: Path) -> Namespace:
     init_namespace(Configuration(name="ns", data=f"file://{folder}", superuser="super"), url, register=False)
-    return open_namespace(url, user="super", groups=(), mode=mode)
+    namespace = open_namespace(url, user="super", groups=())
+    namespace.operations.tries_without_locks = 0
+    return namespace
 
 
-@pytest.mark.parametrize("mode", _MODES)
-def test_one_writer(tmp_path: Path, mode: Mode) -> None:
-    with _client(f"sqlite://{tmp_path}/names.db", tmp_path, mode) as namespace:
+def test_one_writer(tmp_path: Path) -> None:
+    with _client(f"sqlite://{tmp_path}/names.db", tmp_path) as namespace:
         assert namespace.mkdirs("/a/b")
         assert namespace.exists("/a/b")
 
 
 @needs_postgres
-@pytest.mark.parametrize("mode", _MODES)
-def test_one_connection(new_postgres_url: NewUrl, tmp_path: Path, mode: Mode) -> None:
-    with _client(f"{new_postgres_url()}?connections=1", tmp_path, mode) as namespace:
+def test_one_connection(new_postgres_url: NewUrl, tmp_path: Path) -> None:
+    with _client(f"{new_postgres_url()}?connections=1", tmp_path) as namespace:
         assert namespace.mkdirs("/a/b")
         assert namespace.exists("/a/b")

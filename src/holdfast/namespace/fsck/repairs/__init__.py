@@ -1,1 +1,0 @@
-"""How each kind of finding is repaired: one function each."""

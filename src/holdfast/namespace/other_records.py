@@ -1,0 +1,377 @@
+"""Represent the records beside inodes: leases, places of directories, deleted trees, pending uploads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+from holdfast.errors import CorruptDataError, NotFoundError
+from holdfast.namespace.inode import MOST_SKEW_S, Extent, Inode, decode_inode, encode_inode
+from holdfast.namespace.keys import ROOT_ID, ROOT_KEY, deleted_key, id_of, is_id, name_of, parent_of, place_key
+from holdfast.namespace.paths import NsPath
+from holdfast.namespace.view import Chain
+from holdfast.transactions.base import Backend
+
+# --- places -----------------------------------------------------------------------------------------------------------
+# A key tells the parent's id, not the parent's key, so nothing leads from an inode up to the root. A writer needs that
+# if its file is renamed, or a directory above it. So a lease contains its file's *trail*: the directories above it,
+# when the file was opened or last renamed. And the rename of a directory records its place, with the trail to there; a
+# directory without such a record is where it was created. Together they give the present path. It need not be exact:
+# the operation on it validates every inode on the path, and the writer.
+Trail: TypeAlias = tuple[tuple[int, bytes], ...]
+"""Directories on a path, from the one below the root down, each with its id and its name."""
+
+
+def trail_of(chain: Chain, depth: int) -> Trail:
+    """Return the directories on a path, down to a depth; the root has depth 0."""
+    return tuple((chain.inodes[at].id, chain.path.names[at - 1]) for at in range(1, depth + 1))
+
+
+def trail_fields(trail: Trail) -> list[list[int | str]]:
+    """Return a trail as JSON has it."""
+    return [[number, name.decode()] for number, name in trail]
+
+
+def trail_from(fields: object) -> Trail:
+    """Return the trail in JSON fields.
+
+    Raises:
+        ValueError, TypeError: it is not one.
+    """
+    if not isinstance(fields, list):
+        raise TypeError("not a list")
+    trail = tuple((number, name) for number, name in fields)
+    if any(not is_id(number) or type(name) is not str for number, name in trail):
+        raise ValueError("not ids and names")
+    return tuple((number, name.encode()) for number, name in trail)
+
+
+def encode_trail(trail: Trail) -> bytes:
+    """Return the value of the record of a directory's place: the trail to it, itself included."""
+    return json.dumps(trail_fields(trail), separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def decode_trail(key: bytes, value: bytes) -> Trail:
+    """Return the trail in the record of a place.
+
+    Raises:
+        CorruptDataError: the record is not a place. Keep it, and run fsck.
+    """
+    try:
+        trail = trail_from(json.loads(value))
+        if not trail or trail[-1][0] != id_of(key):
+            raise ValueError("another directory's record")
+    except (ValueError, TypeError, RecursionError) as error:
+        raise CorruptDataError(
+            "a record of the namespace is not a directory's place: run holdfast namespace fsck", key=key
+        ) from error
+    return trail
+
+
+def find_path(store: Backend, key: bytes, trail: Trail) -> NsPath | None:
+    """Return the present path of an inode.
+
+    Args:
+        key: of the inode.
+        trail: of its parent, at some time.
+
+    Returns:
+        None if the records contradict each other: they changed meanwhile.
+    """
+    above: dict[int, tuple[int, bytes]] = {}
+    _note(above, trail)
+    asked: set[int] = set()
+    while True:
+        names = [name_of(key)]
+        seen: list[int] = []
+        at = parent_of(key)
+        while at != ROOT_ID:
+            if at not in above or at in seen:
+                return None
+            seen.append(at)
+            at, name = above[at]
+            names.append(name)
+        new = [place_key(number) for number in seen if number not in asked]
+        if not new:
+            return NsPath(tuple(reversed(names)))
+        asked.update(seen)
+        for place, record in store.get_many(new).items():
+            found = decode_trail(place, record.value)
+            above.pop(id_of(place))  # it was renamed since
+            _note(above, found)
+
+
+def _note(above: dict[int, tuple[int, bytes]], trail: Trail) -> None:
+    """Note the parents of directories that are not known yet: those of others may be out of date."""
+    parent = ROOT_ID
+    for number, name in trail:
+        above.setdefault(number, (parent, name))
+        parent = number
+
+
+# --- leases -----------------------------------------------------------------------------------------------------------
+# Source: Hadoop's ``HdfsConstants``: after the soft limit, other clients may take the lease over; after the hard limit,
+# the leader recovers it.
+SOFT_LIMIT_MS = 60_000
+HARD_LIMIT_MS = 20 * 60_000
+_MOST_AHEAD_MS = 24 * 3600_000
+"""A time further ahead than this tells nothing: a writer whose clock is wrong would block its file until that time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right of one writer to change a file.
+
+    Attributes:
+        holder: the writer, a token that no other writer has.
+        renewed_ms: when the writer was last heard of, milliseconds since the epoch. A wrong clock can only let another
+            client recover the lease too early; the writer then fails, because every write of it validates the lease.
+        key: the key of the file's inode.
+        trail: the directories above the file, when the file was opened or last renamed (`trails`).
+    """
+
+    holder: str
+    renewed_ms: int
+    key: bytes
+    trail: Trail = ()
+
+    def is_silent(self, now_ms: int, limit_ms: int) -> bool:
+        """Check whether the writer has not been heard of for that long; or in a day to come, by a wrong clock."""
+        return not -_MOST_AHEAD_MS <= now_ms - self.renewed_ms <= limit_ms
+
+    def encode(self) -> bytes:
+        """Return the value of the lease's record."""
+        fields = {
+            "holder": self.holder,
+            "renewed": self.renewed_ms,
+            "key": self.key.hex(),
+            "trail": trail_fields(self.trail),
+        }
+        return json.dumps(fields, ensure_ascii=False).encode()
+
+    @staticmethod
+    def decode(key: bytes, value: bytes) -> Lease:
+        """Return the lease in a record.
+
+        Raises:
+            CorruptDataError: the record is not a lease. Keep it, and run fsck.
+        """
+        try:
+            fields = json.loads(value)
+            holder, renewed_ms, inode = fields["holder"], fields["renewed"], bytes.fromhex(fields["key"])
+            is_key = inode.startswith(b"i") and len(inode) > len(ROOT_KEY)  # the root is no file
+            if type(holder) is not str or type(renewed_ms) is not int or not is_key:
+                raise ValueError("not a holder, a time and the key of an inode")
+            lease = Lease(holder, renewed_ms, inode, trail_from(fields["trail"]))
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise CorruptDataError(
+                "a record of the namespace is not a lease: run holdfast namespace fsck", key=key
+            ) from error
+        return lease
+
+
+# --- deleted trees ----------------------------------------------------------------------------------------------------
+TRACED_S = 24 * 3600.0
+"""For how long after its opening a file is sure to find the trace of a directory that was deleted since."""
+
+_TRACE_MS = int((TRACED_S + MOST_SKEW_S) * 1000)
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedTree:
+    """A deleted tree that waits for its collection: its root has left the tree; what was below still exists.
+
+    If the root was made for objects, the record stays for a while after the collection, as a trace: a file that is
+    being written into the object store makes its directories again if they were removed because they were empty
+    (`StreamedFile`), but not if they were deleted.
+
+    Attributes:
+        root: the inode of the directory.
+        path: where the tree was deleted.
+        since_ms: when, milliseconds since the epoch.
+        charged: ids of the quotas that count the tree until it is collected.
+        leaves_trace: whether the record stays for a while when the tree is collected.
+        is_collected: whether nothing is left of the tree but this record.
+    """
+
+    root: Inode
+    path: str
+    since_ms: int
+    charged: tuple[int, ...]
+    leaves_trace: bool = False
+    is_collected: bool = False
+
+    def below(self, directory: Inode) -> DeletedTree:
+        """Return a directory in this tree as a deleted tree of its own."""
+        return replace(self, root=directory, leaves_trace=False)
+
+    def collected(self, now_ms: int) -> DeletedTree | None:
+        """Return what stays of the tree when it is collected, or later; None if nothing does."""
+        if self.leaves_trace and now_ms - self.since_ms < _TRACE_MS:
+            return replace(self, charged=(), is_collected=True)
+        return None
+
+    def encode(self) -> bytes:
+        """Return the value of the tree's record."""
+        root = replace(self.root, moving="", moving_until_ms=0)
+        fields = {
+            "inode": json.loads(encode_inode(root)),
+            "path": self.path,
+            "since": self.since_ms,
+            "charged": list(self.charged),
+            **({"trace": self.is_collected} if self.leaves_trace else {}),
+        }
+        return json.dumps(fields, separators=(",", ":")).encode()
+
+    @staticmethod
+    def decode(key: bytes, value: bytes) -> DeletedTree:
+        """Return the tree in a record.
+
+        Raises:
+            CorruptDataError: the record is not a deleted tree. Keep it, and run fsck.
+        """
+        try:
+            fields = json.loads(value)
+            root = decode_inode(key, json.dumps(fields["inode"]).encode())
+            path, since_ms, charged = fields["path"], fields["since"], fields["charged"]
+            is_collected = fields.get("trace", False)
+            if deleted_key(root.id) != key or not root.is_directory or type(path) is not str:
+                raise ValueError("another record")
+            if type(since_ms) is not int or not 0 <= since_ms < 2**63:
+                raise ValueError("not a time")
+            if not all(map(is_id, charged)):
+                raise ValueError("not ids")
+            if type(is_collected) is not bool:
+                raise ValueError("not a trace")
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise CorruptDataError(
+                "a record of the namespace is not a deleted tree: run holdfast namespace fsck", key=key
+            ) from error
+        return DeletedTree(root, path, since_ms, tuple(charged), "trace" in fields, is_collected)
+
+
+# --- pending uploads --------------------------------------------------------------------------------------------------
+METADATA = "user.holdfast.metadata"
+"""The extended attribute that holds the metadata of an object."""
+
+PARTS_OF_A_PAGE = 100
+"""How many parts a record holds: each part rewrites one page, however many parts there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A pending upload: a file that is written in parts and stays invisible until it is completed.
+
+    Attributes:
+        path: of the file to be.
+        file_id: the inode id of the file to be.
+        initiated_ms: milliseconds since the epoch.
+        metadata: of the object to be.
+        parts: the first page: the blob of each part, by its number.
+        pages: the numbers of the other pages, each of which is a record of its own.
+    """
+
+    path: str
+    file_id: int
+    initiated_ms: int
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    parts: Mapping[int, Extent] = field(default_factory=dict)
+    pages: frozenset[int] = frozenset()
+
+    def encode(self) -> bytes:
+        """Return the value of the upload's record."""
+        fields = {
+            "path": self.path,
+            "file": self.file_id,
+            "initiated": self.initiated_ms,
+            "metadata": dict(self.metadata),
+            "parts": _fields_of(self.parts),
+            **({"pages": sorted(self.pages)} if self.pages else {}),
+        }
+        return json.dumps(fields, separators=(",", ":")).encode()
+
+    @staticmethod
+    def decode(key: bytes, value: bytes) -> Upload:
+        """Return the upload in a record.
+
+        Raises:
+            CorruptDataError: the record is not an upload. Keep it, and run fsck.
+        """
+        with _no_upload(key):
+            fields = json.loads(value)
+            if not is_id(fields["file"]):
+                raise ValueError("not an id")
+            return Upload(
+                str(fields["path"]),
+                fields["file"],
+                int(fields["initiated"]),
+                {str(name): str(text) for name, text in fields["metadata"].items()},
+                _parts_of(fields["parts"]),
+                frozenset(int(page) for page in fields.get("pages", ())),
+            )
+        raise AssertionError("the block returns or raises")
+
+
+def no_such_upload(key: str, upload_id: str) -> NotFoundError:
+    """Return the error of an upload that its key does not have (any more)."""
+    return NotFoundError(
+        "no such upload: it was completed or aborted, or its directory was renamed", key=key, upload_id=upload_id
+    )
+
+
+def page_of(number: int) -> int:
+    """Return the page of a part."""
+    return (number - 1) // PARTS_OF_A_PAGE
+
+
+def encode_parts(parts: Mapping[int, Extent]) -> bytes:
+    """Return the value of the record of a page."""
+    return json.dumps(_fields_of(parts), separators=(",", ":")).encode()
+
+
+def decode_parts(key: bytes, value: bytes) -> dict[int, Extent]:
+    """Return the parts in the record of a page.
+
+    Raises:
+        CorruptDataError: the record has no parts. Keep it, and run fsck.
+    """
+    with _no_upload(key):
+        return _parts_of(json.loads(value))
+    raise AssertionError("the block returns or raises")
+
+
+def _fields_of(parts: Mapping[int, Extent]) -> dict[int, list[str | int]]:
+    return {number: [one.blob, one.length, int(one.inline)] for number, one in parts.items()}
+
+
+def _parts_of(fields: Mapping[str, Any]) -> dict[int, Extent]:
+    return {
+        int(number): Extent(str(blob), int(length), bool(inline)) for number, (blob, length, inline) in fields.items()
+    }
+
+
+@contextmanager
+def _no_upload(key: bytes) -> Iterator[None]:
+    try:
+        yield
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        raise CorruptDataError(
+            "a record of the namespace is not a pending upload: run holdfast namespace fsck", key=key
+        ) from error
+
+
+def encode_metadata(metadata: Mapping[str, str] | None) -> dict[str, bytes]:
+    """Return metadata as extended attributes."""
+    return {METADATA: json.dumps(dict(metadata)).encode()} if metadata else {}
+
+
+def decode_metadata(xattrs: Mapping[str, bytes]) -> dict[str, str]:
+    """Return the metadata in extended attributes; none if another program wrote them."""
+    try:
+        found = json.loads(xattrs.get(METADATA, b"{}"))
+        return {str(name): str(text) for name, text in found.items()}
+    except (ValueError, AttributeError):
+        return {}
