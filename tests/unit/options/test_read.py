@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-pytest.importorskip("pyspark")
-
 from holdfast.errors import InvalidRequestError
 from holdfast.options.read import parse_read_options
 from holdfast.options.values import Condition

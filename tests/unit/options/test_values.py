@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-pytest.importorskip("pyspark")
-
 from holdfast.errors import InvalidRequestError
 from holdfast.options.keywords import join_columns
 from holdfast.options.write import parse_write_options

@@ -1,16 +1,16 @@
-"""Options of a batch write: names in any case, save modes, and a format that is parsed once."""
+"""Test the options of writes, streams and commits: what is understood, and what is refused in one sentence."""
 
 from __future__ import annotations
 
+import dataclasses
 import pickle
+import re
 
 import pytest
 
-pytest.importorskip("pyspark")
-
-from holdfast.commit import SaveMode
+from holdfast.commit import CommitSettings, HadoopSettings, SaveMode
 from holdfast.errors import InvalidRequestError
-from holdfast.options.write import parse_write_options
+from holdfast.options.write import COMMIT_KEYS, parse_stream_options, parse_write_options
 from holdfast.stores.s3.options import S3Options
 
 
@@ -77,3 +77,101 @@ def test_the_end_of_a_name_means_that_name(name: str, meant: str) -> None:
     """Defect: user was taken for sep, an option of CSV files."""
     with pytest.raises(InvalidRequestError, match=f"unknown option: did you mean {meant}"):
         parse_write_options({"path": "holdfast://lake/t", name: "bob"}, overwrite=False)
+
+
+def settings(**given: str) -> CommitSettings:
+    return parse_write_options({"path": "out", **given}, overwrite=False).settings
+
+
+def test_nothing_given_is_the_defaults() -> None:
+    assert settings() == CommitSettings()
+
+
+def test_every_setting_of_hadoops_committers_is_an_option() -> None:
+    fields = {field.name for field in dataclasses.fields(HadoopSettings)}
+    assert {re.sub(r"[A-Z]", lambda letter: f"_{letter[0].lower()}", key) for key in COMMIT_KEYS} >= fields
+
+
+def test_flags_turn_what_is_preset() -> None:
+    defaults = HadoopSettings()
+    for field in dataclasses.fields(HadoopSettings):
+        if field.name == "manifest_save_attempts":
+            continue
+        turned = not getattr(defaults, field.name)
+        given = {field.name.replace("_", ""): str(turned)}
+        assert settings(**given).hadoop == dataclasses.replace(defaults, **{field.name: turned})
+
+
+def test_the_others() -> None:
+    found = settings(
+        allowUnfenced="true",
+        scratchDir="/mnt/a b",
+        sharedDir="s3://bucket/shared",
+        reportDir="/reports",
+        manifestSaveAttempts="7",
+    )
+    assert (found.allow_unfenced, found.scratch_dir, found.shared_dir) == (True, "/mnt/a b", "s3://bucket/shared")
+    assert (found.report_dir, found.hadoop.manifest_save_attempts) == ("/reports", 7)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("allowUnfenced", "yes", "not a boolean"),
+        ("cleanupSkipped", "", "not a boolean"),
+        ("manifestSaveAttempts", "0", "not a whole number from 1 to 1000"),
+        ("manifestSaveAttempts", "five", "not a whole number"),
+        ("scratchDir", "s3://bucket/x", "expected a local directory"),
+        ("scratchDir", " ", "expected a local directory"),
+        ("sharedDir", "memory://x", "memory:// exists in one process only"),
+        ("reportDir", "", "expected a directory or URL"),
+    ],
+)
+def test_a_bad_value_is_one_sentence(name: str, value: str, sentence: str) -> None:
+    with pytest.raises(InvalidRequestError, match=sentence) as caught:
+        settings(**{name: value})
+    assert caught.value.variables == {"option": name, "value": value}
+    assert "\n" not in str(caught.value)
+
+
+def test_an_unknown_option_offers_the_nearest() -> None:
+    with pytest.raises(InvalidRequestError, match="did you mean allowUnfenced"):
+        settings(alowUnfenced="true")
+
+
+SPARKS_OWN = {"path": "s3://bucket/t", "checkpointlocation": "/ck", "queryname": "q"}
+
+
+def test_what_spark_adds_is_taken() -> None:
+    options = parse_stream_options(
+        {**SPARKS_OWN, "StreamID": " flights ", "header": "true", "fileFormat": "csv"}, False
+    )
+    assert options.stream_id == "flights"
+    assert (options.write.mode, options.write.format.name) == (SaveMode.APPEND, "csv")
+    assert options.write.format.strings == {"header": "true"}, "readers are told nothing of checkpoints"
+
+
+def test_output_mode_complete_overwrites() -> None:
+    options = parse_stream_options({**SPARKS_OWN, "partitionOverwriteMode": "static"}, True)
+    assert (options.write.mode, options.stream_id) == (SaveMode.OVERWRITE, "")
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"committer": "magic"}, "would duplicate a batch that Spark repeats: leave the option out"),
+        ({"ifExists": "ignore"}, "a stream appends its batches"),
+        ({"partitionOverwriteMode": "Dynamic", "partitionBy": "k"}, "a stream appends its batches"),
+        ({"streamId": ""}, "not a name"),
+        ({"streamId": "a\nb"}, "not a name"),
+        ({"streamId": "x" * 201}, "not a name"),
+    ],
+)
+def test_what_is_refused(given: dict[str, str], sentence: str) -> None:
+    with pytest.raises(InvalidRequestError, match=sentence):
+        parse_stream_options({**SPARKS_OWN, **given}, False)
+
+
+def test_a_batch_write_has_no_stream() -> None:
+    with pytest.raises(InvalidRequestError, match="unknown option"):
+        parse_write_options({"path": "/t", "streamId": "flights"}, False)
