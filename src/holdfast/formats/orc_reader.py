@@ -34,22 +34,26 @@ from holdfast.formats.columns.dates import refuse_old
 from holdfast.formats.columns.nesting import children, holds
 from holdfast.formats.orc_tail import (
     CHAR,
+    DATA_BYTES,
+    ENCODINGS,
+    FOOTER_BYTES,
     KIND,
     LONG,
     NOT_ORC,
+    OFFSET,
     STREAM_COLUMN,
     STREAM_DATA,
     STREAM_KIND,
     STREAM_LENGTH,
+    STREAMS,
     STRING,
     STRIPES,
     TIMESTAMP,
     TIMESTAMP_INSTANT,
     TYPES,
     VARCHAR,
+    ZONE,
     Field,
-    Stripe,
-    StripeFooter,
     Tail,
     messages_in,
     number_in,
@@ -118,7 +122,8 @@ class OrcRows:
             if self._fractions is None:
                 self._fractions = pa_orc.ORCFile(input_file(_nanoseconds(self._source, self._tail)))
             fractions = self._decoded(self._fractions, stripe, names)
-            zones = self._zones(self._tail.stripe_footer(self._source, self._tail.stripes[stripe]).zone)
+            footer = self._tail.stripe_footer(self._source, self._tail.stripes[stripe])
+            zones = self._zones(next((zone.decode() for zone in messages_in(footer, ZONE)), None))
             for name in names:
                 whole = zones[self.schema.get_field_index(name)]
                 arrays[name] = self._instants(arrays[name], fractions.column(name), iter(whole))
@@ -214,7 +219,7 @@ def _types_only(source: BinaryIO, tail: Tail) -> BinaryIO:
 
 def _seconds(source: BinaryIO, tail: Tail) -> BinaryIO:
     """Return a view with seconds in place of timestamps, counted from the start of 2015 in the stripe's time zone."""
-    return _changed(source, tail, _SECONDS, lambda footer: (b"", footer.fields))
+    return _changed(source, tail, _SECONDS, lambda footer: (b"", footer))
 
 
 def _nanoseconds(source: BinaryIO, tail: Tail) -> BinaryIO:
@@ -222,15 +227,15 @@ def _nanoseconds(source: BinaryIO, tail: Tail) -> BinaryIO:
     return _changed(source, tail, _NANOSECONDS, lambda footer: _without_seconds(tail, footer))
 
 
-def _without_seconds(tail: Tail, footer: StripeFooter) -> tuple[bytes, list[Field]]:
+def _without_seconds(tail: Tail, footer: list[Field]) -> tuple[bytes, list[Field]]:
     """Return zeros to append to a stripe's data, and a footer that uses them as the seconds of all timestamps."""
     columns = {column for column, kind in enumerate(tail.kinds) if kind in (TIMESTAMP, TIMESTAMP_INSTANT)}
-    encodings = [number_in(unpacked(one), KIND) for one in messages_in(footer.fields, StripeFooter.ENCODINGS)]
+    encodings = [number_in(unpacked(one), KIND) for one in messages_in(footer, ENCODINGS)]
     fields: list[Field] = []
     added: list[Field] = []
     data = bytearray()
-    for number, value in footer.fields:
-        if number == StripeFooter.STREAMS and isinstance(value, bytes):
+    for number, value in footer:
+        if number == STREAMS and isinstance(value, bytes):
             stream = unpacked(value)
             column = number_in(stream, STREAM_COLUMN)
             if column in columns and number_in(stream, STREAM_KIND) == STREAM_DATA:
@@ -254,7 +259,7 @@ def _changed(
     source: BinaryIO,
     tail: Tail,
     kinds: Mapping[int, int],
-    change: Callable[[StripeFooter], tuple[bytes, Sequence[Field]]],
+    change: Callable[[list[Field]], tuple[bytes, Sequence[Field]]],
 ) -> BinaryIO:
     """Return a view of the file in which some columns have other types.
 
@@ -272,10 +277,10 @@ def _changed(
     stripes: list[Field] = []
     for stripe in tail.stripes:
         data, fields = change(tail.stripe_footer(source, stripe))
-        without_zone = [field for field in fields if field[0] != StripeFooter.ZONE]
+        without_zone = [field for field in fields if field[0] != ZONE]
         footer = original_chunks(packed(without_zone), tail.compression, tail.block_bytes)
-        lengths = {Stripe.OFFSET: position, Stripe.DATA_BYTES: stripe.data_bytes + len(data)}
-        stripes.append((STRIPES, packed(with_numbers(stripe.fields, {**lengths, Stripe.FOOTER_BYTES: len(footer)}))))
+        lengths = {OFFSET: position, DATA_BYTES: stripe.data_bytes + len(data)}
+        stripes.append((STRIPES, packed(with_numbers(stripe.fields, {**lengths, FOOTER_BYTES: len(footer)}))))
         parts += [_Part(stripe.streams_bytes, stripe.offset), _Part(data + footer)]
         position += stripe.streams_bytes + len(data) + len(footer)
     rest = [field for field in _with_kinds(tail.footer, kinds) if field[0] != STRIPES]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import pyarrow as pa
 
@@ -170,53 +170,31 @@ STRIPES, TYPES, STATISTICS, CALENDAR = 3, 4, 7, 11
 KIND, _SUBTYPES = 1, 2
 LONG, STRING, TIMESTAMP, VARCHAR, CHAR, TIMESTAMP_INSTANT = 4, 7, 9, 16, 17, 18
 PROLEPTIC = 2
+OFFSET, _INDEX_BYTES, DATA_BYTES, FOOTER_BYTES = 1, 2, 3, 4  # of a stripe
+STREAMS, ENCODINGS, ZONE = 1, 2, 3  # of a stripe's footer
 STREAM_KIND, STREAM_COLUMN, STREAM_LENGTH = 1, 2, 3
 STREAM_DATA = 1
 _TAIL_BYTES = 16 * 1024
 
 
 # --- the tail ---------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class Stripe:
-    """The location of a stripe's index, data and footer, which follow each other."""
+class Stripe(NamedTuple):
+    """The location of a stripe's streams (its index and data) and footer, which follow each other."""
 
-    fields: tuple[Field, ...]
+    fields: list[Field]
+    offset: int
+    streams_bytes: int
+    data_bytes: int
+    footer_bytes: int
 
-    OFFSET, INDEX_BYTES, DATA_BYTES, FOOTER_BYTES = 1, 2, 3, 4
-
-    @property
-    def offset(self) -> int:
-        """Return the offset of the index in the file."""
-        return number_in(self.fields, self.OFFSET)
-
-    @property
-    def data_bytes(self) -> int:
-        """Return the length of the data."""
-        return number_in(self.fields, self.DATA_BYTES)
-
-    @property
-    def footer_bytes(self) -> int:
-        """Return the length of the footer."""
-        return number_in(self.fields, self.FOOTER_BYTES)
-
-    @property
-    def streams_bytes(self) -> int:
-        """Return the length of index and data."""
-        return number_in(self.fields, self.INDEX_BYTES) + self.data_bytes
-
-
-@dataclass(frozen=True, slots=True)
-class StripeFooter:
-    """The message after a stripe's data."""
-
-    fields: tuple[Field, ...]
-
-    STREAMS, ENCODINGS, ZONE = 1, 2, 3
-
-    @property
-    def zone(self) -> str | None:
-        """Return the time zone of the stripe's TIMESTAMP columns."""
-        return next((value.decode() for value in messages_in(self.fields, self.ZONE)), None)
+    @classmethod
+    def of(cls, message: bytes) -> Stripe:
+        """Decode a stripe's message in the footer of the file."""
+        fields = unpacked(message)
+        offset, index, data, footer = (
+            number_in(fields, one) for one in (OFFSET, _INDEX_BYTES, DATA_BYTES, FOOTER_BYTES)
+        )
+        return cls(fields, offset, index + data, data, footer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,13 +204,11 @@ class Tail:
     Attributes:
         footer, postscript: fields of the messages.
         metadata: the statistics of the stripes, as stored in the file.
-        length: the length of the tail in the file, in bytes.
     """
 
     footer: tuple[Field, ...]
     postscript: tuple[Field, ...]
     metadata: bytes
-    length: int = 0
 
     @property
     def compression(self) -> int:
@@ -257,7 +233,7 @@ class Tail:
     @property
     def stripes(self) -> list[Stripe]:
         """Return the stripes in order."""
-        return [Stripe(tuple(unpacked(one))) for one in messages_in(self.footer, STRIPES)]
+        return [Stripe.of(one) for one in messages_in(self.footer, STRIPES)]
 
     def top_column_of(self) -> dict[int, int]:
         """Map the number of each column, nested or not, to the index of the top-level column that contains it."""
@@ -275,10 +251,10 @@ class Tail:
         """Return the number of non-null values of a column in the file."""
         return number_in(unpacked(messages_in(self.footer, STATISTICS)[column]), 1)
 
-    def stripe_footer(self, source: BinaryIO, stripe: Stripe) -> StripeFooter:
+    def stripe_footer(self, source: BinaryIO, stripe: Stripe) -> list[Field]:
         """Read a stripe's footer."""
         source.seek(stripe.offset + stripe.streams_bytes)
-        return StripeFooter(tuple(unpacked(decompressed(source.read(stripe.footer_bytes), self.compression))))
+        return unpacked(decompressed(source.read(stripe.footer_bytes), self.compression))
 
     def encoded(self) -> bytes:
         """Encode the tail as the last bytes of a file, with uncompressed messages."""
@@ -314,4 +290,4 @@ def read_tail(source: BinaryIO) -> Tail:
     start += metadata_bytes
     compressed = end[start : start + footer_bytes]
     footer = unpacked(decompressed(compressed, number_in(postscript, _PS_COMPRESSION)))
-    return Tail(tuple(footer), postscript, metadata, whole)
+    return Tail(tuple(footer), postscript, metadata)
