@@ -16,8 +16,7 @@ from holdfast.commit import AttemptId, JobId, TaskCommit, Totals, layout
 from holdfast.commit.codec import digest
 from holdfast.commit.ids import FileOwner, file_name
 from holdfast.commit.records import FileEntry, ManifestRef
-from holdfast.commit.two_phase.codec import encode_manifest
-from holdfast.commit.two_phase.records import TaskManifest
+from holdfast.commit.two_phase.records import TaskManifest, encode_manifest
 from holdfast.errors import InvalidRequestError, NotFoundError
 from holdfast.stores.base import (
     Capabilities,

@@ -24,9 +24,9 @@ from holdfast.commit import (
     TaskCommit,
     open_context,
 )
+from holdfast.commit.hadoop.magic.files import pendingset_path
+from holdfast.commit.hadoop.staging.layout import list_pendingsets, shared_context
 from holdfast.commit.layout import iter_visible
-from holdfast.commit.magic.layout import pendingset_path
-from holdfast.commit.staging.layout import list_pendingsets, shared_context
 from holdfast.s3_server import SeaweedServer
 from holdfast.stores.base import iter_objects, iter_uploads, multipart
 from tests.integration.hadoop_jvm import JARS, OLD_JARS, HadoopJob, HadoopJvm, java_errors

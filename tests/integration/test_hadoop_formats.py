@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from holdfast.commit.hadoop import (
+from holdfast.commit.hadoop.manifest.format import (
     DirStatus,
     IntermediateManifest,
     ManifestDir,
     ManifestFile,
     decode_intermediate_manifest,
     encode_intermediate_manifest,
-    encode_uri,
 )
+from holdfast.commit.hadoop.uri import encode_uri
 from holdfast.commit.statistics import Duration, Statistics
 
 pytest.importorskip("pyspark.sql")

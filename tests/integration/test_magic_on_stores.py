@@ -15,11 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from holdfast.commit import COMMITTERS, CommitContext, JobRecord, SaveMode, TaskCommit, open_context
-from holdfast.commit.committer import Action
-from holdfast.commit.hadoop.magic_path import MARKER_LENGTH
-from holdfast.commit.hadoop.pending import decode_pendingset
+from holdfast.commit.hadoop.magic.files import magic_work_path, pendingset_path
+from holdfast.commit.hadoop.pending import MARKER_LENGTH, decode_pendingset
 from holdfast.commit.layout import iter_visible
-from holdfast.commit.magic.layout import magic_work_path, pendingset_path
+from holdfast.commit.leftovers import Action
 from holdfast.commit.success_file import read_success
 from holdfast.fs import MagicFileSystem
 from holdfast.s3_server import SeaweedServer

@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 from holdfast.commit import COMMITTERS, CommitContext, HadoopSettings, JobRecord, SaveMode, TaskCommit, open_context
-from holdfast.commit.committer import Action
 from holdfast.commit.layout import iter_visible
+from holdfast.commit.leftovers import Action
 from tests.patience import PATIENCE_S
 
 MANIFEST = COMMITTERS["manifest"]

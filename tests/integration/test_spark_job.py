@@ -22,8 +22,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 import holdfast
 from holdfast.commit import COMMITTERS, TWO_PHASE, Kind, open_context, read_history, recover
-from holdfast.commit.committer import Action
 from holdfast.commit.layout import iter_visible
+from holdfast.commit.leftovers import Action
 from holdfast.errors import DestinationExistsError, FencedError, InvalidRequestError
 from holdfast.s3_server import SeaweedServer
 from holdfast.spark.task import Task

@@ -13,8 +13,8 @@ _EQUIVALENT: Mapping[str, tuple[str, ...]] = {
     "Equivalent: the remaining condition refuses the same input, or the order of two steps is not observable": (
         "records.cells.contents_of operand 1ffdf2",
         "records.database.Database._transact swap 3b3a51",
-        "two_phase.codec._read_by_job operand c25a91",
-        "two_phase.codec._read_marks operand 2e2616",
+        "two_phase.records._read_by_job operand c25a91",
+        "two_phase.records._read_marks operand 2e2616",
         "codec.decode_intents operand 9d11da",
         "magic.file.open_magic_file operand 7107b2",
         "units.watch.watch swap d20521",
@@ -37,11 +37,8 @@ _EQUIVALENT: Mapping[str, tuple[str, ...]] = {
     "Equivalent: a record is deleted that does not exist": (
         "records.cell_transaction.CellTransaction._put boundary 19d290",
     ),
-    "Equivalent: the first committer, two_phase, has no such records, since its log is searched elsewhere": (
-        "recovery._recorded_jobs first-left-out 620a9e",
-    ),
     "Equivalent: manifests never mention the top directory, which gives the same answer": (
-        "manifest.renaming._may_be_taken operand 8d661e",
+        "hadoop.manifest.job._may_be_taken operand 8d661e",
     ),
     "Equivalent: the cleared value is not used again, since its owner is discarded": (
         "sinks.UploadSink.discard drop 784dc5",
@@ -51,12 +48,12 @@ _EQUIVALENT: Mapping[str, tuple[str, ...]] = {
 
 _OTHERS: Mapping[str, tuple[str, ...]] = {
     "Only the number of requests, a duration or the precision of a time changes; the result is still correct": (
-        "file_operations.rename_until_known drop 2ccd1e",
-        "manifest.task._probe_directories off-by-one 6fc926 3",
+        "hadoop.files.rename_until_known drop 2ccd1e",
+        "hadoop.manifest.task._probe_directories off-by-one 6fc926 3",
         "two_phase.decision.read_log_after quantifier 99ada9",
         "two_phase.job.describe_job off-by-one 8d1d95",
         "two_phase.job._roll_forward_with_retries leave-loop c0888c",
-        "two_phase.stream_jobs._is_announced return-early 91dba6",
+        "two_phase.streams._is_announced return-early 91dba6",
         "records.cell_transaction.CellTransaction._left quantifier c289f8",
         "records.loads.begin_load last-left-out fd15e5",
         "records.splits._survey boundary 1dfc5f",
@@ -82,7 +79,7 @@ _OTHERS: Mapping[str, tuple[str, ...]] = {
         "records.database._put_all last-left-out 90f390",
     ),
     "There is a second safeguard: the next step refuses or finds the same, or the job's cleanup handles it": (
-        "file_output.recovery._note operand 9bd706",
+        "hadoop.file_output.committers._note operand 9bd706",
         "intents.Intents._announce swap f7b028",
         "two_phase.pending_uploads._read_job_folders last-left-out f6f6df",
         "layout.iter_job_folders off-by-one 6fc926",
@@ -91,7 +88,7 @@ _OTHERS: Mapping[str, tuple[str, ...]] = {
         "namespace.object_store.directories.RemoveEmptyDirectory.execute operand 1df414",
     ),
     "A gap: it needs a store that fails or refuses one more call than in any test": (
-        "two_phase.live_jobs.LiveJobs._exists boundary 9bc02d",
+        "two_phase.pending_uploads.LiveJobs._exists boundary 9bc02d",
     ),
     "After an error, an idle connection to a file that was removed is closed later": (
         "transactions.sqlite.connections.Connections._lent swap 9b8524",
@@ -106,8 +103,8 @@ _OTHERS: Mapping[str, tuple[str, ...]] = {
     "A gap: it needs a record that no release writes": ("json_fields.crc_field boundary 595083",),
     "A gap: it needs two or more of something (stream batches, directories, dead Hadoop jobs) where tests have one": (
         "two_phase.decision._targets first-left-out 6adfaf",
-        "hadoop_jobs.s3a_jobs._list_magic constant 154929",
-        "two_phase.helping._conflicts constant 154929",
+        "hadoop.dead_jobs.s3a_state._list_magic constant 154929",
+        "two_phase.decision._conflicts constant 154929",
         "two_phase.pending_uploads.find_uploads first-left-out a3ed93",
     ),
 }

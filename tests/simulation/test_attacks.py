@@ -11,11 +11,10 @@ from typing import TypeVar
 import pytest
 
 from holdfast.commit import TWO_PHASE, CommitContext, JobRecord, SaveMode, read_snapshot, recover, verify
-from holdfast.commit.context_factory import open_context
+from holdfast.commit.context import open_context
 from holdfast.commit.records import StreamBatch
-from holdfast.commit.two_phase.decision_log import read_log
-from holdfast.commit.two_phase.stream_jobs import join_batch, plan_batch
-from holdfast.commit.two_phase.write_ids import WRITE_ID
+from holdfast.commit.two_phase.decision_log import WRITE_ID, read_log
+from holdfast.commit.two_phase.streams import join_batch, plan_batch
 from holdfast.errors import AccessDeniedError, ConflictError, CorruptDataError, InvalidRequestError
 from holdfast.stores.base import iter_objects
 from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall

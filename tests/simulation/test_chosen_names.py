@@ -28,7 +28,7 @@ from holdfast.commit import (
     read_snapshot,
     recover,
 )
-from holdfast.commit.context_factory import open_context
+from holdfast.commit.context import open_context
 from holdfast.commit.intents import QUIET_S
 from holdfast.errors import (
     ConflictError,

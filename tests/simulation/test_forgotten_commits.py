@@ -20,13 +20,11 @@ from holdfast.commit import (
     recover,
 )
 from holdfast.commit.layout import is_hidden
-from holdfast.commit.records import JobRecord
-from holdfast.commit.save_mode import SaveMode
+from holdfast.commit.records import JobRecord, SaveMode
 from holdfast.commit.two_phase import roll_forward
-from holdfast.commit.two_phase.decision_log import read_log
-from holdfast.commit.two_phase.stream_jobs import join_batch, plan_batch
-from holdfast.commit.two_phase.write_ids import WRITE_ID, find_write
-from holdfast.commit.write_lookup import TOKEN, find_files, find_written
+from holdfast.commit.two_phase.decision_log import WRITE_ID, find_write, read_log
+from holdfast.commit.two_phase.streams import join_batch, plan_batch
+from holdfast.commit.writes import TOKEN, find_files, find_written
 from holdfast.errors import HoldfastError, LogRemovedError, NotFoundError, OutcomeUnknownError, UnavailableError
 from holdfast.namespace.object_store.change_set import ChangeSet
 from holdfast.namespace.object_store.store import NamespaceStore

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from holdfast.commit import recover, verify
-from holdfast.commit.context_factory import open_context
+from holdfast.commit.context import open_context
 from tests.patience import PATIENCE_S
 from tests.simulation.world import run_job
 
 _DYING = """
 import os, signal, sys
-from holdfast.commit.context_factory import open_context
+from holdfast.commit.context import open_context
 from tests.simulation.world import run_job
 
 link, replace = os.link, os.replace

@@ -14,8 +14,8 @@ import pytest
 
 from holdfast.commit import TWO_PHASE, CommitContext, JobOutcome, SaveMode, read_history, recover, verify
 from holdfast.commit.records import JobRecord, StreamBatch
-from holdfast.commit.two_phase.stream_jobs import BatchPlan, join_batch, plan_batch
-from holdfast.commit.two_phase.write_ids import WRITE_ID
+from holdfast.commit.two_phase.decision_log import WRITE_ID
+from holdfast.commit.two_phase.streams import BatchPlan, join_batch, plan_batch
 from holdfast.errors import FencedError, HoldfastError, OutcomeUnknownError
 from holdfast.stores.base import ObjectPage
 from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall

@@ -14,7 +14,7 @@ from holdfast.commit.intents import QUIET_S
 from holdfast.commit.layout import iter_job_folders
 from holdfast.commit.records import StreamBatch
 from holdfast.commit.success_file import read_success
-from holdfast.commit.two_phase.stream_jobs import join_batch, plan_batch
+from holdfast.commit.two_phase.streams import join_batch, plan_batch
 from holdfast.errors import AccessDeniedError, UnsupportedError
 from holdfast.stores.base import ObjectPage, PutMode, Update, iter_objects
 from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall

@@ -14,7 +14,7 @@ import pytest
 
 from holdfast.commit import TWO_PHASE, CommitContext, JobOutcome, JobRecord, SaveMode, StreamBatch, TaskCommit, recover
 from holdfast.commit.two_phase.decision_log import read_log
-from holdfast.commit.two_phase.stream_jobs import join_batch, plan_batch, settle_batch
+from holdfast.commit.two_phase.streams import join_batch, plan_batch, settle_batch
 from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.stores.base import iter_objects
 from holdfast.stores.interceptors import InterceptedStore, Operation

@@ -11,7 +11,7 @@ from typing import TypeVar
 import pytest
 
 from holdfast.commit import TWO_PHASE, CommitContext, JobOutcome, SaveMode, read_history, read_snapshot, recover, verify
-from holdfast.commit.context_factory import open_context
+from holdfast.commit.context import open_context
 from holdfast.commit.records import TaskCommit
 from holdfast.commit.two_phase.decision_log import read_log
 from holdfast.errors import (

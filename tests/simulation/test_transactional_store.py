@@ -24,11 +24,10 @@ from holdfast.commit import (
     verify,
 )
 from holdfast.commit.layout import SUCCESS, log_entry
-from holdfast.commit.two_phase.decision_log import read_log
+from holdfast.commit.two_phase.decision_log import WRITE_ID, find_write, read_log
 from holdfast.commit.two_phase.records import Replaced
 from holdfast.commit.two_phase.replacement import ReplacementPlan
-from holdfast.commit.two_phase.stream_jobs import join_batch, plan_batch
-from holdfast.commit.two_phase.write_ids import WRITE_ID, find_write
+from holdfast.commit.two_phase.streams import join_batch, plan_batch
 from holdfast.errors import (
     AccessDeniedError,
     CorruptDataError,

@@ -10,9 +10,8 @@ import pytest
 from holdfast.commit import TWO_PHASE, CommitContext, JobOutcome, Kind, SaveMode, read_history, recover
 from holdfast.commit.layout import WRITES
 from holdfast.commit.records import Totals
-from holdfast.commit.two_phase.decision_log import read_log
-from holdfast.commit.two_phase.write_ids import KEPT_S, WRITE_ID, find_write
-from holdfast.commit.write_lookup import QUIET_S, refuse_running
+from holdfast.commit.two_phase.decision_log import KEPT_S, WRITE_ID, find_write, read_log
+from holdfast.commit.writes import QUIET_S, refuse_running
 from holdfast.errors import ConflictError, CorruptDataError, HoldfastError
 from holdfast.stores.base import Overwrite, iter_objects
 from holdfast.stores.interceptors import Operation

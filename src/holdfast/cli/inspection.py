@@ -208,11 +208,12 @@ def verify(
 
 def _note_hadoop_jobs(ctx: CommitContext, out: Output) -> None:
     """Report unfinished jobs of Hadoop's committers, which may explain files at a destination without a log."""
-    from holdfast.commit.hadoop_jobs import describe, find_hadoop_jobs
+    from holdfast.commit.registry import FOREIGN
 
-    for found in find_hadoop_jobs(ctx):
-        if not found.is_over:
-            out.note(describe(found.leftover))
+    for system in FOREIGN:
+        for found in system.find(ctx, None, False):
+            if not found.is_over:
+                out.note(system.describe(found.leftover))
 
 
 # --- show -------------------------------------------------------------------------------------------------------------
@@ -260,7 +261,7 @@ def show(run: Run, where: Annotated[str, argument("URL_OR_FILE")]) -> None:
 
 
 def _show_statistics(report: Mapping[str, object], out: Output) -> None:
-    from holdfast.commit.hadoop.statistics import decode_statistics
+    from holdfast.commit.statistics import decode_statistics
 
     try:
         statistics = decode_statistics(report.get("iostatistics"))

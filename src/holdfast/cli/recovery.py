@@ -17,7 +17,7 @@ from holdfast.wording import counted
 
 if TYPE_CHECKING:
     from holdfast.commit import RecoveredJob, RecoveryReport
-    from holdfast.commit.hadoop_jobs import ForeignJobPolicy
+    from holdfast.commit.leftovers import ForeignJobPolicy
     from holdfast.commit.upload_owners import PendingUpload
 
 # --- recover ----------------------------------------------------------------------------------------------------------
@@ -73,11 +73,13 @@ def recover(
     """
     from holdfast.commit import CommitSettings, read_history
     from holdfast.commit import recover as end_jobs
-    from holdfast.commit.hadoop_jobs import QUIET_S, ForeignJobPolicy, Resolution
+    from holdfast.commit.leftovers import FOREIGN_QUIET_S, ForeignJobPolicy, Resolution
 
     older_than_s = _QUIET_S if older_than is None else older_than
     resolution = None if foreign is None else Resolution(foreign)
-    hadoops = ForeignJobPolicy(resolution=resolution, older_than_s=QUIET_S if older_than is None else older_than)
+    hadoops = ForeignJobPolicy(
+        resolution=resolution, older_than_s=FOREIGN_QUIET_S if older_than is None else older_than
+    )
     settings = CommitSettings(shared_dir=shared_dir or "", scratch_dir=scratch_dir or "", allow_unfenced=allow_unfenced)
     with run.out.progress() as progress, run.reach.open(url, progress, settings=settings, staging=True) as ctx:
         require_anything(ctx)

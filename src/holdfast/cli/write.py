@@ -19,7 +19,7 @@ from holdfast.wording import counted
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from holdfast.commit.end_write import EndedWrite
+    from holdfast.commit.writes import EndedWrite
     from holdfast.options.write import WriteOptions, WriteRequest
     from holdfast.spark.write import JobResult
 
@@ -236,7 +236,7 @@ def end_interrupted_write(options: WriteOptions, out: Output) -> None:
     Requires: the Spark session of the write is stopped, so that no task on this machine is still writing.
     """
     from holdfast.commit import get_committer
-    from holdfast.commit.end_write import end_write
+    from holdfast.commit.writes import end_write
 
     out.note("interrupted: ending the job, please wait")
     url = options.store.url
@@ -251,7 +251,7 @@ def end_interrupted_write(options: WriteOptions, out: Output) -> None:
 
 
 def _sentence(ended: EndedWrite) -> str:
-    from holdfast.commit.end_write import WriteEnd
+    from holdfast.commit.writes import WriteEnd
 
     if ended.end is WriteEnd.COMMITTED and ended.reason:
         return f"the job was already committed: job {ended.job}: {ended.reason}"

@@ -12,18 +12,33 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from holdfast.commit.committer import Committer
-    from holdfast.commit.context import CommitContext, CommitSettings, HadoopSettings, Place, Progress, StagingPlaces
-    from holdfast.commit.context_factory import open_context
+    from holdfast.commit.context import (
+        CommitContext,
+        CommitSettings,
+        HadoopSettings,
+        Place,
+        Progress,
+        StagingPlaces,
+        open_context,
+    )
     from holdfast.commit.ids import AttemptId, JobId
-    from holdfast.commit.records import JobOutcome, JobRecord, JobReport, Kind, StreamBatch, TaskCommit, Totals
+    from holdfast.commit.leftovers import RecoveredJob, RecoveryReport
+    from holdfast.commit.records import (
+        JobOutcome,
+        JobRecord,
+        JobReport,
+        Kind,
+        SaveMode,
+        StreamBatch,
+        TaskCommit,
+        Totals,
+    )
     from holdfast.commit.recovery import recover
-    from holdfast.commit.recovery_report import RecoveredJob, RecoveryReport
     from holdfast.commit.registry import COMMITTERS, get_committer, installed_committers, require_fit
-    from holdfast.commit.save_mode import SaveMode
     from holdfast.commit.task import TaskAttempt
     from holdfast.commit.two_phase.committer import TWO_PHASE
-    from holdfast.commit.two_phase.history import Decision, History, read_history
     from holdfast.commit.two_phase.records import LogEntry
+    from holdfast.commit.two_phase.recovery import Decision, History, read_history
     from holdfast.commit.two_phase.snapshot import Instant, Snapshot, VisibleFile, read_instant, read_snapshot
     from holdfast.commit.verification import VerifyReport, verify
 
@@ -75,9 +90,9 @@ _MODULES = {
     "CommitContext": "context",
     "CommitSettings": "context",
     "Committer": "committer",
-    "Decision": "two_phase.history",
+    "Decision": "two_phase.recovery",
     "HadoopSettings": "context",
-    "History": "two_phase.history",
+    "History": "two_phase.recovery",
     "Instant": "two_phase.snapshot",
     "JobId": "ids",
     "JobOutcome": "records",
@@ -87,9 +102,9 @@ _MODULES = {
     "LogEntry": "two_phase.records",
     "Place": "context",
     "Progress": "context",
-    "RecoveredJob": "recovery_report",
-    "RecoveryReport": "recovery_report",
-    "SaveMode": "save_mode",
+    "RecoveredJob": "leftovers",
+    "RecoveryReport": "leftovers",
+    "SaveMode": "records",
     "Snapshot": "two_phase.snapshot",
     "StagingPlaces": "context",
     "StreamBatch": "records",
@@ -100,8 +115,8 @@ _MODULES = {
     "VisibleFile": "two_phase.snapshot",
     "get_committer": "registry",
     "installed_committers": "registry",
-    "open_context": "context_factory",
-    "read_history": "two_phase.history",
+    "open_context": "context",
+    "read_history": "two_phase.recovery",
     "read_instant": "two_phase.snapshot",
     "read_snapshot": "two_phase.snapshot",
     "recover": "recovery",

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import enum
 import logging
 import traceback
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from holdfast.commit.context import CommitContext, CommitSettings
-from holdfast.commit.hadoop_names import file_name
-from holdfast.commit.ids import FileOwner, JobId
-from holdfast.commit.measure import Measure
-from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, JobReport, TaskCommit
-from holdfast.commit.save_mode import SaveMode
+from holdfast.commit.context import CommitContext, CommitSettings, Measure
+from holdfast.commit.ids import FileOwner, JobId, spark_file_name
+from holdfast.commit.leftovers import Leftover
+from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, JobReport, SaveMode, TaskCommit
 from holdfast.commit.sinks import RenameSink, UploadSink
 from holdfast.commit.success_file import encode_report
 from holdfast.commit.task import TaskAttempt, TaskScope
@@ -52,38 +49,6 @@ CONDITIONAL_WRITES = Need(
     what="conditional writes", met=lambda can: can.conditional_put is not Support.NO, waivable=True
 )
 HADOOP_MODES = frozenset({SaveMode.APPEND, SaveMode.FAIL, SaveMode.IGNORE, SaveMode.OVERWRITE})
-
-
-# --- recovery ---------------------------------------------------------------------------------------------------------
-class Action(str, enum.Enum):
-    """What recovery may do with a dead job."""
-
-    FORWARD = "roll forward"
-    BACK = "roll back"
-    CLEAN = "clean up"
-    KEEP = "keep"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Leftover:
-    """The data that a job left behind, and what recovery may do with it. The job may still be alive.
-
-    Attributes:
-        active_at_s: when the job last wrote something, in seconds since the epoch by the store's clock.
-        reason: one sentence that says what was found, and why this requires `action`.
-        files: visible files of the job.
-        uploads: pending uploads of the job.
-        recover: carries out `action`. Idempotent (C10).
-    """
-
-    committer: str
-    job: str
-    active_at_s: float
-    action: Action
-    reason: str
-    recover: Callable[[], None]
-    files: int = 0
-    uploads: int = 0
 
 
 # --- reports of tasks -------------------------------------------------------------------------------------------------
@@ -182,7 +147,7 @@ class Committer:
     setup: Callable[[CommitContext, str, SaveMode, Details], JobRecord | None]
     commit: Callable[[Measure, JobRecord, TaskReports], JobOutcome]
     abort: Callable[[Measure, JobRecord], JobOutcome]
-    name_file: Callable[[FileOwner, int, str], str] = file_name
+    name_file: Callable[[FileOwner, int, str], str] = spark_file_name
     open_file: Callable[[TaskScope, str], UploadSink | RenameSink]
     commit_task: Callable[[TaskScope, tuple[FileEntry, ...]], TaskCommit]
     abort_task: Callable[[CommitContext, JobRecord, FileOwner], None]

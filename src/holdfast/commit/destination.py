@@ -1,17 +1,34 @@
-"""Check a destination before a job writes to it."""
+"""Check a destination before a job writes to it, and set up a job that has no decision log."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
-from holdfast.commit.durability import durably
-from holdfast.commit.ids import JobId, file_owner
-from holdfast.commit.records import Totals
-from holdfast.commit.save_mode import SaveMode
-from holdfast.errors import DestinationExistsError, InvalidRequestError, NotFoundError
-from holdfast.stores.base import rename
+from holdfast.commit.ids import JobId, file_owner, new_job_id
+from holdfast.commit.nesting import refuse_nested
+from holdfast.commit.records import JobRecord, SaveMode, Totals
+from holdfast.commit.success_file import read_success
+from holdfast.errors import CorruptDataError, DestinationExistsError, InvalidRequestError, NotFoundError
+from holdfast.stores.base import batched_keys, rename, transactional
+
+T = TypeVar("T")
+
+
+def durably(ctx: CommitContext, found: T, look: Callable[[], T]) -> T:
+    """Return what was found at the destination once it is durable, if it is anything: what is done is not done again.
+
+    Whoever has done it may have died before.
+
+    Args:
+        look: called to find it again, since a database that crashed meanwhile has perhaps lost it.
+    """
+    if not found or not ctx.store.capabilities.transactions:
+        return found
+    transactional(ctx.store).make_durable()
+    return look()
 
 
 def has_output(ctx: CommitContext) -> bool:
@@ -27,6 +44,20 @@ def written_by(ctx: CommitContext, job: JobId) -> Totals:
         if owner is not None and owner.job == job:
             totals += Totals(files=1, size_bytes=info.size_bytes)
     return totals
+
+
+def delete_visible(ctx: CommitContext, in_scope: Callable[[str], bool] = lambda path: True) -> int:
+    """Delete the visible files whose path `in_scope` accepts, and return their number.
+
+    Raises:
+        HoldfastError: some files could not be deleted; others may already be deleted.
+    """
+    paths = (path for path, _info in layout.iter_visible(ctx.store, ctx.prefix) if in_scope(path))
+    deleted = 0
+    for batch in batched_keys([ctx.key(path) for path in paths]):
+        ctx.store.delete_many(batch)
+        deleted += len(batch)
+    return deleted
 
 
 def refuse_file(ctx: CommitContext) -> None:
@@ -72,3 +103,62 @@ def is_to_be_skipped(ctx: CommitContext, mode: SaveMode) -> bool:
             url=ctx.url,
         )
     return True
+
+
+REPLACING = (SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS)
+"""Modes that delete existing data. Jobs in these modes always check for nested destinations, so that they delete no
+other data.
+"""
+
+
+def new_job(ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping[str, object]) -> JobRecord | None:
+    """Check the destination, delete an old ``_SUCCESS`` and return a new job.
+
+    The job id is unique even if another job starts in the same second (SPARK-33402, HADOOP-17318). Mode ``fail``
+    refuses a destination that contains data; mode ``ignore`` skips it. An old ``_SUCCESS`` is deleted because it would
+    describe files that are about to change (scenario 73).
+
+    Returns:
+        None if the job is to be skipped.
+
+    Raises:
+        DestinationExistsError: the mode is ``fail`` and the destination contains data.
+        InvalidRequestError: the destination is a file, or it lies inside another destination or contains one.
+    """
+    refuse_file(ctx)
+    refuse_taken(ctx)
+    if ctx.settings.check_nesting:
+        refuse_nested(ctx, first=mode in REPLACING or not _has_success_report(ctx))
+    if is_to_be_skipped(ctx, mode):
+        return None
+    ctx.store.delete(ctx.key(layout.SUCCESS))
+    return JobRecord(
+        job=new_job_id(ctx.clock, ctx.ids),
+        committer=committer,
+        mode=mode,
+        started_at_s=round(ctx.clock.now_s(), 3),
+        details=details,
+    )
+
+
+def _has_success_report(ctx: CommitContext) -> bool:
+    """Check whether an earlier job wrote its report here; if so, that job already checked for nested destinations."""
+    try:
+        return bool(read_success(ctx))
+    except CorruptDataError:
+        return False
+
+
+def new_truncating_job(
+    ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping[str, object]
+) -> JobRecord | None:
+    """Return a new job like `new_job`; in mode ``overwrite``, also empty the destination, before any task runs.
+
+    Spark truncates a destination at the same moment.
+
+    Crash: the old data is deleted and the new data does not exist yet (C9 does not hold).
+    """
+    job = new_job(ctx, committer, mode, details)
+    if job is not None and mode is SaveMode.OVERWRITE:
+        delete_visible(ctx)
+    return job

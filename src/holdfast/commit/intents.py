@@ -133,7 +133,7 @@ def judge_keys(
     Args:
         records: keys of the intent records of jobs that have ended, in the context's own destination.
         wanted: keys of pending uploads, from a listing that was made before this call.
-        has_ended: returns whether a job can no longer commit; see `holdfast.commit.two_phase.live_jobs`.
+        has_ended: returns whether a job can no longer commit; see `holdfast.commit.two_phase.pending_uploads`.
     """
     announced, all_read = _announced(ctx, ctx.prefix, records)
     own = wanted & announced
@@ -170,7 +170,7 @@ def _records(ctx: CommitContext, home: str) -> Iterator[tuple[JobId, str]]:
     except AccessDeniedError:
         if len(home) >= len(ctx.prefix):
             raise
-        # The credentials cover only this destination; see `holdfast.commit.two_phase.live_jobs`.
+        # The credentials cover only this destination; see `holdfast.commit.two_phase.pending_uploads`.
 
 
 def _live_records(ctx: CommitContext, home: str, has_ended: Callable[[JobId, str], bool]) -> Iterator[str]:

@@ -19,9 +19,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from holdfast.commit import layout
+from holdfast.commit.codec import guarded, json_object, text_field
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import is_job_id
-from holdfast.commit.json_fields import guarded, json_object, text_field
 from holdfast.commit.records import Kind
 from holdfast.errors import AccessDeniedError, ConflictError, CorruptDataError, InvalidRequestError, NotFoundError
 from holdfast.stores.base import iter_objects
@@ -154,7 +154,7 @@ def _check_above(ctx: CommitContext, folder: str, deciding: bool) -> None:
                 outer=_url(ctx, folder),
             )
     except AccessDeniedError:
-        return  # the credentials cover only this destination; see `holdfast.commit.two_phase.live_jobs`
+        return  # the credentials cover only this destination; see `holdfast.commit.two_phase.pending_uploads`
     if announced:
         raise _in_progress(ctx, folder)
 

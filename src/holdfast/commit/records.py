@@ -8,9 +8,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from holdfast.commit.ids import AttemptId, JobId
-from holdfast.commit.save_mode import SaveMode
 from holdfast.commit.statistics import NO_STATISTICS, Statistics
 from holdfast.stores.base import Part
+
+
+class SaveMode(str, enum.Enum):
+    """What a job does if its destination already contains data."""
+
+    APPEND = "append"
+    OVERWRITE = "overwrite"
+    OVERWRITE_PARTITIONS = "overwrite-partitions"
+    FAIL = "fail"
+    IGNORE = "ignore"
 
 
 class Kind(str, enum.Enum):

@@ -11,14 +11,13 @@ import posixpath
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
 
-from holdfast.commit.committer import UNFENCED, Action, Committer, Leftover
+from holdfast.commit.committer import UNFENCED, Committer
 from holdfast.commit.context import CommitContext
-from holdfast.commit.hadoop_jobs import ForeignJobPolicy, end_hadoop_jobs
 from holdfast.commit.layout import folders
-from holdfast.commit.recovery_report import RecoveryReport, end_leftover, is_quiet
-from holdfast.commit.registry import installed_committers
+from holdfast.commit.leftovers import Action, ForeignJobPolicy, Leftover, RecoveryReport, end_leftover, is_quiet
+from holdfast.commit.registry import FOREIGN, installed_committers
+from holdfast.commit.task import abort_named_uploads, named_uploads
 from holdfast.commit.two_phase.recovery import recover_log
-from holdfast.commit.uploads import abort_named_uploads, named_uploads
 from holdfast.errors import HoldfastError
 
 UNKNOWN = "unknown"
@@ -49,8 +48,8 @@ def recover(
             recovery from interfering with a live driver.
         dry_run: change nothing, and report what recovery would do.
         accept_damage: roll committed jobs forward even if some of their files are lost, and record the lost files;
-            commit Hadoop jobs even if some of their tasks may be missing.
-        foreign: how to end dead jobs of Hadoop's own committers; None to ignore them.
+            commit foreign jobs even if some of their tasks may be missing.
+        foreign: how to end dead jobs of other systems' committers, such as Hadoop's own; None to ignore them.
         committers: search for undecided jobs of these committers; None for all.
 
     Raises:
@@ -66,7 +65,8 @@ def recover(
             quiet = is_quiet(leftover.active_at_s, ctx.clock.now_s(), older_than_s)
             end_leftover(report, leftover, is_alive=not quiet, dry_run=dry_run)
     if foreign is not None:
-        end_hadoop_jobs(ctx, report, foreign, dry_run=dry_run, insist=accept_damage)
+        for system in FOREIGN:
+            system.end(ctx, report, foreign, dry_run, accept_damage)
     return report
 
 

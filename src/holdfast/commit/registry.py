@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING
 
 from holdfast.commit.committer import Committer
 from holdfast.commit.context import CommitContext
-from holdfast.commit.file_output.v1 import FILE_V1
-from holdfast.commit.file_output.v2 import FILE_V2
-from holdfast.commit.magic.committer import MAGIC
-from holdfast.commit.manifest.committer import MANIFEST
-from holdfast.commit.save_mode import SaveMode
-from holdfast.commit.staging.committer import STAGING_DIRECTORY, STAGING_PARTITIONED
+from holdfast.commit.hadoop.dead_jobs.recovery import HADOOP_JOBS
+from holdfast.commit.hadoop.file_output.committers import FILE_V1, FILE_V2
+from holdfast.commit.hadoop.magic.committer import MAGIC
+from holdfast.commit.hadoop.manifest.committer import MANIFEST
+from holdfast.commit.hadoop.staging.committer import STAGING_DIRECTORY, STAGING_PARTITIONED
+from holdfast.commit.leftovers import ForeignJobs
+from holdfast.commit.records import SaveMode
 from holdfast.commit.two_phase.committer import TWO_PHASE
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.stores.base import Capabilities
@@ -33,9 +34,20 @@ ENTRY_POINT_GROUP = "holdfast.committers"
 
 COMMITTERS: Mapping[str, Committer] = {
     committer.name: committer
-    for committer in (TWO_PHASE, MAGIC, STAGING_DIRECTORY, STAGING_PARTITIONED, MANIFEST, FILE_V1, FILE_V2)
+    for committer in (
+        TWO_PHASE,
+        MAGIC,
+        STAGING_DIRECTORY,
+        STAGING_PARTITIONED,
+        MANIFEST,
+        FILE_V1,
+        FILE_V2,
+    )
 }
 """The built-in committers; the default one first."""
+
+FOREIGN: tuple[ForeignJobs, ...] = (HADOOP_JOBS,)
+"""The systems whose dead jobs recovery knows."""
 
 
 def get_committer(name: str) -> Committer:

@@ -1,10 +1,25 @@
-"""Write text to a file that is discarded if an error occurs."""
+"""Write files that are discarded if an error occurs, and that are written from start to end."""
 
 from __future__ import annotations
 
 import codecs
 import io
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NoReturn, Protocol, runtime_checkable
+
+
+class SequentialFile(io.IOBase):
+    """A file that can only be appended to, because its first bytes may already be uploaded."""
+
+    def seek(self, *_args: Any) -> NoReturn:
+        raise io.UnsupportedOperation(
+            "this file is written from start to end and cannot seek: write to a local file or io.BytesIO, then copy it"
+        )
+
+    def read(self, *_args: Any) -> NoReturn:
+        raise io.UnsupportedOperation("this file is only written: read it after the job has committed")
+
+    def readinto(self, *_args: Any) -> NoReturn:
+        self.read()
 
 
 @runtime_checkable

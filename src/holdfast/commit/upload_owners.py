@@ -6,17 +6,15 @@ import enum
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from holdfast.commit.committer import Action, Leftover
 from holdfast.commit.context import CommitContext
-from holdfast.commit.hadoop_jobs import find_upload_owners
-from holdfast.commit.hadoop_names import file_job
-from holdfast.commit.ids import JobId
+from holdfast.commit.ids import JobId, file_job
 from holdfast.commit.intents import find_announcers
 from holdfast.commit.layout import job_of
+from holdfast.commit.leftovers import Action, Leftover
 from holdfast.commit.recovery import UNKNOWN, find_leftovers
+from holdfast.commit.registry import FOREIGN
 from holdfast.commit.two_phase.committer import TWO_PHASE
-from holdfast.commit.two_phase.live_jobs import LiveJobs
-from holdfast.commit.two_phase.pending_uploads import NOTES, find_listing, find_uploads
+from holdfast.commit.two_phase.pending_uploads import NOTES, LiveJobs, find_listing, find_uploads
 from holdfast.errors import CorruptDataError, HoldfastError, UnsupportedError
 from holdfast.stores.base import UploadInfo
 
@@ -93,7 +91,7 @@ class _Owners:
         self._live = LiveJobs(ctx)
         self._leftovers = _leftovers(ctx) if any(file_job(upload.key) for upload in uploads) else {}
         self._announcers = find_announcers(ctx, uploads)
-        self._hadoop = find_upload_owners(ctx, uploads)
+        self._foreign = {ids: owner for system in FOREIGN for ids, owner in system.owners(ctx, uploads).items()}
 
     def owner_of(self, upload: UploadInfo) -> tuple[str, str, UploadState]:
         """Return the job, its committer, and the state of the upload."""
@@ -104,7 +102,7 @@ class _Owners:
         job = file_job(upload.key)
         if job is not None:
             return job, *self._without_log(job)
-        foreign = self._hadoop.get((upload.key, upload.upload_id))
+        foreign = self._foreign.get((upload.key, upload.upload_id))
         if foreign is not None:
             return foreign.job, foreign.committer, UploadState.HADOOP
         return "", "", UploadState.OTHER_TOOL

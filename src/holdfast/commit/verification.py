@@ -7,19 +7,17 @@ from dataclasses import dataclass, field
 
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
-from holdfast.commit.hadoop_jobs import QUIET_S, describe, find_hadoop_jobs
 from holdfast.commit.ids import JobId, file_owner
 from holdfast.commit.intents import find_announcers
-from holdfast.commit.records import Kind, Totals
-from holdfast.commit.save_mode import SaveMode
+from holdfast.commit.leftovers import FOREIGN_QUIET_S
+from holdfast.commit.records import Kind, SaveMode, Totals
+from holdfast.commit.registry import FOREIGN
 from holdfast.commit.success_file import read_success, report_seq
-from holdfast.commit.two_phase.checksums import find_changed, read_checksums
 from holdfast.commit.two_phase.decision_log import read_log
-from holdfast.commit.two_phase.history import Decision, History, read_history
-from holdfast.commit.two_phase.live_jobs import LiveJobs
-from holdfast.commit.two_phase.pending_uploads import find_uploads
+from holdfast.commit.two_phase.pending_uploads import LiveJobs, find_uploads
 from holdfast.commit.two_phase.publication import UPLOADS
-from holdfast.commit.two_phase.snapshot import VisibleFile, read_snapshot
+from holdfast.commit.two_phase.recovery import Decision, History, read_history
+from holdfast.commit.two_phase.snapshot import VisibleFile, find_changed, read_checksums, read_snapshot
 from holdfast.errors import CorruptDataError, NotFoundError, UnavailableError
 from holdfast.wording import counted
 
@@ -92,7 +90,7 @@ def verify(ctx: CommitContext, *, read: bool = False) -> VerifyReport:
             report.problems.append(_unfinished(ctx, decision))
     _judge_success(success, history, report)
     _judge_pending(ctx, history, report)
-    _judge_hadoop(ctx, report)
+    _judge_foreign(ctx, report)
     if read:
         _judge_contents(ctx, history, listed, report)
     return report
@@ -210,13 +208,14 @@ def _judge_pending(ctx: CommitContext, history: History, report: VerifyReport) -
             report.notes.append(f"an upload of finished job {owners[0]} is pending: run holdfast recover")
 
 
-def _judge_hadoop(ctx: CommitContext, report: VerifyReport) -> None:
-    """Report Hadoop's jobs: as problems if they are partly visible or dead, as notes if they may be running."""
-    for found in find_hadoop_jobs(ctx):
-        if not found.is_over:
-            left = found.leftover
-            is_dead = ctx.clock.now_s() - left.active_at_s >= QUIET_S
-            (report.problems if left.files or is_dead else report.notes).append(describe(left))
+def _judge_foreign(ctx: CommitContext, report: VerifyReport) -> None:
+    """Report other systems' jobs: as problems if they are partly visible or dead, as notes if they may be running."""
+    for system in FOREIGN:
+        for found in system.find(ctx, None, False):
+            if not found.is_over:
+                left = found.leftover
+                is_dead = ctx.clock.now_s() - left.active_at_s >= FOREIGN_QUIET_S
+                (report.problems if left.files or is_dead else report.notes).append(system.describe(left))
 
 
 def _judge_contents(ctx: CommitContext, history: History, files: Sequence[VisibleFile], report: VerifyReport) -> None:

@@ -14,10 +14,9 @@ from fsspec.spec import AbstractBufferedFile
 
 from holdfast.commit.context import CommitContext
 from holdfast.commit.records import FileEntry
-from holdfast.commit.sequential_file import SequentialFile
 from holdfast.commit.sinks import FileSink, PartBudget, UploadSink
-from holdfast.commit.text_file import TextFile
-from holdfast.commit.uploads import ATTEMPT_METADATA, complete_upload
+from holdfast.commit.task import ATTEMPT_METADATA, complete_upload
+from holdfast.commit.text_file import SequentialFile, TextFile
 from holdfast.errors import HoldfastError, NotFoundError
 from holdfast.fs.abandoned import is_closed_by_failure
 from holdfast.runtime import BackgroundExecutor

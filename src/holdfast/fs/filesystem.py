@@ -18,12 +18,11 @@ from typing import Any
 
 from fsspec.utils import stringify_path
 
-from holdfast.commit.context import CommitContext, CommitSettings
-from holdfast.commit.hadoop.magic_path import MAGIC_JOB_PREFIX, is_pending, is_pendingset, pending_path
+from holdfast.commit.context import CommitContext, CommitSettings, Measure
+from holdfast.commit.hadoop.completion import abort_all
+from holdfast.commit.hadoop.magic.files import load_pending, open_magic_file
+from holdfast.commit.hadoop.pending import MAGIC_JOB_PREFIX, is_pending, is_pendingset, pending_path
 from holdfast.commit.ids import JobId
-from holdfast.commit.magic.file import load_pending, open_magic_file
-from holdfast.commit.measure import Measure
-from holdfast.commit.pending_sets.completion import abort_all
 from holdfast.commit.sinks import PartBudget
 from holdfast.errors import InvalidRequestError, NotFoundError, UnsupportedError
 from holdfast.fs.files import PlainSink, ReadingFile, WritingFile, open_layers

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from holdfast.commit.hadoop.magic_path import is_magic
+from holdfast.commit.hadoop.pending import is_magic
 from holdfast.errors import InvalidRequestError
 from holdfast.stores.registry import find_provider
 

@@ -18,9 +18,8 @@ from pyspark.sql.types import StructType
 
 from holdfast.commit import CommitContext, JobRecord, SaveMode, TaskAttempt, TaskCommit, get_committer
 from holdfast.commit.destination import has_output
-from holdfast.commit.two_phase.decision_log import read_newest
-from holdfast.commit.two_phase.write_ids import WRITE_ID
-from holdfast.commit.write_lookup import TOKEN
+from holdfast.commit.two_phase.decision_log import WRITE_ID, read_newest
+from holdfast.commit.writes import TOKEN
 from holdfast.errors import ConflictError, InvalidRequestError
 from holdfast.formats import get_format
 from holdfast.options.write import WriteOptions

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from pyspark import TaskContext, cloudpickle
 
 from holdfast.commit import JobRecord, TaskAttempt, TaskCommit, get_committer
-from holdfast.commit.sequential_file import SequentialFile
-from holdfast.commit.text_file import TextFile
+from holdfast.commit.text_file import SequentialFile, TextFile
 from holdfast.errors import InvalidRequestError
 from holdfast.options.write import JobOptions
 from holdfast.spark.failures import one_sentence

@@ -12,9 +12,8 @@ from pyspark.sql import DataFrame
 
 from holdfast.commit import CommitContext, JobOutcome, SaveMode
 from holdfast.commit.destination import is_to_be_skipped
-from holdfast.commit.two_phase.decision_log import read_log
-from holdfast.commit.two_phase.write_ids import find_write
-from holdfast.commit.write_lookup import find_files, find_written
+from holdfast.commit.two_phase.decision_log import find_write, read_log
+from holdfast.commit.writes import find_files, find_written
 from holdfast.errors import HoldfastError, InvalidRequestError, OutcomeUnknownError
 from holdfast.options.keywords import (
     as_flag,

@@ -22,10 +22,9 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pyspark.sql.types import StructType
 
 from holdfast.commit import TWO_PHASE, JobRecord, SaveMode, StreamBatch, get_committer, require_fit
-from holdfast.commit.two_phase.decision_log import read_log
-from holdfast.commit.two_phase.stream_jobs import join_batch, plan_batch, settle_batch
-from holdfast.commit.two_phase.write_ids import find_write
-from holdfast.commit.write_lookup import JobIds, refuse_running
+from holdfast.commit.two_phase.decision_log import find_write, read_log
+from holdfast.commit.two_phase.streams import join_batch, plan_batch, settle_batch
+from holdfast.commit.writes import JobIds, refuse_running
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.options.write import StreamOptions, WriteOptions
 from holdfast.spark.failures import one_sentence, refuse_table

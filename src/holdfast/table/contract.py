@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from holdfast.commit.json_fields import guarded, require
+from holdfast.commit.codec import guarded, require
 from holdfast.errors import ConflictError, InvalidRequestError
 from holdfast.formats import FileFormat, get_format
 from holdfast.table.widening import MismatchError, Rules, SparkType, fold, merge_fields, read_exactly, type_text

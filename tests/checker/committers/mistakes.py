@@ -13,26 +13,22 @@ from dataclasses import replace
 from holdfast.commit import layout
 from holdfast.commit.codec import digest
 from holdfast.commit.committer import TaskReports
-from holdfast.commit.context import CommitContext
+from holdfast.commit.context import CommitContext, Measure
 from holdfast.commit.ids import AttemptId, FileOwner, JobId
 from holdfast.commit.intents import QUIET_S
-from holdfast.commit.measure import Measure
+from holdfast.commit.leftovers import RecoveryReport
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, JobReport, Kind, ManifestRef, TaskCommit, Totals
-from holdfast.commit.recovery_report import RecoveryReport
-from holdfast.commit.task import TaskScope
-from holdfast.commit.task_commits import totals_of
+from holdfast.commit.task import TaskScope, totals_of
 from holdfast.commit.two_phase import roll_forward, snapshot
-from holdfast.commit.two_phase.codec import decode_entry, decode_manifest, encode_entry
+from holdfast.commit.two_phase.decision import DecisionResult, StuckDecision, result_of
 from holdfast.commit.two_phase.decision_log import append_entry, find_decision, write_mark
-from holdfast.commit.two_phase.decision_result import DecisionResult, result_of
-from holdfast.commit.two_phase.helping import StuckDecision
 from holdfast.commit.two_phase.job import abort_job, commit_job
-from holdfast.commit.two_phase.job_summary import JobSummary
-from holdfast.commit.two_phase.live_jobs import LiveJobs
 from holdfast.commit.two_phase.manifests import ManifestCache, Prepared
+from holdfast.commit.two_phase.pending_uploads import LiveJobs
 from holdfast.commit.two_phase.publication import Leftovers, Publication, publication_of
-from holdfast.commit.two_phase.records import LogEntry
+from holdfast.commit.two_phase.records import LogEntry, decode_entry, decode_manifest, encode_entry
 from holdfast.commit.two_phase.replacement import delete_replaced
+from holdfast.commit.two_phase.roll_forward import JobSummary
 from holdfast.errors import FencedError, OutcomeUnknownError, UnavailableError
 from holdfast.stores.base import Change, UploadInfo, iter_objects
 from holdfast.stores.probe import UploadListing

@@ -14,14 +14,14 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import cast
 
-from holdfast.commit import SaveMode, layout, uploads
+from holdfast.commit import SaveMode, layout, task
 from holdfast.commit.committer import leave_to_cleanup
 from holdfast.commit.ids import file_name
 from holdfast.commit.two_phase import cleanup, decision, job, publication, recovery, roll_forward, snapshot
 from holdfast.commit.two_phase.committer import TWO_PHASE, commit_task
+from holdfast.commit.two_phase.decision import help_earlier_jobs
 from holdfast.commit.two_phase.decision_log import append_entry, job_exists
-from holdfast.commit.two_phase.helping import help_earlier_jobs
-from holdfast.commit.two_phase.live_jobs import LiveJobs
+from holdfast.commit.two_phase.pending_uploads import LiveJobs
 from holdfast.stores.base import iter_uploads
 from holdfast.versioned_log import RecordStore
 from holdfast_checker.committers.actors import OtherJob
@@ -230,14 +230,14 @@ MUTANTS = (
     Mutant(
         name="unknown-completion-is-success",
         slip="A completion that was not answered is considered done.",
-        swaps=(swap(uploads.settle, mistakes.take_silence_for_completion),),
+        swaps=(swap(task.settle, mistakes.take_silence_for_completion),),
         scene=_FAILURE,
         breaks=("C1",),
     ),
     Mutant(
         name="not-found-is-success",
         slip="A completion that finds no upload is considered done by another process, without checking the object.",
-        swaps=(swap(uploads.complete_upload, mistakes.complete_without_looking),),
+        swaps=(swap(task.complete_upload, mistakes.complete_without_looking),),
         scene=_EXPIRING,
         breaks=("C1",),
         change=_with_bucket_rule,

@@ -12,21 +12,20 @@ from dataclasses import dataclass
 
 import pytest
 
-from holdfast.commit.committer import Action, TaskReports
-from holdfast.commit.context import CommitContext
+from holdfast.commit.committer import TaskReports
+from holdfast.commit.context import CommitContext, Measure
 from holdfast.commit.layout import SUCCESS
-from holdfast.commit.measure import Measure
+from holdfast.commit.leftovers import Action, RecoveredJob, RecoveryReport
 from holdfast.commit.records import JobOutcome, JobRecord, JobReport
-from holdfast.commit.recovery_report import RecoveredJob, RecoveryReport
 from holdfast.commit.success_file import encode_report, write_success
 from holdfast.commit.two_phase import recovery, replacement, roll_forward, snapshot
 from holdfast.commit.two_phase.cleanup import clean_up_decided_job
 from holdfast.commit.two_phase.decision_log import write_mark
 from holdfast.commit.two_phase.job import abort_job, commit_job
-from holdfast.commit.two_phase.job_summary import JobSummary, report_job
 from holdfast.commit.two_phase.manifests import ManifestCache, Prepared
 from holdfast.commit.two_phase.records import LogEntry
 from holdfast.commit.two_phase.replacement import ReplacementPlan, delete_replaced, plan_replaced
+from holdfast.commit.two_phase.roll_forward import JobSummary, report_job
 from holdfast.versioned_log import LogView, VersionedLog
 from holdfast_checker.committers.features import combine, features_of
 from holdfast_checker.committers.scenes import VERDICT, small_verdict

@@ -14,7 +14,7 @@ from holdfast.commit.context import CommitContext
 from holdfast.commit.records import JobRecord
 from holdfast.commit.two_phase.manifests import Prepared
 from holdfast.commit.two_phase.records import LogEntry, Replaced
-from holdfast.commit.two_phase.transaction import JobFiles
+from holdfast.commit.two_phase.roll_forward import JobFiles
 from holdfast.errors import OutcomeUnknownError
 from holdfast.stores.base import Change, Create, Delete, Overwrite, Put, Require, RequireEmpty, transactional
 from holdfast.versioned_log import LogView, RecordStore

@@ -8,7 +8,7 @@ from dataclasses import replace
 from holdfast.commit import SaveMode
 from holdfast.commit.two_phase.decision_log import append_entry
 from holdfast.commit.two_phase.replacement import deletions
-from holdfast.commit.two_phase.transaction import plan_files
+from holdfast.commit.two_phase.roll_forward import plan_files
 from holdfast.stores.base import Overwrite
 from holdfast.versioned_log import RecordStore
 from holdfast_checker.committers.features import combine, features_of

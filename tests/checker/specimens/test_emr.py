@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.commit.committer import Action
+from holdfast.commit.leftovers import Action
 from holdfast.commit.recovery import UNKNOWN
 from holdfast.commit.success_file import read_success
 from holdfast.errors import InvalidRequestError, NotFoundError, OutcomeUnknownError, UnavailableError
@@ -13,7 +13,7 @@ from holdfast_checker.specimens import EMR
 from tests.checker.specimens.buckets import bucket_of
 from tests.interceptors import Fault, FaultMode, Recorder, SimulatedCrash
 from tests.unit.commit.attempts import HOME, faulty_context, open_attempt, run_attempt
-from tests.unit.commit.magic.magic_jobs import orphans, uploads
+from tests.unit.commit.hadoop.magic.magic_jobs import orphans, uploads
 
 
 def test_life_of_a_job() -> None:

@@ -12,7 +12,7 @@ from benchmarks import scale
 from benchmarks.generated_store import GeneratedFiles, GeneratedStore
 from benchmarks.scale_runs import STEPS, Taken
 from holdfast.commit import JobId
-from holdfast.commit.two_phase.codec import decode_manifest
+from holdfast.commit.two_phase.records import decode_manifest
 from holdfast.errors import NotFoundError
 from holdfast.stores.base import Part, iter_objects, iter_uploads
 from holdfast.stores.memory import MemoryStore

@@ -11,7 +11,7 @@ from holdfast.commit import CommitContext, open_context
 from holdfast.runtime import SystemIds
 from holdfast.stores.base import iter_uploads, multipart
 from tests.unit.cli.destinations import run
-from tests.unit.commit.hadoop_jobs.dead_jobs import UUID, Destination, HadoopTasks, name
+from tests.unit.commit.hadoop.dead_jobs.dead_jobs import UUID, Destination, HadoopTasks, name
 
 PATHS = [name(0), name(0, 1)]
 

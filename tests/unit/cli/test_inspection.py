@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.commit import TWO_PHASE, CommitSettings, SaveMode, StreamBatch, open_context
-from holdfast.commit.two_phase.stream_jobs import join_batch, plan_batch
+from holdfast.commit.two_phase.streams import join_batch, plan_batch
 from holdfast.errors import HoldfastError
 from holdfast.runtime.simulated import SimulatedClock
 from holdfast.stores.interceptors import InterceptedStore, Operation

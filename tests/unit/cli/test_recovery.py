@@ -20,8 +20,8 @@ from holdfast.commit import (
     open_context,
     read_snapshot,
 )
-from holdfast.commit.hadoop_names import file_name as classic_name
 from holdfast.commit.ids import AttemptId, FileOwner, new_job_id
+from holdfast.commit.ids import spark_file_name as classic_name
 from holdfast.errors import AccessDeniedError, UnsupportedError
 from holdfast.runtime import SystemIds
 from holdfast.stores.base import ObjectInfo, Overwrite, Part, PutMode, iter_uploads, multipart

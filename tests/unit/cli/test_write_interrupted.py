@@ -13,7 +13,7 @@ from holdfast.cli.output import Output
 from holdfast.cli.write import end_interrupted_write
 from holdfast.commit import COMMITTERS, CommitContext, JobRecord, SaveMode, TaskCommit, recover
 from holdfast.commit.layout import iter_visible
-from holdfast.commit.write_lookup import JobIds
+from holdfast.commit.writes import JobIds
 from holdfast.options.write import WriteOptions, parse_write_options
 
 MINE, OTHER = "00000000abcd", "00000000ef01"

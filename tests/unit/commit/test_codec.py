@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from holdfast.commit import codec
 from holdfast.commit.ids import AttemptId, FileOwner, JobId, file_name
 from holdfast.commit.layout import attempt_file, log_entry, manifest
-from holdfast.commit.records import FileEntry, JobRecord, Kind, ManifestRef, Totals
-from holdfast.commit.save_mode import SaveMode
+from holdfast.commit.records import FileEntry, JobRecord, Kind, ManifestRef, SaveMode, Totals
 from holdfast.commit.statistics import Duration, Statistics
-from holdfast.commit.two_phase import codec as two_phase_codec
+from holdfast.commit.two_phase import records as two_phase_records
 from holdfast.commit.two_phase.records import ListRef, LogEntry, Replaced, TaskManifest
 from holdfast.errors import CorruptDataError
 
@@ -55,7 +54,7 @@ def file_entries() -> st.SearchStrategy[FileEntry]:
 
 
 def encoded(files: tuple[FileEntry, ...]) -> tuple[ManifestRef, bytes]:
-    data = two_phase_codec.encode_manifest(
+    data = two_phase_records.encode_manifest(
         TaskManifest(job=JOB, task=3, attempt=ATTEMPT, files=files, statistics=STATISTICS)
     )
     totals = Totals(files=len(files))
@@ -66,7 +65,7 @@ def encoded(files: tuple[FileEntry, ...]) -> tuple[ManifestRef, bytes]:
 def test_manifest_round_trip(files: list[FileEntry]) -> None:
     """Also with newlines, quotes and all of Unicode in partition values (HADOOP-17112: paths do contain spaces)."""
     ref, data = encoded(tuple(files))
-    assert two_phase_codec.decode_manifest(ref, data).files == tuple(files)
+    assert two_phase_records.decode_manifest(ref, data).files == tuple(files)
 
 
 ONE = FileEntry(path=file_name(OWNER, 0, ".csv"), size_bytes=3, upload_id="u", parts=(("e", 3),))
@@ -77,9 +76,9 @@ def test_manifest_with_any_byte_changed_is_refused() -> None:
     for index in range(len(data)):
         broken = data[:index] + bytes([data[index] ^ 1]) + data[index + 1 :]
         with pytest.raises(CorruptDataError, match="its bytes are kept"):
-            two_phase_codec.decode_manifest(ref, broken)
+            two_phase_records.decode_manifest(ref, broken)
     with pytest.raises(CorruptDataError):
-        two_phase_codec.decode_manifest(ref, data[:-1])
+        two_phase_records.decode_manifest(ref, data[:-1])
 
 
 def hostile_files() -> dict[str, FileEntry]:
@@ -110,7 +109,7 @@ def test_manifest_with_a_hostile_file_is_refused(what: str) -> None:
     """A valid digest does not make a path valid: no record may name anything outside the destination."""
     ref, data = encoded((hostile_files()[what],))
     with pytest.raises(CorruptDataError):
-        two_phase_codec.decode_manifest(ref, data)
+        two_phase_records.decode_manifest(ref, data)
 
 
 def entry(**changes: object) -> LogEntry:
@@ -137,7 +136,7 @@ def test_log_entry_round_trip() -> None:
         entry(replaced_by_job=empty),
         entry(kind=Kind.ABORT, manifests=None, replaced=None, replaced_by_job={}),
     ):
-        assert two_phase_codec.decode_entry(log_entry(5), 5, two_phase_codec.encode_entry(value)) == value
+        assert two_phase_records.decode_entry(log_entry(5), 5, two_phase_records.encode_entry(value)) == value
 
 
 @pytest.mark.parametrize(
@@ -171,21 +170,21 @@ def test_log_entry_round_trip() -> None:
     ],
 )
 def test_log_entry_with_a_wrong_field_is_refused(name: str, value: object) -> None:
-    fields = json.loads(two_phase_codec.encode_entry(entry()))
+    fields = json.loads(two_phase_records.encode_entry(entry()))
     assert name in fields
     with pytest.raises(CorruptDataError, match="its bytes are kept"):
-        two_phase_codec.decode_entry(log_entry(5), 5, json.dumps(fields | {name: value}).encode())
+        two_phase_records.decode_entry(log_entry(5), 5, json.dumps(fields | {name: value}).encode())
 
 
 def test_unknown_fields_of_a_later_version_are_ignored() -> None:
-    fields = json.loads(two_phase_codec.encode_entry(entry())) | {"colour": "blue"}
-    assert two_phase_codec.decode_entry(log_entry(5), 5, json.dumps(fields).encode()) == entry()
+    fields = json.loads(two_phase_records.encode_entry(entry())) | {"colour": "blue"}
+    assert two_phase_records.decode_entry(log_entry(5), 5, json.dumps(fields).encode()) == entry()
 
 
 @pytest.mark.parametrize("data", [b"", b"null", b"[]", b"{", b"\xff\xfe", b"\xef\xbb\xbf{}", b"[" * 100_000, b"NaN"])
 def test_no_record_at_all_is_refused(data: bytes) -> None:
     with pytest.raises(CorruptDataError):
-        two_phase_codec.decode_entry(log_entry(5), 5, data)
+        two_phase_records.decode_entry(log_entry(5), 5, data)
     with pytest.raises(CorruptDataError):
         codec.decode_job(f"_holdfast/jobs/{JOB}/job.json", data)
 
@@ -200,35 +199,35 @@ def test_job_record_round_trip_and_place() -> None:
 @pytest.mark.parametrize("path", ["../x", "a/../../x", "_holdfast/log/1.json", "_SUCCESS", ".x/y"])
 def test_replaced_list_never_names_what_is_not_output(path: str) -> None:
     """A tampered list of replaced files must not delete the log, or anything outside."""
-    data, _count = two_phase_codec.encode_replaced([Replaced(path=path, size_bytes=1)])
+    data, _count = two_phase_records.encode_replaced([Replaced(path=path, size_bytes=1)])
     ref = ListRef(key="_holdfast/jobs/x", sha256=codec.digest(data), count=1)
     with pytest.raises(CorruptDataError):
-        list(two_phase_codec.decode_replaced(ref, data))
+        list(two_phase_records.decode_replaced(ref, data))
 
 
 def test_lists_are_pinned_by_digest_and_count() -> None:
     files = [Replaced(path="a", size_bytes=1, etag="e"), Replaced(path="b//c", size_bytes=2)]
-    data, count = two_phase_codec.encode_replaced(iter(files))
+    data, count = two_phase_records.encode_replaced(iter(files))
     ref = ListRef(key="_holdfast/jobs/x", sha256=codec.digest(data), count=2)
-    assert (count, list(two_phase_codec.decode_replaced(ref, data))) == (2, files)
+    assert (count, list(two_phase_records.decode_replaced(ref, data))) == (2, files)
     for broken, count in ((data[:-1] + bytes([data[-1] ^ 1]), 2), (data, 3), (data, 1)):
         with pytest.raises(CorruptDataError):
-            list(two_phase_codec.decode_replaced(dataclasses.replace(ref, count=count), broken))
+            list(two_phase_records.decode_replaced(dataclasses.replace(ref, count=count), broken))
 
 
 @pytest.mark.parametrize("cut", [1, 9, 20])
 def test_a_list_that_cannot_be_unpacked_is_corrupt_although_its_digest_is_right(cut: int) -> None:
-    data, count = two_phase_codec.encode_replaced([Replaced(path="a", size_bytes=1)])
+    data, count = two_phase_records.encode_replaced([Replaced(path="a", size_bytes=1)])
     for broken in (data[:-cut], data[:12] + b"\xff" * 8 + data[20:]):
         ref = ListRef(key="_holdfast/jobs/x", sha256=codec.digest(broken), count=count)
         with pytest.raises(CorruptDataError):
-            list(two_phase_codec.decode_replaced(ref, broken))
+            list(two_phase_records.decode_replaced(ref, broken))
 
 
 def test_a_list_that_is_not_packed_is_read() -> None:
     data = b'{"path":"a","bytes":1,"etag":"e"}\n'
     ref = ListRef(key="_holdfast/jobs/x", sha256=codec.digest(data), count=1)
-    assert list(two_phase_codec.decode_replaced(ref, data)) == [Replaced(path="a", size_bytes=1, etag="e")]
+    assert list(two_phase_records.decode_replaced(ref, data)) == [Replaced(path="a", size_bytes=1, etag="e")]
 
 
 def test_equal_lists_are_equal_bytes_and_small() -> None:
@@ -237,6 +236,6 @@ def test_equal_lists_are_equal_bytes_and_small() -> None:
         Replaced(path=f"part-{n // 10:05}-20261122000000000-0123456789ab-{n // 10:012x}-{n % 10:05}", size_bytes=n)
         for n in range(10_000)
     ]
-    data, count = two_phase_codec.encode_replaced(files)
-    assert two_phase_codec.encode_replaced(iter(files)) == (data, count)
+    data, count = two_phase_records.encode_replaced(files)
+    assert two_phase_records.encode_replaced(iter(files)) == (data, count)
     assert len(data) < 20 * count

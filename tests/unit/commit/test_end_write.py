@@ -10,9 +10,8 @@ import pytest
 
 from holdfast.cli.write import _sentence
 from holdfast.commit import TWO_PHASE, CommitContext, CommitSettings, SaveMode, get_committer, open_context
-from holdfast.commit.committer import Action, Leftover
-from holdfast.commit.end_write import EndedWrite, WriteEnd, end_write
-from holdfast.commit.write_lookup import TOKEN, JobIds
+from holdfast.commit.leftovers import Action, Leftover
+from holdfast.commit.writes import TOKEN, EndedWrite, JobIds, WriteEnd, end_write
 from holdfast.errors import HoldfastError
 from holdfast.stores.interceptors import Operation
 from tests.interceptors import FOR_EVER, Fault, FaultMode, SimulatedCrash, crash_at
@@ -51,7 +50,7 @@ def test_a_job_that_cannot_be_judged_is_kept(ctx: CommitContext, monkeypatch: py
         reason="1 file is lost",
         recover=lambda: finished.append("finish"),
     )
-    monkeypatch.setattr("holdfast.commit.end_write.find_leftovers", lambda ctx: iter([leftover]))
+    monkeypatch.setattr("holdfast.commit.writes.find_leftovers", lambda ctx: iter([leftover]))
     ended = end_write(ctx, get_committer("magic"), TOKEN_VALUE)
     assert ended == EndedWrite(end=WriteEnd.KEPT, job=leftover.job, reason="1 file is lost")
     assert finished == ["finish"]

@@ -10,17 +10,16 @@ from typing import Any
 import pytest
 
 from holdfast.commit import TWO_PHASE, SaveMode, codec
+from holdfast.commit.codec import BadFieldError
 from holdfast.commit.hadoop.uri import check_uri, encode_uri, path_below
 from holdfast.commit.ids import AttemptId, FileOwner, JobId, file_name
 from holdfast.commit.intents import find_announcers
-from holdfast.commit.json_fields import BadFieldError
 from holdfast.commit.layout import attempt_file, intents, log_entry, manifest
 from holdfast.commit.records import FileEntry, JobRecord, Kind, ManifestRef, StreamBatch, Totals
-from holdfast.commit.two_phase import codec as two_phase_codec
-from holdfast.commit.two_phase.decision_log import read_log
+from holdfast.commit.two_phase import records as two_phase_records
+from holdfast.commit.two_phase.decision_log import WRITE_ID, find_write, read_log
 from holdfast.commit.two_phase.records import ListRef, LogEntry, LogState, StreamMark, TaskManifest
-from holdfast.commit.two_phase.write_ids import WRITE_ID, find_write
-from holdfast.commit.write_lookup import find_written
+from holdfast.commit.writes import find_written
 from holdfast.errors import CorruptDataError
 from holdfast.stores.base import UploadInfo
 from tests.simulation.world import HOME, World
@@ -106,10 +105,10 @@ def _changed(record: dict[str, Any], path: str, value: object) -> bytes:
     ],
 )
 def test_a_decision(path: str, value: object) -> None:
-    whole = two_phase_codec.encode_entry(ENTRY)
-    assert two_phase_codec.decode_entry(log_entry(5), 5, whole) == ENTRY
+    whole = two_phase_records.encode_entry(ENTRY)
+    assert two_phase_records.decode_entry(log_entry(5), 5, whole) == ENTRY
     with pytest.raises(CorruptDataError, match="its bytes are kept"):
-        two_phase_codec.decode_entry(log_entry(5), 5, _changed(json.loads(whole), path, value))
+        two_phase_records.decode_entry(log_entry(5), 5, _changed(json.loads(whole), path, value))
 
 
 @pytest.mark.parametrize("seconds", [0, 0.0, 1e12 - 1])
@@ -134,11 +133,11 @@ CHOSEN = FileEntry(
 def _decoded(lines: list[bytes], **ref: Any) -> TaskManifest:
     data = b"\n".join(lines) + b"\n"
     given = {"key": manifest(JOB, 3, ATTEMPT), "task": 3, "totals": Totals(files=1), **ref}
-    return two_phase_codec.decode_manifest(ManifestRef(sha256=codec.digest(data), **given), data)
+    return two_phase_records.decode_manifest(ManifestRef(sha256=codec.digest(data), **given), data)
 
 
 def _lines(file: FileEntry) -> list[bytes]:
-    whole = two_phase_codec.encode_manifest(TaskManifest(job=JOB, task=3, attempt=ATTEMPT, files=(file,)))
+    whole = two_phase_records.encode_manifest(TaskManifest(job=JOB, task=3, attempt=ATTEMPT, files=(file,)))
     return whole.splitlines()
 
 
@@ -182,7 +181,7 @@ def test_the_header_of_a_manifest(path: str, value: object) -> None:
         _decoded([forged, line])
     data = b"\n".join([forged, line]) + b"\n"
     with pytest.raises(CorruptDataError):
-        two_phase_codec.decode_leftover_manifest(manifest(JOB, 3, ATTEMPT), data)
+        two_phase_records.decode_leftover_manifest(manifest(JOB, 3, ATTEMPT), data)
 
 
 @pytest.mark.parametrize("ref", [{"task": 4}, {"key": manifest(JOB, 4, ATTEMPT)}, {"totals": Totals(files=2)}])
@@ -231,11 +230,11 @@ def test_a_record_of_intents_without_a_number(number: str) -> None:
 @pytest.mark.parametrize(("path", "value"), [("sha256", "0" * 63), ("sha256", "g" * 64), ("task", -1), ("rows", None)])
 def test_a_line_of_the_manifests_of_a_decision(path: str, value: object) -> None:
     ref = ManifestRef(key=manifest(JOB, 3, ATTEMPT), sha256="0" * 64, task=3, totals=Totals(files=1))
-    line = two_phase_codec.encode_refs([ref])
+    line = two_phase_records.encode_refs([ref])
 
     def decoded(data: bytes) -> list[ManifestRef]:
         return list(
-            two_phase_codec.decode_refs(ListRef(key="_holdfast/jobs/x", sha256=codec.digest(data), count=1), data)
+            two_phase_records.decode_refs(ListRef(key="_holdfast/jobs/x", sha256=codec.digest(data), count=1), data)
         )
 
     assert decoded(line) == [ref]

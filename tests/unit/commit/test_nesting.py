@@ -20,7 +20,7 @@ from holdfast.commit import (
 )
 from holdfast.commit.layout import job_record
 from holdfast.commit.nesting import refuse_part
-from holdfast.commit.two_phase.stream_jobs import plan_batch
+from holdfast.commit.two_phase.streams import plan_batch
 from holdfast.errors import AccessDeniedError, ConflictError, CorruptDataError, InvalidRequestError
 from holdfast.stores.base import iter_objects
 from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from holdfast.commit import TWO_PHASE, CommitContext, Committer, SaveMode, recover
-from holdfast.commit.committer import MULTIPART, Action, Leftover
+from holdfast.commit.committer import MULTIPART
+from holdfast.commit.leftovers import Action, Leftover
 from holdfast.commit.recovery import UNKNOWN
 from holdfast.errors import AccessDeniedError, CorruptDataError, HoldfastError, NotFoundError, UnavailableError
 from holdfast.stores.interceptors import InterceptedStore

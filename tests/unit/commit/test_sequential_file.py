@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.commit.sequential_file import SequentialFile
+from holdfast.commit.text_file import SequentialFile
 
 
 class Raw(SequentialFile, io.RawIOBase):

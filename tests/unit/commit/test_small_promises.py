@@ -8,15 +8,16 @@ from typing import TypeVar
 import pytest
 
 from holdfast.commit import TWO_PHASE, CommitContext, Place, SaveMode, StagingPlaces, codec, verify
-from holdfast.commit.file_operations import delete_visible
-from holdfast.commit.hadoop_jobs import QUIET_S, ForeignJobPolicy, Resolution
+from holdfast.commit.destination import delete_visible
 from holdfast.commit.ids import AttemptId, FileOwner, JobId, file_name
 from holdfast.commit.intents import find_announcers, is_intents
 from holdfast.commit.layout import attempt_file, intents, manifest
+from holdfast.commit.leftovers import FOREIGN_QUIET_S as QUIET_S
+from holdfast.commit.leftovers import ForeignJobPolicy, Resolution
 from holdfast.commit.records import FileEntry
 from holdfast.commit.recovery import recover
 from holdfast.commit.success_file import read_success
-from holdfast.commit.two_phase import codec as two_phase_codec
+from holdfast.commit.two_phase import records as two_phase_records
 from holdfast.commit.two_phase.pending_uploads import is_manifest, reported_uploads
 from holdfast.commit.two_phase.publication import RENAMES, Leftovers
 from holdfast.commit.two_phase.records import TaskManifest
@@ -27,7 +28,7 @@ from holdfast.stores.memory import MemoryStore
 from holdfast.stores.probe import UploadListing
 from tests.interceptors import SimulatedCrash, crash_at
 from tests.simulation.world import HOME, World, run_job, run_tasks, start
-from tests.unit.commit.hadoop_jobs.dead_jobs import UUID, Destination, HadoopTasks, name
+from tests.unit.commit.hadoop.dead_jobs.dead_jobs import UUID, Destination, HadoopTasks, name
 
 T = TypeVar("T")
 
@@ -65,7 +66,7 @@ def test_a_manifest_that_is_swept_meanwhile_reports_nothing() -> None:
     ctx = world.context()
     path = file_name(OWNER, 0, ".csv")
     file = FileEntry(path=path, size_bytes=1, upload_id="u", parts=(("e", 1),))
-    data = two_phase_codec.encode_manifest(TaskManifest(job=JOB, task=3, attempt=OWNER.attempt, files=(file,)))
+    data = two_phase_records.encode_manifest(TaskManifest(job=JOB, task=3, attempt=OWNER.attempt, files=(file,)))
     key = ctx.key(manifest(JOB, 3, OWNER.attempt))
     ctx.store.put(key, data)
     assert list(reported_uploads(ctx, {key: 5.0})) == [UploadInfo(ctx.key(path), "u", 5.0)]

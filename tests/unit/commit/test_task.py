@@ -12,8 +12,7 @@ from holdfast.commit import COMMITTERS, TWO_PHASE, CommitContext, SaveMode, reco
 from holdfast.commit.intents import QUIET_S
 from holdfast.commit.records import TaskCommit
 from holdfast.commit.sinks import part_size
-from holdfast.commit.two_phase.codec import decode_manifest
-from holdfast.commit.two_phase.records import TaskManifest
+from holdfast.commit.two_phase.records import TaskManifest, decode_manifest
 from holdfast.errors import HoldfastError, InvalidRequestError, OutcomeUnknownError, UnavailableError
 from holdfast.runtime import Environment, ThreadRunner
 from holdfast.stores.base import MultipartLimits

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from holdfast.commit import TWO_PHASE, CommitContext, JobRecord, SaveMode
-from holdfast.commit.committer import Action, Leftover
 from holdfast.commit.layout import job_record
+from holdfast.commit.leftovers import Action, Leftover
 from holdfast.commit.upload_owners import UploadState, find_pending
 from holdfast.errors import CorruptDataError, HoldfastError
 from tests.servers.minio_like import MinioLike

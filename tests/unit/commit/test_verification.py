@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.commit import TWO_PHASE, CommitContext, JobRecord, SaveMode, recover, verify
 from holdfast.commit.layout import log_mark
-from holdfast.commit.two_phase.checksums import read_checksums
+from holdfast.commit.two_phase.snapshot import read_checksums
 from holdfast.stores.interceptors import Operation
 from tests.interceptors import Fault, FaultMode, SimulatedCrash
 from tests.simulation.world import HOME, PUBLICATIONS, STEPWISE, TASKS, World, interleavings, run_job, run_tasks, start

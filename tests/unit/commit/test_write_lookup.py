@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.commit import COMMITTERS, CommitContext, CommitSettings, HadoopSettings, SaveMode
 from holdfast.commit.records import Totals
-from holdfast.commit.write_lookup import JobIds, find_files, find_written, is_job_of
+from holdfast.commit.writes import JobIds, find_files, find_written, is_job_of
 from tests.unit.commit.committer_jobs import Bucket
 
 TOKEN = "00000000abcd"

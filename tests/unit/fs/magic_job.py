@@ -6,8 +6,8 @@ import itertools
 from dataclasses import dataclass, field
 
 from holdfast.commit import COMMITTERS, CommitContext, JobOutcome, JobRecord, SaveMode, TaskAttempt, open_context
+from holdfast.commit.hadoop.magic.files import magic_work_path
 from holdfast.commit.layout import iter_visible
-from holdfast.commit.magic.layout import magic_work_path
 from holdfast.fs import MagicFileSystem
 from holdfast.stores.base import iter_objects, iter_uploads, multipart
 

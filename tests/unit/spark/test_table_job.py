@@ -27,9 +27,8 @@ from pyspark.sql.types import (
 from holdfast.commit import TWO_PHASE, SaveMode, get_committer
 from holdfast.commit.layout import iter_visible
 from holdfast.commit.registry import COMMITTERS
-from holdfast.commit.two_phase.decision_log import read_log
-from holdfast.commit.two_phase.write_ids import WRITE_ID
-from holdfast.commit.write_lookup import TOKEN
+from holdfast.commit.two_phase.decision_log import WRITE_ID, read_log
+from holdfast.commit.writes import TOKEN
 from holdfast.errors import ConflictError, InvalidRequestError
 from holdfast.options.write import parse_write_options
 from holdfast.spark.table_job import TableJob

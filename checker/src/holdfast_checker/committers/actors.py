@@ -25,7 +25,7 @@ from holdfast.commit import (
 from holdfast.commit.context import StagingPlaces
 from holdfast.commit.recovery import recover
 from holdfast.commit.two_phase.snapshot import read_snapshot
-from holdfast.commit.two_phase.stream_jobs import join_batch, plan_batch, settle_batch
+from holdfast.commit.two_phase.streams import join_batch, plan_batch, settle_batch
 from holdfast.errors import DestinationExistsError, HoldfastError
 from holdfast.runtime import Environment, Runner, SerialRunner
 from holdfast.runtime.simulated import StillClock

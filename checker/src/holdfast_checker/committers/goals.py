@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 from holdfast.commit import Kind, SaveMode
-from holdfast.commit.two_phase.codec import decode_entry
+from holdfast.commit.two_phase.records import decode_entry
 from holdfast.stores.memory import MemoryImage
 from holdfast_checker.committers.ledger import LOG_PREFIX, Decision, Ledger, ledger_in
 from holdfast_checker.committers.output import DESTINATION, of_job, visible

@@ -15,9 +15,8 @@ from typing import cast
 
 from holdfast.commit import layout
 from holdfast.commit.ids import AttemptId, JobId
-from holdfast.commit.records import Kind
-from holdfast.commit.save_mode import SaveMode
-from holdfast.commit.two_phase.codec import decode_entry
+from holdfast.commit.records import Kind, SaveMode
+from holdfast.commit.two_phase.records import decode_entry
 from holdfast.errors import CorruptDataError
 from holdfast.stores.base import Change, Create, Put
 from holdfast.stores.memory import MemoryImage

@@ -22,8 +22,8 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from holdfast.commit import CommitContext, SaveMode, layout
-from holdfast.commit.committer import Action
 from holdfast.commit.ids import FileOwner, file_name
+from holdfast.commit.leftovers import Action
 from holdfast.commit.success_file import report_seq
 from holdfast.commit.two_phase.snapshot import read_snapshot
 from holdfast.errors import HoldfastError

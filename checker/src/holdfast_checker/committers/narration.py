@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from holdfast.commit import JobRecord, layout
-from holdfast.commit.two_phase.codec import decode_entry
+from holdfast.commit.two_phase.records import decode_entry
 from holdfast.errors import CorruptDataError, HoldfastError
 from holdfast.stores.base import Change, Complete, Delete, ObjectInfo, Put, Require, RequireEmpty
 from holdfast.stores.memory import MemoryImage

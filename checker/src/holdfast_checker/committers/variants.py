@@ -21,34 +21,36 @@ from functools import partial
 from typing import Any
 
 from holdfast.commit import layout
-from holdfast.commit.committer import CONDITIONAL_WRITES, Committer, Details, Leftover, TaskReports
-from holdfast.commit.context import CommitContext
-from holdfast.commit.file_operations import delete_dir, delete_visible, list_children
-from holdfast.commit.file_output.layout import TEMPORARY, job_attempt_dir, job_record, require_attempt
-from holdfast.commit.file_output.merging import merge_paths_v2
-from holdfast.commit.file_output.v1 import FILE_V1, commit_v1_attempt, list_v1_tasks
+from holdfast.commit.committer import CONDITIONAL_WRITES, Committer, Details, TaskReports
+from holdfast.commit.context import CommitContext, Measure
+from holdfast.commit.destination import delete_visible
+from holdfast.commit.hadoop.completion import abort_all, complete_all, succeed_with
+from holdfast.commit.hadoop.file_output.committers import FILE_V1, commit_v1_attempt, list_v1_tasks
+from holdfast.commit.hadoop.file_output.directories import (
+    TEMPORARY,
+    job_attempt_dir,
+    job_record,
+    merge_paths_v2,
+    require_attempt,
+)
+from holdfast.commit.hadoop.files import delete_dir, list_children
+from holdfast.commit.hadoop.magic.committer import MAGIC
+from holdfast.commit.hadoop.magic.files import clean_up as clean_up_magic
+from holdfast.commit.hadoop.magic.files import load_pendingset as load_magic_set
+from holdfast.commit.hadoop.magic.files import pendingset_path as magic_set_path
+from holdfast.commit.hadoop.manifest.committer import MANIFEST
+from holdfast.commit.hadoop.manifest.job import finish_job, make_room, rename_files
+from holdfast.commit.hadoop.manifest.loading import check_reported, load_manifests, require_open
 from holdfast.commit.hadoop.pending import TASK_ATTEMPT_ID, PendingSet, encode_pendingset
-from holdfast.commit.hadoop_names import attempt_name, attempt_owner, file_job, task_number
-from holdfast.commit.ids import FileOwner, JobId
-from holdfast.commit.job_success import has_succeeded, succeed
-from holdfast.commit.magic.committer import MAGIC
-from holdfast.commit.magic.layout import pendingset_path as magic_set_path
-from holdfast.commit.magic.sets import clean_up as clean_up_magic
-from holdfast.commit.magic.sets import load_pendingset as load_magic_set
-from holdfast.commit.manifest.committer import MANIFEST
-from holdfast.commit.manifest.job import finish_job
-from holdfast.commit.manifest.loading import check_reported, load_manifests, require_open
-from holdfast.commit.manifest.renaming import make_room, rename_files
-from holdfast.commit.measure import Measure
-from holdfast.commit.pending_sets.completion import abort_all, complete_all, succeed_with
-from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, TaskCommit
-from holdfast.commit.save_mode import SaveMode
-from holdfast.commit.staging.committer import STAGING_DIRECTORY, STAGING_PARTITIONED
-from holdfast.commit.staging.layout import pendingset_path as staging_set_path
-from holdfast.commit.staging.layout import require_job, scratch_context, scratch_dir, shared_context
-from holdfast.commit.staging.uploading import upload_files
-from holdfast.commit.task import TaskScope
-from holdfast.commit.task_commits import report_task, reported_totals
+from holdfast.commit.hadoop.staging.committer import STAGING_DIRECTORY, STAGING_PARTITIONED
+from holdfast.commit.hadoop.staging.layout import pendingset_path as staging_set_path
+from holdfast.commit.hadoop.staging.layout import require_job, scratch_context, scratch_dir, shared_context
+from holdfast.commit.hadoop.staging.uploading import upload_files
+from holdfast.commit.ids import FileOwner, JobId, attempt_name, attempt_owner, file_job, task_number
+from holdfast.commit.leftovers import Leftover
+from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, SaveMode, TaskCommit
+from holdfast.commit.success_file import has_succeeded, succeed
+from holdfast.commit.task import TaskScope, report_task, reported_totals
 from holdfast.errors import ConflictError, FencedError, OutcomeUnknownError
 
 _OVERWRITING = frozenset({SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS})

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.commit.json_fields import count_field, guarded, json_line, json_object, require, text_field
+from holdfast.commit.codec import count_field, guarded, json_line, json_object, require, text_field
 from holdfast.errors import InvalidRequestError
 from holdfast_checker.kernel.state_space import State, StateSpace, Step
 from holdfast_checker.kernel.world import Choice, World

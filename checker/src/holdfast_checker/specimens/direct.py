@@ -18,14 +18,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from holdfast.commit.committer import MULTIPART, Committer, TaskReports, leave_to_cleanup
-from holdfast.commit.file_operations import open_uploaded_file
-from holdfast.commit.job_setup import new_truncating_job
-from holdfast.commit.job_success import has_succeeded, succeed
-from holdfast.commit.measure import Measure
+from holdfast.commit.context import Measure
+from holdfast.commit.destination import new_truncating_job
+from holdfast.commit.hadoop.files import open_uploaded_file
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, TaskCommit
 from holdfast.commit.sinks import UploadSink
-from holdfast.commit.task import TaskScope
-from holdfast.commit.task_commits import report_task, reported_totals
+from holdfast.commit.success_file import has_succeeded, succeed
+from holdfast.commit.task import TaskScope, report_task, reported_totals
 from holdfast.guarantees import ANOTHER_ENDS, EMPTIED, NO_RECORD, UNDONE_BY_HAND, UNKNOWN, Answer, no, yes
 
 

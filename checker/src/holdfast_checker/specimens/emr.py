@@ -20,18 +20,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from holdfast.commit.committer import MULTIPART, Committer, TaskReports, leave_to_cleanup
+from holdfast.commit.context import Measure
+from holdfast.commit.destination import new_truncating_job
+from holdfast.commit.hadoop.completion import complete_all, pending_of_entry
 from holdfast.commit.hadoop.pending import PendingSet
 from holdfast.commit.hadoop.uri import encode_uri
 from holdfast.commit.ids import JobId
-from holdfast.commit.job_setup import new_truncating_job
-from holdfast.commit.job_success import succeed
-from holdfast.commit.measure import Measure
-from holdfast.commit.pending_sets.completion import complete_all, pending_of_entry
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, TaskCommit, Totals
 from holdfast.commit.sinks import UploadSink
-from holdfast.commit.task import TaskScope
-from holdfast.commit.task_commits import totals_of
-from holdfast.commit.uploads import abort_named_uploads, open_upload
+from holdfast.commit.success_file import succeed
+from holdfast.commit.task import TaskScope, abort_named_uploads, open_upload, totals_of
 from holdfast.errors import HoldfastError
 from holdfast.guarantees import (
     BOTH_COMMIT,

@@ -21,16 +21,14 @@ from dataclasses import replace
 
 from holdfast.commit import layout
 from holdfast.commit.committer import CONSISTENT_LISTING, MULTIPART, Committer, TaskReports
-from holdfast.commit.context import CommitContext
-from holdfast.commit.file_operations import delete_visible, open_uploaded_file
+from holdfast.commit.context import CommitContext, Measure
+from holdfast.commit.destination import delete_visible, new_truncating_job
+from holdfast.commit.hadoop.files import open_uploaded_file
 from holdfast.commit.ids import AttemptId, FileOwner, JobId
-from holdfast.commit.job_setup import new_truncating_job
-from holdfast.commit.job_success import has_succeeded, succeed
-from holdfast.commit.measure import Measure
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, TaskCommit
 from holdfast.commit.sinks import UploadSink
-from holdfast.commit.task import TaskScope
-from holdfast.commit.task_commits import report_task, reported_totals
+from holdfast.commit.success_file import has_succeeded, succeed
+from holdfast.commit.task import TaskScope, report_task, reported_totals
 from holdfast.errors import HoldfastError
 from holdfast.guarantees import EMPTIED, NO_RECORD, STILL_WRITING, TWO_DRIVERS, UNKNOWN, Answer, no, yes
 from holdfast.stores.base import iter_uploads, multipart

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from urllib.parse import quote, unquote
 
-from holdfast.commit.json_fields import BadFieldError, require
+from holdfast.commit.codec import BadFieldError, require
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]*)(.*)", re.DOTALL)
 # Characters that java.net.URI allows in a path: unreserved, punctuation, and everything beyond ASCII except spaces.

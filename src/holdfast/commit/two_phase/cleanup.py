@@ -14,14 +14,12 @@ from collections.abc import Collection, Iterator
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
 from holdfast.commit.intents import QUIET_S, unreported_intents
+from holdfast.commit.leftovers import is_quiet
 from holdfast.commit.records import JobRecord
-from holdfast.commit.recovery_report import is_quiet
-from holdfast.commit.two_phase.live_jobs import LiveJobs
 from holdfast.commit.two_phase.manifests import load_refs
-from holdfast.commit.two_phase.pending_uploads import FolderRecords
+from holdfast.commit.two_phase.pending_uploads import FolderRecords, LiveJobs
 from holdfast.commit.two_phase.publication import Leftovers, Publication, publication_of
-from holdfast.commit.two_phase.records import LogEntry
-from holdfast.commit.two_phase.streams import dead_batches
+from holdfast.commit.two_phase.records import LogEntry, dead_batches
 from holdfast.errors import InvalidRequestError, NotFoundError, UnsupportedError
 from holdfast.stores.base import batched_keys
 from holdfast.stores.probe import UploadListing

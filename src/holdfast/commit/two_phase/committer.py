@@ -15,15 +15,12 @@ from holdfast.commit import layout
 from holdfast.commit.codec import digest
 from holdfast.commit.committer import CONDITIONAL_WRITES, HIDDEN_WRITES, Committer, leave_to_cleanup
 from holdfast.commit.ids import file_name
-from holdfast.commit.records import FileEntry, ManifestRef, TaskCommit
-from holdfast.commit.save_mode import SaveMode
+from holdfast.commit.records import FileEntry, ManifestRef, SaveMode, TaskCommit
 from holdfast.commit.sinks import RenameSink, UploadSink
-from holdfast.commit.task import TaskScope
-from holdfast.commit.task_commits import inline_record, totals_of
-from holdfast.commit.two_phase.codec import encode_manifest
+from holdfast.commit.task import TaskScope, inline_record, totals_of
 from holdfast.commit.two_phase.job import abort_job, commit_job, setup_job
 from holdfast.commit.two_phase.publication import publication_of
-from holdfast.commit.two_phase.records import TaskManifest
+from holdfast.commit.two_phase.records import TaskManifest, encode_manifest
 from holdfast.guarantees import DIES_UPLOADING, OTHER_READERS, Answer, no, yes
 
 

@@ -13,32 +13,39 @@ from dataclasses import replace
 from holdfast.commit import layout
 from holdfast.commit.codec import encode_job
 from holdfast.commit.committer import TaskReports
-from holdfast.commit.context import CommitContext
+from holdfast.commit.context import CommitContext, Measure
 from holdfast.commit.destination import is_to_be_skipped, refuse_file, refuse_taken, written_by
 from holdfast.commit.ids import new_job_id
-from holdfast.commit.measure import Measure
 from holdfast.commit.nesting import is_first, refuse_nested
-from holdfast.commit.records import JobOutcome, JobRecord, Kind
-from holdfast.commit.save_mode import SaveMode
+from holdfast.commit.records import JobOutcome, JobRecord, Kind, SaveMode
 from holdfast.commit.two_phase.cleanup import clean_up_ended_job, log_refusals
-from holdfast.commit.two_phase.decision import decide, is_already_committed, read_log_after
+from holdfast.commit.two_phase.decision import (
+    Aborted,
+    Committed,
+    DecisionResult,
+    Skipped,
+    decide,
+    is_already_committed,
+    read_log_after,
+    result_of,
+)
 from holdfast.commit.two_phase.decision_log import (
     append_entry,
     destination_gone,
     find_decision,
+    forget_writes,
     job_exists,
     read_log,
     read_newest,
     record_exists,
     trim_log,
+    write_id_of,
 )
-from holdfast.commit.two_phase.decision_result import Aborted, Committed, DecisionResult, Skipped, result_of
 from holdfast.commit.two_phase.manifests import ManifestCache, prepare_job
 from holdfast.commit.two_phase.pending_uploads import find_listing
 from holdfast.commit.two_phase.publication import RENAMES, choose_publication, publication_of
 from holdfast.commit.two_phase.records import LogEntry
 from holdfast.commit.two_phase.roll_forward import roll_forward
-from holdfast.commit.two_phase.write_ids import forget_writes, write_id_of
 from holdfast.errors import (
     ConflictError,
     CorruptDataError,

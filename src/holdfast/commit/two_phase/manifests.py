@@ -10,8 +10,7 @@ from holdfast.commit.codec import digest
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import file_owner
 from holdfast.commit.records import JobRecord, ManifestRef, TaskCommit, Totals
-from holdfast.commit.two_phase.codec import decode_manifest, decode_refs, encode_refs
-from holdfast.commit.two_phase.records import ListRef, LogEntry, TaskManifest
+from holdfast.commit.two_phase.records import ListRef, LogEntry, TaskManifest, decode_manifest, decode_refs, encode_refs
 from holdfast.errors import InvalidRequestError
 
 

@@ -18,10 +18,9 @@ from holdfast.commit.ids import AttemptId, JobId, file_owner
 from holdfast.commit.intents import announced_keys, judge_keys
 from holdfast.commit.records import FileEntry, JobRecord
 from holdfast.commit.sinks import RenameSink, UploadSink
-from holdfast.commit.task import TaskScope
+from holdfast.commit.task import TaskScope, complete_upload, is_published, open_upload, settle
 from holdfast.commit.two_phase.pending_uploads import list_keys, reported_uploads
 from holdfast.commit.two_phase.records import PUBLICATION_NAMES
-from holdfast.commit.uploads import complete_upload, is_published, open_upload, settle
 from holdfast.errors import AccessDeniedError, CorruptDataError, UnsupportedError
 from holdfast.stores.base import ObjectStore, UploadInfo, iter_uploads, multipart, rename
 from holdfast.stores.probe import UploadListing

@@ -1,13 +1,41 @@
-"""Define the records of two_phase: manifests, stored lists, and decisions."""
+"""Define the records of two_phase: manifests, stored lists and decisions; encode and decode them as JSON.
+
+Every batch of a stream is decided only once (C8): the newest log entry contains the progress of each stream. After a
+crash Spark replays a batch, with new attempts and a new job. Only the batch number and the checkpoint's id link the new
+job to the old one, so the decision contains both. A stream's *mark* is its last committed batch with the checkpoint's
+id. Every entry, even one that aborts a job, copies the marks of its predecessor, so trimming the log loses no mark."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import gzip
+import io
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
-from holdfast.commit.ids import AttemptId, JobId
-from holdfast.commit.records import FileEntry, JobRecord, Kind, Totals
-from holdfast.commit.statistics import NO_STATISTICS, Statistics
+from holdfast.commit import layout
+from holdfast.commit.codec import (
+    count_field,
+    crc_field,
+    decode_job,
+    digest,
+    guarded,
+    job_fields,
+    job_id_field,
+    job_of_fields,
+    json_line,
+    json_object,
+    require,
+    seconds_field,
+    text_field,
+    totals_fields,
+    totals_of_fields,
+)
+from holdfast.commit.ids import AttemptId, FileOwner, JobId, file_owner, is_job_id
+from holdfast.commit.records import FileEntry, JobRecord, Kind, ManifestRef, Totals
+from holdfast.commit.statistics import NO_STATISTICS, Statistics, compact, from_compact
+from holdfast.errors import InvalidRequestError
 
 PUBLICATION_NAMES = ("upload", "rename", "transaction")
 """The values of `JobRecord.publication`; see `publication`."""
@@ -113,3 +141,329 @@ class LogEntry:
     @property
     def job(self) -> JobId:
         return self.record.job
+
+
+T = TypeVar("T")
+
+
+_GZIP = 31  # zlib's code for the gzip format; it stores no timestamp, so equal lists have equal bytes
+_GZIP_MAGIC = b"\x1f\x8b"
+_LOG_FORMAT = "holdfast-log/1"
+_MANIFEST_FORMAT = "holdfast-manifest/1"
+
+
+def encode_manifest(manifest: TaskManifest) -> bytes:
+    """Encode a manifest: a header line, then one line per file."""
+    header = {
+        "format": _MANIFEST_FORMAT,
+        "job": manifest.job,
+        "task": manifest.task,
+        "attempt": manifest.attempt,
+        "files": len(manifest.files),
+        "statistics": compact(manifest.statistics),
+    }
+    lines = [json_line(header)]
+    for file in manifest.files:
+        counts = {"bytes": file.size_bytes, "rows": file.rows, "crc32": file.crc32}
+        lines.append(json_line({"path": file.path, **counts, **_where(file)}))
+    return b"".join(lines)
+
+
+def _where(file: FileEntry) -> dict[str, object]:
+    if not file.source:
+        return {"upload_id": file.upload_id, "parts": file.parts}
+    if not file.etag:
+        return {"source": file.source}
+    return {"source": file.source, "etag": file.etag, "modified_at_s": file.modified_at_s}
+
+
+def encode_refs(refs: Iterable[ManifestRef]) -> bytes:
+    """Encode references to manifests as a list: one line per manifest."""
+    return b"".join(
+        json_line({"key": ref.key, "sha256": ref.sha256, "task": ref.task, **totals_fields(ref.totals)}) for ref in refs
+    )
+
+
+def encode_replaced(files: Iterable[Replaced]) -> tuple[bytes, int]:
+    """Encode a list of replaced files, one line per file; return the bytes and the number of lines.
+
+    The list is compressed line by line to save memory: it is one object, and a job may replace a million files.
+    """
+    packer = zlib.compressobj(level=1, wbits=_GZIP)
+    packed = bytearray()
+    count = 0
+    for file in files:
+        count += 1
+        packed += packer.compress(json_line({"path": file.path, "bytes": file.size_bytes, "etag": file.etag}))
+    return bytes(packed + packer.flush()), count
+
+
+def encode_entry(entry: LogEntry) -> bytes:
+    """Encode a decision as one line."""
+
+    def ref(of: ListRef | None) -> dict[str, object] | None:
+        return None if of is None else {"key": of.key, "sha256": of.sha256, "count": of.count}
+
+    return json_line(
+        {
+            "format": _LOG_FORMAT,
+            "seq": entry.seq,
+            "kind": entry.kind.value,
+            **job_fields(entry.record),
+            "token": entry.token,
+            "after": entry.after,
+            "decided_at_s": entry.decided_at_s,
+            "tasks": entry.tasks,
+            **totals_fields(entry.totals),
+            "manifests": ref(entry.manifests),
+            "replaced": ref(entry.replaced),
+            "replaced_by_job": {job: list(counts) for job, counts in entry.replaced_by_job.items()},
+            "chosen": totals_fields(entry.chosen),
+            "streams": {name: [mark.batch, mark.checkpoint] for name, mark in entry.state.streams.items()},
+            **({"table": dict(entry.state.table)} if entry.state.table is not None else {}),
+        }
+    )
+
+
+def _sha256(value: dict[str, Any]) -> str:
+    found = text_field(value, "sha256")
+    require(len(found) == 64 and set(found) <= set("0123456789abcdef"), "sha256 is not a digest")
+    return found
+
+
+def _read_marks(value: Any) -> dict[str, StreamMark]:
+    require(isinstance(value, dict), "streams is not an object")
+    for mark in value.values():
+        require(isinstance(mark, list) and len(mark) == 2, "a stream's mark is not a pair")
+        require(
+            type(mark[0]) is int and mark[0] >= 0 and isinstance(mark[1], str),
+            "a stream's mark is not (batch, checkpoint)",
+        )
+    return {str(name): StreamMark(batch=batch, checkpoint=checkpoint) for name, (batch, checkpoint) in value.items()}
+
+
+def _read_table(value: Any) -> Mapping[str, object] | None:
+    require(value is None or isinstance(value, dict), "table is not an object")
+    return None if value is None else dict(value)
+
+
+def _read_file(value: dict[str, Any], job: JobId, task: int, attempt: AttemptId) -> FileEntry:
+    path = text_field(value, "path")
+    require(layout.is_safe_path(path), "path leaves the destination")
+    require(file_owner(path) in (None, FileOwner(job, task, attempt)), "path belongs to another attempt")
+    file = FileEntry(
+        path=path,
+        size_bytes=count_field(value, "bytes"),
+        rows=count_field(value, "rows"),
+        crc32=crc_field(value),
+    )
+    if "source" in value:
+        source = text_field(value, "source")
+        require(source == layout.attempt_file(job, task, attempt, path), "source belongs to another attempt")
+        if file_owner(path) is not None:
+            return replace(file, source=source)
+        etag, modified_at_s = text_field(value, "etag"), seconds_field(value, "modified_at_s")
+        require(bool(etag), "etag is missing")
+        return replace(file, source=source, etag=etag, modified_at_s=modified_at_s)
+    parts = value["parts"]
+    require(isinstance(parts, list) and 0 < len(parts) <= 10_000, "parts are missing")
+    for part in parts:
+        require(isinstance(part, list) and len(part) == 2, "a part is not a pair")
+        require(isinstance(part[0], str) and type(part[1]) is int and part[1] >= 0, "a part is not (etag, size)")
+    require(sum(part[1] for part in parts) == file.size_bytes, "parts do not add up to the file")
+    return replace(file, upload_id=text_field(value, "upload_id"), parts=tuple((etag, size) for etag, size in parts))
+
+
+def decode_manifest(ref: ManifestRef, data: bytes) -> TaskManifest:
+    """Decode the manifest to which `ref` refers; the digest of `data` must match."""
+
+    def decode() -> TaskManifest:
+        require(digest(data) == ref.sha256, "its digest differs from the one that the task reported")
+        manifest = _read_manifest(data)
+        place = layout.manifest(manifest.job, manifest.task, manifest.attempt)
+        require(ref.key == place and manifest.task == ref.task, "it belongs to another attempt")
+        require(len(manifest.files) == ref.totals.files, "files are missing")
+        return manifest
+
+    return guarded(ref.key, decode)
+
+
+def decode_leftover_manifest(key: str, data: bytes) -> TaskManifest:
+    """Decode a leftover manifest, which no decision names; `key` must be the key of its attempt's manifest."""
+
+    def decode() -> TaskManifest:
+        manifest = _read_manifest(data)
+        place = layout.manifest(manifest.job, manifest.task, manifest.attempt)
+        require(key == place or key.endswith(f"/{place}"), "it belongs to another attempt")
+        return manifest
+
+    return guarded(key, decode)
+
+
+def _read_manifest(data: bytes) -> TaskManifest:
+    lines = data.splitlines()
+    header = json_object(lines[0] if lines else b"null")
+    require(header["format"] == _MANIFEST_FORMAT, "format is unknown")
+    job, task, attempt = job_id_field(header), count_field(header, "task"), AttemptId(text_field(header, "attempt"))
+    require(count_field(header, "files") == len(lines) - 1, "files are missing")
+    statistics = from_compact(header.get("statistics", {}))
+    files = tuple(_read_file(json_object(line), job, task, attempt) for line in lines[1:])
+    return TaskManifest(job=job, task=task, attempt=attempt, files=files, statistics=statistics)
+
+
+def _decode_lines(ref: ListRef, data: bytes, read: Callable[[dict[str, Any]], T]) -> Iterator[T]:
+    """Iterate over the records of a list, decompressing it lazily, because it may name a million files."""
+
+    def lines() -> Iterator[bytes]:
+        file = io.BytesIO(data)
+        return iter(gzip.GzipFile(fileobj=file) if data.startswith(_GZIP_MAGIC) else file)
+
+    def check() -> None:
+        require(digest(data) == ref.sha256, "its digest differs from the one in the decision")
+        require(_count(lines()) == ref.count, "lines are missing")
+
+    guarded(ref.key, check)
+    for line in lines():
+        yield guarded(ref.key, lambda line=line: read(json_object(line)))  # type: ignore[misc]  # bound by default
+
+
+def _count(lines: Iterator[bytes]) -> int:
+    try:
+        return sum(1 for _ in lines)
+    except (EOFError, OSError, zlib.error) as error:
+        raise ValueError("it cannot be decompressed") from error
+
+
+def decode_refs(ref: ListRef, data: bytes) -> Iterator[ManifestRef]:
+    """Decode the list of manifests to which `ref` refers; the digest of `data` must match."""
+
+    def read(value: dict[str, Any]) -> ManifestRef:
+        return ManifestRef(
+            key=text_field(value, "key"),
+            sha256=_sha256(value),
+            task=count_field(value, "task"),
+            totals=totals_of_fields(value),
+        )
+
+    return _decode_lines(ref, data, read)
+
+
+def decode_replaced(ref: ListRef, data: bytes) -> Iterator[Replaced]:
+    """Decode the list of replaced files to which `ref` refers; check its digest, and that every path is output."""
+
+    def read(value: dict[str, Any]) -> Replaced:
+        path = text_field(value, "path")
+        require(not layout.is_hidden(path), "path is not output")  # is_hidden covers ".." too
+        return Replaced(path=path, size_bytes=count_field(value, "bytes"), etag=text_field(value, "etag", empty=True))
+
+    return _decode_lines(ref, data, read)
+
+
+def _read_ref(value: Any) -> ListRef | None:
+    if value is None:
+        return None
+    require(isinstance(value, dict), "a reference is not an object")
+    key = text_field(value, "key")
+    require(key.startswith(layout.JOBS) and ".." not in key, "a reference is outside the job folders")
+    return ListRef(key=key, sha256=_sha256(value), count=count_field(value, "count"))
+
+
+def _read_by_job(value: Any) -> dict[str, tuple[int, int]]:
+    require(isinstance(value, dict), "replaced_by_job is not an object")
+    for job, counts in value.items():
+        require(is_job_id(job), "replaced_by_job contains a key that is not a job id")
+        require(isinstance(counts, list) and len(counts) == 2, "replaced_by_job is not a pair")
+        require(all(type(count) is int and count >= 0 for count in counts), "replaced_by_job is not a count")
+    return {job: (files, size_bytes) for job, (files, size_bytes) in value.items()}
+
+
+def decode_open_job(key: str, data: bytes) -> JobRecord:
+    """Decode the record of a job that has not ended; `key` must be the key of this job's record.
+
+    A record of an unknown publication is refused like a damaged one: this version cannot end the job.
+    """
+    record = decode_job(key, data)
+    guarded(key, lambda: require(record.publication in PUBLICATION_NAMES, "publication is unknown"))
+    return record
+
+
+def decode_entry(key: str, seq: int, data: bytes) -> LogEntry:
+    """Decode a decision, which must contain its number `seq`."""
+
+    def decode() -> LogEntry:
+        value = json_object(data)
+        require(value["format"] == _LOG_FORMAT, "format is unknown")
+        require(value["seq"] == seq, "seq differs from the key")
+        manifests = _read_ref(value["manifests"])
+        kind = Kind(value["kind"])
+        require((manifests is not None) == (kind is Kind.COMMIT), "a commit names its manifests, an abort none")
+        record = job_of_fields(value)
+        require(record.publication in PUBLICATION_NAMES, "publication is unknown")
+        return LogEntry(
+            seq=seq,
+            kind=kind,
+            record=record,
+            token=text_field(value, "token"),
+            after=text_field(value, "after", empty=seq == 1),
+            decided_at_s=seconds_field(value, "decided_at_s"),
+            totals=totals_of_fields(value),
+            tasks=count_field(value, "tasks"),
+            manifests=manifests,
+            replaced=_read_ref(value["replaced"]),
+            replaced_by_job=_read_by_job(value["replaced_by_job"]),
+            chosen=totals_of_fields(value["chosen"]) if "chosen" in value else Totals(),
+            state=LogState(streams=_read_marks(value.get("streams", {})), table=_read_table(value.get("table"))),
+        )
+
+    return guarded(key, decode)
+
+
+def is_committed_batch(job: JobRecord, streams: Mapping[str, StreamMark]) -> bool:
+    """Check whether the batch that `job` writes is already committed.
+
+    Raises:
+        InvalidRequestError: the job's stream has another checkpoint. Its batch numbers start from 0 again, so comparing
+            them with the old numbers would silently drop data.
+    """
+    if job.stream is None or (mark := streams.get(job.stream.stream)) is None:
+        return False
+    if mark.checkpoint != job.stream.checkpoint:
+        raise InvalidRequestError(
+            "the stream was written here with another checkpoint: continue with that checkpoint; with another "
+            "streamId, all of the query's input is written a second time",
+            stream=job.stream.stream,
+            known=mark.checkpoint,
+            given=job.stream.checkpoint,
+        )
+    return job.stream.batch <= mark.batch
+
+
+def advance_streams(job: JobRecord, streams: Mapping[str, StreamMark]) -> Mapping[str, StreamMark]:
+    """Return the marks of all streams as they are once `job` is committed."""
+    if job.stream is None:
+        return streams
+    mark = StreamMark(batch=job.stream.batch, checkpoint=job.stream.checkpoint)
+    return {**streams, job.stream.stream: mark}
+
+
+# --- leftovers --------------------------------------------------------------------------------------------------------
+def dead_batches(entry: LogEntry) -> Mapping[str, StreamMark]:
+    """Return, for each stream, the last batch whose jobs have all ended, apart from the job of `entry` itself.
+
+    A batch is committed only once, so after its commit no other job that wrote the batch can be committed. The
+    committed job itself is rolled forward before the stream's next batch is decided, but may not be published yet. So a
+    stream's newest batch is returned only if `entry` decided it; for other streams the batch before is returned,
+    because a cleanup must not abort the uploads of a job that is still to be published.
+    """
+    own = entry.record.stream if entry.kind is Kind.COMMIT else None
+    return {
+        name: mark if own is not None and own.stream == name else replace(mark, batch=mark.batch - 1)
+        for name, mark in entry.state.streams.items()
+    }
+
+
+def is_dead(job: JobRecord, dead: Mapping[str, StreamMark]) -> bool:
+    """Check whether `job` writes a batch whose jobs have all ended (see `dead_batches`)."""
+    if job.stream is None or (mark := dead.get(job.stream.stream)) is None:
+        return False
+    return mark.checkpoint == job.stream.checkpoint and job.stream.batch <= mark.batch

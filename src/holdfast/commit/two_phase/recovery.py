@@ -10,22 +10,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from holdfast.commit import layout
-from holdfast.commit.committer import Action
-from holdfast.commit.context import CommitContext
+from holdfast.commit.context import CommitContext, Measure
 from holdfast.commit.ids import JobId, is_job_id
-from holdfast.commit.measure import Measure
+from holdfast.commit.leftovers import Action, RecoveredJob, RecoveryReport, is_quiet
 from holdfast.commit.records import JobRecord, Kind
-from holdfast.commit.recovery_report import RecoveredJob, RecoveryReport, is_quiet
 from holdfast.commit.two_phase.cleanup import clean_up
-from holdfast.commit.two_phase.codec import decode_open_job
-from holdfast.commit.two_phase.decision_log import job_exists, read_entry, read_log
+from holdfast.commit.two_phase.decision_log import job_exists, read_entries, read_entry, read_log
 from holdfast.commit.two_phase.job import abort_job
-from holdfast.commit.two_phase.live_jobs import LiveJobs
-from holdfast.commit.two_phase.pending_uploads import NOTES, find_listing, is_manifest, list_keys, probe_key
+from holdfast.commit.two_phase.pending_uploads import NOTES, LiveJobs, find_listing, is_manifest, list_keys, probe_key
 from holdfast.commit.two_phase.publication import RENAMES, UPLOADS
+from holdfast.commit.two_phase.records import LogEntry, decode_open_job
 from holdfast.commit.two_phase.roll_forward import check_publishable, roll_forward
 from holdfast.errors import CorruptDataError, HoldfastError, NotFoundError
 from holdfast.stores.base import Support, iter_objects, iter_uploads, multipart
+from holdfast.versioned_log import LogView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,3 +183,37 @@ def _ended(record: JobRecord, action: Action, reason: str, *, files: int = 0, is
     return RecoveredJob(
         committer=record.committer, job=record.job, action=action, reason=reason, files=files, is_alive=is_alive
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A log entry and its progress: ``decided``, ``visible`` or ``done``."""
+
+    entry: LogEntry
+    state: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """The decisions in the order of the log, and the undecided jobs, each of which is either running or dead."""
+
+    decisions: list[Decision]
+    open_jobs: list[OpenJob]
+
+
+def _state(view: LogView, seq: int) -> str:
+    return "done" if seq in view.done else "visible" if seq in view.visible else "decided"
+
+
+def read_history(ctx: CommitContext) -> History:
+    """Return all decisions that the destination's log retains, and the undecided jobs.
+
+    Raises:
+        CorruptDataError: a log record cannot be read.
+    """
+    view = read_log(ctx)
+    decisions = [
+        Decision(entry, _state(view, entry.seq)) for entry in read_entries(ctx, range(view.oldest, view.head + 1))
+    ]
+    decided = {decision.entry.job for decision in decisions}
+    return History(decisions=decisions, open_jobs=[job for job in open_jobs(ctx) if job.job not in decided])

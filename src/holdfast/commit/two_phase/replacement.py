@@ -15,11 +15,9 @@ from holdfast.commit.codec import digest
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import file_owner
 from holdfast.commit.nesting import refuse_inner
-from holdfast.commit.records import JobRecord
-from holdfast.commit.save_mode import SaveMode
-from holdfast.commit.two_phase.codec import decode_replaced, encode_replaced
+from holdfast.commit.records import JobRecord, SaveMode
 from holdfast.commit.two_phase.manifests import Prepared
-from holdfast.commit.two_phase.records import ListRef, LogEntry, Replaced
+from holdfast.commit.two_phase.records import ListRef, LogEntry, Replaced, decode_replaced, encode_replaced
 from holdfast.errors import CorruptDataError, DestinationExistsError, InvalidRequestError, NotFoundError
 from holdfast.stores.base import Delete, batched_keys
 from holdfast.wording import OR_OVERWRITE

@@ -1,9 +1,13 @@
-"""Roll a logged decision forward. Every step is idempotent: any process may run it, at any time (C10).
+"""Carry out a logged decision: step by step, or in the transaction that decides the job.
 
-The driver that decided the job runs the steps first; after a crash, the next job on the destination or `recover` runs
-the remaining ones. Their order matters: publish all files, mark the decision visible, delete the replaced files, write
-the report, store the write id, clean up, mark the decision done. On a store with transactions, the decision of a commit
-does all of this itself, so that nothing is left to roll forward (see `transaction`).
+Every step of `roll_forward` is idempotent: any process may run it, at any time (C10). The driver that decided the job
+runs the steps first; after a crash, the next job on the destination or `recover` runs the remaining ones. Their order
+matters: publish all files, mark the decision visible, delete the replaced files, write the report, store the write id,
+clean up, mark the decision done.
+
+On stores that make many changes in one step, `commit_at_once` decides the job and does all of this, apart from the
+cleanup, in one transaction; it also deletes the records that are not needed after the decision. So every reader sees
+the job at one instant (C4), and no process ever finds such a decision half carried out.
 """
 
 from __future__ import annotations
@@ -12,23 +16,99 @@ import itertools
 import json
 import logging
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 from holdfast.commit import layout
-from holdfast.commit.context import CommitContext
+from holdfast.commit.context import CommitContext, Measure
 from holdfast.commit.ids import AttemptId, file_owner
-from holdfast.commit.measure import Measure
-from holdfast.commit.records import FileEntry, JobReport, Kind
-from holdfast.commit.success_file import write_success
+from holdfast.commit.records import FileEntry, JobRecord, JobReport, Kind, SaveMode
+from holdfast.commit.statistics import NO_STATISTICS, Statistics
+from holdfast.commit.success_file import FILENAME_LIMIT, encode_report, write_success
 from holdfast.commit.two_phase.cleanup import clean_up_decided_job
-from holdfast.commit.two_phase.decision_log import record_exists, write_mark
-from holdfast.commit.two_phase.job_summary import JobSummary, report_job, summarize
-from holdfast.commit.two_phase.manifests import ManifestCache, committed_manifests, iter_manifests, load_refs
+from holdfast.commit.two_phase.decision_log import (
+    append_entry,
+    destination_gone,
+    record_exists,
+    remember_write,
+    write_mark,
+    write_record,
+)
+from holdfast.commit.two_phase.manifests import ManifestCache, Prepared, committed_manifests, iter_manifests, load_refs
 from holdfast.commit.two_phase.publication import publication_of
 from holdfast.commit.two_phase.records import LogEntry, TaskManifest
-from holdfast.commit.two_phase.replacement import delete_replaced
-from holdfast.commit.two_phase.write_ids import remember_write
-from holdfast.errors import CorruptDataError, HoldfastError, NotFoundError
-from holdfast.stores.base import batched_keys
+from holdfast.commit.two_phase.replacement import ReplacementPlan, delete_replaced, deletions
+from holdfast.commit.two_phase.snapshot import ChecksumList
+from holdfast.errors import (
+    CorruptDataError,
+    DestinationExistsError,
+    HoldfastError,
+    InvalidRequestError,
+    NotFoundError,
+    PreconditionError,
+)
+from holdfast.stores.base import Change, Complete, Create, Delete, Overwrite, Put, Require, batched_keys
+from holdfast.versioned_log import LogView
+from holdfast.wording import OR_OVERWRITE
+
+
+@dataclass(slots=True)
+class JobSummary:
+    """The facts that the job's report and its mark ``visible`` take from the committed manifests.
+
+    Attributes:
+        names: keys of the first files.
+        statistics: the statistics of all tasks.
+        checksums: the checksums of all files, for the mark ``visible``.
+        lost: files that are neither pending nor visible, and manifests that cannot be read.
+    """
+
+    names: list[str] = field(default_factory=list)
+    statistics: Statistics = NO_STATISTICS
+    checksums: ChecksumList = field(default_factory=ChecksumList)
+    lost: list[str] = field(default_factory=list)
+
+    def note(self, ctx: CommitContext, manifest: TaskManifest) -> None:
+        """Add the files and the statistics of a task."""
+        self.statistics += manifest.statistics
+        for file in manifest.files:
+            self.checksums.add(file)
+        for file in manifest.files[: FILENAME_LIMIT - len(self.names)]:
+            self.names.append("/" + ctx.key(file.path).lstrip("/"))
+
+
+def summarize(ctx: CommitContext, entry: LogEntry) -> JobSummary:
+    """Read the committed manifests for the report; return an empty summary if any is already deleted or damaged."""
+    summary = JobSummary()
+    try:
+        for manifest in committed_manifests(ctx, entry):
+            summary.note(ctx, manifest)
+    except (NotFoundError, CorruptDataError):
+        return JobSummary()
+    return summary
+
+
+def report_job(measure: Measure, entry: LogEntry, summary: JobSummary, lost: int = 0) -> JobReport:
+    """Return the report of a committed job.
+
+    Args:
+        measure: measures the job commit or recovery that writes the report.
+        lost: how many files are lost.
+    """
+    return JobReport(
+        job=entry.job,
+        committer=entry.record.committer,
+        mode=entry.record.mode,
+        at_s=entry.decided_at_s,
+        success=True,
+        stage="job_stage_save_success_marker",
+        totals=entry.totals,
+        tasks=entry.tasks,
+        filenames=tuple(summary.names),
+        metrics={**measure.metrics(), "files_lost": lost},
+        diagnostics={"holdfast.seq": str(entry.seq), "holdfast.publication": entry.record.publication},
+        statistics=summary.statistics + measure.statistics(),
+    )
+
 
 _log = logging.getLogger(__name__)
 
@@ -219,3 +299,122 @@ def _is_visible(ctx: CommitContext, seq: int) -> bool:
 def _is_done(ctx: CommitContext, seq: int) -> bool:
     """Check whether a decision is done: it has the mark ``done``, or it has been trimmed, so it must have been done."""
     return record_exists(ctx, seq, "done") or not record_exists(ctx, seq, "json")
+
+
+REPLACING = (SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFiles:
+    """The changes that do not depend on the state of the log, planned once.
+
+    Attributes:
+        completions: the job's files.
+        required: keys of records without which nothing may happen: they are where the destination is.
+        obsolete: keys of the records that nobody needs after the decision.
+        summary: the facts about the files for the job's report.
+    """
+
+    completions: Sequence[Complete]
+    required: Sequence[str]
+    obsolete: Sequence[str]
+    summary: JobSummary
+
+
+def plan_files(ctx: CommitContext, job: JobRecord, prepared: Prepared) -> JobFiles:
+    """Plan the completion of the job's uploads.
+
+    A file replaces another one only if the caller chose its name, and the mode says so. In every other case its name
+    must be free.
+
+    Memory: about 500 bytes per file. The manifests in the cache are dropped, because nobody reads them again.
+    """
+    summary = JobSummary()
+    completions: list[Complete] = []
+    for manifest in iter_manifests(ctx, prepared.refs, prepared.cache):
+        summary.note(ctx, manifest)
+        for file in manifest.files:
+            replaces = job.mode in REPLACING and file.path in prepared.chosen
+            mode = Overwrite() if replaces else Create()
+            completions.append(Complete(ctx.key(file.path), file.upload_id, file.upload_parts, mode))
+    prepared.cache.drop()
+    obsolete = [ctx.key(path) for path in (layout.job_record(job.job), *(ref.key for ref in prepared.refs))]
+    # The tasks of a stream write the job's record, so some of them may have written it after a rename.
+    required = obsolete if job.stream else obsolete[:1]
+    return JobFiles(completions=completions, required=required, obsolete=obsolete, summary=summary)
+
+
+def commit_at_once(
+    measure: Measure, entry: LogEntry, view: LogView, files: JobFiles, plan: ReplacementPlan
+) -> tuple[LogEntry | None, JobReport]:
+    """Decide a job and carry out the decision, in one transaction.
+
+    Guarantee: if the returned entry is `entry`, the job is committed, everything that readers see of it is visible, and
+    the decision is done. Otherwise nothing happened.
+
+    Args:
+        view: the log for which the job was decided.
+
+    Returns:
+        The entry that has the number of `entry` now, and the report of the job. The entry is None if a record that the
+        transaction creates has appeared meanwhile: read the log again.
+
+    Raises:
+        DestinationExistsError: the caller chose a file name that has been taken since the plan was made.
+        NotFoundError: an upload of the job has expired, or parts of it are lost.
+        InvalidRequestError: the store does not accept a file at one of the names.
+        LogRemovedError: the destination was renamed or deleted while the job ran.
+        FencedError: see `append_entry`.
+
+    Crash: the job is undecided, or it is committed and only the leftovers of attempts that do not count remain.
+    """
+    ctx = measure.ctx
+    report = report_job(measure, entry, files.summary)
+    changes = [*files.completions, *_records(ctx, entry, files, plan, report)]
+    try:
+        return append_entry(ctx, entry, view, changes), report
+    except PreconditionError as error:
+        if error.variables.get("key") in files.required:
+            raise destination_gone(ctx) from error
+        path = _refused_file(ctx, error)
+        if not path:
+            return None, report
+        raise DestinationExistsError(
+            f"a file with this name already exists: write under another name, {OR_OVERWRITE}",
+            url=ctx.url,
+            path=path,
+        ) from error
+    except (NotFoundError, InvalidRequestError) as error:
+        path = _refused_file(ctx, error)
+        is_lost = isinstance(error, NotFoundError) or "part" in error.variables
+        if not path or not is_lost:
+            raise  # the bucket is missing, or the store does not accept the name
+        raise NotFoundError(
+            "uploads of the job have expired, something aborted them: run the job again",
+            url=ctx.url,
+            job=entry.job,
+            first=path,
+        ) from error
+
+
+def _refused_file(ctx: CommitContext, error: HoldfastError) -> str:
+    """Return the path of the job's file that made the store refuse the transaction; empty if it was something else."""
+    key = str(error.variables.get("key", ""))
+    path = key.removeprefix(ctx.prefix)
+    return path if key.startswith(ctx.prefix) and not layout.is_hidden(path) else ""
+
+
+def _records(
+    ctx: CommitContext, entry: LogEntry, files: JobFiles, plan: ReplacementPlan, report: JobReport
+) -> Iterator[Change]:
+    """Iterate over all changes except the entry and the files."""
+    yield from map(Require, files.required)
+    yield from deletions(ctx, entry, plan.files())
+    # No decision is later than this one, so the report of an earlier job is replaced in any case (C6).
+    yield Put(ctx.key(layout.SUCCESS), encode_report(report))
+    written = write_record(entry)
+    if written is not None:
+        yield Put(ctx.key(written[0]), written[1], Create())
+    yield Put(ctx.key(layout.log_mark(entry.seq, "visible")), files.summary.checksums.encode())
+    yield Put(ctx.key(layout.log_mark(entry.seq, "done")), done_mark())
+    yield from (Delete(key) for key in files.obsolete)

@@ -7,20 +7,25 @@ two states.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import gzip
+import io
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from holdfast.commit import layout
+from holdfast.commit.codec import crc_field, guarded, json_line, json_object, text_field
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import JobId, file_owner
 from holdfast.commit.nesting import refuse_inner
-from holdfast.commit.records import Kind
+from holdfast.commit.records import FileEntry, Kind
 from holdfast.commit.two_phase.decision_log import read_entry, read_log
 from holdfast.commit.two_phase.manifests import committed_manifests
 from holdfast.commit.two_phase.records import LogEntry
 from holdfast.commit.two_phase.replacement import load_replaced
-from holdfast.errors import CorruptDataError, NotFoundError, UnavailableError
+from holdfast.errors import CorruptDataError, NotFoundError, PreconditionError, UnavailableError
 from holdfast.versioned_log import LogView
 
 
@@ -182,3 +187,79 @@ def _table(ctx: CommitContext, view: LogView, unfinished: list[LogEntry]) -> Map
         # The log always retains the entry before the oldest unfinished one; only entry 1 has no entry before it.
         newest = max((seq for seq in view.visible if seq > min(waiting)), default=min(waiting) - 1)
     return read_entry(ctx, newest).state.table if newest else None
+
+
+_GZIP = 31  # zlib's code for the gzip format; it stores no timestamp, so equal lists have equal bytes
+_RANGE_BYTES = 4 * 1024 * 1024  # 32 threads hold 128 MiB
+
+
+@dataclass(slots=True)
+class ChecksumList:
+    """A list of checksums, compressed as it grows, because a job may have a million files."""
+
+    _packer: Any = field(default_factory=lambda: zlib.compressobj(level=1, wbits=_GZIP))
+    _packed: bytearray = field(default_factory=bytearray)
+
+    def add(self, file: FileEntry) -> None:
+        """Append the checksum of a file."""
+        self._packed += self._packer.compress(json_line({"path": file.path, "crc32": file.crc32}))
+
+    def encode(self) -> bytes:
+        """Return the list so far, one line per file, compressed."""
+        return bytes(self._packed) + bytes(self._packer.copy().flush())
+
+
+def read_checksums(ctx: CommitContext, seq: int) -> Iterator[tuple[str, int]]:
+    """Iterate over the paths of a visible decision's files and their checksums; empty if the decision is trimmed.
+
+    Raises:
+        CorruptDataError: the list is damaged.
+    """
+    key = layout.log_mark(seq, "visible")
+    try:
+        data = ctx.records.read(key)
+    except NotFoundError:
+        return
+    lines = gzip.GzipFile(fileobj=io.BytesIO(data))
+    while found := guarded(key, lambda: _next_checksum(lines)):
+        yield found
+
+
+def _next_checksum(lines: gzip.GzipFile) -> tuple[str, int] | None:
+    try:
+        line = lines.readline()
+    except (EOFError, OSError, zlib.error) as error:
+        raise ValueError("it cannot be decompressed") from error
+    if not line:
+        return None
+    value = json_object(line)
+    return text_field(value, "path"), crc_field(value)
+
+
+def find_changed(
+    ctx: CommitContext, files: Iterable[VisibleFile], checksums: Mapping[str, int]
+) -> Iterator[VisibleFile]:
+    """Read files, and yield those whose bytes are not the ones that `checksums` was made from, or cannot be read.
+
+    A file that a job replaces meanwhile is among them.
+    """
+
+    def is_changed(file: VisibleFile) -> tuple[VisibleFile, bool]:
+        return file, _crc32_of(ctx, file) != checksums[file.path]
+
+    for done, (file, changed) in enumerate(ctx.runner.map(is_changed, files), start=1):
+        ctx.progress("read", done, len(checksums))
+        if changed:
+            yield file
+
+
+def _crc32_of(ctx: CommitContext, file: VisibleFile) -> int | None:
+    """Return the CRC-32 of a file; None if it is no longer the file that was listed, or the store finds it damaged."""
+    crc32 = 0
+    try:
+        for start in range(0, file.size_bytes, _RANGE_BYTES):
+            length = min(_RANGE_BYTES, file.size_bytes - start)
+            crc32 = zlib.crc32(ctx.store.get(ctx.key(file.path), start, length, file.etag), crc32)
+    except (NotFoundError, PreconditionError, CorruptDataError):
+        return None
+    return crc32

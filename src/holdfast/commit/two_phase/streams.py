@@ -1,68 +1,117 @@
-"""Decide every batch of a stream only once (C8): the newest log entry contains the progress of each stream.
+"""Write a stream's batch as a job of `two_phase`, without any object that lives longer than one phase.
 
-After a crash Spark replays a batch, with new attempts and a new job. Only the batch number and the checkpoint's id link
-the new job to the old one, so the decision contains both: the record that commits a batch also says which batch is
-committed. A stream's *mark* is its last committed batch with the checkpoint's id. Every entry, even one that aborts a
-job, copies the marks of its predecessor. So trimming the log loses no mark, and each entry contains one mark per
-stream, no matter how long the stream runs.
+plan_batch              on the driver, before the batch is known: create a job record, and read the streams' progress
+join_batch              in every task: add the batch to the record and announce it; all tasks make the same record
+commit_job, abort_job   the committer's steps, called with the record that the tasks report
+settle_batch            for a batch without new data: roll logged decisions forward
+
+Spark creates a new writer for every phase of every batch, and tells only the tasks which query and batch they belong
+to. So the job record travels from the plan through the tasks to the commit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from holdfast.commit.records import JobRecord, Kind
-from holdfast.commit.two_phase.records import LogEntry, StreamMark
-from holdfast.errors import InvalidRequestError
+from holdfast.commit import layout
+from holdfast.commit.codec import encode_job
+from holdfast.commit.context import CommitContext
+from holdfast.commit.destination import durably
+from holdfast.commit.records import JobRecord, SaveMode, StreamBatch
+from holdfast.commit.two_phase.committer import TWO_PHASE
+from holdfast.commit.two_phase.decision import help_earlier_jobs
+from holdfast.commit.two_phase.decision_log import read_entry, read_log, trim_log
+from holdfast.commit.two_phase.job import announce_job, describe_job
+from holdfast.commit.two_phase.records import StreamMark, is_committed_batch
+from holdfast.errors import InvalidRequestError, NotFoundError
+from holdfast.versioned_log import LogView
 
 
-def is_committed_batch(job: JobRecord, streams: Mapping[str, StreamMark]) -> bool:
-    """Check whether the batch that `job` writes is already committed.
+@dataclass(frozen=True, kw_only=True)
+class BatchPlan:
+    """The facts that are known before a batch is written, as plain values, because Spark sends them to the tasks.
+
+    Attributes:
+        job: the job's record, still without a batch.
+        known: the progress of each stream when the plan was made, so that tasks can skip a batch that is already
+            committed. The decision checks this again.
+    """
+
+    job: JobRecord
+    known: Mapping[str, StreamMark]
+
+
+def plan_batch(
+    ctx: CommitContext, mode: SaveMode, details: Mapping[str, object], view: LogView | None = None
+) -> BatchPlan:
+    """Check the destination and plan the batch's job. This writes nothing.
+
+    Args:
+        mode: ``append``, or ``overwrite`` for a stream that writes its complete result with every batch.
+        details: stored with the decision (schema, format); never secrets.
+        view: the log, if the caller has just read it.
 
     Raises:
-        InvalidRequestError: the job's stream has another checkpoint. Its batch numbers start from 0 again, so comparing
-            them with the old numbers would silently drop data.
+        InvalidRequestError: the mode is neither of these, or the destination is a file, lies inside another destination
+            or contains one.
+        UnsupportedError: the committer does not fit the store; the message says why.
     """
-    if job.stream is None or (mark := streams.get(job.stream.stream)) is None:
-        return False
-    if mark.checkpoint != job.stream.checkpoint:
-        raise InvalidRequestError(
-            "the stream was written here with another checkpoint: continue with that checkpoint; with another "
-            "streamId, all of the query's input is written a second time",
-            stream=job.stream.stream,
-            known=mark.checkpoint,
-            given=job.stream.checkpoint,
-        )
-    return job.stream.batch <= mark.batch
+    if mode not in (SaveMode.APPEND, SaveMode.OVERWRITE):
+        raise InvalidRequestError("a stream appends, or overwrites with every batch: omit the mode", mode=mode)
+    TWO_PHASE.check_fit(ctx, mode, others="another store")
+    job = describe_job(ctx, TWO_PHASE.name, mode, details, view)
+    assert job is not None  # only mode ignore skips jobs
+    known = durably(ctx, _known(ctx, job.base_seq), lambda: _known(ctx, job.base_seq))
+    return BatchPlan(job=job, known=known)
 
 
-def advance_streams(job: JobRecord, streams: Mapping[str, StreamMark]) -> Mapping[str, StreamMark]:
-    """Return the marks of all streams as they are once `job` is committed."""
-    if job.stream is None:
-        return streams
-    mark = StreamMark(batch=job.stream.batch, checkpoint=job.stream.checkpoint)
-    return {**streams, job.stream.stream: mark}
+def _known(ctx: CommitContext, seq: int) -> Mapping[str, StreamMark]:
+    try:
+        return read_entry(ctx, seq).state.streams if seq else {}
+    except NotFoundError:
+        return {}  # trimmed just now, so other jobs are being decided
 
 
-# --- leftovers --------------------------------------------------------------------------------------------------------
-def dead_batches(entry: LogEntry) -> Mapping[str, StreamMark]:
-    """Return, for each stream, the last batch whose jobs have all ended, apart from the job of `entry` itself.
+def join_batch(ctx: CommitContext, plan: BatchPlan, batch: StreamBatch) -> JobRecord | None:
+    """Add the batch to the planned job record, and announce the job. Every task that has data calls this first.
 
-    A batch is committed only once, so after its commit no other job that wrote the batch can be committed. The
-    committed job itself is rolled forward before the stream's next batch is decided, but may not be published yet. So a
-    stream's newest batch is returned only if `entry` decided it; for other streams the batch before is returned,
-    because a cleanup must not abort the uploads of a job that is still to be published.
+    Guarantee: all tasks of a plan create the same record, and the record exists in the store when this returns.
+
+    Returns:
+        The job; None if the batch is already committed, so that there is nothing to write.
+
+    Raises:
+        InvalidRequestError: the stream was written with another checkpoint.
+        UnsupportedError: the store ignores conditional writes.
+
+    Crash: leaves an announced job; the stream's next commit cleans up after it.
     """
-    own = entry.record.stream if entry.kind is Kind.COMMIT else None
-    return {
-        name: mark if own is not None and own.stream == name else replace(mark, batch=mark.batch - 1)
-        for name, mark in entry.state.streams.items()
-    }
+    job = replace(plan.job, stream=batch)
+    if is_committed_batch(job, plan.known):
+        return None
+    if not _is_announced(ctx, job):
+        announce_job(ctx, job)
+    return job
 
 
-def is_dead(job: JobRecord, dead: Mapping[str, StreamMark]) -> bool:
-    """Check whether `job` writes a batch whose jobs have all ended (see `dead_batches`)."""
-    if job.stream is None or (mark := dead.get(job.stream.stream)) is None:
+def _is_announced(ctx: CommitContext, job: JobRecord) -> bool:
+    """Check whether another task has announced the job; that task has also tested conditional writes."""
+    try:
+        return ctx.store.get(ctx.key(layout.job_record(job.job))) == encode_job(job)
+    except NotFoundError:
         return False
-    return mark.checkpoint == job.stream.checkpoint and job.stream.batch <= mark.batch
+
+
+def settle_batch(ctx: CommitContext) -> None:
+    """Roll the destination's decisions forward.
+
+    This is called for a batch without new data. The batch may be a replay, whose earlier driver died right after the
+    commit.
+
+    Raises:
+        CorruptDataError: a record of the log cannot be read.
+    """
+    view = read_log(ctx)
+    stuck = {found.entry.seq for found in help_earlier_jobs(ctx, view)}
+    trim_log(ctx, replace(view, done=view.done | (frozenset(view.unfinished) - stuck)))

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from holdfast.commit.hadoop import decode_statistics, encode_statistics
-from holdfast.commit.statistics import NO_STATISTICS, Duration, Statistics
+from holdfast.commit.statistics import NO_STATISTICS, Duration, Statistics, decode_statistics, encode_statistics
 from tests.unit.commit.statistics_values import statistics
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.commit import layout
-from holdfast.commit.hadoop.magic_path import (
+from holdfast.commit.hadoop.pending import (
     BASE,
     MAGIC,
     final_path,

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.commit.hadoop import (
+from holdfast.commit.hadoop.pending import (
     MAX_PENDING_BYTES,
     MAX_PENDINGSET_BYTES,
     TASK_ATTEMPT_ID,

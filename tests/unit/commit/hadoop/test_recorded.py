@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.commit.hadoop import Etags, decode_pending, decode_pendingset, encode_pending, encode_pendingset
+from holdfast.commit.hadoop.magic.files import pendingset_path
+from holdfast.commit.hadoop.pending import Etags, decode_pending, decode_pendingset, encode_pending, encode_pendingset
 from holdfast.commit.ids import JobId
-from holdfast.commit.magic.layout import pendingset_path
 from holdfast.commit.success_file import parse_success
 
 _RECORDED = Path(__file__).parent / "recorded"

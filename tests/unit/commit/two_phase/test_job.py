@@ -14,8 +14,8 @@ import pytest
 
 from holdfast.commit import TWO_PHASE, CommitContext, SaveMode, get_committer, read_history, recover, verify
 from holdfast.commit.codec import digest
-from holdfast.commit.two_phase.codec import decode_manifest, encode_manifest
 from holdfast.commit.two_phase.decision_log import read_log
+from holdfast.commit.two_phase.records import decode_manifest, encode_manifest
 from holdfast.errors import (
     AccessDeniedError,
     ConflictError,

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import pytest
 
-from holdfast.commit.two_phase.live_jobs import LiveJobs
+from holdfast.commit.two_phase.pending_uploads import LiveJobs
 from holdfast.errors import AccessDeniedError
 from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
 from tests.simulation.world import HOME, World, start

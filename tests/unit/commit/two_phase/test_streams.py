@@ -11,9 +11,15 @@ import pytest
 from holdfast.commit import TWO_PHASE, JobRecord, Kind, LogEntry, SaveMode, StreamBatch
 from holdfast.commit.codec import decode_job
 from holdfast.commit.layout import job_record
-from holdfast.commit.two_phase.records import LogState, StreamMark
-from holdfast.commit.two_phase.stream_jobs import join_batch, plan_batch
-from holdfast.commit.two_phase.streams import advance_streams, dead_batches, is_committed_batch, is_dead
+from holdfast.commit.two_phase.records import (
+    LogState,
+    StreamMark,
+    advance_streams,
+    dead_batches,
+    is_committed_batch,
+    is_dead,
+)
+from holdfast.commit.two_phase.streams import join_batch, plan_batch
 from holdfast.errors import ConflictError, InvalidRequestError, UnsupportedError
 from holdfast.stores.base import Capabilities, ObjectInfo, Overwrite, PutMode, Support, iter_objects
 from holdfast.stores.interceptors import InterceptedStore, Operation

@@ -9,16 +9,14 @@ from dataclasses import replace
 import pytest
 
 from holdfast.commit import TWO_PHASE, CommitContext, JobRecord, Kind, SaveMode, TaskCommit
+from holdfast.commit.context import Measure
 from holdfast.commit.layout import job_record, log_entry, log_mark
-from holdfast.commit.measure import Measure
-from holdfast.commit.two_phase.codec import decode_entry, encode_entry
-from holdfast.commit.two_phase.decision_log import read_log
+from holdfast.commit.two_phase.decision_log import WRITE_ID, read_log
 from holdfast.commit.two_phase.manifests import Prepared, list_refs, prepare_job
 from holdfast.commit.two_phase.publication import RENAMES, TRANSACTION, UPLOADS, choose_publication, publication_of
-from holdfast.commit.two_phase.records import ListRef, LogEntry, LogState
+from holdfast.commit.two_phase.records import ListRef, LogEntry, LogState, decode_entry, encode_entry
 from holdfast.commit.two_phase.replacement import ReplacementPlan
-from holdfast.commit.two_phase.transaction import commit_at_once, plan_files
-from holdfast.commit.two_phase.write_ids import WRITE_ID
+from holdfast.commit.two_phase.roll_forward import commit_at_once, plan_files
 from holdfast.errors import CorruptDataError
 from holdfast.runtime import Environment, SystemClock, SystemIds, ThreadRunner
 from holdfast.stores.base import Create, Overwrite, PutMode, Require, RequireEmpty, iter_objects

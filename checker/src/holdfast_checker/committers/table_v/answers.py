@@ -7,7 +7,7 @@ An *attribute* is a row of the table. The paper leaves some questions open; they
   while an attempt is still writing is noted as a circumstance. So is the case in which both attempts commit, which can
   happen with Python data sources.
 - *Recoverable job*: a driver dies after some tasks committed and while no task commit is running. The next attempt at
-  the job takes over the committed tasks if it can (`recover_v1_task` for `file-v1`), runs the other tasks, and knows
+  the job takes over the committed tasks if it can (as Hadoop does for `file-v1`), runs the other tasks, and knows
   only what the tasks that it ran report: Hadoop's job history records which tasks committed, but not what they
   reported.
 - *Abortable task*: the task is aborted before it is told to commit, as the paper requires of "an uncommitted task"

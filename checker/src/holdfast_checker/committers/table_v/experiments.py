@@ -12,7 +12,9 @@ from dataclasses import replace
 from typing import cast
 
 from holdfast.commit import CommitContext, Committer, JobRecord, TaskCommit
-from holdfast.commit.file_output.v1 import FILE_V1, recover_v1_task
+from holdfast.commit.hadoop.file_output.committers import FILE_V1
+from holdfast.commit.hadoop.file_output.directories import committed_dir
+from holdfast.commit.hadoop.files import delete_dir, is_dir, move_dir
 from holdfast.commit.ids import AttemptId, FileOwner
 from holdfast.errors import HoldfastError
 from holdfast_checker.committers.actors import Setting, run_attempt, write_files
@@ -87,7 +89,7 @@ def _restart(setting: Setting, found: tuple[Actor, ...]) -> tuple[Actor, ...]:
         try:
             for task in committed:
                 if job.committer == FILE_V1.name:
-                    recover_v1_task(ctx, job, task)
+                    _recover_v1_task(ctx, job, task)
             reports = [_rerun(setting, ctx, job, task) for task in rerun]
             outcome = committer.commit_job(ctx, job, reports, rerun)
         except HoldfastError as error:
@@ -120,3 +122,24 @@ _CHANGED_ACTORS: Mapping[str, Callable[[Setting, tuple[Actor, ...]], tuple[Actor
     "cut-off": _one_task_repeated,
 }
 """For experiments whose actors are not those of the scene: what makes them of the setting and the scene's actors."""
+
+
+def _recover_v1_task(ctx: CommitContext, job: JobRecord, task: int) -> bool:
+    """Move a task's directory from the previous job attempt to this one; return whether there was a directory.
+
+    A task that committed without output left no directory, so it runs again.
+
+    Args:
+        job: the record of the next attempt at the job.
+
+    Crash: the directory is at its old or its new path. Idempotent.
+    """
+    target = committed_dir(job, task)
+    if job.job_attempt == 0:
+        return False
+    source = committed_dir(replace(job, job_attempt=job.job_attempt - 1), task)
+    if not is_dir(ctx, source):
+        return is_dir(ctx, target)  # recovered before
+    delete_dir(ctx, target)
+    move_dir(ctx, source, target)
+    return True

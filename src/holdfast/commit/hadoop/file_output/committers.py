@@ -1,0 +1,407 @@
+"""Implement ``file-v1`` and ``file-v2``, FileOutputCommitter's two algorithms, and recover their dead jobs.
+
+With v1, tasks commit by renaming a directory, and the job by merging these directories. With v2, a task commits by
+moving its files to their final paths. These guarantees do not hold, as the papers describe:
+
+- C1 (v1): if an attempt dies or hangs while its commit replaces an earlier attempt's directory, that directory is
+  already deleted, at least in part. If the job commits then, the task's output is missing, and nothing reports this.
+- C2, C3 (v2): a task commit that fails or hangs halfway leaves some files visible. The next attempt replaces only the
+  files with the same names, and a late attempt may replace some of them again.
+- C3 (v1): if two attempts of one task both commit, the later commit counts, no matter which attempt the driver
+  accepted, and even if it happens during the job commit.
+- C4: with v1, files appear one by one during the job commit; a job commit that dies leaves some of them visible. With
+  v2, the files of every committed task are visible while the job runs, and stay visible if it fails (C5).
+- C5, C6: files that a failed job commit has merged stay visible. If an attempt of v1 commits after its job has ended,
+  it leaves a directory that the next job in the destination mistakes for its own; one of v2 may replace files.
+- C7: a job merges (v1) and then deletes everything below ``_temporary``, including the work of other jobs.
+- C9: a job that died during its job commit cannot be completed (v1), and the files of a task that died during its
+  commit cannot be distinguished from files of committed tasks (v2).
+
+Recovery finds dead jobs by their records and the ids in directory names. A job without a record is over: files that its
+attempts wrote after its end are deleted, and its visible files stay. A job with a record is rolled back, if its files
+have names that identify the job. Rolling forward is never provably right: a late attempt may have replaced a committed
+directory (v1) or its files (v2), and a job commit that died during its merge recorded no progress. The only jobs that
+are known to be complete are jobs of v1 with visible files and no committed directory left to merge.
+
+Sources: paper 000, III.B and III.C; paper 001, "Hadoop MR Commit algorithm 1", "v2 commit algorithm", "Job Recovery"
+and "v2 Job Recovery"; cleaning up one job at a time is Holdfast's own addition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+from holdfast.commit import layout
+from holdfast.commit.committer import CONSISTENT_LISTING, HIDDEN_WRITES, RENAME, RENAME_DIR, Committer, TaskReports
+from holdfast.commit.context import CommitContext, Measure
+from holdfast.commit.destination import delete_visible
+from holdfast.commit.hadoop.file_output.directories import (
+    TEMPORARY,
+    abort_attempt,
+    attempt_dir,
+    clean_up,
+    committed_dir,
+    job_attempt_dir,
+    merge_paths_v1,
+    merge_paths_v2,
+    open_attempt_file,
+    recorded_job,
+    require_attempt,
+    require_job,
+    start_file_job,
+)
+from holdfast.commit.hadoop.files import delete_dir, list_children, list_files, move_dir
+from holdfast.commit.ids import FileOwner, JobId, attempt_owner, file_job, is_job_id, task_number
+from holdfast.commit.leftovers import Action, Leftover
+from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, TaskCommit
+from holdfast.commit.success_file import FILENAME_LIMIT, has_succeeded, succeed
+from holdfast.commit.task import TaskScope, report_task, reported_totals
+from holdfast.errors import ConflictError, NotFoundError
+from holdfast.guarantees import (
+    ANOTHER_ENDS,
+    APPEARS,
+    BOTH_COMMIT,
+    COMMIT_BEGUN,
+    DISPLACED,
+    EMPTIED,
+    ENDED,
+    IN_TASK_COMMIT,
+    LAST_WINS,
+    NO_RECORD,
+    NOT_YET_VISIBLE,
+    OR,
+    PARTITIONED,
+    TWO_DRIVERS,
+    UNDONE_BY_HAND,
+    UNKNOWN,
+    Answer,
+    no,
+    yes,
+)
+from holdfast.stores.base import iter_objects, iter_uploads, multipart
+
+
+@dataclass(slots=True)
+class _FileJob:
+    """A job's records, directories and uploads below ``_temporary``.
+
+    Attributes:
+        committer: the committer that the record names; empty if there is no record, which means that the job is over.
+        records: paths of the job's records.
+        directories: the directories of the job's tasks and attempts, relative to the destination.
+        committed: those of `directories` that a task committed.
+        unattributed: whether the name of any of the job's files lacks the job's id.
+    """
+
+    committer: str = ""
+    records: list[str] = field(default_factory=list)
+    active_at_s: float = 0.0
+    directories: set[str] = field(default_factory=set)
+    committed: set[str] = field(default_factory=set)
+    unattributed: bool = False
+    uploads: int = 0
+
+
+def file_leftovers(ctx: CommitContext, *, committer: str) -> Iterator[Leftover]:
+    """List the jobs that have data below ``_temporary``, including live jobs.
+
+    Args:
+        committer: ``file-v1`` or ``file-v2``. For ``file-v1``, jobs of either committer that are over are listed as
+            well.
+    """
+    jobs = {job: found for job, found in _scan(ctx).items() if (found.committer or "file-v1") == committer}
+    if not jobs:
+        return
+    visible = dict.fromkeys(jobs, 0)
+    for path, _info in layout.iter_visible(ctx.store, ctx.prefix):
+        if (job := file_job(path)) in visible:
+            visible[job] += 1
+    for job, found in sorted(jobs.items()):
+        action, reason = _decide(found, visible[job], is_success=has_succeeded(ctx, job))
+        yield Leftover(
+            committer=committer,
+            job=job,
+            active_at_s=found.active_at_s,
+            action=action,
+            reason=reason,
+            recover=_finish(ctx, job, found, action),
+            files=visible[job],
+            uploads=found.uploads,
+        )
+
+
+def _scan(ctx: CommitContext) -> dict[JobId, _FileJob]:
+    jobs: dict[JobId, _FileJob] = {}
+    prefix = ctx.key(f"{TEMPORARY}/")
+    for info in iter_objects(ctx.store, prefix):
+        if (record := recorded_job(path := info.key[len(ctx.prefix) :])) is not None:
+            of_record = jobs.setdefault(record[0], _FileJob())
+            of_record.committer = record[1]
+            of_record.records.append(path)
+            of_record.active_at_s = max(of_record.active_at_s, info.modified_at_s)
+        elif (found := _note(ctx, jobs, info.key, info.modified_at_s)) is not None:
+            found.unattributed = found.unattributed or file_job(info.key) is None
+    if ctx.store.capabilities.multipart is not None:
+        for upload in iter_uploads(multipart(ctx.store), prefix):
+            if (found := _note(ctx, jobs, upload.key, upload.initiated_at_s)) is not None:
+                found.uploads += 1
+    return jobs
+
+
+def _note(ctx: CommitContext, jobs: dict[JobId, _FileJob], key: str, at_s: float) -> _FileJob | None:
+    """Add the object or upload at `key` to its job, and return the job; None if `key` names no job."""
+    segments = key[len(ctx.prefix) :].split("/")
+    if len(segments) < 4 or not segments[1].isdigit():
+        return None
+    is_committed = segments[2] != TEMPORARY
+    depth = 3 if is_committed else 4
+    job = _task_job(segments[2]) if is_committed else _attempt_job(segments[3])
+    if job is None:
+        return None
+    found = jobs.setdefault(job, _FileJob())
+    directory = "/".join(segments[:depth])
+    found.directories.add(directory)
+    if is_committed:
+        found.committed.add(directory)
+    found.active_at_s = max(found.active_at_s, at_s)
+    return found
+
+
+def _task_job(name: str) -> JobId | None:
+    job = JobId(name.removeprefix("task_").partition("_")[0])
+    return job if is_job_id(job) and task_number(job, name) is not None else None
+
+
+def _attempt_job(name: str) -> JobId | None:
+    owner = attempt_owner(name)
+    return None if owner is None else owner.job
+
+
+def _decide(found: _FileJob, visible: int, *, is_success: bool) -> tuple[Action, str]:
+    if not found.committer:
+        return Action.CLEAN, "the job is over, but attempts continued to write"
+    if is_success:
+        return Action.CLEAN, "_SUCCESS names the job, so it is committed; only its working directory is left"
+    tasks = "no task has committed a directory, as none does in file-v2"
+    if found.committed:
+        tasks = f"a second attempt at the job could recover its {len(found.committed)} committed tasks"
+    if found.unattributed:
+        return Action.KEEP, (
+            f"the names of its files do not carry its id, so it is unknown which of them are visible; {tasks}"
+        )
+    if visible and found.committer == "file-v1" and not found.committed:
+        return Action.CLEAN, (
+            f"all files that its tasks committed are visible ({visible}); it died before it wrote _SUCCESS"
+        )
+    if visible:
+        return Action.BACK, (
+            f"{visible} of its files are visible without _SUCCESS, and a late attempt may have replaced the others"
+        )
+    return Action.BACK, f"none of its files is visible; {tasks}"
+
+
+def _finish(ctx: CommitContext, job: JobId, found: _FileJob, action: Action) -> Callable[[], None]:
+    def finish() -> None:
+        if action is Action.KEEP:
+            return
+        if action is Action.BACK:
+            if not _is_still(ctx, job, found, action):
+                return
+            delete_visible(ctx, lambda path: file_job(path) == job)
+        # C7: delete only this job's directories, although the committers themselves delete all of _temporary. Records
+        # are deleted last: until then the job counts as unfinished, and the next run comes to the same decision.
+        for directory in sorted(found.directories):
+            delete_dir(ctx, directory)
+        for record in found.records:
+            ctx.store.delete(ctx.key(record))
+
+    return finish
+
+
+def _is_still(ctx: CommitContext, job: JobId, found: _FileJob, expected: Action) -> bool:
+    """Check whether the job still needs the recovery action `expected`: it may have made progress in the meantime."""
+    again = next((one for one in file_leftovers(ctx, committer=found.committer) if one.job == job), None)
+    if again is not None and again.action is not expected:
+        raise ConflictError("the job has made progress: run recover again", job=job, found=again.reason)
+    return again is not None
+
+
+# --- task -------------------------------------------------------------------------------------------------------------
+def commit_v1_attempt(ctx: CommitContext, job: JobRecord, owner: FileOwner, written: int) -> None:
+    """Rename the attempt's directory to the task's directory.
+
+    An attempt without files has nothing to commit (scenario 3).
+
+    Guarantee: on a store that renames directories, the task's directory contains exactly the files of the last attempt
+    to commit (scenario 7).
+
+    Args:
+        written: how many files the attempt has written, according to its own count.
+
+    Raises:
+        NotFoundError: the attempt wrote files, but they do not exist.
+        PreconditionError: another attempt committed concurrently; the task counts as committed.
+
+    Crash: an earlier attempt's directory may be deleted although this attempt's directory is not renamed yet.
+    """
+    if require_attempt(ctx, job, owner, written):
+        target = committed_dir(job, owner.task)
+        delete_dir(ctx, target)
+        move_dir(ctx, attempt_dir(job, owner), target)
+
+
+# --- job --------------------------------------------------------------------------------------------------------------
+def list_v1_tasks(ctx: CommitContext, job: JobRecord) -> Iterator[str]:
+    """List the directories of committed tasks by name: every directory of the job attempt except ``_temporary``."""
+    directory = job_attempt_dir(job.job_attempt)
+    for name, is_directory in list_children(ctx, directory):
+        if is_directory and name != TEMPORARY:
+            yield f"{directory}/{name}"
+
+
+def commit_v1_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOutcome:
+    """Merge the committed directories one by one, write ``_SUCCESS``, then delete ``_temporary``.
+
+    Args:
+        commits: the reports of the tasks that ran in this attempt at the job; recovered tasks do not report.
+
+    Raises:
+        NotFoundError: the job's record no longer exists, because the job was already committed or aborted (scenario
+            8), or the destination was renamed or deleted; or tasks wrote files that no longer exist.
+
+    Crash: some files are visible. The job commit cannot be repeated; `holdfast recover` deletes these files.
+    """
+    totals = reported_totals(reports.check(job))
+    require_job(measure.ctx, job)
+    committed = list(list_v1_tasks(measure.ctx, job))
+    if totals.files and not committed:
+        raise NotFoundError(
+            "no output of the job exists, because a late attempt is replacing it or the job has ended: run it again",
+            url=measure.ctx.url,
+            job=job.job,
+        )
+    names: list[str] = []
+    with measure.stage("job_stage_rename_files"):
+        for done, directory in enumerate(committed, start=1):
+            if len(names) < FILENAME_LIMIT:
+                names += [path[len(directory) + 1 :] for path, _info in list_files(measure.ctx, directory)]
+            merge_paths_v1(measure.ctx, directory)
+            measure.ctx.progress("tasks", done, len(committed))
+    return clean_up(measure, job, succeed(measure, job, totals=totals, tasks=len(committed), paths=names))
+
+
+def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
+    """Delete ``_temporary``. Files that a failed job commit has merged (v1) or tasks have committed (v2) stay (C5)."""
+    committed = has_succeeded(measure.ctx, job.job)
+    return clean_up(measure, job, JobOutcome(job=job.job, committed=committed))
+
+
+def commit_v1_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
+    """Rename the attempt's directory to the task's; see `commit_v1_attempt`."""
+    commit_v1_attempt(scope.ctx, scope.job, scope.owner, len(files))
+    return report_task(scope.owner, files)
+
+
+def commit_v2_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOutcome:
+    """Write ``_SUCCESS``, then delete ``_temporary``; the tasks have done the rest.
+
+    ``_SUCCESS`` names no files, because the driver does not know them. While it names the job, the call is
+    idempotent (scenario 8).
+
+    Raises:
+        NotFoundError: the job's record no longer exists, because the destination was renamed or deleted, or a job
+            ended in it. Files of the tasks stay visible, wherever they are now.
+    """
+    present = reports.check(job)
+    if not has_succeeded(measure.ctx, job.job):
+        require_job(measure.ctx, job)
+    outcome = succeed(measure, job, totals=reported_totals(present), tasks=len(present), paths=())
+    return clean_up(measure, job, outcome)
+
+
+def commit_v2_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
+    """Merge the attempt's files into the destination, where they become visible immediately.
+
+    Crash: some of the files are visible, and nothing ever deletes them.
+    """
+    if require_attempt(scope.ctx, scope.job, scope.owner, len(files)):
+        with scope.measure.stage("task_stage_rename_files"):
+            merge_paths_v2(scope.ctx, attempt_dir(scope.job, scope.owner))
+    return report_task(scope.owner, files)
+
+
+_V1_GUARANTEES: Mapping[str, Answer] = {
+    "speculative-tasks": yes("each attempt has its own directory, and one per task remains", unless=BOTH_COMMIT),
+    "recoverable-job": yes("the next attempt at the job reuses the directories of committed tasks"),
+    "abortable-task": yes("its directory is deleted"),
+    "abortable-job": yes(NOT_YET_VISIBLE),
+    "uncommitted-output-observable": no("it is in a hidden directory"),
+    "committed-output-observable": no("its files are renamed by the job commit"),
+    "atomic-task-commit": yes("it is one rename of a directory", unless=BOTH_COMMIT),
+    "atomic-job-commit": no("it renames one file after the other"),
+    "partitioned-executor": yes("its files stay in its directory", unless=PARTITIONED),
+    "C1": yes("every task has one directory", unless=f"{DISPLACED}{OR}{TWO_DRIVERS}"),
+    "C2": yes("a directory belongs to one attempt", unless=DISPLACED),
+    "C3": no(LAST_WINS),
+    "C4": no(APPEARS),
+    "C5": yes("its directory is deleted", unless=COMMIT_BEGUN),
+    "C6": yes("what a slow attempt writes stays hidden", unless=ANOTHER_ENDS),
+    "C7": no("its cleanup deletes _temporary, including the work of other jobs"),
+    "C8": no(NO_RECORD),
+    "C9": no("each rename loses where a file was and whose it is"),
+    "C10": no(ENDED),
+    "replaced-data": no(EMPTIED),
+}
+
+_V2_GUARANTEES: Mapping[str, Answer] = {
+    "speculative-tasks": yes("each attempt has its own directory until it commits", unless=BOTH_COMMIT),
+    "recoverable-job": yes("the output of committed tasks is in place"),
+    "abortable-task": yes("its directory is deleted", unless=IN_TASK_COMMIT),
+    "abortable-job": yes("its files can be deleted by hand, by their names", unless=UNDONE_BY_HAND),
+    "uncommitted-output-observable": no("it is in a hidden directory", unless=IN_TASK_COMMIT),
+    "committed-output-observable": yes("the task commit renames its files into the destination"),
+    "atomic-task-commit": no("it renames one file after the other"),
+    "atomic-job-commit": yes("it is one put of _SUCCESS"),
+    "partitioned-executor": no("its task commit renames into the destination, even after the job's end"),
+    "C1": no("a cleanup at the same time deletes files that a task commit has not renamed yet, unnoticed"),
+    "C2": no("a task commit that dies leaves files that the next attempt may not replace"),
+    "C3": no("files of two attempts that commit are mixed"),
+    "C4": no("files appear with each task commit"),
+    "C5": no("committed output stays, and a slow task may commit afterwards"),
+    "C6": no("a slow task commit renames into the destination"),
+    "C7": no("its cleanup deletes _temporary, including the work of other jobs"),
+    "C8": no(NO_RECORD),
+    "C9": no(UNKNOWN),
+    "C10": no("a task commit that is run again fails, because its files are already renamed"),
+    "replaced-data": no(EMPTIED),
+}
+
+_committer = partial(
+    Committer,
+    setup=start_file_job,
+    abort=abort_job,
+    open_file=open_attempt_file,
+    abort_task=abort_attempt,
+)
+FILE_V1 = _committer(
+    name="file-v1",
+    summary="directories renamed at task commit, merged one by one at job commit; one job at a time in a destination",
+    source="papers 000 (III.B) and 001 (algorithm 1)",
+    needs=(RENAME_DIR, CONSISTENT_LISTING, RENAME, HIDDEN_WRITES),
+    guarantees=_V1_GUARANTEES,
+    commit=commit_v1_job,
+    commit_task=commit_v1_task,
+    find_leftovers=partial(file_leftovers, committer="file-v1"),
+)
+FILE_V2 = _committer(
+    name="file-v2",
+    summary="files renamed to their final names at task commit, where readers see them before the job commits",
+    source="papers 000 (III.C) and 001 (v2 commit algorithm)",
+    needs=(CONSISTENT_LISTING, RENAME, HIDDEN_WRITES),
+    guarantees=_V2_GUARANTEES,
+    commit=commit_v2_job,
+    commit_task=commit_v2_task,
+    find_leftovers=partial(file_leftovers, committer="file-v2"),
+)

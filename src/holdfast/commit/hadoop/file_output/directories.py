@@ -1,0 +1,216 @@
+"""Name the working directories of FileOutputCommitter, merge them, and run what its two algorithms share.
+
+    _temporary/<job attempt>/_temporary/<attempt>/<path>     while the attempt writes
+    _temporary/<job attempt>/<task>/<path>                   committed by the task; v1 only
+    _temporary/0/job_<job>.<committer>.json                  from the start to the end of the job
+
+A *job attempt* is one start of the job's driver, numbered from 0. The last path, the job's record, is Holdfast's own.
+It replaces the job attempt's directory that Hadoop creates, because object stores have no directories. The record is
+deleted right after ``_SUCCESS`` is written. A job without a record is over: if its attempts still write, recovery does
+not mistake their files for those of a dead job.
+
+Sources: paper 000, III.B and III.C; paper 001, "Hadoop MR Commit algorithm 1", "`mergePaths` Algorithm" and "v2 commit
+algorithm"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from holdfast.commit.codec import encode_job
+from holdfast.commit.context import CommitContext, Measure
+from holdfast.commit.destination import new_truncating_job
+from holdfast.commit.hadoop.files import (
+    delete_dir,
+    file_info,
+    is_dir,
+    list_children,
+    move_dir,
+    move_file,
+    open_whole_file,
+)
+from holdfast.commit.ids import FileOwner, JobId, attempt_name, is_job_id, task_name
+from holdfast.commit.records import JobOutcome, JobRecord, SaveMode
+from holdfast.commit.sinks import RenameSink, UploadSink
+from holdfast.commit.task import TaskScope
+from holdfast.errors import HoldfastError, NotFoundError
+
+TEMPORARY = "_temporary"
+_RECORD = re.compile(rf"{TEMPORARY}/0/job_([0-9a-f-]+)\.([a-z0-9-]+)\.json")
+
+
+def job_record(job: JobRecord) -> str:
+    """Return the path of a job's record.
+
+    The first attempt at the job writes the record, once. It exists until the job is over.
+    """
+    return f"{job_attempt_dir(0)}/job_{job.job}.{job.committer}.json"
+
+
+def recorded_job(path: str) -> tuple[JobId, str] | None:
+    """Parse the path of a job's record, and return the job and its committer; None for any other path."""
+    match = _RECORD.fullmatch(path)
+    return (JobId(match[1]), match[2]) if match is not None and is_job_id(match[1]) else None
+
+
+def start_file_job(
+    ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping[str, object]
+) -> JobRecord | None:
+    """Create a job with `new_truncating_job`, and write the job's record before its first task.
+
+    Crash: the record may exist; `holdfast recover` deletes it.
+    """
+    job = new_truncating_job(ctx, committer, mode, details)
+    if job is not None:
+        ctx.store.put(ctx.key(job_record(job)), encode_job(job))
+    return job
+
+
+def require_job(ctx: CommitContext, job: JobRecord) -> None:
+    """Check, before the job commit, that the job's record is still where the job began.
+
+    Raises:
+        NotFoundError: the job or another one has ended here (C7 does not hold), or the destination was renamed or
+            deleted, and files of committed tasks with it.
+    """
+    if file_info(ctx, job_record(job)) is None:
+        raise NotFoundError(
+            "the job's record does not exist, because the destination was renamed or deleted while the job ran, or a "
+            "job ended in it: unless files of the job are visible, run it again",
+            url=ctx.url,
+            job=job.job,
+        )
+
+
+def job_attempt_dir(job_attempt: int) -> str:
+    """Return the directory of a job attempt. It does not name the job: jobs must run one at a time."""
+    return f"{TEMPORARY}/{job_attempt}"
+
+
+def attempt_dir(job: JobRecord, owner: FileOwner) -> str:
+    """Return the directory in which a task attempt writes."""
+    return f"{job_attempt_dir(job.job_attempt)}/{TEMPORARY}/{attempt_name(owner)}"
+
+
+def committed_dir(job: JobRecord, task: int) -> str:
+    """Return the directory to which v1 moves the output of a committed task."""
+    return f"{job_attempt_dir(job.job_attempt)}/{task_name(job.job, task)}"
+
+
+def open_attempt_file(scope: TaskScope, path: str) -> UploadSink | RenameSink:
+    """Open a file in the attempt's directory."""
+    return open_whole_file(scope, f"{attempt_dir(scope.job, scope.owner)}/{path}", path)
+
+
+def require_attempt(ctx: CommitContext, job: JobRecord, owner: FileOwner, written: int) -> bool:
+    """Check whether the attempt has anything to commit (``needsTaskCommit``).
+
+    Args:
+        written: how many files the attempt has written, according to its own count.
+
+    Raises:
+        NotFoundError: the attempt wrote files that no longer exist, because the job ended or another job cleaned up
+            (scenario 6).
+    """
+    if is_dir(ctx, attempt_dir(job, owner)):
+        return True
+    if written:
+        raise NotFoundError(
+            "the files of the attempt do not exist, because a job ended in this destination: run the job again",
+            url=ctx.url,
+            job=job.job,
+            task=owner.task,
+        )
+    return False
+
+
+def abort_attempt(ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
+    """Delete the attempt's directory. Idempotent (scenarios 16 and 22)."""
+    delete_dir(ctx, attempt_dir(job, owner))
+
+
+def clean_up(measure: Measure, job: JobRecord, outcome: JobOutcome) -> JobOutcome:
+    """Delete all of ``_temporary``, including the work of every other job in this destination (C7 does not hold).
+
+    The job has already ended, so an error is not raised but added to the outcome.
+    """
+    try:
+        with measure.stage("job_stage_cleanup"):
+            if outcome.committed:
+                measure.ctx.store.delete(measure.ctx.key(job_record(job)))
+            delete_dir(measure.ctx, TEMPORARY)
+    except HoldfastError as error:
+        reason = f"the job is over, but its working directory could not be deleted: {error}"
+        return replace(outcome, finished=False, pending_reason=reason)
+    return outcome
+
+
+def merge_paths_v1(ctx: CommitContext, source: str) -> None:
+    """Move the content of the directory `source` to the destination; move a directory as a whole if its target is free.
+
+    Requires: no other process writes in these directories.
+    Guarantee: a file replaces the file or directory at its target; directories are merged, depth first.
+
+    Raises:
+        NotFoundError: another process moved or deleted `source`, or a part of it. Files that have already moved stay at
+            their targets.
+
+    Crash: some files and directories have moved, and no record says which: the merge cannot simply be repeated.
+    """
+    # The destination itself always exists: `source` is in it.
+    for name, is_directory in _children(ctx, source):
+        _merge_v1(ctx, f"{source}/{name}", is_directory, name)
+
+
+def _children(ctx: CommitContext, source: str) -> list[tuple[str, bool]]:
+    """List a directory that must exist; `list_children` would return an empty list for a deleted one."""
+    found = list_children(ctx, source)
+    if not found:
+        raise NotFoundError(
+            "a committed directory does not exist, because a late attempt is replacing it: run the job again",
+            path=source,
+        )
+    return found
+
+
+def _merge_v1(ctx: CommitContext, source: str, is_directory: bool, target: str) -> None:
+    if not is_directory:
+        _move_over(ctx, source, target)
+    elif file_info(ctx, target) is not None:
+        ctx.store.delete(ctx.key(target))
+        move_dir(ctx, source, target)
+    elif is_dir(ctx, target):
+        for name, below in _children(ctx, source):
+            _merge_v1(ctx, f"{source}/{name}", below, f"{target}/{name}")
+    else:
+        move_dir(ctx, source, target)
+
+
+def merge_paths_v2(ctx: CommitContext, source: str) -> None:
+    """Move the files below the directory `source` to the destination one by one; tasks can do so concurrently.
+
+    Guarantee: a file replaces the file or directory at its target. Readers see each file as soon as it is moved.
+
+    Crash: some files have moved. A second call moves the rest.
+    """
+    for name, is_directory in list_children(ctx, source):
+        _merge_v2(ctx, f"{source}/{name}", is_directory, name)
+
+
+def _merge_v2(ctx: CommitContext, source: str, is_directory: bool, target: str) -> None:
+    if not is_directory:
+        _move_over(ctx, source, target)
+        return
+    if file_info(ctx, target) is not None:
+        ctx.store.delete(ctx.key(target))
+    for name, below in list_children(ctx, source):
+        _merge_v2(ctx, f"{source}/{name}", below, f"{target}/{name}")
+
+
+def _move_over(ctx: CommitContext, source: str, target: str) -> None:
+    if file_info(ctx, target) is not None:
+        ctx.store.delete(ctx.key(target))
+    elif is_dir(ctx, target):
+        delete_dir(ctx, target, unfinished=False)
+    move_file(ctx, source, target)

@@ -1,0 +1,331 @@
+"""Implement `magic`: tasks upload to the final names, and the job commit completes the uploads (paper 000, VI.A).
+
+The guarantees of ARCHITECTURE.md hold, except for these:
+
+- C3: the attempts of a task share the name of its pending set. The last attempt to write the set wins, even if the
+  driver accepted another attempt, and even during the job commit (HADOOP-17258; paper 000, VIII.C, mentions and
+  accepts this).
+- C4, C5: the job commit completes uploads one by one. A driver that dies halfway leaves some files visible, and an
+  abort does not delete them (paper 001, "Failure during job commit"). `holdfast recover` deletes them; see
+  `magic.recovery`.
+- C6: two jobs, or an old driver and a new one, may write ``_SUCCESS`` in any order.
+- C8: no decision is logged.
+- C9: mode ``overwrite`` deletes data before the first task runs. An upload to a file name that the caller chose can be
+  lost: if its attempt dies before it writes the upload's record, or if its pending set is overwritten, only ``holdfast
+  uploads`` finds the upload.
+
+Sources: paper 000, VI.A, VIII.C and XIV; paper 001, "Magic Committer"; HADOOP-16570, HADOOP-17258, HADOOP-18797.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from holdfast.commit.committer import CONSISTENT_LISTING, MULTIPART, Committer, TaskReports
+from holdfast.commit.context import CommitContext, Measure
+from holdfast.commit.destination import new_truncating_job
+from holdfast.commit.hadoop.completion import abort_all, complete_all, etags_of, succeed_with
+from holdfast.commit.hadoop.files import delete_dir
+from holdfast.commit.hadoop.magic.files import (
+    attempt_dir,
+    clean_up,
+    find_pendingsets,
+    iter_pending_paths,
+    list_pendingsets,
+    load_pending,
+    load_pendingset,
+    magic_work_path,
+    open_magic_file,
+    pendingset_path,
+)
+from holdfast.commit.hadoop.pending import (
+    MAGIC_JOB_PREFIX,
+    TASK_ATTEMPT_ID,
+    PendingSet,
+    SinglePending,
+    encode_pendingset,
+)
+from holdfast.commit.hadoop.pending_recovery import PendingSetAccess, pending_set_leftover
+from holdfast.commit.ids import FileOwner, JobId, attempt_name, is_job_id
+from holdfast.commit.leftovers import Leftover
+from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, SaveMode, TaskCommit
+from holdfast.commit.sinks import UploadSink
+from holdfast.commit.success_file import has_succeeded
+from holdfast.commit.task import TaskScope, inline_record, totals_of
+from holdfast.errors import AccessDeniedError, CorruptDataError, HoldfastError, InvalidRequestError, NotFoundError
+from holdfast.guarantees import (
+    ALL_UPLOADS,
+    APPEARS,
+    COMMIT_BEGUN,
+    DIES_UPLOADING,
+    EMPTIED,
+    ENDED,
+    LAST_WINS,
+    NO_RECORD,
+    NOT_YET_VISIBLE,
+    PARTITIONED,
+    STARTS_OVER,
+    TWO_DRIVERS,
+    Answer,
+    no,
+    yes,
+)
+from holdfast.stores.base import iter_objects
+
+_log = logging.getLogger(__name__)
+
+
+def _load_all(measure: Measure, owner: FileOwner, paths: list[str], rows: dict[str, int]) -> list[SinglePending]:
+    """Load an attempt's upload records and add ids to them. If one cannot be loaded, abort the others and raise."""
+    prefix = measure.ctx.prefix
+
+    def load(path: str) -> SinglePending | HoldfastError:
+        try:
+            found = load_pending(measure, owner.job, path)
+        except HoldfastError as error:
+            return error
+        counted = found.rows or rows.get(found.key.removeprefix(prefix), 0)
+        return replace(found, job_id=owner.job, task_id=attempt_name(owner), filename=path, rows=counted)
+
+    results = list(measure.ctx.runner.map(load, paths))
+    pendings = [found for found in results if isinstance(found, SinglePending)]
+    errors = [found for found in results if isinstance(found, HoldfastError)]
+    if not errors and len({pending.key for pending in pendings}) < len(pendings):
+        errors.append(InvalidRequestError("two files of the attempt have the same target: rename one", job=owner.job))
+    if errors:
+        abort_all(measure, pendings)
+        raise errors[0]
+    return pendings
+
+
+def commit_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOutcome:
+    """Complete the uploads of every pending set that a listing shows, write ``_SUCCESS``, then clean up.
+
+    Only the listing decides which sets count. A set that a task report contains is not read from the store if the
+    listing shows the same etag; if the set has been overwritten since, it is read.
+
+    Guarantee: on return every file of the sets is visible. After an error, the files that became visible are
+    deleted and the other uploads are aborted, as far as possible: run the job again.
+
+    Raises:
+        NotFoundError: the set of a task that reported does not exist, because the job was already committed or
+            aborted (scenario 8), or the destination was renamed or deleted while the job ran; or an upload or a
+            published file does not exist.
+        CorruptDataError: a set cannot be parsed.
+
+    Crash: see C4 at the top of this module.
+    Source: paper 000, VI.A (commitJob); sets are loaded while earlier ones are being completed, not all in advance
+    (HADOOP-16570).
+    """
+    reported = reports.check(job)
+    with measure.stage("job_stage_load_manifests"):
+        names = find_pendingsets(measure.ctx, job.job)
+    missing = [commit.task for commit in reported if pendingset_path(job.job, commit.task) not in names]
+    if missing:
+        raise NotFoundError(
+            "pending sets of committed tasks do not exist, because the destination was renamed or deleted "
+            "while the job ran, or the job has ended: unless files of it are visible, run it again",
+            url=measure.ctx.url,
+            job=job.job,
+            missing=missing[:5],
+        )
+    with measure.stage("job_stage_complete_uploads"):
+        inlined = {
+            pendingset_path(job.job, commit.task): commit
+            for commit in reported
+            if commit.etag and names.get(pendingset_path(job.job, commit.task)) == commit.etag
+        }
+
+        def load(path: str) -> PendingSet:
+            data = inlined[path].manifest_data() if path in inlined else None
+            return load_pendingset(measure, job.job, path, data)
+
+        published = complete_all(measure, list(names), load)
+    outcome = succeed_with(measure, job, published)
+    with measure.stage("job_stage_cleanup"):
+        left = clean_up(measure, job.job, with_sets=False)
+    return replace(outcome, finished=not left, pending_reason=left)
+
+
+def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
+    """Abort all pending uploads and delete the records. Visible files stay (paper 000, VI.A, abortJob).
+
+    If ``_SUCCESS`` names the job, it is committed; then this only finishes its clean-up.
+    """
+    committed = False
+    try:
+        committed = has_succeeded(measure.ctx, job.job)
+    except HoldfastError as error:  # continue: an abort only aborts pending uploads, which is safe
+        _log.warning("_SUCCESS could not be read (%s)", error)
+    left = clean_up(measure, job.job, with_sets=True)
+    return JobOutcome(job=job.job, committed=committed, finished=not left, pending_reason=left)
+
+
+def open_file(scope: TaskScope, path: str) -> UploadSink:
+    """Open a sink through a magic path of the attempt."""
+    return open_magic_file(
+        scope.measure, f"{magic_work_path(scope.owner)}/{path}", background=scope.background, budget=scope.budget
+    )
+
+
+def commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
+    """Collect the attempt's upload records into the task's pending set.
+
+    Guarantee: the set is written by one atomic put, which replaces an earlier attempt's set. A listing of the
+    attempt's directory decides which files count, so files that a program wrote through a file system are included.
+
+    Raises:
+        NotFoundError: the listing does not show a file that this attempt wrote, because the job has ended (scenario
+            6) or the store's listings are not up to date. Nothing was committed.
+        HoldfastError: a record could not be loaded, or the set could not be written. All loaded uploads are
+            aborted.
+
+    Crash: before the put, nothing is committed. After the put, the attempt's directory is left, and is deleted with
+    the job's directory.
+    """
+    measure, owner = scope.measure, scope.owner
+    ctx = measure.ctx
+    with measure.stage("task_stage_scan_directory"):
+        paths = list(iter_pending_paths(ctx, attempt_dir(owner)))
+        pendings = _load_all(measure, owner, paths, {file.path: file.rows for file in files})
+    missing = {ctx.key(file.path) for file in files} - {pending.key for pending in pendings}
+    if missing:
+        raise NotFoundError(
+            "records of the attempt's uploads do not exist, so its job was committed or aborted: run the job again",
+            job=owner.job,
+            key=min(missing),
+        )
+    with measure.stage("task_stage_save_manifest"):
+        data = encode_pendingset(
+            PendingSet(
+                job_id=owner.job,
+                commits=tuple(pendings),
+                extra_data={TASK_ATTEMPT_ID: attempt_name(owner)},
+                statistics=measure.statistics(),
+            ),
+            etags_of(ctx),
+        )
+        try:
+            written = ctx.store.put(ctx.key(pendingset_path(owner.job, owner.task)), data)
+        except HoldfastError:
+            abort_all(measure, pendings)
+            raise
+    try:
+        delete_dir(ctx, attempt_dir(owner), unfinished=False)
+    except HoldfastError as error:  # the task is committed; the directory is deleted with the job's
+        _log.warning(
+            "the directory of a committed attempt could not be deleted and is left for the job's clean-up (%s)",
+            error,
+        )
+    totals = totals_of(tuple(pending.file_entry(ctx.prefix) for pending in pendings))
+    return TaskCommit(
+        job=owner.job,
+        task=owner.task,
+        attempt=owner.attempt,
+        totals=totals,
+        inline=inline_record(ctx, data),
+        etag=written.etag,
+    )
+
+
+def abort_task(ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
+    """Abort the uploads that the attempt has recorded, then delete its directory. Idempotent."""
+    measure = Measure(ctx)
+    with measure.stage("task_stage_abort_task"):
+        found: list[SinglePending] = []
+        for path in list(iter_pending_paths(ctx, attempt_dir(owner))):
+            try:
+                found.append(load_pending(measure, owner.job, path))
+            except (CorruptDataError, NotFoundError) as error:
+                _log.warning(
+                    "an upload record of an aborted attempt could not be loaded, so the upload is not aborted (%s)",
+                    error,
+                )
+        abort_all(measure, found)
+        delete_dir(ctx, attempt_dir(owner), unfinished=False)
+
+
+_SETS = PendingSetAccess(
+    names=lambda ctx, job: list_pendingsets(ctx, job.job),
+    load=lambda measure, job, name: load_pendingset(measure, job.job, name),
+    clean_up=lambda measure, job: clean_up(measure, job.job, with_sets=True),
+)
+
+
+def magic_jobs(ctx: CommitContext) -> dict[JobId, float]:
+    """Return the jobs that have a magic directory at the destination, with the time of the last write there."""
+    jobs: dict[JobId, float] = {}
+    start = ctx.key(MAGIC_JOB_PREFIX)
+    for info in iter_objects(ctx.store, start):
+        name = info.key[len(start) :].partition("/")[0]
+        if is_job_id(name):
+            jobs[JobId(name)] = max(jobs.get(JobId(name), 0.0), info.modified_at_s)
+    return dict(sorted(jobs.items()))
+
+
+def has_records(ctx: CommitContext, job: JobId, folders: Sequence[str]) -> bool:
+    """Check whether one of these folders contains the job's magic directory; it may be another destination's (C7)."""
+
+    def is_home(folder: str) -> bool:
+        try:
+            return next(iter_objects(ctx.store, f"{folder}{MAGIC_JOB_PREFIX}{job}/", page_size=2), None) is not None
+        except AccessDeniedError:
+            if folder.startswith(ctx.prefix):
+                raise
+            return False  # the credentials cover only this destination; see `holdfast.commit.two_phase.pending_uploads`
+
+    return any(is_home(folder) for folder in folders)
+
+
+def magic_leftovers(ctx: CommitContext) -> Iterator[Leftover]:
+    """List the leftover data of every job with a magic directory, including live jobs."""
+    for job, active_at_s in magic_jobs(ctx).items():
+        yield pending_set_leftover(ctx, _job_record(job), active_at_s, _SETS)
+
+
+def _job_record(job: JobId) -> JobRecord:
+    """Return a substitute for the job's record, which `magic` does not store. Its save mode is not used."""
+    return JobRecord(job=job, committer="magic", mode=SaveMode.APPEND, started_at_s=0.0)
+
+
+_GUARANTEES: Mapping[str, Answer] = {
+    "speculative-tasks": yes("the uploads of an attempt that does not count stay pending"),
+    "recoverable-job": no(STARTS_OVER),
+    "abortable-task": yes("its uploads are aborted", unless=DIES_UPLOADING),
+    "abortable-job": yes(NOT_YET_VISIBLE),
+    "uncommitted-output-observable": no("it is a pending upload"),
+    "committed-output-observable": no("its uploads are completed by the job commit"),
+    "atomic-task-commit": yes("it is one put of a pending set"),
+    "atomic-job-commit": no("it completes one upload after the other"),
+    "partitioned-executor": yes("its uploads stay pending", unless=PARTITIONED),
+    "C1": yes("every task has one pending set, replaced in one step"),
+    "C2": yes("a pending set belongs to one attempt"),
+    "C3": no(LAST_WINS),
+    "C4": no(APPEARS),
+    "C5": yes("its uploads are aborted and its pending sets deleted", unless=COMMIT_BEGUN),
+    "C6": yes("what a slow attempt uploads stays pending", unless=TWO_DRIVERS),
+    "C7": yes("the names of its directory and uploads contain the job", unless=ALL_UPLOADS),
+    "C8": no(NO_RECORD),
+    "C9": yes("pending sets, uploads, and files with the job in their names show how far it came", unless=TWO_DRIVERS),
+    "C10": no(ENDED),
+    "replaced-data": no(EMPTIED),
+}
+
+MAGIC = Committer(
+    name="magic",
+    summary="uploads to the final names, which the job commit completes one by one",
+    source="papers 000 (VI.A) and 001",
+    needs=(MULTIPART, CONSISTENT_LISTING),
+    guarantees=_GUARANTEES,
+    setup=new_truncating_job,
+    commit=commit_job,
+    abort=abort_job,
+    open_file=open_file,
+    commit_task=commit_task,
+    abort_task=abort_task,
+    find_leftovers=magic_leftovers,
+    knows_job=has_records,
+    work_path=magic_work_path,
+)

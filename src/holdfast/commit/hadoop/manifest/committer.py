@@ -1,0 +1,292 @@
+"""Define `manifest`: tasks list the files to rename, and the job commit renames all of them in parallel.
+
+Stores without atomic rename, such as S3, are refused, whatever the settings are (scenario 63).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from holdfast.commit import layout
+from holdfast.commit.codec import decode_job
+from holdfast.commit.committer import CONSISTENT_LISTING, RENAME, Committer
+from holdfast.commit.context import CommitContext, Measure
+from holdfast.commit.destination import delete_visible
+from holdfast.commit.hadoop.files import file_info, list_files
+from holdfast.commit.hadoop.manifest.job import (
+    REPLACING,
+    abort_job,
+    commit_job,
+    finish_job,
+    is_same_file,
+    remove_job_dir,
+    rename_files,
+    setup_job,
+)
+from holdfast.commit.hadoop.manifest.loading import TEMPORARY, LoadedJob, job_dir, load_manifests, tasks_dir
+from holdfast.commit.hadoop.manifest.task import abort_task, commit_task, open_file
+from holdfast.commit.ids import JobId, file_job, is_job_id
+from holdfast.commit.leftovers import Action, Leftover
+from holdfast.commit.records import JobRecord, SaveMode
+from holdfast.commit.success_file import has_succeeded
+from holdfast.errors import ConflictError, CorruptDataError, InvalidRequestError, NotFoundError
+from holdfast.guarantees import (
+    APPEARS,
+    BOTH_COMMIT,
+    COMMIT_BEGUN,
+    DELETED,
+    ENDED,
+    LAST_WINS,
+    NO_RECORD,
+    NOT_YET_VISIBLE,
+    PARTITIONED,
+    STARTS_OVER,
+    TWO_DRIVERS,
+    Answer,
+    no,
+    yes,
+)
+from holdfast.stores.base import ObjectInfo
+
+_COMMITTER = "manifest"
+_JOB_DIR = re.compile(r"manifest_([^/]+)/(?:(\d\d)/job\.json$)?")
+
+
+@dataclass(slots=True)
+class _Directory:
+    """The directory of a job.
+
+    Attributes:
+        job_attempt: the number of the newest job attempt that has a record; None if there is no record.
+    """
+
+    job: JobId
+    active_at_s: float = 0.0
+    job_attempt: int | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class _FileCounts:
+    """How many files of a job are in each state.
+
+    Attributes:
+        pending: files at their sources.
+        visible: files at their targets, recognized by size and etag.
+        missing: files at neither path.
+        blocked: pending files whose target is taken by another file.
+        unattributed: files in `visible` whose names do not carry the job's id.
+        own: visible files whose names carry the job's id.
+        orphans: files in `own` that no manifest names.
+    """
+
+    pending: int = 0
+    visible: int = 0
+    missing: int = 0
+    blocked: int = 0
+    unattributed: int = 0
+    own: int = 0
+    orphans: int = 0
+
+    @property
+    def all_visible(self) -> int:
+        """Return the number of visible files that belong to the job, according to their names or to a manifest."""
+        return self.own + self.unattributed
+
+
+def find_leftovers(ctx: CommitContext) -> Iterator[Leftover]:
+    """List every job that has a directory below the destination, including live jobs, oldest first.
+
+    A job without a record is over, and so is a job that ``_SUCCESS`` names. All other jobs died before the end of their
+    job commit, or are alive. A job is rolled *forward* only if this is provably right. First, some files are at their
+    targets, so the job commit had started and all tasks had committed. Second, the other files are pending and not
+    blocked. Third, no other file of the job is visible; such a file would mean that a late attempt has replaced a
+    manifest. A job that does not meet these conditions is rolled *back*: visible files whose names carry the job's id
+    are deleted. Files whose names the caller chose are never deleted; a job with such files is *kept* until a user
+    decides.
+
+    A live job that is rolled back fails, and the files that it has renamed so far are deleted too.
+    """
+    for directory in _directories(ctx):
+        try:
+            leftover = _leftover(ctx, directory)
+        except NotFoundError:
+            continue  # the job has just ended
+        yield leftover
+
+
+def _directories(ctx: CommitContext) -> list[_Directory]:
+    found: dict[JobId, _Directory] = {}
+    for path, info in list_files(ctx, TEMPORARY):
+        match = _JOB_DIR.match(path, len(TEMPORARY) + 1)
+        if match is None or not is_job_id(match[1]):
+            continue  # belongs to another committer, or to Hadoop
+        job = JobId(match[1])
+        directory = found.setdefault(job, _Directory(job))
+        directory.active_at_s = max(directory.active_at_s, info.modified_at_s)
+        if match[2] is not None:
+            directory.job_attempt = max(directory.job_attempt or 0, int(match[2]))
+    return [directory for _job, directory in sorted(found.items())]
+
+
+def _leftover(ctx: CommitContext, directory: _Directory) -> Leftover:
+    job = directory.job
+
+    def leftover(action: Action, reason: str, recover: Callable[[], None], files: int = 0) -> Leftover:
+        return Leftover(
+            committer=_COMMITTER,
+            job=job,
+            active_at_s=directory.active_at_s,
+            action=action,
+            reason=reason,
+            recover=recover,
+            files=files,
+        )
+
+    def clean() -> None:
+        remove_job_dir(ctx, job)
+
+    if directory.job_attempt is None:
+        return leftover(Action.CLEAN, "the job is over, only its directory is left", clean)
+    try:
+        record = _read_record(ctx, job, directory.job_attempt)
+        if has_succeeded(ctx, job):
+            return leftover(Action.CLEAN, "_SUCCESS names the job, so it is committed", clean)
+        loaded = load_manifests(ctx, record)
+    except NotFoundError:
+        raise
+    except (CorruptDataError, InvalidRequestError) as error:
+        return leftover(Action.KEEP, f"its records cannot be used: {error}", lambda: None)
+    counts = _count_files(ctx, record, loaded)
+    action, reason = _decide(counts)
+
+    def forward() -> None:
+        _go_forward(ctx, record, loaded)
+
+    def back() -> None:
+        if _is_still(ctx, directory, Action.BACK):
+            delete_visible(ctx, lambda path: file_job(path) == job)
+            remove_job_dir(ctx, job)
+
+    recover = {Action.FORWARD: forward, Action.BACK: back, Action.CLEAN: clean, Action.KEEP: lambda: None}[action]
+    return leftover(action, reason, recover, counts.all_visible)
+
+
+def _is_still(ctx: CommitContext, directory: _Directory, expected: Action) -> bool:
+    """Check whether the job still needs the recovery action `expected`: it may have made progress in the meantime."""
+    try:
+        found = _leftover(ctx, directory)
+    except NotFoundError:
+        return False  # another process has ended the job
+    if found.action is not expected:
+        raise ConflictError("the job has made progress: run recover again", job=directory.job, found=found.reason)
+    return True
+
+
+def _read_record(ctx: CommitContext, job: JobId, job_attempt: int) -> JobRecord:
+    path = f"{job_dir(job)}/{job_attempt:02d}/job.json"
+    return replace(decode_job(path, ctx.store.get(ctx.key(path))), job_attempt=job_attempt)
+
+
+def _count_files(ctx: CommitContext, job: JobRecord, loaded: LoadedJob) -> _FileCounts:
+    """Count the job's files by state, with one listing of hidden files and one of visible files."""
+    sources = dict(list_files(ctx, tasks_dir(job)))
+    counts = _FileCounts()
+    visible: dict[str, ObjectInfo] = {}
+    for path, info in layout.iter_visible(ctx.store, ctx.prefix):
+        is_target = loaded.is_target(path)
+        if file_job(path) == job.job:
+            counts.own += 1
+            counts.orphans += not is_target
+        if is_target:
+            visible[path] = info
+    for file in loaded.files():
+        source, target = sources.get(file.source), visible.get(file.dest)
+        is_own = file_job(file.dest) == job.job
+        arrived = target is not None and is_same_file(file, target)
+        if source is not None and is_same_file(file, source):
+            counts.pending += 1
+            counts.blocked += target is not None and not arrived and (is_own or job.mode not in REPLACING)
+        elif arrived:
+            counts.visible += 1
+            counts.unattributed += not is_own
+        else:
+            counts.missing += 1
+    return counts
+
+
+def _decide(counts: _FileCounts) -> tuple[Action, str]:
+    visible, pending = counts.visible, counts.pending
+    total = visible + pending + counts.missing
+    if not visible and not counts.own:
+        return Action.BACK, f"none of its {total} files is visible: it is not committed"
+    if visible == total and not counts.orphans:
+        return Action.CLEAN, f"all {total} files are visible"
+    if visible and not (counts.missing or counts.blocked or counts.orphans):
+        return Action.FORWARD, f"its job commit had started: {visible} files are visible, {pending} are pending"
+    summary = (
+        f"of {total} files {visible} are visible, {pending} are pending, {counts.missing} are missing, "
+        f"{counts.blocked} are blocked, and {counts.orphans} other files of the job are visible"
+    )
+    if counts.unattributed:
+        return Action.KEEP, f"{summary}: file names do not carry the job's id, inspect the files"
+    if visible == total:
+        return Action.KEEP, f"{summary}: it is unknown which of them belong to the job, inspect the files"
+    return Action.BACK, f"{summary}: it cannot be completed"
+
+
+def _go_forward(ctx: CommitContext, job: JobRecord, loaded: LoadedJob) -> None:
+    """Rename pending files and end the job. Idempotent. If a later job wrote ``_SUCCESS``, that file stays (C6)."""
+    is_newest = file_info(ctx, layout.SUCCESS) is None
+    options = replace(
+        ctx.settings.hadoop,
+        mark_successful_jobs=ctx.settings.hadoop.mark_successful_jobs and is_newest,
+        cleanup_skipped=False,
+        cleanup_failures_ignored=False,
+    )
+    measure = Measure(ctx.with_settings(hadoop=options))
+    rename_files(measure, job, loaded)
+    finish_job(measure, job, loaded)
+
+
+_GUARANTEES: Mapping[str, Answer] = {
+    "speculative-tasks": yes(
+        "each attempt has its own directory, and one manifest per task remains", unless=BOTH_COMMIT
+    ),
+    "recoverable-job": no(STARTS_OVER),
+    "abortable-task": yes("its directory is deleted"),
+    "abortable-job": yes(NOT_YET_VISIBLE),
+    "uncommitted-output-observable": no("it is in a hidden directory"),
+    "committed-output-observable": no("its files are renamed by the job commit"),
+    "atomic-task-commit": yes("it is one rename of a manifest", unless=BOTH_COMMIT),
+    "atomic-job-commit": no("it renames one file after the other"),
+    "partitioned-executor": yes("its files stay in its directory", unless=PARTITIONED),
+    "C1": yes("a task that has reported but has no manifest fails the job", unless=TWO_DRIVERS),
+    "C2": yes("a manifest belongs to one attempt"),
+    "C3": no(LAST_WINS),
+    "C4": no(APPEARS),
+    "C5": yes("its directory is deleted", unless=COMMIT_BEGUN),
+    "C6": yes("what a slow attempt writes stays in its directory", unless=TWO_DRIVERS),
+    "C7": yes("the name of its directory contains the job"),
+    "C8": no(NO_RECORD),
+    "C9": no("files that a failed job commit has renamed stay, and its abort deletes the manifests"),
+    "C10": no(ENDED),
+    "replaced-data": no(DELETED),
+}
+
+MANIFEST = Committer(
+    name="manifest",
+    summary="one manifest per task lists the files to rename, the job commit renames them all",
+    source="paper 002",
+    needs=(RENAME, CONSISTENT_LISTING),
+    modes=frozenset(SaveMode),
+    guarantees=_GUARANTEES,
+    setup=setup_job,
+    commit=commit_job,
+    abort=abort_job,
+    open_file=open_file,
+    commit_task=commit_task,
+    abort_task=abort_task,
+    find_leftovers=find_leftovers,
+)

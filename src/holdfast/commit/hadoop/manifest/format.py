@@ -1,0 +1,218 @@
+"""Encode and decode the manifest of a task attempt, in Hadoop's format: the list of files to rename.
+
+The field names are those of Hadoop 3.3.5 to 3.5.0, and were checked against what 3.5.0 writes and reads: a file is
+``{"s": source, "d": dest, "z": size, "e": etag}``, a directory ``{"d": path, "t": status, "l": level}``. Paths are
+absolute URIs in the stored manifest, and relative to the destination in this module's values. Hadoop has no row counts;
+Holdfast stores them in an extra field of the file's entry, which Hadoop ignores.
+
+Sources: paper 002, "The Intermediate Manifest"; Hadoop's TaskManifest, FileEntry, DirEntry and EntryStatus.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdfast.commit import layout
+from holdfast.commit.codec import (
+    count_field,
+    guarded,
+    json_line,
+    json_object,
+    optional_text,
+    require,
+    text_field,
+    texts_field,
+)
+from holdfast.commit.hadoop.uri import encode_uri, path_below
+from holdfast.commit.statistics import NO_STATISTICS, Statistics, decode_statistics, encode_statistics
+
+MAX_MANIFEST_BYTES = 256 * 1024 * 1024
+"""About half a million files; a larger manifest would only fill the driver's memory."""
+
+_TYPE = "org.apache.hadoop.mapreduce.lib.output.committer.manifest.files.TaskManifest/1"
+_VERSION = 1
+_ROWS = "holdfast.rows"
+
+
+class DirStatus(enum.IntEnum):
+    """What the task attempt found at the path of a required directory; the manifest stores the number."""
+
+    UNKNOWN = 0
+    NOT_FOUND = 1
+    FILE = 2
+    DIR = 3
+    CREATED_DIR = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestFile:
+    """A file to rename from `source` to `dest`, both relative to the destination; `etag` is empty if unknown."""
+
+    source: str
+    dest: str
+    size_bytes: int
+    etag: str = ""
+    rows: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestDir:
+    """A directory that must exist before the renames.
+
+    Attributes:
+        path: relative to the destination; empty for the destination itself.
+        level: depth of the directory below the attempt's directory.
+    """
+
+    path: str
+    status: DirStatus = DirStatus.UNKNOWN
+    level: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntermediateManifest:
+    """The files that one task attempt wrote.
+
+    Attributes:
+        job_attempt: number of the attempt at the job, counted from 0.
+        task_attempt_dir: the directory that contains the attempt's files, relative to the destination.
+    """
+
+    job_id: str
+    task_id: str
+    task_attempt_id: str
+    task_attempt_dir: str
+    files: tuple[ManifestFile, ...]
+    directories: tuple[ManifestDir, ...] = ()
+    job_attempt: int = 0
+    extra_data: Mapping[str, str] = field(default_factory=dict)
+    statistics: Statistics = NO_STATISTICS
+
+
+def manifest_job_dir(job_id: str) -> str:
+    """Return the directory of a job of the manifest committer, relative to the destination."""
+    return f"_temporary/manifest_{job_id}/"
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+def encode_intermediate_manifest(manifest: IntermediateManifest, url: str) -> bytes:
+    """Encode a manifest as Hadoop's JSON.
+
+    Args:
+        manifest: the value to encode.
+        url: URL of the destination, in the form of `Destination.url`; all URIs in the manifest start with it.
+    """
+
+    def file(entry: ManifestFile) -> dict[str, object]:
+        return {
+            "s": encode_uri(url, entry.source),
+            "d": encode_uri(url, entry.dest),
+            "z": entry.size_bytes,
+            **({"e": entry.etag} if entry.etag else {}),
+            **({_ROWS: entry.rows} if entry.rows else {}),
+        }
+
+    value = {
+        "extraData": dict(manifest.extra_data),
+        "type": _TYPE,
+        "version": _VERSION,
+        "jobId": manifest.job_id,
+        "jobAttemptNumber": manifest.job_attempt,
+        "taskID": manifest.task_id,
+        "taskAttemptID": manifest.task_attempt_id,
+        "taskAttemptDir": encode_uri(url, manifest.task_attempt_dir),
+        "files": [file(entry) for entry in manifest.files],
+        "directories": [
+            {"d": encode_uri(url, entry.path), "t": int(entry.status), "l": entry.level}
+            for entry in manifest.directories
+        ],
+        "iostatistics": encode_statistics(manifest.statistics),
+    }
+    return json_line(value)
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+def _stays_below(path: str, directory: str) -> bool:
+    """Check whether `path` is below `directory`, which ends in ``/``, and contains only plain names."""
+    own = path[len(directory) :].split("/")
+    return path.startswith(directory) and not any(segment in ("", ".", "..") or "\0" in segment for segment in own)
+
+
+def _read_file(value: object, url: str, attempt_dir: str) -> ManifestFile:
+    require(isinstance(value, dict), "a file is not an object")
+    assert isinstance(value, dict)
+    source, dest = optional_text(value, "s"), optional_text(value, "d")
+    require(bool(source), "the source of a file is missing")
+    require(bool(dest), "the dest of a file is missing")
+    source, dest = path_below(source, url), path_below(dest, url)
+    # A manipulated record must not make a job rename other files, or replace Holdfast's own records (C7).
+    require(_stays_below(source, attempt_dir), "a source is outside the attempt's directory")
+    require(layout.is_safe_path(dest), "a dest leaves the destination")
+    require(type(value.get("z")) is int and value["z"] >= 0, "the size of a file is not a count")
+    return ManifestFile(
+        source=source,
+        dest=dest,
+        size_bytes=count_field(value, "z"),
+        etag=optional_text(value, "e"),
+        rows=count_field(value, _ROWS) if _ROWS in value else 0,
+    )
+
+
+def _read_dir(value: object, url: str) -> ManifestDir:
+    require(isinstance(value, dict), "a directory is not an object")
+    assert isinstance(value, dict)
+    path = path_below(text_field(value, "d"), url)
+    require(not path or layout.is_safe_path(path), "a directory leaves the destination")
+    status = count_field(value, "t")
+    return ManifestDir(
+        path=path,
+        status=DirStatus(status) if status in DirStatus.__members__.values() else DirStatus.UNKNOWN,
+        level=count_field(value, "l"),
+    )
+
+
+def _read_list(value: dict[str, Any], name: str) -> list[object]:
+    found = value.get(name, [])
+    require(isinstance(found, list), f"{name} is not a list")
+    return list(found)
+
+
+def decode_intermediate_manifest(key: str, data: bytes, *, url: str, job_id: str) -> IntermediateManifest:
+    """Decode a manifest, and check that it only moves files of its own attempt to paths below the destination.
+
+    Args:
+        key: key of the manifest itself, for error messages.
+        url: URL of the destination.
+        job_id: the job that the manifest must belong to.
+
+    Raises:
+        CorruptDataError: a field is missing or wrong, two files have the same target, or the manifest belongs to
+            another job; the error says which. The manifest is not deleted: report it, or abort the job.
+    """
+
+    def decode() -> IntermediateManifest:
+        require(len(data) <= MAX_MANIFEST_BYTES, "it is too long for one task")
+        value = json_object(data)
+        require(value.get("type") == _TYPE, "type is not that of a task's manifest")
+        require(type(value.get("version")) is int and value["version"] == _VERSION, f"version is not {_VERSION}")
+        require(text_field(value, "jobId") == job_id, "it is another job's")
+        attempt_dir = path_below(text_field(value, "taskAttemptDir"), url)
+        require(_stays_below(attempt_dir, manifest_job_dir(job_id)), "the attempt's directory is outside the job's")
+        files = tuple(_read_file(one, url, f"{attempt_dir}/") for one in _read_list(value, "files"))
+        require(len({file.dest for file in files}) == len(files), "two files have the same dest")
+        return IntermediateManifest(
+            job_id=job_id,
+            task_id=text_field(value, "taskID"),
+            task_attempt_id=text_field(value, "taskAttemptID"),
+            task_attempt_dir=attempt_dir,
+            files=files,
+            directories=tuple(_read_dir(one, url) for one in _read_list(value, "directories")),
+            job_attempt=count_field(value, "jobAttemptNumber"),
+            extra_data=texts_field(value, "extraData"),
+            statistics=decode_statistics(value.get("iostatistics")),
+        )
+
+    return guarded(key, decode)

@@ -1,1 +1,0 @@
-"""Complete, abort and recover jobs whose pending uploads are listed in pending sets: for `magic` and `staging`."""
