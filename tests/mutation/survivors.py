@@ -16,7 +16,7 @@ _EQUIVALENT: Mapping[str, tuple[str, ...]] = {
         "two_phase.records._read_by_job operand c25a91",
         "two_phase.records._read_marks operand 2e2616",
         "codec.decode_intents operand 9d11da",
-        "magic.file.open_magic_file operand 7107b2",
+        "hadoop.magic.files.open_magic_file operand 7107b2",
         "units.watch.watch swap d20521",
         "units.unit_loop._place_of first-left-out acab52",
         "transactions.sqlite.file.connect swap fe8e75",
@@ -100,7 +100,7 @@ _OTHERS: Mapping[str, tuple[str, ...]] = {
         "namespace.operations.files.WriteUnderLease._is_done operand a68830",
     ),
     "Only the order in which a report names several problems": ("verification.verify swap 003aea",),
-    "A gap: it needs a record that no release writes": ("json_fields.crc_field boundary 595083",),
+    "A gap: it needs a record that no release writes": ("codec.crc_field boundary 595083",),
     "A gap: it needs two or more of something (stream batches, directories, dead Hadoop jobs) where tests have one": (
         "two_phase.decision._targets first-left-out 6adfaf",
         "hadoop.dead_jobs.s3a_state._list_magic constant 154929",
