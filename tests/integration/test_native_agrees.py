@@ -6,7 +6,6 @@ import contextlib
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -86,8 +85,6 @@ def assert_refused(spark: Any, url: Path | str, reason: str) -> None:
 
 # --- files of other types ---------------------------------------------------------------------------------------------
 OTHERS = {  # a file's column, that of another file, what the second one holds
-    "bytes": ("parquet", pa.array([1], pa.int8()), pa.array([300], pa.int32())),
-    "cents": ("parquet", pa.array([5]), pa.array([datetime(2020, 1, 1)], pa.timestamp("ms", "UTC"))),
     "nested": ("parquet", pa.array([[{"x": 1}]]), pa.array([[{"x": 1.5}]])),
     "longs": ("orc", pa.array([1], pa.int32()), pa.array([2**33])),
 }
@@ -121,6 +118,7 @@ def test_nanoseconds_are_read_after_an_append_as_before(spark: Any, tmp_path: Pa
     assert rows(holdfast.read(spark, str(tmp_path))) == sorted([*before, "(None,)"])
 
 
+@pytest.mark.slow
 def test_json_of_others_is_read_here(spark: Any, tmp_path: Path) -> None:
     """With or without a log, Spark's reader fails on values that other programs write, or changes them."""
     (tmp_path / "x").mkdir()
@@ -143,7 +141,9 @@ def test_json_of_others_is_read_here(spark: Any, tmp_path: Path) -> None:
         holdfast.read(spark, str(tmp_path)).collect()
 
 
-@pytest.mark.parametrize("names", ["_col0, _col1", "_colour, _collar", "id, _col1"])
+@pytest.mark.parametrize(
+    "names", ["_col0, _col1", *(pytest.param(one, marks=pytest.mark.slow) for one in ("_colour, _collar", "id, _col1"))]
+)
 def test_columns_of_orc_that_are_called_col_go_by_name(spark: Any, tmp_path: Path, names: str) -> None:
     """Spark matches columns by position if every name in a file starts with these letters."""
     first, second = names.split(", ")
@@ -153,7 +153,10 @@ def test_columns_of_orc_that_are_called_col_go_by_name(spark: Any, tmp_path: Pat
     assert rows(holdfast.read(spark, str(tmp_path), columns=first)) == ["(1,)", "(None,)"]
 
 
-@pytest.mark.parametrize("value", ["date'1582-10-10'", "timestamp_ntz'1582-10-10 12:00:00'"])
+@pytest.mark.parametrize(
+    "value",
+    ["date'1582-10-10'", pytest.param("timestamp_ntz'1582-10-10 12:00:00'", marks=pytest.mark.slow)],
+)
 def test_days_that_two_calendars_count_otherwise_are_found(spark: Any, tmp_path: Path, value: str) -> None:
     """They are the largest values in the file: its statistics must not exclude them."""
     holdfast.write(
@@ -187,6 +190,7 @@ def test_a_file_beside_the_partitions_is_not_dropped(spark: Any, tmp_path: Path)
     assert_refused(spark, url, "not the table's partitions")
 
 
+@pytest.mark.slow
 def test_files_in_plain_directories_of_a_table_are_read(spark: Any, tmp_path: Path) -> None:
     url = tmp_path / "t"
     holdfast.write(spark.sql("select 1L as a"), str(url))
@@ -205,6 +209,7 @@ def test_files_in_plain_directories_of_a_table_are_read(spark: Any, tmp_path: Pa
     assert_refused(spark, parted, "CONFLICTING_|not the table's partitions")
 
 
+@pytest.mark.slow
 def test_files_by_name_are_looked_at_too(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While a decision is unfinished, Spark gets single files and still finds partitions in their paths."""
     monkeypatch.setattr(native, "read_instant", lambda ctx: replace(read_instant(ctx), waiting=frozenset([1])))
@@ -263,7 +268,7 @@ def test_columns_of_orc_go_by_name(spark: Any, tmp_path: Path) -> None:
         assert_alike(spark, url, ["(1, 2)", "(3, 4)"])
 
 
-@pytest.mark.parametrize("name", ["parquet", "orc"])
+@pytest.mark.parametrize("name", ["parquet", pytest.param("orc", marks=pytest.mark.slow)])
 def test_names_are_found_in_any_case(spark: Any, tmp_path: Path, name: str) -> None:
     url = tmp_path / "t"
     holdfast.write(spark.sql("select 1L as a, named_struct('x', 2L) as s"), str(url), file_format=name)
@@ -272,6 +277,7 @@ def test_names_are_found_in_any_case(spark: Any, tmp_path: Path, name: str) -> N
         assert_alike(spark, url, ["(1, Row(x=2))", "(3, Row(x=4))"])
 
 
+@pytest.mark.slow
 def test_what_directories_hold_does_not_depend_on_the_session(spark: Any, tmp_path: Path) -> None:
     put(tmp_path / "t=2026-01-01 00%3A00%3A00/n=01/x.parquet", a=[1])
     plain = assert_alike(spark, tmp_path, ["(1, datetime.datetime(2026, 1, 1, 8, 0), 1)"])
@@ -299,12 +305,14 @@ def test_types_of_others_files_do_not_depend_on_the_session(spark: Any, tmp_path
             assert holdfast.read(spark, str(tmp_path), reader=reader).schema == plain.schema
 
 
+@pytest.mark.slow
 def test_a_partition_column_that_is_in_the_files_too_keeps_its_place(spark: Any, tmp_path: Path) -> None:
     put(tmp_path / "p=1/x.parquet", p=[7], a=[2])
     assert_alike(spark, tmp_path, ["(1, 2)"])
     assert holdfast.read(spark, str(tmp_path)).columns == spark.read.parquet(str(tmp_path)).columns == ["p", "a"]
 
 
+@pytest.mark.slow
 def test_field_ids_are_left_to_the_python_reader(spark: Any, tmp_path: Path) -> None:
     from pyspark.sql.types import LongType, StructField, StructType
 
@@ -322,10 +330,15 @@ def test_field_ids_are_left_to_the_python_reader(spark: Any, tmp_path: Path) -> 
     ("name", "column", "expected"),
     [
         ("s", "named_struct('x`y', 1)", "(Row(x`y=1),)"),
-        ("a`b", "named_struct('x', 1)", "(Row(x=1),)"),
-        ("s", "array(map('k', named_struct('x`y', 1)))", "([{'k': Row(x`y=1)}],)"),
-        ("", "1", "(1,)"),
-        ("s", "named_struct('', 1)", "(Row(=1),)"),
+        *(
+            pytest.param(*one, marks=pytest.mark.slow)
+            for one in (
+                ("a`b", "named_struct('x', 1)", "(Row(x=1),)"),
+                ("s", "array(map('k', named_struct('x`y', 1)))", "([{'k': Row(x`y=1)}],)"),
+                ("", "1", "(1,)"),
+                ("s", "named_struct('', 1)", "(Row(=1),)"),
+            )
+        ),
     ],
 )
 def test_odd_names_of_orc(spark: Any, tmp_path: Path, name: str, column: str, expected: str) -> None:
