@@ -116,8 +116,6 @@ class Committer:
         staging: whether it needs `CommitContext.staging`.
         keeps_log: whether it records the commits of its jobs in the destination's decision log.
         leaves_records: whether a job that died leaves records, so that `find_leftovers` can find the job.
-        pins_attempts: whether the job commit publishes exactly the attempts that reported. If not, it publishes one
-            attempt per task number, which may be a different attempt from the one that reported.
         setup: checks the destination and announces a job of this name; see `setup_job`.
         commit: makes a job's output visible; see `commit_job`.
         abort: see `abort_job`.
@@ -143,7 +141,6 @@ class Committer:
     staging: bool = False
     keeps_log: bool = False
     leaves_records: bool = True
-    pins_attempts: bool = False
     setup: Callable[[CommitContext, str, SaveMode, Details], JobRecord | None]
     commit: Callable[[Measure, JobRecord, TaskReports], JobOutcome]
     abort: Callable[[Measure, JobRecord], JobOutcome]

@@ -86,7 +86,6 @@ TWO_PHASE = Committer(
     modes=frozenset(SaveMode),
     guarantees=_GUARANTEES,
     keeps_log=True,
-    pins_attempts=True,
     setup=setup_job,
     commit=commit_job,
     abort=abort_job,
