@@ -60,7 +60,7 @@ def _without(tmp_path: Path, folder: str, name: str, *others: str) -> str:
 @pytest.mark.parametrize(
     ("folder", "name", "others", "gone"),
     [
-        ("commit/hadoop/magic", "(?:MAGIC|MagicFileSystem)", ("fs/filesystem.py", "fs/paths.py"), "magic"),
+        ("commit/hadoop/magic", "(?:MAGIC|MagicFileSystem)", ("fs/filesystem.py",), "magic"),
         ("commit/hadoop/dead_jobs", "HADOOP_JOBS", (), ""),
     ],
     ids=["magic", "dead_jobs"],

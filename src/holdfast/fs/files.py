@@ -1,11 +1,15 @@
-"""Provide the file objects of the magic filesystem, and what the filesystems share: text and compression."""
+"""Provide the file objects of filesystems: those of the magic one, and what all share, such as text and compression."""
 
 from __future__ import annotations
 
 import abc
 import contextlib
+import inspect
 import io
+import sys
 from collections.abc import Callable
+from opcode import opmap
+from types import FrameType
 from typing import Any
 
 from fsspec.compression import compr
@@ -18,10 +22,37 @@ from holdfast.commit.sinks import FileSink, PartBudget, UploadSink
 from holdfast.commit.task import ATTEMPT_METADATA, complete_upload
 from holdfast.commit.text_file import SequentialFile, TextFile
 from holdfast.errors import HoldfastError, NotFoundError
-from holdfast.fs.abandoned import is_closed_by_failure
 from holdfast.runtime import BackgroundExecutor
 from holdfast.runtime.process import finalize, finish_finalizers
 from holdfast.stores.base import multipart
+
+_LEAVES_WITH_ERROR = opmap.get("WITH_EXCEPT_START")
+
+
+def is_closed_by_failure() -> bool:
+    """Check, in the `close` of a file, whether a ``with`` block that has failed closes it.
+
+    That is so if an ``__exit__`` that was given an error has called `close`, perhaps through other methods `close`; or
+    if a ``with`` statement has, through an ``__exit__`` that is not written in Python. Any other call of `close` means
+    what it says, even in an ``except`` or ``finally`` clause: to discard a file there would lose one that is complete.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_name == "close":
+        frame = frame.f_back
+    if frame is None:
+        return False
+    if frame.f_code.co_name == "__exit__":
+        return _is_given_an_error(frame)
+    return frame.f_code.co_code[frame.f_lasti] == _LEAVES_WITH_ERROR
+
+
+def _is_given_an_error(frame: FrameType) -> bool:
+    code = frame.f_code
+    count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & inspect.CO_VARARGS)
+    given = [frame.f_locals.get(name) for name in code.co_varnames[:count]]
+    return any(
+        isinstance(one, BaseException) for value in given for one in (value if isinstance(value, tuple) else (value,))
+    )
 
 
 class PlainSink:

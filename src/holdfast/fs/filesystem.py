@@ -5,14 +5,24 @@ program the directory of a running task attempt (``task.work_path``): the files 
 become visible when the job commits, or never (paper 000, VI.A).
 
 All other paths behave as in an ordinary object store: a path is a key, and a directory is a common prefix of keys.
+
+A canonical path has no ``://``, because some users of fsspec split and join paths at every slash::
+
+    s3://bucket/a/b, s3a://…, s3n://…    bucket/a/b
+    memory://name/a/b                    memory:name/a/b
+    file:///data/a                       file:/data/a
+    other://name/a/b                     other:name/a/b, for the store of another package
+
+Each of these paths may start with ``holdfast-magic://``.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -21,18 +31,107 @@ from fsspec.utils import stringify_path
 from holdfast.commit.context import CommitContext, CommitSettings, Measure
 from holdfast.commit.hadoop.completion import abort_all
 from holdfast.commit.hadoop.magic.files import load_pending, open_magic_file
-from holdfast.commit.hadoop.pending import MAGIC_JOB_PREFIX, is_pending, is_pendingset, pending_path
+from holdfast.commit.hadoop.pending import MAGIC_JOB_PREFIX, is_magic, is_pending, is_pendingset, pending_path
 from holdfast.commit.ids import JobId
 from holdfast.commit.sinks import PartBudget
 from holdfast.errors import InvalidRequestError, NotFoundError, UnsupportedError
 from holdfast.fs.files import PlainSink, ReadingFile, WritingFile, open_layers
-from holdfast.fs.names import NamingFileSystem, named
-from holdfast.fs.paths import PROTOCOL, Location, canonical, locate, split_magic
-from holdfast.fs.store_options import OF_FSSPEC, parse_keywords
+from holdfast.fs.names import OF_FSSPEC, NamingFileSystem, named, parse_keywords
 from holdfast.stores.base import ObjectInfo, ObjectStore, batched_keys, iter_objects
+from holdfast.stores.registry import find_provider
 from holdfast.stores.url import open_destination
 
+# --- paths ------------------------------------------------------------------------------------------------------------
+PROTOCOL = "holdfast-magic"
 
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
+_FILE = "file:/"
+_MEMORY = "memory:"
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """The store and the key that a path names.
+
+    Attributes:
+        root: the canonical path of the store.
+        key: the key in the store; empty for the whole store.
+    """
+
+    root: str
+    key: str
+
+    @property
+    def url(self) -> str:
+        """The url of the store."""
+        if self.root == _FILE:
+            return "file:///"
+        scheme, colon, rest = self.root.partition(":")
+        return f"{scheme}://{rest}" if colon else f"s3://{self.root}"
+
+    def path(self, key: str) -> str:
+        """Return the canonical path of another key in the same store."""
+        if not key:
+            return self.root
+        return f"{self.root}{key}" if self.root == _FILE else f"{self.root}/{key}"
+
+
+def canonical(path: str) -> str:
+    """Return the canonical form of a path or url; percent signs and spaces are taken literally.
+
+    Raises:
+        InvalidRequestError: no store has the url's scheme, or the path contains credentials, which the message does not
+            repeat.
+    """
+    path = path.removeprefix(f"{PROTOCOL}://")
+    found = _URL.fullmatch(path)
+    if found is not None:
+        scheme, rest = found[1].lower(), found[2]
+        if scheme in ("s3", "s3a", "s3n"):
+            path = rest
+        elif scheme == "memory":
+            path = f"{_MEMORY}{rest}"
+        elif scheme == "file":
+            path = f"{_FILE}{rest.lstrip('/')}"
+        else:
+            path = f"{find_provider(scheme).schemes[0]}:{rest}"
+    if path.startswith(_FILE):
+        return _FILE + path.removeprefix(_FILE).strip("/")
+    if "@" in path.partition("/")[0]:
+        raise InvalidRequestError(
+            "credentials do not belong in a path, where logs would show them: give them as options"
+        )
+    return path.strip("/")
+
+
+def locate(path: str) -> Location:
+    """Return the store and the key of a canonical path.
+
+    Raises:
+        InvalidRequestError: the path names no store.
+    """
+    if path.startswith(_FILE):
+        return Location(_FILE, path.removeprefix(_FILE))
+    scheme, colon, rest = path.partition(":")
+    if colon and "/" not in scheme and scheme not in ("memory", "file"):
+        found = find_provider(scheme).locate(rest)
+        return Location(f"{scheme}:{found.root}", found.prefix)
+    root, _, key = path.partition("/")
+    if root in ("", _MEMORY, "file:"):
+        raise InvalidRequestError("the path names no bucket: write bucket/key, or a url", path=path)
+    return Location(root, key)
+
+
+def split_magic(key: str) -> tuple[str, str] | None:
+    """Split a key in a magic directory into destination prefix and relative path; return None for any other key."""
+    if not is_magic(key):
+        return None
+    segments = key.split("/")
+    magic = next(index for index, segment in enumerate(segments) if is_magic(segment))
+    return "".join(f"{segment}/" for segment in segments[:magic]), "/".join(segments[magic:])
+
+
+# --- the filesystem ---------------------------------------------------------------------------------------------------
 class MagicFileSystem(NamingFileSystem):
     """The stores of ``s3://``, ``file://`` and ``memory://`` urls, with magic paths.
 

@@ -7,7 +7,7 @@ or moves takes names only, so a call that is repeated can never reach a file tha
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +21,9 @@ from fsspec.utils import other_paths
 
 from holdfast.errors import InvalidRequestError
 from holdfast.namespace.errors import PathNotFoundError
+from holdfast.stores.provider import StoreOptions
+from holdfast.stores.registry import BUILT_IN, installed_providers, parse_store_options
+from holdfast.wording import nearest
 
 
 class NamingFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships no types
@@ -170,3 +173,34 @@ class _Copies:
             raise InvalidRequestError("a name contains .., which leads out of the target: copy by lists", target=target)
         into = not is_list and (target.endswith("/") or self.is_directory(target)) and not source.endswith("/")
         return found, other_paths(found, target, exists=into, flatten=is_list) if found else []
+
+
+# --- keywords ---------------------------------------------------------------------------------------------------------
+OF_FSSPEC = ("asynchronous", "loop", "batch_size", "use_listings_cache", "listings_expiry_time", "max_paths")
+"""Keywords that fsspec's own base class takes."""
+
+
+def parse_keywords(
+    given: Mapping[str, Any], others: Collection[str]
+) -> tuple[tuple[StoreOptions, ...], frozenset[str]]:
+    """Parse the keywords into options for each type of store; also return the keywords whose values are secret.
+
+    Args:
+        others: the keywords that the filesystem takes for itself; an unknown keyword may be a misspelled one of them.
+
+    Raises:
+        InvalidRequestError: an option is unknown or invalid.
+    """
+    providers = BUILT_IN
+    if not given.keys() <= {spec.keyword for provider in providers for spec in provider.specs}:
+        providers = installed_providers()
+    specs = {spec.keyword: spec for provider in providers for spec in provider.specs}
+    for name in given:
+        if name not in specs:
+            raise InvalidRequestError(f"unknown option: {nearest(name, (*specs, *others))}", option=name)
+    texts = {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in given.items()
+        if value is not None
+    }
+    return parse_store_options(texts, providers), frozenset(name for name, spec in specs.items() if spec.secret)

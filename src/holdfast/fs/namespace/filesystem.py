@@ -16,14 +16,18 @@ from fsspec.callbacks import DEFAULT_CALLBACK
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.fs.files import open_layers
 from holdfast.fs.names import NamingFileSystem, named
-from holdfast.fs.namespace.entries import directory_entry, entry_of, split
-from holdfast.fs.namespace.files import ReadingNamespaceFile, WritingNamespaceFile, open_append
-from holdfast.fs.namespace.finding import find_below
-from holdfast.fs.namespace.options import Options
-from holdfast.fs.namespace.ranges import Range, read_ranges, read_slice
-from holdfast.fs.namespace.sharing import SharedNamespace, forget_lost, shared_namespace
-from holdfast.fs.namespace.targets import moves
-from holdfast.fs.namespace.transaction import NamespaceTransaction
+from holdfast.fs.namespace.arguments import (
+    Range,
+    directory_entry,
+    entry_of,
+    find_below,
+    moves,
+    read_ranges,
+    read_slice,
+    split,
+)
+from holdfast.fs.namespace.files import NamespaceTransaction, ReadingNamespaceFile, WritingNamespaceFile, open_append
+from holdfast.fs.namespace.opening import Options, SharedNamespace, forget_lost, shared_namespace
 from holdfast.namespace import Namespace
 from holdfast.namespace.catalog import SCHEME, known_namespaces
 from holdfast.namespace.errors import (

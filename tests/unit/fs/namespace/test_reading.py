@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fsspec.callbacks import Callback
@@ -105,15 +106,15 @@ def test_the_ranges_of_a_file_are_from_one_version(
     fs: NamespaceFileSystem, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     content = fs.cat_file(path)
-    from holdfast.fs.namespace import ranges
+    from holdfast.fs.namespace import arguments
 
-    read_slice = ranges.read_slice
+    read_slice = arguments.read_slice
 
-    def replacing(*arguments: object) -> bytes:
+    def replacing(*given: Any) -> bytes:
         fs.pipe_file(path, b"-" * len(content))
-        return read_slice(*arguments)
+        return read_slice(*given)
 
-    monkeypatch.setattr(ranges, "read_slice", replacing)
+    monkeypatch.setattr(arguments, "read_slice", replacing)
     assert fs.cat_ranges([path] * 3, [0, 10, 20], [10, 20, 30]) == [content[:10], content[10:20], content[20:30]]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.errors import InvalidRequestError, UnavailableError
 from holdfast.fs import NamespaceFileSystem
-from holdfast.fs.namespace import transaction
+from holdfast.fs.namespace import files
 from holdfast.namespace import Configuration, init_namespace
 from holdfast.namespace.namespace import Namespace
 from holdfast.transactions.base import Commit, Outcome
@@ -197,7 +197,7 @@ def test_directories_and_renames_take_effect_at_once(fs: NamespaceFileSystem, ro
 def test_many_small_files_do_not_overfill_one_step(
     fs: NamespaceFileSystem, namespace: Namespace, root: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transaction, "MOST_INLINE_BYTES", 2 * len(SMALL))
+    monkeypatch.setattr(files, "MOST_INLINE_BYTES", 2 * len(SMALL))
     for _ in range(2):
         with fs.transaction:
             for number in range(4):
