@@ -311,7 +311,7 @@ class LocalTree:
         kept = os.path.join(self.root, self.keep).rstrip("/")
         while directory.startswith(f"{kept}/"):
             try:
-                if os.stat(directory).st_dev != os.stat(kept).st_dev:
+                if os.stat(directory).st_dev != os.stat(kept or "/").st_dev:
                     raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), directory)
                 break
             except (FileNotFoundError, NotADirectoryError):
