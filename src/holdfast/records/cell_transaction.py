@@ -8,6 +8,7 @@ fails takes only its own writes with it.
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -353,7 +354,7 @@ def _size(write: Write | None) -> int:
     return len(write.value) if isinstance(write, Put) else 0
 
 
-class CellCalls:
+class CellCalls(ABC):
     """The calls that users know of a database and of a unit's transaction: each runs as a call of others.
 
     Subclasses define `_read` and `_write`.
@@ -389,8 +390,8 @@ class CellCalls:
         """Delete a cell, if it exists."""
         self._write(lambda cells: cells.delete(table, row, column=column))
 
-    def _read(self, call: Callable[[CellReader], T]) -> T:
-        raise NotImplementedError
+    @abstractmethod
+    def _read(self, call: Callable[[CellReader], T]) -> T: ...
 
-    def _write(self, call: Callable[[CellTransaction], T]) -> T:
-        raise NotImplementedError
+    @abstractmethod
+    def _write(self, call: Callable[[CellTransaction], T]) -> T: ...

@@ -9,6 +9,7 @@ Source: paper 003 (4.1): cells are row : column : update counter, and a write is
 from __future__ import annotations
 
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from struct import Struct
@@ -265,7 +266,7 @@ def contents_of(table: Table, cells: Iterable[tuple[bytes, Content]]) -> Iterato
         yield row, columns
 
 
-class CellReader:
+class CellReader(ABC):
     """Reads cells of tables, as one snapshot or one transaction shows them.
 
     Subclasses define `_table`, `_stored` and `_cells`.
@@ -311,22 +312,22 @@ class CellReader:
         heads = ((key, present(table, key, stored)) for key, stored in found.items())
         return {key: content for key, content in heads if content is not None}
 
-    def _check(self, reads: int) -> None:
+    def _check(self, reads: int) -> None:  # noqa: B027  # a snapshot has no limit
         """Check that so many cells may be read."""
 
+    @abstractmethod
     def _table(self, name: str) -> Table:
         """Return a table."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _stored(self, keys: Collection[bytes]) -> dict[bytes, Content]:
         """Return what those records hold that exist."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _cells(
         self, table: Table, first: bytes, last: bytes, limit: int | None = None
     ) -> Iterator[tuple[bytes, Content]]:
         """Return the cells in a range, in the order of their keys; the caller takes no more than this many rows."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)

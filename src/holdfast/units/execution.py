@@ -428,15 +428,18 @@ class MeasuredReads:
 
     def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
         with self._reading():
-            return self._inner.get_many(keys)  # type: ignore[no-any-return]
+            found: dict[bytes, Record] = self._inner.get_many(keys)
+        return found
 
     def read(self, keys: Collection[bytes], *, exclusive: bool) -> dict[bytes, Record]:
         with self._reading():
-            return self._inner.read(keys, exclusive=exclusive)  # type: ignore[no-any-return]
+            found: dict[bytes, Record] = self._inner.read(keys, exclusive=exclusive)
+        return found
 
     def scan(self, start: bytes, end: bytes, limit: int, *guards: Collection[bytes]) -> ScanPage:
         with self._reading():
-            return self._inner.scan(start, end, limit, *guards)  # type: ignore[no-any-return]
+            page: ScanPage = self._inner.scan(start, end, limit, *guards)
+        return page
 
 
 class LockedReads:
