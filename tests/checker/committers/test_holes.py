@@ -1,6 +1,6 @@
 """docs/explanation/holes.md is true: each hole is found as described, and each variant closes the hole it claims to.
 
-The stories and the table of the document are generated: run this file with ``HOLDFAST_WRITE_DOCS=1`` to write them.
+The table of the document and its one story are generated: run this file with ``HOLDFAST_WRITE_DOCS=1`` to write them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Hole:
     """A way in which a paper's protocol violates a property.
 
     Attributes:
-        committers: those that have it; the document tells the first one's story.
+        committers: those that have it.
         scene, property_name: where it is found.
         variant: what closes it, as in ``magic+messages``; empty if no small change does.
         narrow: changes of the scene in which the variant is tested, to keep out other holes.
@@ -105,6 +105,10 @@ HOLES = (
     ),
     Hole(name="scratch left behind", committers=STAGING, scene="second-driver", property_name="no-leftovers"),
 )
+
+
+TOLD = next(hole for hole in HOLES if hole.name == "displaced directory")
+"""The hole whose story the document tells."""
 
 
 def _cases(hole: Hole, suffix: str) -> list[Any]:
@@ -177,12 +181,12 @@ def test_every_variant_closes_something() -> None:
 # --- the document -----------------------------------------------------------------------------------------------------
 def table() -> str:
     """Return the table of holes."""
-    lines = ["| hole | breaks | committers | closed by |", "|---|---|---|---|"]
+    lines = ["| hole | breaks | scene | committers | closed by |", "|---|---|---|---|---|"]
     for hole in HOLES:
         anchor = hole.name.replace(" ", "-")
-        names = ", ".join(f"`{name}`" for name in hole.committers)
+        names = "all" if hole.committers == ALL else ", ".join(f"`{name}`" for name in hole.committers)
         closed = f"`+{hole.variant}`" if hole.variant else "no small change"
-        lines.append(f"| [{hole.name}](#{anchor}) | {hole.property_name} | {names} | {closed} |")
+        lines.append(f"| [{hole.name}](#{anchor}) | {hole.property_name} | `{hole.scene}` | {names} | {closed} |")
     return "\n".join(lines)
 
 
@@ -198,7 +202,7 @@ def example(hole: Hole) -> str:
 
 def written(text: str) -> str:
     """Return the document with its generated parts."""
-    parts = {"table": table(), **{hole.name: example(hole) for hole in HOLES}}
+    parts = {"table": table(), TOLD.name: example(TOLD)}
     for name, part in parts.items():
         start, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
         assert text.count(start) == text.count(end) == 1, f"docs/explanation/holes.md has no place for {name}"
@@ -207,7 +211,7 @@ def written(text: str) -> str:
     return text
 
 
-def test_the_document_tells_what_the_checker_tells() -> None:
+def test_the_document_says_what_the_checker_finds() -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
     found = written(text)
     if os.environ.get(WRITE):
@@ -218,7 +222,6 @@ def test_the_document_tells_what_the_checker_tells() -> None:
 def test_the_document_names_every_hole_and_no_other() -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
     assert re.findall(r"^## (.+)$", text, re.MULTILINE)[1:] == [hole.name for hole in HOLES]
-    assert set(re.findall(r"^<!-- end of (.+) -->$", text, re.MULTILINE)) == {"table", *(hole.name for hole in HOLES)}
 
 
 def test_the_document_names_every_variant_and_no_other() -> None:
