@@ -71,6 +71,7 @@ class Deviation:
         ways, kinds, nestings: patterns, like those for file names.
         how: the result.
         why: the reason, for the docs.
+        title: the types or values, for the docs; empty for the titles of the kinds and nestings.
     """
 
     ways: tuple[str, ...]
@@ -78,6 +79,7 @@ class Deviation:
     how: Fails | Reads
     why: str
     nestings: tuple[str, ...] = ("*",)
+    title: str = ""
 
     def covers(self, cell: Cell) -> bool:
         """Check whether the row applies to the cell."""
@@ -112,18 +114,18 @@ def _spark_refuses(dialect: str, kinds: tuple[str, ...], nestings: tuple[str, ..
 
 
 _WRITTEN = (
-    Deviation(("holdfast>*>-",), ("calendar",), Fails("interval"), "Spark does not support it either"),
+    Deviation(("holdfast>*>-",), ("calendar",), Fails("interval"), "Spark does not write it either"),
     Deviation(
         ("holdfast>*>-",),
         _MONTHS,
         Fails("cannot pass year-month intervals to Python"),
-        "PySpark has no Arrow type for them: store cast(column as string)",
+        "store cast(column as string)",
     ),
     Deviation(
         ("holdfast>*>-",),
         _CHAR,
         Fails("cannot pass a column"),
-        "with `spark.sql.preserveCharVarcharTypeInfo`: cast them to string (without it, they are padded strings)",
+        "cast them to string (only with `spark.sql.preserveCharVarcharTypeInfo`)",
     ),
     Deviation(_by("holdfast", "csv", "-"), ("*",), Fails("does not support"), "CSV has no nested values", _DEEP),
     Deviation(
@@ -139,20 +141,20 @@ def _held(dialects: tuple[str, ...], kinds: tuple[str, ...], words: str, why: st
     return Deviation(tuple(f"holdfast>{one}>-" for one in dialects), kinds, Fails(words), why)
 
 
-_CUT = "by default Spark's writer truncates them to milliseconds; set timestampFormat"
+_CUT = "Spark's writer truncates them; set its timestampFormat"
 _STRUCT = Reads("the underlying struct", seen=join_vector, type=_VECTOR)
-_NO_INTERVAL = "PySpark has no Arrow type for them: read them as strings"
+_AS_TEXT = "read it as a string"
 _INSTANTS = ("instant", "instant_bc", "instant_early", "instant_f*", "instant_late", "local*")  # some with micros
-_FOUR_DIGITS = "pyarrow's reader supports only years of four digits"
+_FOUR_DIGITS = "pyarrow reads years of four digits only"
 
 
 def _no_char(dialect: str) -> Deviation:
-    return Deviation(_by("spark", dialect, "holdfast"), _CHAR, Fails("cannot pass a column"), "read it as a string")
+    return Deviation(_by("spark", dialect, "holdfast"), _CHAR, Fails("cannot pass a column"), _AS_TEXT)
 
 
 def _no_months(dialect: str) -> Deviation:
     words = "cannot pass year-month intervals to Python"
-    return Deviation(_by("spark", dialect, "holdfast"), _MONTHS, Fails(words), _NO_INTERVAL)
+    return Deviation(_by("spark", dialect, "holdfast"), _MONTHS, Fails(words), _AS_TEXT)
 
 
 def _no_sign_below_a_second(dialect: str) -> Deviation:
@@ -162,7 +164,11 @@ def _no_sign_below_a_second(dialect: str) -> Deviation:
 
 def _whole_millis(dialect: str) -> Deviation:
     return Deviation(
-        _by("spark", dialect, "spark", "holdfast"), _INSTANTS, Reads("whole milliseconds", truncate_to_millis), _CUT
+        _by("spark", dialect, "spark", "holdfast"),
+        _INSTANTS,
+        Reads("whole milliseconds", truncate_to_millis),
+        _CUT,
+        title="timestamp, timestamp_ntz",
     )
 
 
@@ -172,7 +178,7 @@ _PARQUET = (
         _by("holdfast", "parquet", "DuckDB"),
         _DAYS,
         Reads("the number of microseconds", drop_prefix),
-        "Parquet has no such type; pyarrow, pandas and polars find it in pyarrow's own schema, which the file contains",
+        "Parquet has no such type",
     ),
     Deviation(
         _by("holdfast", "parquet", *_OTHERS),
@@ -186,7 +192,7 @@ _PARQUET = (
         _by("spark", "parquet*", "holdfast"),
         (*_CHAR, *_MONTHS, "geometry"),
         Fails("leave it out with the option columns"),
-        "PySpark has no Arrow type for them: use `spark.read`",
+        "use `spark.read`",
     ),
 )
 
@@ -201,46 +207,51 @@ _ORC = (
         _by("holdfast", "orc", "-"),
         ("date_bc", "date_early"),
         Fails("ORC cannot store dates before 1582", by_value=True),
-        "only for dates before 1582-10-15, which Spark's ORC reader takes for Julian ones: use parquet",
+        "Spark's ORC reader takes them for Julian ones: use parquet",
+        title="dates before 1582-10-15",
     ),
     Deviation(
         _by("holdfast", "orc", "-"),
         ("instant_early", "instant_old", "instant_bc"),
         Fails("ORC cannot store timestamps before 1900", by_value=True),
-        "Java's ORC reader shifts them by the historical offset of the session's zone: use parquet",
+        "Java's ORC reader shifts them: use parquet",
+        title="timestamps before 1900",
     ),
     Deviation(
         _by("holdfast", "orc", "-"),
         ("instant_fraction",),
         Fails("fractions of seconds before 1970", by_value=True),
         "pyarrow's ORC encoder changes them: use parquet",
+        title="timestamps before 1970 with a fraction of a second",
     ),
     Deviation(
         _by("holdfast", "orc", "pyarrow", "pandas"),
         ("days_seconds", "time"),
         Reads("the stored number", drop_prefix),
-        "stored as Spark does: a number, with Spark's type in the file's metadata",
+        "the file's metadata has Spark's type",
     ),
     Deviation(
         _by("holdfast", "orc", "pyarrow", "pandas"),
         ("local*",),
-        Reads("the number of microseconds", drop_prefix),
-        "stored as Spark does: a number, with Spark's type in the file's metadata",
+        Reads("the stored number", drop_prefix),
+        "the file's metadata has Spark's type",
+        title="timestamp_ntz",
     ),
     Deviation(
         _by("holdfast", "orc", "pyarrow", "pandas"),
         ("instant_late", "instant_far"),
         Fails("out of range for nanosecond", by_value=True),
         "they represent ORC's timestamps as nanoseconds",
+        title="timestamps after 2262",
     ),
     Deviation(
-        _by("spark", "orc", "holdfast", "spark"), _CHAR, Reads("string", type="string"), "Spark stores them as strings"
+        _by("spark", "orc", "holdfast", "spark"), _CHAR, Reads("string", type="string"), "Spark stores plain strings"
     ),
     Deviation(
         _by("spark", "orc", "holdfast", "spark"),
         ("string_ci",),
         Reads("string", type="string"),
-        "Spark does not store collations in ORC",
+        "Spark stores plain strings",
     ),
     Deviation(_by("spark", "orc", "holdfast", "spark"), ("udt",), _STRUCT, "Spark stores only the struct"),
     Deviation(
@@ -248,6 +259,7 @@ _ORC = (
         ("date_bc", "date_early", "instant_early", "instant_old", "instant_bc"),
         Fails("old calendar", by_value=True),
         "Spark writes ORC in Java's old calendar: use `spark.read`",
+        title="dates before 1582-10-15, timestamps before 1900",
     ),
     Deviation(
         _by("spark", "orc", "spark"),
@@ -258,8 +270,9 @@ _ORC = (
     Deviation(
         _by("spark", "orc", "holdfast", "spark"),
         ("instant_fraction",),
-        Reads("a second later, for values in the last second before 1970", add_second_before_epoch),
-        "Java's ORC writer shifts them by a second",
+        Reads("a second later", add_second_before_epoch),
+        "Java's ORC writer shifts them",
+        title="timestamps in the last second before 1970",
     ),
     Deviation(
         _by("spark", "orc", "holdfast"),
@@ -271,7 +284,7 @@ _ORC = (
         _by("spark", "orc", "holdfast"),
         _MONTHS,
         Fails("year-month intervals in ORC files are not supported"),
-        "PySpark has no Arrow type for them: use `spark.read`",
+        "use `spark.read`",
     ),
 )
 
@@ -303,11 +316,9 @@ _CSV = (
         _by("spark", "csv", "holdfast"),
         ("binary",),
         Fails("has no values"),
-        "Spark writes text that it cannot read back",
+        "not even Spark reads the text that it writes",
     ),
-    Deviation(
-        _by("spark", "csv", "holdfast"), (*_DAYS, "time"), Fails("has no values"), "not supported: read it as a string"
-    ),
+    Deviation(_by("spark", "csv", "holdfast"), (*_DAYS, "time"), Fails("has no values"), _AS_TEXT),
     _no_months("csv"),
     _no_char("csv"),
     Deviation(
@@ -332,6 +343,7 @@ _CSV = (
         ("string_lines", "string_zero"),
         Reads('"" if there are only blanks', trim),
         "Spark's writer trims strings",
+        title="string with line ends or a null byte",
     ),
 )
 
@@ -342,15 +354,17 @@ _KEYS = (
         ("holdfast>json>-", "holdfast>avro>-"),
         _NOT_STRING,
         Fails("string"),
-        "map keys must be strings",
+        "use strings",
         ("map_key",),
+        title="map keys other than strings",
     ),
     Deviation(
         _by("spark", "json", "spark", "holdfast"),
         _NOT_STRING,
         Fails(""),
-        "Spark writes text but cannot read it back: use strings",
+        "not even Spark reads them back: use strings",
         ("map_key",),
+        title="map keys other than strings",
     ),
 )
 
@@ -359,7 +373,7 @@ _JSON = (
         _by("holdfast", "json", "pyarrow"),
         ("*",),
         Fails("JSON conversion to map"),
-        "pyarrow's JSON reader does not support maps",
+        "pyarrow's reader does not support maps",
         ("map*",),
     ),
     Deviation(
@@ -372,19 +386,22 @@ _JSON = (
         _by("holdfast", "json", "pyarrow"),
         ("date*", "float", "double"),
         Fails("changed from number to string", by_value=True),
-        "pyarrow's reader does not accept text for dates, NaN and infinity",
+        "pyarrow's reader does not accept them as text",
+        title="NaN, infinity, dates",
     ),
     Deviation(
         _by("holdfast", "csv", "pyarrow"),
         ("date_late", "instant_far"),
         Fails("conversion error", by_value=True),
         _FOUR_DIGITS,
+        title="years after 9999",
     ),
     Deviation(
         _by("holdfast", "json", "pyarrow"),
         ("instant_far",),
         Fails("couldn't parse", by_value=True),
         _FOUR_DIGITS,
+        title="years after 9999",
     ),
     Deviation(_by("holdfast", "json", "pyarrow"), ("udt",), _STRUCT, "pyarrow does not know the type"),
     Deviation(_by("*", "json", "spark"), ("void",), Reads("string", type="string"), "Spark's JSON reader has no void"),
@@ -399,13 +416,13 @@ _JSON = (
         _by("spark", "json", "holdfast"),
         (*_DAYS, "time"),
         Fails("does not match the column's type"),
-        "not supported: read it as a string",
+        _AS_TEXT,
     ),
     Deviation(
         _by("spark", "json", "holdfast"),
         ("variant",),
         Fails("VARIANT columns cannot be read from JSON"),
-        "not supported: read it as a string",
+        _AS_TEXT,
     ),
     Deviation(
         _by("spark", "json", "spark"),
@@ -421,7 +438,8 @@ _AVRO = (
         _by("holdfast", "avro", "-"),
         ("date_late", "date_bc", "instant_far", "instant_bc"),
         Fails("supports only the years 1 to 9999", by_value=True),
-        "fastavro converts them to Python's dates, which support only the years 1 to 9999",
+        "fastavro converts them to Python's dates",
+        title="dates and timestamps outside the years 1 to 9999",
     ),
     _held(("avro",), _DAYS, "Avro has no interval type", "cast it to a string"),
     _held(("avro",), ("string_ci",), "Avro does not store collations", "cast to string collate UTF8_BINARY"),
@@ -451,7 +469,7 @@ _PARTITIONS = (
         _by("holdfast", "partitions", "-"),
         ("string_empty",),
         Fails("cannot distinguish an empty string"),
-        "Spark's directory names do not distinguish it from null",
+        "Spark's directory names do not distinguish the two",
     ),
     Deviation(
         _by("spark", "partitions", "*"),
@@ -475,19 +493,19 @@ _PARTITIONS = (
         _by("holdfast", "partitions", "-"),
         (*_DAYS, "time"),
         Fails("a directory name cannot hold"),
-        "the name does not show an interval's fields, and Spark cannot read a time back: cast them to a string",
+        "cast it to a string",
     ),
     Deviation(
         _by("spark", "partitions", "*"),
         _CHAR,
         Reads("string", type="string"),
-        "read them through Spark's own table, which has the schema",
+        "use Spark's own table, which has the schema",
     ),
     Deviation(
         _by("spark", "partitions", "holdfast"),
         (*_DAYS, "time"),
         Fails("a partition directory's value"),
-        "not supported: read it as a string",
+        _AS_TEXT,
     ),
     _no_months("partitions"),
     _no_sign_below_a_second("partitions"),

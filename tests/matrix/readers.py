@@ -294,8 +294,8 @@ def _fastavro(files: Files, names: Sequence[str]) -> Any:
     return pa.table({name: pa.array([row[name] for row in rows], types.get(name)) for name in names})
 
 
-_NO_AVRO = "has no Avro reader"
-_NO_TYPES = "reads every value as text or a guessed type, so there are no types to compare"
+_NO_AVRO = "no Avro reader"
+_NO_TYPES = "types are guessed"
 
 READERS: tuple[Reader, ...] = (
     Reader(
@@ -316,7 +316,7 @@ READERS: tuple[Reader, ...] = (
                 lambda pd, path, names: pd.read_parquet(path, columns=list(names), dtype_backend="pyarrow")
             ),
             "orc": _pandas(lambda pd, path, names: pd.read_orc(path, columns=list(names), dtype_backend="pyarrow")),
-            "arrow": "rejects a NOT NULL field below a null in Arrow files (read them with pyarrow)",
+            "arrow": "refuses NOT NULL fields below a null: use pyarrow",
             "csv": _NO_TYPES,
             "json": _NO_TYPES,
             "avro": _NO_AVRO,
@@ -326,22 +326,22 @@ READERS: tuple[Reader, ...] = (
         "DuckDB",
         {
             "parquet": _duckdb("read_parquet({files})"),
-            "orc": "has no ORC reader",
-            "arrow": "reads Arrow files through pyarrow only",
+            "orc": "no ORC reader",
+            "arrow": "reads through pyarrow only",
             "csv": _NO_TYPES,
             "json": _NO_TYPES,
-            "avro": "reads Avro with an extension that it downloads",
+            "avro": "downloads an extension",
         },
     ),
     Reader(
         "polars",
         {
             "parquet": _polars(lambda pl, path, names: pl.read_parquet(path, columns=list(names))),
-            "orc": "has no ORC reader",
+            "orc": "no ORC reader",
             "arrow": _polars(lambda pl, path, names: pl.read_ipc(path, columns=list(names))),
-            "csv": "has no escape character in its CSV reader",
+            "csv": "no escape character",
             "json": _NO_TYPES,
-            "avro": "has an Avro reader that panics on unknown types",
+            "avro": "panics on unknown types",
         },
     ),
     Reader(
