@@ -24,7 +24,8 @@ zero, at every level of nesting, by Holdfast, stock Spark, {readers}.
 *Rejected* means that the write is refused; `A → B` means that A writes the files and B reads them.
 
 `python -m tests.matrix.document` generates this page from `tests/matrix/deviations.py`, which a test checks with
-{kinds} kinds of values in {cases} combinations of nesting and nulls. What stock Spark does with its own files is only there.
+{kinds} kinds of values in {cases} combinations of nesting and nulls. What stock Spark does with its own files is only
+there.
 """
 
 _TITLES = {
