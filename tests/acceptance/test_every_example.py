@@ -50,7 +50,6 @@ SHELL_RUN_BY = {
 SHELL_NOT_RUN = {
     "docs/how-to/choose-a-committer.md": "its paths are made up; test_documented_commands.py checks the options",
     "docs/how-to/read-with-s3a.md": "it downloads jars with Maven; make integration runs the tests with them",
-    "docs/how-to/run-units.md": "it needs jq",
     "docs/reference/cli.md": "its files are made up; test_documented_commands.py checks the options",
 }
 """Pages with shell examples that no test runs, with the reason."""
