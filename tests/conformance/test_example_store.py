@@ -135,7 +135,7 @@ def test_the_page_shows_the_example_as_it_is(
     sources = [(EXAMPLE / file).read_text() for file in ("holdfast_sqlite.py", "pyproject.toml")]
     blocks = re.findall(r"```(\w+)\n(.*?)```", PAGE.read_text(), re.DOTALL)
     programs = [text for _language, text in blocks if not any(text in source for source in sources)]
-    assert len(blocks) - len(programs) >= 7
+    assert len(blocks) - len(programs) >= 6
     assert len(programs) == 2
     monkeypatch.chdir(tmp_path)
     for program in programs:
