@@ -13,6 +13,7 @@ import contextlib
 import io
 import sys
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 import pytest
 
@@ -44,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     stale = sorted(set(REVIEWED) - {one.name for one in every})
     if not asked.only and not asked.part:
         how = "--all" if asked.all else f"--seed {asked.seed} --sample {asked.sample}"
-        _PAGE.write_text(write_page(judged, len(every), how, REVIEWED), encoding="utf-8")
+        _PAGE.write_text(write_page(judged, len(every), how, datetime.now(UTC).date()), encoding="utf-8")
     return _conclude(judged, stale, whole=len(judged) == len(drawn))
 
 

@@ -9,6 +9,7 @@ import sys
 import textwrap
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from types import FunctionType
 
@@ -207,12 +208,17 @@ def test_a_verdict_counts_as_long_as_what_it_rests_on_is_the_same(every: list[Mu
     assert Results(file, tests[1:]).of(mutant) is None, "a test that is new may notice it"
 
 
-def test_the_page_lists_each_survivor_with_its_reason(every: list[Mutant]) -> None:
+def test_the_page_says_which_share_is_caught_of_what_and_when(every: list[Mutant]) -> None:
     judged = [Judged(one, Verdict(kind="killed", test="tests/simulation/test_x.py::test_y")) for one in every[:8]]
     judged += [Judged(every[8], Verdict(kind="survived")), Judged(every[9], Verdict(kind="not run"))]
-    page = write_page(judged, len(every), "--seed 1 --sample 10", {every[8].name: "it makes no difference"})
+    page = write_page(judged, len(every), "--seed 1 --sample 10", date(2027, 1, 15))
     assert "**80.0%**" in page
-    assert "**it makes no difference**" in page
-    assert "**Not reviewed yet**" in page
-    assert page.count("\n- `") == 2
-    assert page == write_page(judged, len(every), "--seed 1 --sample 10", {every[8].name: "it makes no difference"})
+    assert "2027-01-15" in page
+    assert f"| `{every[0].part}/` | 10 | 8 | 80.0% |" in page
+    assert page == write_page(judged, len(every), "--seed 1 --sample 10", date(2027, 1, 15))
+
+
+def test_the_page_has_the_form_that_the_command_writes() -> None:
+    written = write_page([], 1, "", date(2027, 1, 15))
+    introduction = written[: written.index("The figures are")]
+    assert (ROOT / "docs/explanation/mutants.md").read_text(encoding="utf-8").startswith(introduction)

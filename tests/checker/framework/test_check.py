@@ -82,7 +82,7 @@ def test_a_history_that_no_longer_breaks() -> None:
 
 
 def test_the_plain_counter_of_the_paper_loses_a_unit() -> None:
-    """The story in docs/explanation/checker.md."""
+    """Paper 003 records only the last unit of a task: a unit that was put off is then lost."""
     check = Check(SUBJECTS["units"], ["U3"])
     with _mutant("plain-counter", "units").planted():
         check.explore(SUBJECTS["units"].find_scenes("second-attempt"))
