@@ -23,8 +23,8 @@ def test_the_commands_do_what_the_page_shows(tmp_path: Path, monkeypatch: pytest
     (programs / "holdfast").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m holdfast.cli "$@"\n')
     (programs / "holdfast").chmod(0o755)
     environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT / "src")}
-    assert run_steps(PAGE, place, environment) == 7, "steps of the page were not found"
-    assert (place / "stock.jsonl").read_text().count("\n") == 4
+    assert run_steps(PAGE, place, environment) == 6, "steps of the page were not found"
+    assert (place / "stock.jsonl").read_text().count("\n") == 2
     assert (place / "stock.parquet").exists()
     monkeypatch.chdir(place)
     run_examples(PAGE, {})  # on the store that the commands have made, as a reader would
@@ -32,5 +32,5 @@ def test_the_commands_do_what_the_page_shows(tmp_path: Path, monkeypatch: pytest
 
 def test_the_examples_run_as_they_stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert len(python_examples(PAGE)) == 7
+    assert len(python_examples(PAGE)) == 4
     run_examples(PAGE, {})

@@ -29,7 +29,7 @@ def _db(directory: Path) -> str:
     return url
 
 
-@pytest.mark.slow  # six processes; tests/unit/cli/database runs the commands in one
+@pytest.mark.slow  # five processes; tests/unit/cli/database runs the commands in one
 def test_the_commands_do_what_the_page_shows(tmp_path: Path) -> None:
     programs, place = tmp_path / "bin", tmp_path / "here"
     programs.mkdir()
@@ -38,7 +38,7 @@ def test_the_commands_do_what_the_page_shows(tmp_path: Path) -> None:
     (programs / "holdfast").chmod(0o755)
     environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT / "src")}
     _db(place)
-    assert run_steps(PAGE, place, environment) == 4, "steps of the page were not found"
+    assert run_steps(PAGE, place, environment) == 3, "steps of the page were not found"
 
 
 def test_the_examples_run_as_they_stand(tmp_path: Path) -> None:
