@@ -564,6 +564,8 @@ def iter_uploads_of(store: MultipartStore, key: str) -> Iterator[UploadInfo]:
 
     Raises: see `iter_uploads`.
     """
+    if not key:
+        raise InvalidRequestError("a key must not be empty: name one")
     return (upload for upload in _upload_pages(store, key) if upload.key == key)
 
 
