@@ -572,8 +572,7 @@ def iter_uploads_of(store: MultipartStore, key: str) -> Iterator[UploadInfo]:
 def _upload_pages(store: MultipartStore, prefix: str) -> Iterator[UploadInfo]:
     marker: tuple[str, str] | None = None
     seen: set[tuple[str, str]] = set()
-    # The uploads of the marker's key on the previous page: a store may begin the next page with all uploads of that
-    # key.
+    # The uploads of the marker's key on the previous page: a store may begin the next page with all of them.
     shown: set[tuple[str, str]] = set()
     while True:
         page = store.list_uploads_page(prefix, marker)
