@@ -308,19 +308,23 @@ class LocalTree:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
         directory = os.path.dirname(path)
         self._refuse_link(directory, target)
-        kept = os.path.join(self.root, self.keep).rstrip("/")
-        while directory.startswith(f"{kept}/"):
+        kept = self._kept()
+        while directory.startswith(kept):
             try:
-                if os.stat(directory).st_dev != os.stat(kept or "/").st_dev:
+                if os.stat(directory).st_dev != os.stat(kept).st_dev:
                     raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), directory)
                 break
             except (FileNotFoundError, NotADirectoryError):
                 directory = os.path.dirname(directory)
 
+    def _kept(self) -> str:
+        """Return the path of the kept directory, with a slash at its end, also if it is the root of the machine."""
+        return os.path.join(self.root, self.keep).rstrip("/") + "/"
+
     def _refuse_link(self, directory: str, key: str) -> None:
         """Reject a directory if a symbolic link is on the path to it from the destination, or from the root."""
-        kept = os.path.join(self.root, self.keep).rstrip("/")
-        home = kept if f"{directory}/".startswith(f"{kept}/") else self.root
+        kept = self._kept()
+        home = kept if f"{directory}/".startswith(kept) else self.root
         below = os.path.relpath(directory, home)
         if os.path.realpath(directory) != os.path.normpath(os.path.join(os.path.realpath(home), below)):
             raise link_inside(key)
@@ -438,7 +442,7 @@ class LocalTree:
 
         Deletes neither symbolic links nor the directories that they point to.
         """
-        kept = os.path.join(self.root, self.keep).rstrip("/") + "/"
+        kept = self._kept()
         while directory.startswith(kept):
             try:
                 os.rmdir(directory)
