@@ -282,15 +282,6 @@ def _inspect(source: BinaryIO, options: CsvOptions) -> SeenColumns:
     return SeenColumns.of(names or (), types, by_name=options.header)
 
 
-def header_names(source: BinaryIO, options: CsvOptions) -> list[str]:
-    """Return the names in a file's first record unchanged; empty for a file without records.
-
-    Requires: the option ``header`` is set.
-    """
-    header = next((names for names, _ in _iter_records(source, options) if names is not None), [])
-    return [name or "" for name in header]
-
-
 def _positions(header: Record | None, schema: pa.Schema, needed: pa.Schema, null_value: str) -> list[int | None]:
     """Return the position of each needed column in the file's records; None for a column that the file lacks.
 
