@@ -11,6 +11,7 @@ Entry points are searched only for names that no built-in committer has, and to 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import TYPE_CHECKING
 
 from holdfast.commit.committer import Committer
@@ -82,10 +83,11 @@ def _folded(name: str) -> str:
     return name.strip().lower().replace("_", "-")
 
 
-def _entry_points() -> list[EntryPoint]:
+@cache  # the search reads the metadata of every installed package, and each recovery asks for all committers
+def _entry_points() -> tuple[EntryPoint, ...]:
     from importlib.metadata import entry_points  # deferred: it takes 7 ms, and the built-in committers never need it
 
-    return [entry for entry in entry_points(group=ENTRY_POINT_GROUP) if entry.name not in COMMITTERS]
+    return tuple(entry for entry in entry_points(group=ENTRY_POINT_GROUP) if entry.name not in COMMITTERS)
 
 
 def _loaded(entry: EntryPoint) -> Committer:
