@@ -23,6 +23,7 @@ from tests.cpu_times import CpuTimes, in_order
 from tests.database_servers import mariadb_server, new_mysql_url, new_postgres_url, postgres_server
 from tests.patience import PATIENCE_S
 from tests.session_processes import SESSION_MARK, session_processes
+from tests.variants import mark_in_turn
 
 __all__ = ["mariadb_server", "new_mysql_url", "new_postgres_url", "postgres_server"]  # fixtures for all tests
 
@@ -78,8 +79,10 @@ def _is_worker(config: pytest.Config) -> bool:
     return hasattr(config, "workerinput")
 
 
+@pytest.hookimpl(tryfirst=True)  # before tests that are slow are left out
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put the longest modules first, if workers share them."""
+    """Choose the variants of the default suite, and put the longest modules first, if workers share them."""
+    mark_in_turn(items)
     if _is_worker(config):
         items[:] = in_order(items)
 

@@ -41,6 +41,7 @@ def test_the_guide_to_its_use(tmp_path: Path, place: Path, environment: dict[str
     assert (tmp_path / "config/holdfast/namespaces.json").stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.slow
 def test_the_guide_to_its_operation(place: Path, environment: dict[str, str]) -> None:
     assert run_steps("how-to/operate-a-namespace.md", place, environment) == 5, "steps of the page were not found"
     assert not [path for path in (place / "prod-data" / "blobs").rglob("*") if path.is_file()]

@@ -15,6 +15,7 @@ from tests.acceptance.guides import ROOT, run_steps
 pytestmark = [pytest.mark.acceptance, pytest.mark.spark]
 
 
+@pytest.mark.slow
 def test_the_tutorial_runs_as_it_stands(tmp_path: Path) -> None:
     bin_dir = Path(sys.executable).parent
     hidden = tmp_path / "not installed"  # the install command of the page brings no pandas

@@ -126,6 +126,7 @@ def test_workers_with_another_python_are_told_of_in_one_sentence(tmp_path: Path,
     assert visible(tmp_path / "out") == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "committer",
     ["two_phase", *(pytest.param(name, marks=pytest.mark.slow) for name in ("magic", "manifest", "file-v1"))],
@@ -179,6 +180,7 @@ def test_a_signal_while_spark_starts_leaves_no_jvm(tmp_path: Path, number: signa
     assert _jvms(process.pid) == [] and visible(tmp_path / "out") == []
 
 
+@pytest.mark.slow
 def test_an_input_that_spark_would_turn_into_nulls_is_refused(tmp_path: Path) -> None:
     (tmp_path / "in.csv").write_text('id,text\n1,"say ""hi"""\nabc,x\n')
     written = write(tmp_path, "in.csv", "out", "--input-schema", "id long, text string")

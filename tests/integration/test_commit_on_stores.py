@@ -33,6 +33,7 @@ from holdfast.stores.s3.options import S3Options
 from tests.patience import PATIENCE_S
 from tests.servers.moto import MotoServer
 from tests.simulation.world import TASKS, expected, run_job, run_task, run_tasks, start
+from tests.variants import variants
 
 BUCKET = "holdfast-commit"
 KILLER = Path(__file__).with_name("kill_driver.py")
@@ -67,7 +68,7 @@ def moto() -> Iterator[S3Options]:
 
 
 # The second server in `make check`: it answers in Python, and the conformance suite runs on it by default.
-@pytest.fixture(params=["local", "namespace", "weed", pytest.param("moto", marks=pytest.mark.slow)])
+@pytest.fixture(params=variants(["local", "namespace", "weed", "moto"], "namespace", "weed"))
 def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     if request.param == "local":
         return Place(str(tmp_path), None)
@@ -257,6 +258,7 @@ def check_after_kill(ctx: CommitContext) -> bool:
     return after == expected("new")
 
 
+@pytest.mark.slow
 def test_driver_killed_at_every_call_on_local_disk(tmp_path: Path) -> None:
     """C9 at every point: a real process dies of SIGKILL before each of its store calls, and another recovers."""
     place = Place(str(tmp_path), None)
@@ -294,16 +296,20 @@ def test_killed_attempt_leaves_no_file_on_local_disk(tmp_path: Path) -> None:
 @pytest.mark.s3
 @pytest.mark.parametrize(
     ("nth", "operation", "committed"),
-    [
-        (1, "put", False),
-        (2, "put", False),  # the list of what is replaced
-        (3, "put", False),  # the decision itself
-        (1, "complete_upload", True),
+    variants(
+        [
+            (1, "put", False),
+            (2, "put", False),  # the list of what is replaced
+            (3, "put", False),  # the decision itself
+            (1, "complete_upload", True),
+            (3, "complete_upload", True),
+            (4, "put", True),  # the mark that it is visible
+            (1, "delete_many", True),
+            (1, "list_uploads_page", True),
+        ],
+        (3, "put", False),
         (3, "complete_upload", True),
-        (4, "put", True),  # the mark that it is visible
-        (1, "delete_many", True),
-        (1, "list_uploads_page", True),
-    ],
+    ),
 )
 def test_driver_killed_on_seaweedfs(weed: S3Options, nth: int, operation: str, committed: bool) -> None:
     place = Place(f"s3://{BUCKET}/killed {nth} {operation}", weed)
@@ -332,6 +338,7 @@ def test_wrong_credentials(weed: S3Options) -> None:
     close(ctx)
 
 
+@pytest.mark.slow
 def test_unreachable_endpoint() -> None:
     nowhere = S3Options(endpoint_url="http://127.0.0.1:1", access_key="a", secret_key="b", region="us-east-1")
     ctx = open_context("s3://bucket/table", store_options=[nowhere])

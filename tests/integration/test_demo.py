@@ -26,6 +26,7 @@ def start(tmp_path: Path, *arguments: str) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.slow
 def test_a_driver_killed_in_mid_commit_is_recovered(tmp_path: Path) -> None:
     """C4, C9: before recovery a Holdfast reader sees no row of the job; afterwards every reader sees each row once."""
     process = start(tmp_path, "--json")

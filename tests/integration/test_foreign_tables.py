@@ -11,6 +11,7 @@ import holdfast
 from holdfast.cli.read_rows import first_rows
 from holdfast.commit import open_context
 from holdfast.errors import InvalidRequestError
+from tests.variants import variants
 
 pytestmark = pytest.mark.spark
 
@@ -25,7 +26,7 @@ def files(root: Path) -> dict[str, bytes]:
     return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize("kind", RECORDS)
+@pytest.mark.parametrize("kind", variants(RECORDS))
 def test_nothing_is_written_and_nothing_read(spark: Any, tmp_path: Path, kind: str) -> None:
     root = tmp_path / "t"
     frame = spark.range(4).selectExpr("id", "id % 2 as k")

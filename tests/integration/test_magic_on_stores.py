@@ -28,6 +28,7 @@ from holdfast.stores.s3.options import S3Options
 from tests.integration.lossy_proxy import LossyProxy
 from tests.interceptors import Fault, FaultMode, Faulty, SimulatedCrash
 from tests.servers.moto import MotoServer
+from tests.variants import variants
 
 pytestmark = pytest.mark.s3
 
@@ -64,7 +65,7 @@ def moto() -> Iterator[S3Options]:
         yield server.options
 
 
-@pytest.fixture(params=["local", "weed", "moto"])
+@pytest.fixture(params=variants(["local", "weed", "moto"], "weed"))
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     if request.param == "local":
         return Place(f"{tmp_path}/out put", None)
@@ -140,6 +141,7 @@ def test_the_marker(place: Place) -> None:
     ctx.close()
 
 
+@pytest.mark.slow
 def test_two_attempts_and_an_abort(place: Place) -> None:
     """Scenarios 7 and 18 to 20, HADOOP-17258."""
     ctx = place.context()
@@ -156,7 +158,7 @@ def test_two_attempts_and_an_abort(place: Place) -> None:
     ctx.close()
 
 
-@pytest.mark.parametrize("completed", [0, 3, 8])
+@pytest.mark.parametrize("completed", variants([0, 3, 8], 3))
 def test_a_driver_that_dies(place: Place, completed: int) -> None:
     """Paper 001, "Job Driver failure during Job Commit": before it begins, in the middle and at the end."""
     ctx = place.context()
@@ -185,6 +187,7 @@ def lossy(server: SeaweedServer, weed: S3Options) -> Iterator[LossyProxy]:
         yield running
 
 
+@pytest.mark.slow
 def test_a_job_whose_answers_are_lost_twice_each(lossy: LossyProxy, weed: S3Options) -> None:
     """Scenario 69: two lost replies to each part, put and completion do no harm."""
     seen: collections.Counter[str] = collections.Counter()
@@ -206,7 +209,7 @@ def test_a_job_whose_answers_are_lost_twice_each(lossy: LossyProxy, weed: S3Opti
     ctx.close()
 
 
-@pytest.mark.parametrize("name", ["weed", "moto"])
+@pytest.mark.parametrize("name", variants(["weed", "moto"]))
 def test_a_completed_upload_has_the_etag_that_its_parts_tell(name: str, request: pytest.FixtureRequest) -> None:
     """The etag identifies files of Hadoop's jobs, whose names do not contain the job."""
     place = Place(f"s3://{BUCKET}/etags", request.getfixturevalue(name))
@@ -225,6 +228,7 @@ def test_a_completed_upload_has_the_etag_that_its_parts_tell(name: str, request:
 TABLE = pa.table({"day": [1, 1, 2], "n": [10, 11, 12]})
 
 
+@pytest.mark.slow
 def test_every_kind_of_writer(weed: S3Options) -> None:
     """pandas, pyarrow and plain files work with options and URLs as a user gives them."""
     options = {

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from holdfast.commit import COMMITTERS, CommitContext, HadoopSettings, JobRecord, SaveMode, TaskCommit, open_context
 from holdfast.commit.layout import iter_visible
 from holdfast.commit.leftovers import Action
@@ -84,6 +86,7 @@ def killed(ctx: CommitContext, job: JobRecord, commits: list[TaskCommit], nth: i
     return done.returncode != 0
 
 
+@pytest.mark.slow
 def test_driver_killed_in_job_commit(tmp_path: Path) -> None:
     """C9: a real SIGKILL before every second store call; recovery leaves all files or none, and nothing else."""
     seen = set()

@@ -18,6 +18,7 @@ from tests.matrix.cells import DIALECTS, Input, survey
 from tests.matrix.judging import judge, refused_by
 from tests.matrix.partitions import partition_columns, survey_partitions
 from tests.matrix.shapes import columns_of
+from tests.variants import variants
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]  # PySpark's imports warn about pandas
 
@@ -42,7 +43,7 @@ def sample(session: Any) -> Input:
     return Input.of(session, columns_of(cells=SAMPLE), ROWS, batch_rows=7)
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", variants(DIALECTS, "parquet", "csv"))
 def test_values_come_back_or_the_docs_say_what_happens(
     session: Any, sample: Input, tmp_path: Path, dialect: str
 ) -> None:
@@ -50,6 +51,7 @@ def test_values_come_back_or_the_docs_say_what_happens(
     assert list(judge(found)) == []
 
 
+@pytest.mark.slow
 def test_partition_values_come_back_or_the_docs_say_what_happens(session: Any, tmp_path: Path) -> None:
     data = Input.of(session, partition_columns(), ROWS)
     assert list(judge(survey_partitions(session, data, str(tmp_path)))) == []

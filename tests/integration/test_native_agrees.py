@@ -153,6 +153,7 @@ def test_columns_of_orc_that_are_called_col_go_by_name(spark: Any, tmp_path: Pat
     assert rows(holdfast.read(spark, str(tmp_path), columns=first)) == ["(1,)", "(None,)"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "value",
     ["date'1582-10-10'", pytest.param("timestamp_ntz'1582-10-10 12:00:00'", marks=pytest.mark.slow)],
@@ -169,6 +170,7 @@ def test_days_that_two_calendars_count_otherwise_are_found(spark: Any, tmp_path:
 
 
 # --- files in odd places ----------------------------------------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["parquet"])
 def test_a_directory_like_a_partition_hides_no_table(spark: Any, tmp_path: Path, name: str) -> None:
     url = tmp_path / "t"
@@ -180,6 +182,7 @@ def test_a_directory_like_a_partition_hides_no_table(spark: Any, tmp_path: Path,
     assert_refused(spark, url, "not the table's partitions")
 
 
+@pytest.mark.slow
 def test_a_file_beside_the_partitions_is_not_dropped(spark: Any, tmp_path: Path) -> None:
     url = tmp_path / "t"
     holdfast.write(spark.sql("select 1L as a, 1 as p"), str(url), partition_by="p")

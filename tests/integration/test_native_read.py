@@ -36,6 +36,7 @@ def is_native(frame: Any) -> bool:
     return "FileScan" in frame._jdf.queryExecution().toString()
 
 
+@pytest.mark.slow
 def test_a_job_is_seen_whole_or_not_at_all_at_every_call_of_its_commit(spark: Any, tmp_path: Path) -> None:
     """C4 holds whatever a plain listing shows between the decision and the end of its publication."""
     old, new = spark.range(2).selectExpr("id", "id as k"), spark.range(10, 13).selectExpr("id", "id % 2 as k")
@@ -199,6 +200,7 @@ CONDITIONS: list[tuple[str, str, object]] = [
 ]
 
 
+@pytest.mark.slow
 def test_columns_and_conditions_mean_the_same(spark: Any, tmp_path: Path) -> None:
     """Null and NaN match no condition except NaN `!=`; instants do not depend on the session's time zone."""
     url = str(tmp_path / "t")
@@ -282,6 +284,7 @@ def test_an_emptied_table_has_its_columns(spark: Any, tmp_path: Path) -> None:
         assert (found.columns, found.count()) == (["id", "k"], 0)
 
 
+@pytest.mark.slow
 def test_rows_are_counted_alike(spark: Any, tmp_path: Path) -> None:
     """Counts send no row to Spark: with partitions, added columns, and CSV, whose columns are positional."""
     for file_format in ("parquet", "csv", "json", "arrow"):

@@ -14,6 +14,7 @@ from holdfast.commit import TWO_PHASE, SaveMode, open_context
 from holdfast.namespace import Configuration, init_namespace, open_namespace
 from holdfast.runtime import ThreadExecutor, ThreadRunner
 from tests.patience import wait_until
+from tests.variants import variants
 
 _JOBS, _TASKS, _PARTITIONS = 20, 3, 4
 
@@ -37,7 +38,7 @@ def _run_job(database: str, number: int) -> None:
         ctx.store.close()
 
 
-@pytest.mark.parametrize("backend", ["sqlite", "postgresql", "mysql"])
+@pytest.mark.parametrize("backend", variants(["sqlite", "postgresql", "mysql"], "postgresql"))
 def test_a_plain_listing_never_shows_a_part_of_a_job(
     backend: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:

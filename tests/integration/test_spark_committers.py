@@ -111,6 +111,7 @@ def test_what_was_written_is_read_back(table: Table, rows: DataFrame) -> None:
     assert sorted((row["id"], row["k"], row["v"]) for row in found) == [(n, n % 3, f"v{n}") for n in range(10, 60)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", _places(["magic", "staging-partitioned"]), indirect=True)
 def test_modes_of_a_partitioned_table(table: Table, rows: DataFrame) -> None:
     """Each mode takes effect at the moment that the committer's paper defines, or is refused."""

@@ -29,6 +29,7 @@ from holdfast.s3_server import SeaweedServer
 from holdfast.spark.task import Task
 from holdfast.stores.s3.options import S3Options
 from tests.integration.spark_session import assert_clean, by_value, visible
+from tests.variants import variants
 
 pytestmark = [
     pytest.mark.spark,
@@ -123,6 +124,7 @@ def test_a_retried_task_counts_once(rows: DataFrame, tmp_path: Path, kind: str, 
     assert_clean(target)
 
 
+@pytest.mark.slow
 def test_a_task_that_fails_for_good_leaves_nothing(rows: DataFrame, tmp_path: Path) -> None:
     target = tmp_path / "t"
     with pytest.raises(Exception, match="injected"), holdfast.job(rows.sparkSession, str(target)) as job:
@@ -133,6 +135,7 @@ def test_a_task_that_fails_for_good_leaves_nothing(rows: DataFrame, tmp_path: Pa
     assert_clean(target)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
 def test_an_error_in_the_block_aborts(rows: DataFrame, tmp_path: Path, error: type[BaseException]) -> None:
     target = tmp_path / "t"
@@ -152,6 +155,7 @@ def test_an_error_in_the_block_aborts(rows: DataFrame, tmp_path: Path, error: ty
     assert_clean(target)
 
 
+@pytest.mark.slow
 def test_ctrl_c_in_the_commit(rows: DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before the decision the job is aborted; after it the files stay (Iceberg 4686)."""
 
@@ -267,6 +271,7 @@ def on_server(url: str, s3: S3Options) -> dict[str, bytes]:
         ctx.close()
 
 
+@pytest.mark.slow
 @pytest.mark.s3
 def test_a_thousand_small_files(spark: SparkSession, access: dict[str, Any], s3: S3Options) -> None:
     """Their uploads are announced in batches; each file appears once, byte for byte. Scenario 33: spaces."""
@@ -351,7 +356,7 @@ FITTING = {
 @pytest.mark.s3
 @pytest.mark.parametrize(
     "committer",
-    [name if name in ("magic", "manifest") else pytest.param(name, marks=pytest.mark.slow) for name in FITTING],
+    variants(FITTING, "magic"),
 )
 def test_every_committer(
     rows: DataFrame, tmp_path: Path, access: dict[str, Any], s3: S3Options, committer: str
@@ -368,6 +373,7 @@ def test_every_committer(
     assert job.result.files == len(found) == ROWS + PARTITIONS
 
 
+@pytest.mark.slow
 @pytest.mark.s3
 def test_programs_that_open_files_by_themselves(rows: DataFrame, access: dict[str, Any], s3: S3Options) -> None:
     """Users of fsspec write below the magic work path and know nothing of jobs."""

@@ -18,6 +18,7 @@ from holdfast.errors import NotFoundError
 from holdfast.namespace import Configuration, Namespace, init_namespace, open_namespace
 from holdfast.s3_server import SeaweedServer
 from holdfast.stores.s3.options import S3Options
+from tests.variants import variants
 
 pytestmark = [
     pytest.mark.spark,
@@ -25,7 +26,7 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(params=["sqlite", "postgresql", "mysql"])
+@pytest.fixture(params=variants(["sqlite", "postgresql", "mysql"]))
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     urls: dict[str, Callable[[], str]] = {
         "sqlite": lambda: f"sqlite://{tmp_path}/ns.db",
@@ -91,6 +92,7 @@ def test_an_unknown_namespace_is_refused_in_one_sentence(spark: SparkSession) ->
         holdfast.write(rows(spark), "holdfast://nowhere/t")
 
 
+@pytest.mark.slow
 @pytest.mark.s3
 def test_options_of_the_data_reach_executors(
     spark: SparkSession, server: SeaweedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

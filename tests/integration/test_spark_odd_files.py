@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import holdfast
 from holdfast.errors import InvalidRequestError
+from tests.variants import variants
 
 pytestmark = [
     pytest.mark.spark,
@@ -36,7 +37,7 @@ def written(spark: SparkSession, path: Path, name: str, *values: str) -> Path:
     return next(path.glob("part-*"))
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", variants(FORMATS))
 def test_empty_files(spark: SparkSession, tmp_path: Path, name: str) -> None:
     options = {"header": "true"} if name == "csv" else {}
     table = tmp_path / "t"
@@ -53,7 +54,7 @@ def test_empty_files(spark: SparkSession, tmp_path: Path, name: str) -> None:
     assert found(holdfast.read(spark, str(table), file_format=name, **options)) == stock
 
 
-@pytest.mark.parametrize("name", ["parquet", "text"])
+@pytest.mark.parametrize("name", variants(["parquet", "text"]))
 def test_nothing_but_empty_files(spark: SparkSession, tmp_path: Path, name: str) -> None:
     (tmp_path / "a").touch()
     stock = spark.read.format(name)

@@ -22,6 +22,7 @@ from pyspark.sql.types import StructType
 import holdfast
 from holdfast.formats.parquet import PARQUET
 from holdfast.formats.spark.schema_json import SPARK_SCHEMA_KEY, spark_schema_json
+from tests.variants import variants
 
 pytestmark = [
     pytest.mark.spark,
@@ -102,7 +103,7 @@ def _rows(frame: DataFrame, probe: list[str] | None) -> list[Any]:
     return sorted(row.text for row in frame.selectExpr(text).collect())
 
 
-@pytest.mark.parametrize("reading", ZONES)
+@pytest.mark.parametrize("reading", variants(ZONES))
 def test_instants_and_dates_are_spark_s_own(spark: SparkSession, tmp_path: Path, reading: str) -> None:
     """One table mixes files of three types and is read in another zone; old values of the old calendar are refused."""
     for kind in ("INT96", "TIMESTAMP_MICROS", "TIMESTAMP_MILLIS"):
@@ -114,6 +115,7 @@ def test_instants_and_dates_are_spark_s_own(spark: SparkSession, tmp_path: Path,
         holdfast.read(spark, str(tmp_path / "t")).collect()
 
 
+@pytest.mark.slow
 def test_an_append_to_spark_s_own_files_keeps_them_readable(spark: SparkSession, tmp_path: Path) -> None:
     _write(spark, tmp_path / "t", "America/New_York", "CORRECTED", "INT96")
     holdfast.write(_frame(spark), str(tmp_path / "t"))
@@ -121,12 +123,14 @@ def test_an_append_to_spark_s_own_files_keeps_them_readable(spark: SparkSession,
     _same(spark, tmp_path / "t", PROBE)
 
 
+@pytest.mark.slow
 def test_conditions_on_int96_of_the_old_calendar_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     _write(spark, tmp_path / "t", "America/New_York", "LEGACY", "INT96")
     with pytest.raises(Exception, match="in Spark's old calendar are read by Spark only"):
         holdfast.read(spark, str(tmp_path / "t"), filters=[("day", "<", "1500-01-01")]).collect()
 
 
+@pytest.mark.slow
 def test_spark_s_older_layout_of_lists_maps_and_decimals(spark: SparkSession, tmp_path: Path) -> None:
     spark.conf.set("spark.sql.parquet.writeLegacyFormat", "true")
     frame = spark.sql(
@@ -168,6 +172,7 @@ def _fill(group: Any, layout: str, binary: Any) -> None:
         group.append("x", -150).append("y", binary.fromConstantByteArray(b"\xff\x00"))
 
 
+@pytest.mark.slow
 def test_layouts_of_older_writers(spark: SparkSession, tmp_path: Path) -> None:
     """parquet-java's example writer accepts any schema."""
     java: Any = spark.sparkContext._jvm
@@ -204,6 +209,7 @@ def test_types_of_arrow_s_writers(spark: SparkSession, tmp_path: Path) -> None:
     _same(spark, tmp_path / "t")
 
 
+@pytest.mark.slow
 def test_nan_is_found_by_conditions_of_spark_s(spark: SparkSession, tmp_path: Path) -> None:
     """NaN is Spark's largest number, and Spark's reader relies on statistics alone where a file has them."""
     rows = spark.sql(

@@ -96,6 +96,7 @@ def test_directories_are_those_of_stock_spark(spark: SparkSession, tmp_path: Pat
     assert shown(holdfast.read(spark, str(tmp_path / "ours"))) == given
 
 
+@pytest.mark.slow
 def test_instants_are_the_same_in_a_session_of_another_zone(spark: SparkSession, tmp_path: Path) -> None:
     """facts: the table records the time zone of its directories; stock Spark has an option for it."""
     before = spark.conf.get("spark.sql.session.timeZone")
@@ -153,6 +154,7 @@ def texts_of(frame: DataFrame) -> list[tuple[str | None, ...]]:
     return sorted((tuple(row) for row in found), key=repr)
 
 
+@pytest.mark.slow
 def test_types_and_values_are_inferred_as_by_stock_spark(spark: SparkSession, tmp_path: Path) -> None:
     texts = [text for many in ONE.values() for text in many]
     for start in range(0, len(texts), 30):  # a path has an end

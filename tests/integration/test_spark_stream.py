@@ -33,6 +33,7 @@ from holdfast.spark.writer import HoldfastStreamWriter
 from holdfast.stores.base import iter_objects
 from tests.integration.spark_session import assert_clean, by_value
 from tests.patience import PATIENCE_S, POLL_S, wait_until
+from tests.variants import variants
 
 pytestmark = [
     pytest.mark.spark,
@@ -138,6 +139,7 @@ def test_a_query_goes_on_where_it_stopped(stream: Stream) -> None:
     assert [batch and (batch.batch, batch.stream) for batch in batches] == [(n, str(query.id)) for n in range(5)]
 
 
+@pytest.mark.slow
 def test_formats_and_partitions(stream: Stream) -> None:
     stream.feed(2)
     stream.run(fileFormat="csv", header="true", partitionBy="k", streamId="flights")
@@ -149,6 +151,7 @@ def test_formats_and_partitions(stream: Stream) -> None:
     assert_clean(stream.url)
 
 
+@pytest.mark.slow
 def test_output_mode_complete_replaces_everything_with_every_batch(stream: Stream) -> None:
     stream.feed(3)
     counts = stream.source.groupBy("k").count()
@@ -159,6 +162,7 @@ def test_output_mode_complete_replaces_everything_with_every_batch(stream: Strea
     assert_clean(stream.url)
 
 
+@pytest.mark.slow
 def test_batches_without_rows_leave_no_trace(stream: Stream) -> None:
     stream.feed(3)
     stream.run(stream.source.repartition(3).where(f"id >= {ROWS} and id < {ROWS + 1}"))
@@ -169,6 +173,7 @@ def test_batches_without_rows_leave_no_trace(stream: Stream) -> None:
     assert_clean(stream.url)
 
 
+@pytest.mark.slow
 def test_a_reader_sees_whole_batches_while_the_query_runs(stream: Stream) -> None:
     """C4: every snapshot taken during the query holds whole batches."""
     stream.feed(12)
@@ -209,6 +214,7 @@ def test_output_mode_update_is_refused_by_spark(stream: Stream) -> None:
     assert "does not support Update mode" in failure(stream.start(stream.source.groupBy("k").count(), mode="update"))
 
 
+@pytest.mark.slow
 def test_a_known_stream_with_a_new_checkpoint(stream: Stream) -> None:
     """The same name is refused, because batch numbers restart; without a name it is another stream."""
     stream.feed(2)
@@ -221,6 +227,7 @@ def test_a_known_stream_with_a_new_checkpoint(stream: Stream) -> None:
     assert stream.ids() == sorted([*range(2 * ROWS)] * 2), "a deleted checkpoint is a new stream: all input again"
 
 
+@pytest.mark.slow
 def test_another_layout_is_refused(stream: Stream) -> None:
     stream.feed()
     holdfast.write(stream.spark.range(3).selectExpr("id", "cast(0 as int) k"), stream.url, partition_by="k")
@@ -243,6 +250,7 @@ def failing(df: DataFrame, attempts: int, marker: Path | None = None) -> DataFra
     return df.mapInArrow(pass_on, df.schema)
 
 
+@pytest.mark.slow
 def test_a_retried_task_counts_once(stream: Stream) -> None:
     stream.feed(3)
     stream.run(failing(stream.source, attempts=3))
@@ -261,6 +269,7 @@ def test_a_query_that_fails_is_started_again(stream: Stream, tmp_path: Path) -> 
     stream.assert_exact()
 
 
+@pytest.mark.slow
 def test_stop_in_the_middle_of_a_batch(stream: Stream, tmp_path: Path) -> None:
     """`stop` kills the tasks; the restarted query writes the batch again."""
     stream.feed(3)
@@ -336,7 +345,10 @@ class DyingSource(DataSource):
         return DyingWriter(HoldfastDataSource(options).streamWriter(schema, overwrite), batch, call, how)
 
 
-@pytest.mark.parametrize(("call", "how"), [(1, "exit"), (2, "exit"), (2, "raise"), (3, "exit"), (5, "exit")])
+_DEATHS = [(1, "exit"), (2, "exit"), (2, "raise"), (3, "exit"), (5, "exit")]
+
+
+@pytest.mark.parametrize(("call", "how"), variants(_DEATHS, (3, "exit")))
 def test_commit_fails_spark_aborts_and_the_query_is_started_again(stream: Stream, call: int, how: str) -> None:
     """Iceberg 4686 in a stream: abort undoes no committed batch and blocks no batch number."""
     stream.feed(3)

@@ -172,6 +172,7 @@ def test_columns_of_any_csv_header_are_there(spark: Any, tmp_path: Path) -> None
         wider.collect()
 
 
+@pytest.mark.slow
 def test_a_header_that_stands_for_null_loses_no_column(spark: Any, tmp_path: Path) -> None:
     for number, (name, options) in enumerate([("N", {"null_value": "N"}), ("", {})]):
         frame = spark.sql(f"select 'x' as `{name or 'N'}`, 1 as b").toDF(name, "b")

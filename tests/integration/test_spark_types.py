@@ -108,6 +108,7 @@ def test_variant_that_stock_spark_shredded_is_refused(types: SparkSession, tmp_p
     assert holdfast.read(types, str(tmp_path / "t"), reader="python", columns=["id"]).collect()[0].id == 1
 
 
+@pytest.mark.slow
 def test_user_defined_types_come_back(types: SparkSession, tmp_path: Path) -> None:
     from pyspark.ml.linalg import Vectors
 

@@ -23,6 +23,7 @@ _STOCK = ("parquet", "orc", "csv", "json")  # which stock Spark reads
 _SOME = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 
 
+@pytest.mark.slow
 @settings(max_examples=5, **_SOME)
 @given(jobs(most=4))
 def test_readers_agree_on_what_jobs_made(sequence: list[Job]) -> None:

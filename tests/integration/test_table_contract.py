@@ -13,6 +13,7 @@ import holdfast
 from holdfast.commit import TWO_PHASE, CommitContext, SaveMode, open_context, read_history
 from holdfast.errors import ConflictError, InvalidRequestError
 from tests.integration.spark_session import assert_clean, visible
+from tests.variants import variants
 
 pytestmark = pytest.mark.spark
 
@@ -52,6 +53,7 @@ def test_a_narrow_append_hides_nothing(spark: Any, tmp_path: Path) -> None:
     assert_clean(url)
 
 
+@pytest.mark.slow
 def test_merge_schema_widens_and_adds(spark: Any, tmp_path: Path) -> None:
     url = str(tmp_path / "t")
     holdfast.write(spark.sql("select 1 as id, named_struct('a', 1) as s, cast(0.1 as float) as f"), url)
@@ -132,6 +134,7 @@ def test_a_directory_of_others_is_looked_at_before_the_first_write(
     assert visible(url) == before
 
 
+@pytest.mark.slow
 def test_a_directory_of_others_that_fits_is_added_to(spark: Any, tmp_path: Path) -> None:
     """Both readers and stock Spark then see one table of stock Spark's files and ours."""
     frame = spark.range(4).selectExpr("id", "timestamp '1500-01-01 00:00:00' as t", "id % 2 as k")
@@ -143,6 +146,7 @@ def test_a_directory_of_others_that_fits_is_added_to(spark: Any, tmp_path: Path)
         assert rows(holdfast.read(spark, url, reader=reader).select("id", "t", "k")) == both, reader
 
 
+@pytest.mark.slow
 def test_a_column_that_others_never_left_empty_may_be_null(spark: Any, tmp_path: Path) -> None:
     """A required column of foreign files binds their rows only: Spark would answer ``is null`` by the schema."""
     inner = pa.struct([pa.field("x", pa.int64(), nullable=False)])
@@ -221,7 +225,7 @@ def test_a_write_id_is_an_idempotency_key(spark: Any, tmp_path: Path) -> None:
     assert_clean(url)
 
 
-@pytest.mark.parametrize("name", ["csv", "parquet", "avro"])
+@pytest.mark.parametrize("name", variants(["csv", "parquet", "avro"]))
 def test_a_frame_that_was_made_before_an_overwrite(spark: Any, tmp_path: Path, name: str) -> None:
     """It finds its columns in the current table, or reports that they no longer exist (C12)."""
     url = str(tmp_path / "t")
@@ -247,6 +251,7 @@ def test_a_schema_of_the_users_goes_by_the_tables_names(spark: Any, tmp_path: Pa
         reader.schema("a int, c int").load(url).collect()
 
 
+@pytest.mark.slow
 def test_what_other_tables_note_at_their_columns_is_left_behind(spark: Any, tmp_path: Path) -> None:
     """A default of a Spark table would fill our nulls; the length of a CHAR would pad texts on read."""
     spark.sql("create table noted (a int, b int default 42, c char(5)) using parquet")
@@ -294,6 +299,7 @@ def test_files_of_others_that_do_not_agree_are_refused(spark: Any, tmp_path: Pat
     assert visible(url) == before
 
 
+@pytest.mark.slow
 def test_nulls_without_a_type_stay_nulls(spark: Any, tmp_path: Path) -> None:
     """CSV cannot tell a null that stands alone from an empty string."""
     url = str(tmp_path / "alone")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from holdfast.units.jobs import begin_job, forget_job
 from holdfast.units.open_work_list import open_work_list
 from holdfast.units.report import JobReport
 from tests.integration.spark_session import by_value
+from tests.variants import variants
 
 pytestmark = [
     pytest.mark.spark,
@@ -43,11 +44,6 @@ def note_size(txn: Any, key: Any, values: Any) -> None:
     txn.add("seen", key, len(values))
 
 
-def some(cases: Mapping[str, object], *default: str) -> list[object]:
-    """Return the names of all cases, of which those that are not named here are slow."""
-    return [name if name in default else pytest.param(name, marks=pytest.mark.slow) for name in cases]
-
-
 def seen(db: Database) -> dict[Any, int]:
     return {row: columns["value"] for row, columns in db.scan("seen")}
 
@@ -62,7 +58,7 @@ EMPTY: dict[str, Callable[[SparkSession], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", some(EMPTY, "known to be empty"))
+@pytest.mark.parametrize("name", variants(EMPTY, "known to be empty"))
 def test_an_input_without_rows_has_no_units(name: str, spark: SparkSession, db: Database) -> None:
     data = EMPTY[name](spark)
     key = "id" if isinstance(data, DataFrame) else None
@@ -74,7 +70,7 @@ def put_size(txn: Any, key: Any, values: Any) -> None:
     txn.put("seen", key, len(values))
 
 
-@pytest.mark.parametrize("tasks", [2, 4])
+@pytest.mark.parametrize("tasks", variants([2, 4]))
 def test_rows_of_a_bucketed_table_come_to_the_tasks_of_their_keys(
     tasks: int, spark: SparkSession, db: Database, tmp_path: Path
 ) -> None:
@@ -173,7 +169,7 @@ REFUSED: dict[str, tuple[Callable[[SparkSession], Any], Any, str]] = {
 
 
 @pytest.mark.parametrize(
-    "name", some(REFUSED, "null", "no pairs", "twice the same", "timestamp", "a text that is none")
+    "name", variants(REFUSED, "null", "no pairs", "twice the same", "timestamp", "a text that is none")
 )
 def test_unsuitable_inputs_are_refused_in_one_sentence(name: str, spark: SparkSession, db: Database) -> None:
     make, key, sentence = REFUSED[name]
@@ -233,7 +229,7 @@ def test_units_of_a_work_list_add_to_no_other(spark: SparkSession, db: Database)
 
 
 # --- two drivers ------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("when", ["begin_job", "read_progress"])
+@pytest.mark.parametrize("when", variants(["begin_job", "read_progress"]))
 def test_both_drivers_of_a_job_get_its_report(
     when: str, spark: SparkSession, db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -254,6 +250,7 @@ def test_both_drivers_of_a_job_get_its_report(
     assert seen(db) == dict.fromkeys(range(9), 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("again", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_job_that_is_forgotten_while_it_runs_fails(
     again: bool, spark: SparkSession, db: Database, monkeypatch: pytest.MonkeyPatch

@@ -98,7 +98,7 @@ OTHERS: dict[str, tuple[Callable[[SparkSession], Any], Any, str]] = {
     "another order": (lambda spark: spark.range(40).selectExpr("id", "id AS b"), ["b", "id"], "another key"),
     "pairs": (lambda spark: spark.range(40).rdd.map(lambda row: (row["id"], row)), None, "another key"),
 }
-DEFAULT = {("grown", 2), ("grown", 64), ("another column", 2)}
+DEFAULT = {("grown", 2)}
 
 
 @pytest.mark.parametrize(
@@ -126,6 +126,7 @@ def test_other_rows_are_refused_as_a_whole_and_the_advice_works(
         assert seen(db) == once(60)
 
 
+@pytest.mark.slow
 def test_a_row_that_was_repaired_runs_and_another_number_of_tasks_is_refused(spark: SparkSession, db: Database) -> None:
     """Only keys tell rows apart: the other columns may have been repaired in the source."""
     _done, before = stop(spark, db, 2)
@@ -141,6 +142,7 @@ def test_a_row_that_was_repaired_runs_and_another_number_of_tasks_is_refused(spa
 SIZES: dict[str, str] = {"of a key that is done": "id % 40", "of a new key": "40"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["rows", pytest.param("pairs", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", SIZES)
 def test_new_rows_for_reduce_are_refused(name: str, form: str, spark: SparkSession, db: Database) -> None:

@@ -25,6 +25,7 @@ from holdfast.spark.units import TransactionalMap, TransactionalReduce
 from holdfast.units.jobs import list_jobs
 from holdfast.units.unit import UnitFunction
 from tests.integration.spark_session import by_value
+from tests.variants import variants
 
 pytestmark = [
     pytest.mark.spark,
@@ -147,8 +148,8 @@ def fails_at_2(txn: Any, key: int, value: Any) -> None:
 
 @pytest.mark.parametrize(
     ("function", "way"),
-    [(adds_to("first"), one_after_the_other), (fails_at_2, whatever_fails), (adds_to("first"), in_threads)],
-    ids=["one after the other", "after an error", "in threads"],
+    variants([(fails_at_2, whatever_fails), (adds_to("first"), one_after_the_other), (adds_to("first"), in_threads)]),
+    ids=["after an error", "one after the other", "in threads"],
 )
 def test_two_functions_do_not_share_a_name(
     function: UnitFunction, way: Callable[..., None], spark: SparkSession, db: Database, tmp_path: Path
@@ -172,6 +173,7 @@ def test_two_functions_do_not_share_a_name(
     assert None in (db.get("total", "first"), db.get("total", "second")), "one of them has not run"
 
 
+@pytest.mark.slow
 def test_functions_have_names_or_dbs_of_their_own(spark: SparkSession, db: Database, tmp_path: Path) -> None:
     with closing(open_database(f"sqlite://{tmp_path}/other.db", create=True)) as other:
         for one in (db, other):
@@ -191,6 +193,7 @@ def test_functions_have_names_or_dbs_of_their_own(spark: SparkSession, db: Datab
         assert other.get("total", "third") == 6, "the job has the same name, but is in another database"
 
 
+@pytest.mark.slow
 def test_a_batch_is_repeated_also_under_a_job_group_of_its_own(
     spark: SparkSession, db: Database, tmp_path: Path
 ) -> None:
@@ -254,6 +257,7 @@ def test_a_batch_that_is_half_done_goes_on_when_the_query_is_as_it_was(
     assert seen(db) == dict.fromkeys((1, 2, 3), 1)
 
 
+@pytest.mark.slow
 def test_a_name_that_is_used_again_is_no_reason_to_drop_a_batch(
     spark: SparkSession, db: Database, tmp_path: Path
 ) -> None:
@@ -271,6 +275,7 @@ def test_a_name_that_is_used_again_is_no_reason_to_drop_a_batch(
     assert seen(db) == dict.fromkeys((1, 2, 3), 1)
 
 
+@pytest.mark.slow
 def test_a_batch_that_an_older_checkpoint_makes_anew_is_not_dropped(
     spark: SparkSession, db: Database, tmp_path: Path
 ) -> None:

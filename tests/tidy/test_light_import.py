@@ -47,6 +47,7 @@ def test_what_spark_loads_to_plan_or_to_commit_is_light(module: str) -> None:
     assert _loaded("-c", f"import sys, {module}\nprint(*sorted(sys.modules))").isdisjoint({*_HEAVY} - {"pyspark"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file_format", ["parquet", "csv"])
 def test_processes_of_a_spark_job_load_what_they_need(tmp_path: Path, file_format: str) -> None:
     """The process of the commit matters most: when it starts, the rest of the job is over."""

@@ -47,6 +47,7 @@ def pytest_configure(config):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_session_that_hangs_shows_its_place_and_ends(workers: int, tmp_path: Path) -> None:
     (tmp_path / "test_hanging.py").write_text(HANGING)

@@ -73,6 +73,7 @@ def test_every_step_does_its_work(step: str) -> None:
     STEPS[step](1_000)()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("step", "bytes_per_file"),
     [

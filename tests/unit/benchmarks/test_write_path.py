@@ -67,6 +67,7 @@ def test_a_figure_is_met_up_to_its_target() -> None:
 
 
 # --- each benchmark ---------------------------------------------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.s3
 def test_job_commit_on_the_embedded_server(tmp_path: Path) -> None:
     found = _written(job_commit.measure_embedded_s3(1, 4, _silent, _TOY), tmp_path)
@@ -98,6 +99,7 @@ def test_memory_of_a_job_commit(tmp_path: Path) -> None:
         assert found["details"][f"2 tasks x 2 files, {store}, MB above start"] >= 0
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="peak memory is read from /proc")
 def test_memory_of_a_transaction_of_a_namespace(tmp_path: Path) -> None:
     found = _written(namespace_batch.measure_batch(_silent, files=1200, databases=["sqlite"]), tmp_path)

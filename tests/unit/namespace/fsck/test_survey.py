@@ -59,6 +59,7 @@ def blob_name(number: int) -> str:
     return f"{number % 256:02x}/{number + 1:x}-{number:022x}"
 
 
+@pytest.mark.slow
 def test_a_pass_over_many_records_needs_no_memory_for_each() -> None:
     directories, files = 3000, 4
     tracemalloc.start()

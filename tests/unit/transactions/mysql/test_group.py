@@ -333,6 +333,7 @@ def test_a_statement_that_fails_in_the_last_packet_is_settled_too(lossy: MysqlBa
 
 
 # --- killed servers ---------------------------------------------------------------------------------------------------
+@pytest.mark.slow
 @needs_mariadb
 def test_commits_survive_a_server_that_is_killed_again_and_again(opened: Open) -> None:
     """Each thread counts its own series; at the end, the server has exactly what the threads were told."""

@@ -91,6 +91,7 @@ class _ForgottenWalk:
         self.walk.__enter__().scan(b"a", b"z", 5)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_interrupt_at_any_line_around_a_fork_leaves_nothing_locked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

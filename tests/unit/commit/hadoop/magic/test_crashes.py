@@ -107,6 +107,7 @@ def test_driver_dies_while_it_takes_files_back() -> None:
     assert actions == {Action.BACK, Action.CLEAN}
 
 
+@pytest.mark.slow
 def test_recovery_dies_too() -> None:
     """C9, C10: the driver dies at every call, and then recovery dies at every one of its calls."""
     for nth in itertools.count(1):
