@@ -58,6 +58,7 @@ def test_the_server_of_the_page_serves_until_ctrl_c(tmp_path: Path, environment:
     assert list((tmp_path / "temporary").iterdir()) == []  # the end of the test run checks for processes
 
 
+@pytest.mark.slow
 def test_a_directory_keeps_the_data_for_the_next_start(tmp_path: Path, environment: dict[str, str]) -> None:
     """As in the example of ``--help``, whose path begins at the directory of the shell."""
     for call in ("s3.put_object(Bucket='bucket', Key='a', Body=b'kept')", "s3.get_object(Bucket='bucket', Key='a')"):

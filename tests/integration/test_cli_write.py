@@ -166,6 +166,7 @@ def _jvms(group: int) -> list[Path]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds processes through /proc")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_while_spark_starts_leaves_no_jvm(tmp_path: Path, number: signal.Signals) -> None:

@@ -171,6 +171,7 @@ def test_many_threads(store: S3Store) -> None:
 
 
 # --- the server -------------------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_pending_uploads_survive_a_killed_server(tmp_path: Path) -> None:
     """facts: weed keeps pending uploads over kill -9 and restart."""
     server = SeaweedServer(tmp_path / "weed").start()

@@ -226,7 +226,7 @@ def _delete(side: Side, change: Delete) -> None:
         return
 
 
-@settings(max_examples=120, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(
     wanted=st.lists(wishes, max_size=6, unique_by=lambda wish: wish.key),
     required=st.sampled_from([0, 0, 0, 1]).flatmap(lambda most: st.lists(requirements, max_size=most)),

@@ -368,7 +368,7 @@ class NamespaceMachine(RuleBasedStateMachine):
 class TestModel(NamespaceMachine.TestCase):  # type: ignore[name-defined,misc]  # made by Hypothesis
     """A few short histories."""
 
-    settings = settings(max_examples=40, stateful_step_count=25, suppress_health_check=[HealthCheck.too_slow])
+    settings = settings(max_examples=20, stateful_step_count=25, suppress_health_check=[HealthCheck.too_slow])
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdfast.namespace.object_store.store import NamespaceStore
@@ -22,7 +22,6 @@ def _free(wanted: Sequence[str]) -> list[str]:
     return [key for key in dict.fromkeys(wanted) if not any(other.startswith(f"{key}/") for other in wanted)]
 
 
-@settings(max_examples=400)
 @given(wanted=st.lists(keys, min_size=1, max_size=14), data=st.data(), size=st.integers(1, 4))
 @example(wanted=["a/b/1", "a-c", "a!/b", "a/b!x"], data=None, size=1)
 @example(wanted=["a/0", "a-", "a-/a", "a!"], data=None, size=1)

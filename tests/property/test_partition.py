@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import InvalidRequestError
@@ -71,7 +71,6 @@ VALUES = {
 
 
 @pytest.mark.parametrize("name", sorted(VALUES))
-@settings(max_examples=60)
 @given(data=st.data())
 def test_typed_values_come_back(name: str, data: st.DataObject) -> None:
     kind, strategy = VALUES[name]
@@ -102,7 +101,6 @@ ZONES = [
 ]
 
 
-@settings(max_examples=300)
 @given(instant=MICROS, zone=st.sampled_from(ZONES))
 def test_instants_come_back_in_any_zone_or_are_refused(instant: int, zone: str) -> None:
     values = pa.array([instant], pa.timestamp("us", "UTC"))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from hypothesis import given, note, settings
+from hypothesis import given, note
 from hypothesis import strategies as st
 
 from holdfast.commit import TWO_PHASE, SaveMode, read_snapshot, recover
@@ -113,7 +113,6 @@ def _content(store: MemoryStore) -> dict[str, bytes]:
     return {info.key: store.get(info.key) for info in iter_objects(store, "")}
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.lists(_WISHES, max_size=6))
 def test_any_changes_are_made_all_or_not_at_all(calls: list[list[Wish]]) -> None:
     store = MemoryStore(transactions=True)
@@ -138,7 +137,6 @@ def test_any_changes_are_made_all_or_not_at_all(calls: list[list[Wish]]) -> None
         assert completed.isdisjoint(upload.upload_id for upload in iter_uploads(store, ""))
 
 
-@settings(max_examples=60, deadline=None)
 @given(_WISHES)
 def test_the_order_of_changes_has_no_meaning(wishes: list[Wish]) -> None:
     contents = []
@@ -221,7 +219,6 @@ def _shown(world: World) -> Counter[tuple[str, bytes]]:
     return Counter((path.rpartition("/")[0] if path.endswith(".txt") else path, content) for path, content in listing)
 
 
-@settings(max_examples=100, deadline=None)
 @given(_JOBS)
 def test_a_transaction_commits_what_the_steps_of_other_stores_commit(jobs: list[Job]) -> None:
     worlds = [World("upload"), World("transaction")]

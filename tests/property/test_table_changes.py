@@ -28,7 +28,7 @@ from tests.property.table_model import Job, RefusedError, Table, after, json_typ
 pytestmark = pytest.mark.filterwarnings("ignore")  # PySpark's imports warn about pandas
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(jobs())
 def test_a_table_is_what_its_jobs_made_of_it(sequence: list[Job]) -> None:
     with tempfile.TemporaryDirectory() as place:

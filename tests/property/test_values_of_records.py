@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import InvalidRequestError
@@ -68,7 +68,6 @@ calls: st.SearchStrategy[Call] = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(calls, min_size=1, max_size=3))
 def test_what_is_accepted_can_be_read_back(some: list[Call]) -> None:
     world = World()
@@ -97,7 +96,6 @@ def test_what_is_accepted_can_be_read_back(some: list[Call]) -> None:
     assert again.check().totals == {}
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.fixed_dictionaries({}, optional={
     "superuser": names, "supergroup": names, "inline_bytes": numbers, "block_size": numbers, "replication": numbers,
     "safety_age_s": numbers,

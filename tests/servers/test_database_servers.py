@@ -74,6 +74,7 @@ DURABILITY = {
 }
 
 
+@pytest.mark.slow
 @each_server
 def test_durable_data_survive_a_power_failure(kind: type[Server]) -> None:
     with kind(password=PASSWORD) as server:
@@ -99,6 +100,7 @@ def test_durable_data_survive_a_power_failure(kind: type[Server]) -> None:
     server.stop()
 
 
+@pytest.mark.slow
 @each_server
 def test_a_given_directory_is_kept_and_settings_reach_the_server(kind: type[Server]) -> None:
     with tempfile.TemporaryDirectory(dir="/tmp") as directory:
@@ -130,6 +132,7 @@ def test_a_closed_directory_is_refused(kind: type[Server], tmp_path: Path) -> No
         kind(tmp_path / "home").start()
 
 
+@pytest.mark.slow
 @as_root
 @needs_postgres
 def test_programs_in_a_closed_directory_are_copied(tmp_path: Path) -> None:

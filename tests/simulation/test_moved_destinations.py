@@ -22,6 +22,7 @@ from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
 from tests.namespace_world import World as NamespaceWorld
 from tests.simulation.world import HOME, PUBLICATIONS, TASKS, World, expected, run_job, run_tasks, start
 from tests.unit.commit.committer_jobs import Bucket
+from tests.variants import variants
 
 T = TypeVar("T")
 
@@ -174,7 +175,7 @@ class _InNamespace(World):
         self.store = NamespaceStore(self.namespace, close_namespace=False)  # type: ignore[assignment]  # another store
 
 
-@pytest.mark.parametrize("has_table", [False, True], ids=["new", "table"])
+@pytest.mark.parametrize("has_table", variants([True, False]), ids=["table", "new"])
 @pytest.mark.parametrize("event", [_rename, _rename_dir, _mv, _delete, _rm])
 def test_by_the_interfaces_of_a_namespace(event: _Event, has_table: bool) -> None:
     moves = event not in (_delete, _rm)
@@ -218,7 +219,9 @@ def _new_files(bucket: Bucket, home: str) -> list[bytes]:
     return sorted(content for content in bucket.visible(home).values() if content.startswith(b"new"))
 
 
-@pytest.mark.parametrize("event", [_copy_and_delete, _delete_all, _rename, _rename_dir, _delete])
+@pytest.mark.parametrize(
+    "event", variants([_rename, _delete, _copy_and_delete, _delete_all, _rename_dir], _rename, _delete)
+)
 @pytest.mark.parametrize("committer", _OTHERS)
 def test_other_committers_report_no_part_of_a_job_as_a_success(committer: str, event: _Event) -> None:
     outcomes = set()

@@ -64,6 +64,7 @@ def _breaks(world: World, found: Counterexample) -> bool:
         return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mutant", _SPARED, ids=_named)
 def test_a_second_precaution_stands_behind_the_first(mutant: Mutant) -> None:
     assert mutant.reason

@@ -8,7 +8,7 @@ from itertools import combinations, permutations
 from typing import cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import OutcomeUnknownError
@@ -75,7 +75,6 @@ def _explains(order: Sequence[Operation], free: Operation | None = None) -> bool
     return True
 
 
-@settings(max_examples=300, deadline=None)
 @given(_histories())
 def test_as_brute_force(operations: tuple[Operation, ...]) -> None:
     has_order = any(map(_explains, _orders(operations)))
@@ -83,7 +82,6 @@ def test_as_brute_force(operations: tuple[Operation, ...]) -> None:
         assert (judge_linearizable(operations, model).answer is Answer.YES) is has_order
 
 
-@settings(max_examples=300, deadline=None)
 @given(_histories(unique=True))
 def test_a_register_as_brute_force(operations: tuple[Operation, ...]) -> None:
     """Every value is written once, so clusters decide."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import CorruptDataError
@@ -18,7 +18,6 @@ _TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
 _CHOICES = st.lists(st.builds(Choice, _TEXT, st.text(st.characters(exclude_categories=["Cs"])))).map(tuple)
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.builds(Counterexample, _TEXT, _TEXT, _TEXT, _CHOICES, st.none() | st.integers(0, 2**63 - 1)))
 def test_what_is_written_is_read(counterexample: Counterexample) -> None:
     assert decode(encode(counterexample)) == counterexample

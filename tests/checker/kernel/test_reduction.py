@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import HoldfastError
@@ -174,7 +174,7 @@ def random_world(programs: list[list[tuple[Any, ...]]], budgets: dict[Fault, int
     )
 
 
-@settings(max_examples=120, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(derandomize=True)
 @given(PROGRAMS, BUDGETS)
 def test_random_programs(programs: list[list[tuple[Any, ...]]], budgets: dict[Fault, int]) -> None:
     _same(random_world(programs, budgets))

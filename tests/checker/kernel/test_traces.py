@@ -121,7 +121,7 @@ def test_as_many_as_classes_of_paths(name: str) -> None:
     assert explore(_WORLDS[name], reduce=False).histories == traces
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(derandomize=True)
 @given(PROGRAMS, BUDGETS)
 def test_random_programs(programs: list[list[tuple[object, ...]]], budgets: dict[Fault, int]) -> None:
     world = random_world(programs, budgets)

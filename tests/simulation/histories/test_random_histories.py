@@ -22,6 +22,7 @@ from tests.simulation.histories.told import Told, often_switched
 from tests.simulation.histories.worker import KINDS
 from tests.tidy.source_tree import ROOT
 from tests.transaction_backends import BACKENDS, Handles, opened
+from tests.variants import variants
 
 _THREADS = 4
 _PROCESSES = 3
@@ -102,7 +103,7 @@ def _overlap(told: Sequence[Told]) -> bool:
     )
 
 
-_KINDS = pytest.mark.parametrize("kind", list(KINDS))
+_KINDS = pytest.mark.parametrize("kind", variants(KINDS, "mixes"))
 _COUNTS = {"mixes": 60, "lists": 120, "registers": 200}
 
 
@@ -115,6 +116,7 @@ def test_threads(handles: Handles, kind: str, seed: int) -> None:
     assert _overlap(told)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind", ["mixes", *(pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS if kind != "mixes")]
 )

@@ -235,6 +235,7 @@ def test_write_without_pyspark(tmp_path: Path) -> None:
     assert "pip install 'holdfast[spark]'" in found.stderr
 
 
+@pytest.mark.slow
 def test_an_unreachable_endpoint_exits_3(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key-id")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "very-secret")

@@ -168,6 +168,7 @@ def test_the_report_for_a_person(monkeypatch: pytest.MonkeyPatch) -> None:
     assert lines[-1].startswith("two_phase is not safe at memory://it/t: ")
 
 
+@pytest.mark.slow
 def test_a_directory_is_left_unchanged(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("1")
     result = run("check-store", str(tmp_path), "--rounds", "2", "--json")

@@ -103,6 +103,7 @@ def test_another_job_on_the_destination_is_not_changed(
     assert contents(ctx) == [OTHER]
 
 
+@pytest.mark.slow
 def test_an_unavailable_store_leaves_the_job_to_recovery(capsys: pytest.CaptureFixture[str]) -> None:
     keys = {"accessKey": "a", "secretKey": "b", "region": "us-east-1"}
     given = {"path": "s3://bucket/t", "endpoint": "http://127.0.0.1:9", "writeToken": MINE, **keys}

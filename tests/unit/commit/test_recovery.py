@@ -19,6 +19,7 @@ from tests.interceptors import Faulty, SimulatedCrash, crash_at
 from tests.simulation.world import World
 from tests.unit.commit.attempts import recovered_jobs
 from tests.unit.commit.committer_jobs import Bucket
+from tests.variants import variants
 
 NOW_S = 1_800_000_000.0
 
@@ -152,7 +153,7 @@ def test_leftovers_that_cannot_be_read_are_damage_of_that_committer(ctx: CommitC
 
 
 # --- the committers themselves ----------------------------------------------------------------------------------------
-@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("after", variants([True, False]))
 @pytest.mark.parametrize("committer", ["two_phase", "magic", "staging-directory", "staging-partitioned", "manifest"])
 def test_a_process_that_dies_at_any_call_leaves_all_or_nothing(committer: str, after: bool) -> None:
     """C9; paper 001, "Job Driver failure during Job Commit": next to another job's data, found among all committers."""

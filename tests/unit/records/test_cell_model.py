@@ -141,4 +141,4 @@ class CellMachine(RuleBasedStateMachine):
 
 
 TestCellMachine = CellMachine.TestCase
-TestCellMachine.settings = settings(max_examples=60, stateful_step_count=40)
+TestCellMachine.settings = settings(max_examples=25, stateful_step_count=40)

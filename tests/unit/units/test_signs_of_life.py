@@ -182,6 +182,7 @@ def test_a_worker_that_fails_says_why_also_without_a_database() -> None:
     assert shaky.calls == ["commit", "commit"]
 
 
+@pytest.mark.slow
 def test_nobody_beats_for_a_dropped_list() -> None:
     world = WorkWorld()
     dropped = world.list

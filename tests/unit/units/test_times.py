@@ -60,6 +60,7 @@ class _Shield(Alarm):
         self.is_held = False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [UnitSettings(), UnitSettings(buffering=SERVER)], ids=["client", "server"])
 def test_no_alarm_breaks_off_a_call_of_the_database(settings: UnitSettings) -> None:
     """It would leave a connection behind that cannot be used."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import combinations, permutations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast_checker.histories.history import Operation, Outcome
@@ -68,7 +68,6 @@ def _replays(order: Sequence[Transaction]) -> bool:
     return True
 
 
-@settings(max_examples=300, deadline=None)
 @given(_histories(), st.booleans())
 def test_as_brute_force(history: list[Transaction], real_time: bool) -> None:
     found = find_anomalies_of_appends(history, real_time=real_time)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, permutations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import InvalidRequestError
@@ -135,7 +135,6 @@ def _written(transaction: Transaction) -> set[str]:
     return {action.key for action in transaction.actions if isinstance(action, Write)}
 
 
-@settings(max_examples=300, deadline=None)
 @given(_histories(5), st.booleans(), st.booleans())
 def test_serializable_as_brute_force(
     history: tuple[list[Transaction], dict[str, Versions]], real_time: bool, settled: bool
@@ -144,7 +143,6 @@ def test_serializable_as_brute_force(
     assert (not found) is _is_serializable(*history, real_time, settled)
 
 
-@settings(max_examples=200, deadline=None)
 @given(_histories(4), st.booleans())
 def test_snapshot_isolation_as_brute_force(
     history: tuple[list[Transaction], dict[str, Versions]], real_time: bool

@@ -135,6 +135,7 @@ def test_wrong_commits_are_refused_before_anything_is_written(backend: MysqlBack
     assert backend.get_many([b"a", b"b"]) == {}
 
 
+@pytest.mark.slow
 def test_large_values_and_many_records(backend: MysqlBackend) -> None:
     value = random.Random(1).randbytes(MAX_VALUE_BYTES)
     assert isinstance(backend.commit(Commit(inserts={b"large": value})), Committed)

@@ -164,6 +164,7 @@ def test_tls_is_refused_by_a_server_without_it(options: MysqlOptions, opened: Op
         opened(dataclasses.replace(options, ssl="verify", ssl_ca="/absent.pem")).get_many([b"a"])
 
 
+@pytest.mark.slow
 @needs_mariadb
 def test_tls_with_and_without_a_check_of_the_certificate(opened: Open, tmp_path: Path) -> None:
     authority = Authority(tmp_path)

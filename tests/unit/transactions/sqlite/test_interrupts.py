@@ -156,6 +156,7 @@ def test_a_forgotten_walk_that_is_collected_at_any_line_stops_nobody(backend: Sq
     assert backend._connections.lent_to() == []
 
 
+@pytest.mark.slow
 def test_a_forgotten_walk_that_is_collected_waits_for_nobody(backend: SqliteBackend) -> None:
     """Another thread may have the lock of the connections."""
     connections = backend._connections
