@@ -34,6 +34,11 @@ class Module:
     def where(self) -> str:
         return str(self.path.relative_to(ROOT))
 
+    @functools.cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """All nodes of the syntax tree, outer ones first: a walk takes as long as parsing."""
+        return tuple(ast.walk(self.tree))
+
 
 def _parse(path: Path, root: Path) -> Module:
     parts = path.relative_to(root).with_suffix("").parts
@@ -52,7 +57,7 @@ def modules(folder: str = "src") -> tuple[Module, ...]:
 
 def iter_imports(module: Module) -> Iterator[tuple[int, str]]:
     """Yield line and dotted name of each import of a module: at the top, in functions, and under TYPE_CHECKING."""
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

@@ -8,21 +8,21 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.tidy.source_tree import modules
+from tests.tidy.source_tree import Module, modules
 
 _ADVICE_TO_OVERWRITE = re.compile(r"(?:or|use|with|choose) (?:use )?mode overwrite\b(?!-)|overwrite the destination")
 _ONLY_IN_A_CHECKOUT = re.compile(r"\b(?:docs|tests|examples|scripts)/|\.md\b|\bmake (?:demo|servers|test)\b")
 
 
-def _texts(tree: ast.AST) -> Iterator[str]:
+def _texts(module: Module) -> Iterator[str]:
     """Yield the texts of a module that users may get to see: all but docstrings."""
     hidden = {
         id(node.body[0].value)
-        for node in ast.walk(tree)
+        for node in module.nodes
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
         if node.body and isinstance(node.body[0], ast.Expr)
     }
-    for node in ast.walk(tree):
+    for node in module.nodes:
         if id(node) in hidden:
             continue
         if isinstance(node, ast.JoinedStr):
@@ -32,9 +32,9 @@ def _texts(tree: ast.AST) -> Iterator[str]:
             yield node.value
 
 
-def _helps(tree: ast.AST) -> Iterator[str]:
+def _helps(module: Module) -> Iterator[str]:
     """Yield the docstrings of a module's commands, which ``--help`` prints."""
-    for node in ast.walk(tree):
+    for node in module.nodes:
         if isinstance(node, ast.FunctionDef) and "command" in map(_name, node.decorator_list):
             yield ast.get_docstring(node) or ""
 
@@ -50,18 +50,18 @@ def test_advice_to_overwrite_is_found(text: str, expected: bool) -> None:
 
 
 def test_advice_to_overwrite_says_that_it_deletes() -> None:
-    texts = [(module.where, text) for module in modules() for text in _texts(module.tree)]
+    texts = [(module.where, text) for module in modules() for text in _texts(module)]
     advice = [(where, text) for where, text in texts if _ADVICE_TO_OVERWRITE.search(text)]
     assert advice
     assert [one for one in advice if "delete" not in one[1]] == []
 
 
 def test_no_message_points_into_a_checkout() -> None:
-    shown = [(module.where, text) for module in modules() for text in _texts(module.tree)]
+    shown = [(module.where, text) for module in modules() for text in _texts(module)]
     shown += [
         (module.where, text)
         for module in modules()
         if module.name.startswith("holdfast.cli")
-        for text in _helps(module.tree)
+        for text in _helps(module)
     ]
     assert [one for one in shown if _ONLY_IN_A_CHECKOUT.search(one[1])] == []

@@ -1,4 +1,4 @@
-"""Check sizes, names and lint, for the reasons in docs/decisions/0002-rules-are-tests.md; `make types` runs mypy."""
+"""Check sizes, names, lint and types, for the reasons in docs/decisions/0002-rules-are-tests.md."""
 
 from __future__ import annotations
 
@@ -36,13 +36,15 @@ def _python() -> list[Module]:
     [
         "ruff check --quiet .",
         "ruff format --check --quiet src checker tests benchmarks examples",
+        "mypy --no-error-summary",
+        pytest.param("mypy --strict examples/sqlite-store/holdfast_sqlite.py", marks=pytest.mark.slow),
         pytest.param("mypy --no-error-summary", marks=pytest.mark.slow),
         pytest.param(
             "mypy --no-error-summary --strict examples/sqlite-store/holdfast_sqlite.py", marks=pytest.mark.slow
         ),
     ],
 )
-def test_ruff_is_content(command: str) -> None:
+def test_the_tools_are_content(command: str) -> None:
     arguments = [sys.executable, "-m", *command.split()]
     run = subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S)
     assert run.returncode == 0, run.stdout + run.stderr
@@ -51,7 +53,7 @@ def test_ruff_is_content(command: str) -> None:
 def test_functions_fit_on_a_page() -> None:
     long = []
     for module in _python():
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 lines = (node.end_lineno or node.lineno) - node.lineno + 1
                 if lines > _MAX_FUNCTION_LINES:
@@ -70,7 +72,7 @@ def test_names_say_what_a_thing_is() -> None:
     for module in _python():
         if {"utils", "util", "helpers", "helper", "common", "misc"} & set(module.name.split(".")):
             bad.append(module.where)
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             if isinstance(node, ast.ClassDef) and re.search(r"Manager$|^_?Abstract|Mixin$|^_?Base[A-Z]", node.name):
                 bad.append(f"{module.where}:{node.lineno}: class {node.name}")
     assert bad == []
@@ -80,7 +82,7 @@ def test_no_error_is_passed_over() -> None:
     """No handler catches every exception and does nothing, whether with `pass`, `...` or `continue`."""
     bad = []
     for module in _python():
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             if isinstance(node, ast.ExceptHandler):
                 caught = ast.unparse(node.type) if node.type else "BaseException"
                 if caught in {"Exception", "BaseException"} and all(map(_does_nothing, node.body)):

@@ -12,6 +12,7 @@ import pytest
 
 from tests import time_limit
 from tests.patience import PATIENCE_S, wait_until
+from tests.variants import variants
 
 ROOT = Path(__file__).parents[2]
 
@@ -61,7 +62,7 @@ def test_a_session_that_hangs_shows_its_place_and_ends(workers: int, tmp_path: P
     wait_until(lambda: state(frozen) == "Z", "the frozen child lives on")
 
 
-@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("workers", variants([1, 0]))
 def test_ctrl_c_reaches_what_tests_start_also_in_the_background(workers: int, tmp_path: Path) -> None:
     (tmp_path / "test_signals.py").write_text(
         "import signal\ndef test_it():\n    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler\n"
