@@ -30,7 +30,7 @@ def _slow(value: Any) -> Any:
 
 
 def mark_in_turn(items: list[pytest.Item]) -> None:
-    """Mark all variants of a test by publication as slow, except one."""
+    """Mark all variants of a test by publication as slow, except one. They stay judges of mutants."""
     publications: dict[str, list[str]] = {}
     for item in items:
         publication = _publication(item)
@@ -41,6 +41,7 @@ def mark_in_turn(items: list[pytest.Item]) -> None:
         known = publications[_function(item)]
         if len(known) > 1 and _publication(item) != known[zlib.crc32(_function(item).encode()) % len(known)]:
             item.add_marker(pytest.mark.slow)
+            item.add_marker(pytest.mark.judge)
 
 
 def _function(item: pytest.Item) -> str:

@@ -1,4 +1,4 @@
-"""Check docs/explanation/scenarios.md: a test names each scenario, or the page says why there is none."""
+"""Check tests/scenarios.md: a test names each scenario, or the page says why there is none."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_numbers_are_found() -> None:
 def test_each_scenario_is_shown_or_left_out() -> None:
     files = [path for path in (ROOT / "tests").rglob("test_*.py") if path != Path(__file__)]
     shown = {number for path in files for number in _named(path.read_text(encoding="utf-8"))}
-    document = (ROOT / "docs/explanation/scenarios.md").read_text(encoding="utf-8")
+    document = (ROOT / "tests/scenarios.md").read_text(encoding="utf-8")
     left_out = {int(number) for number in _LEFT_OUT.findall(document)}
     assert left_out, "the table of what is left out was not understood"
     assert sorted(set(range(1, LAST + 1)) - shown - left_out) == [], "neither in a test nor left out"

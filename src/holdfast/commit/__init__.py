@@ -2,7 +2,7 @@
 
 ARCHITECTURE.md describes the folders; start reading at `two_phase.committer`. Each name is imported when it is first
 used, so that one module of this package can be imported without all the others. Scenario numbers in docstrings refer to
-docs/explanation/scenarios.md.
+tests/scenarios.md.
 """
 
 from __future__ import annotations
