@@ -35,6 +35,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
     }
 
 
+@pytest.mark.slow
 def test_the_guide_to_its_use(tmp_path: Path, place: Path, environment: dict[str, str]) -> None:
     assert run_steps("how-to/use-a-namespace.md", place, environment) == 10, "steps of the page were not found"
     assert (place / "january.csv").read_text() == "UA,2\n"

@@ -42,7 +42,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out / "html"
 
 
-@pytest.mark.slow
 def test_every_page_is_there(site: Path) -> None:
     pages = {path.relative_to(ROOT / "docs").with_suffix(".html") for path in (ROOT / "docs").rglob("*.md")}
     assert pages <= {path.relative_to(site) for path in site.rglob("*.html")}

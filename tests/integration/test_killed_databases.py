@@ -17,6 +17,7 @@ from holdfast.namespace import Configuration, init_namespace, open_namespace
 from tests.patience import PATIENCE_S, wait_until
 from tests.servers.mariadb_server import MariadbServer, find_mariadb
 from tests.servers.postgres_server import PostgresServer, find_postgres
+from tests.variants import variants
 
 _WORKERS = 3
 _SERVERS = {"postgresql": (PostgresServer, find_postgres), "mysql": (MariadbServer, find_mariadb)}
@@ -42,7 +43,7 @@ def _workers(url: str, folder: Path) -> Iterator[tuple[Path, list[Path]]]:
             worker.wait()
 
 
-@pytest.mark.parametrize("name", _SERVERS)
+@pytest.mark.parametrize("name", variants(_SERVERS))
 @pytest.mark.parametrize("kills", [pytest.param(2), pytest.param(50, marks=pytest.mark.slow)])
 def test_a_killed_server_loses_nothing(name: str, kills: int, tmp_path: Path) -> None:
     kind, find = _SERVERS[name]

@@ -43,7 +43,7 @@ def sample(session: Any) -> Input:
     return Input.of(session, columns_of(cells=SAMPLE), ROWS, batch_rows=7)
 
 
-@pytest.mark.parametrize("dialect", variants(DIALECTS, "parquet", "csv"))
+@pytest.mark.parametrize("dialect", variants(DIALECTS, "parquet"))
 def test_values_come_back_or_the_docs_say_what_happens(
     session: Any, sample: Input, tmp_path: Path, dialect: str
 ) -> None:

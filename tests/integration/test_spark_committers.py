@@ -28,9 +28,8 @@ pytestmark = [
 ]
 
 RENAMES = {"manifest", "file-v1", "file-v2"}
-HOME = [(name, "s3") for name in ("two_phase", "magic", "staging-directory", "staging-partitioned")]
-HOME += [("manifest", "disk"), ("file-v1", "disk")]
-"""The usual store of each safe committer."""
+HOME = [("two_phase", "s3"), ("magic", "s3"), ("manifest", "disk")]
+"""What runs by default: a committer of each kind."""
 
 
 @dataclass
@@ -61,7 +60,7 @@ def bucket(server: SeaweedServer) -> None:
 
 
 def _places(on_s3: Iterable[str]) -> list[Any]:
-    """List each safe committer with its usual store; other stores and file-v2 run only in `make check`."""
+    """List each committer with each of its stores."""
     places = [(name, "disk") for name in COMMITTERS] + [(name, "s3") for name in on_s3]
     return [
         pytest.param(place, id="-".join(place), marks=() if place in HOME else pytest.mark.slow) for place in places

@@ -303,6 +303,7 @@ def save_shard(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[
     yield task.partition, count
 
 
+@pytest.mark.slow
 @pytest.mark.s3
 def test_tar_shards(rows: DataFrame, access: dict[str, Any], s3: S3Options) -> None:
     url = "s3://spark-job/shards"

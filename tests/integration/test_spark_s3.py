@@ -125,6 +125,7 @@ def test_what_is_wrong_with_the_store_is_said_in_a_sentence(spark: SparkSession,
         holdfast.write(rows(spark), "s3://no-such-bucket/x", **access)
 
 
+@pytest.mark.slow
 def test_a_ca_bundle_reaches_the_tasks(
     spark: SparkSession, server: SeaweedServer, access: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -97,6 +97,7 @@ def test_another_layout_is_refused_with_what_is_there(
     assert rows(holdfast.read(spark, url)) == rows(frame.select(*holdfast.read(spark, url).columns))
 
 
+@pytest.mark.slow
 def test_csv_columns_are_written_in_the_tables_order(spark: Any, tmp_path: Path) -> None:
     """Stock Spark matches columns by position and ignores the header."""
     url = str(tmp_path / "t")
@@ -175,6 +176,7 @@ def test_files_of_a_job_are_no_table(spark: Any, tmp_path: Path) -> None:
         holdfast.write(spark.range(1), str(tmp_path / "t"))
 
 
+@pytest.mark.slow
 def test_two_first_jobs_with_two_layouts(spark: Any, tmp_path: Path) -> None:
     """The second job starts before the first is decided: its decision checks the layout again."""
     url = str(tmp_path / "t")

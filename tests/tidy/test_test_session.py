@@ -62,6 +62,7 @@ def test_a_session_that_hangs_shows_its_place_and_ends(workers: int, tmp_path: P
     wait_until(lambda: state(frozen) == "Z", "the frozen child lives on")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", variants([1, 0]))
 def test_ctrl_c_reaches_what_tests_start_also_in_the_background(workers: int, tmp_path: Path) -> None:
     (tmp_path / "test_signals.py").write_text(
