@@ -17,7 +17,7 @@ from tests.patience import PATIENCE_S
 pytest.importorskip("sphinx")
 pytest.importorskip("pyspark.sql")
 
-pytestmark = [pytest.mark.acceptance]
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 
 _LOADED = re.compile(r"""<(?:script|img|link|iframe)\b[^>]*?\b(?:src|href)=["'](?:https?:)?//([^"'/]+)""")
 
