@@ -25,7 +25,6 @@ def test_the_commands_do_what_the_page_shows(tmp_path: Path, monkeypatch: pytest
     environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT / "src")}
     assert run_steps(PAGE, place, environment) == 6, "steps of the page were not found"
     assert (place / "stock.jsonl").read_text().count("\n") == 2
-    assert (place / "stock.parquet").exists()
     monkeypatch.chdir(place)
     run_examples(PAGE, {})  # on the store that the commands have made, as a reader would
 

@@ -8,7 +8,7 @@ import shlex
 import click
 import pytest
 
-from holdfast.cli import cli
+from holdfast.cli.app import cli
 from tests.tidy.source_tree import text_files
 
 _SPAN = re.compile(r"(?<![\w./-])holdfast ((?:[a-z][a-z0-9]*(?:-[a-z]+)*|--version)(?: [^`\n|#]*)?)")

@@ -11,13 +11,16 @@ import contextlib
 import logging
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
-from holdfast.cli.store_report import StoreReport
+from holdfast.cli.check_store import Found, store_verdict
+from holdfast.commit import get_committer
 from holdfast.errors import UnavailableError
 from holdfast.runtime import SystemIds
 from holdfast.s3_server import SeaweedServer
+from holdfast.stores.base import Support
 from holdfast.stores.conformance import run_conformance
-from holdfast.stores.conformance.topics import TOPICS
+from holdfast.stores.conformance.topics import TOPICS, findings
 from holdfast.stores.probe import find_upload_listing, heeds_conditions
 from holdfast.stores.s3.options import S3Options
 from holdfast.stores.s3.store import S3Store
@@ -42,40 +45,39 @@ def _started(name: str) -> Iterator[S3Options]:
             yield server.options
 
 
-def tried(options: S3Options) -> StoreReport:
+def tried(options: S3Options) -> Found:
     """Return the findings of the suite on a server."""
     handles = [S3Store(BUCKET, options) for _ in range(_DRIVERS)]
     try:
         report = run_conformance(handles[0], handles[1], prefix="suite", racers=handles, rounds=_ROUNDS)
-        return StoreReport(
+        heeds = heeds_conditions(handles[0], "probe/", SystemIds())
+        return Found(
             url=f"s3://{BUCKET}",
-            directory="suite/",
-            capabilities=handles[0].capabilities,
+            capabilities=replace(handles[0].capabilities, conditional_put=Support.YES if heeds else Support.NO),
             results=report.results,
-            heeds_conditions=heeds_conditions(handles[0], "probe/", SystemIds()),
+            heeds_conditions=heeds,
             upload_listing=find_upload_listing(handles[0], "probe/"),
             expiry="",
-            drivers=_DRIVERS,
-            rounds=_ROUNDS,
         )
     finally:
         for handle in handles:
             handle.close()
 
 
-def _rows(reports: Mapping[str, StoreReport]) -> Iterator[str]:
+def _rows(reports: Mapping[str, Found]) -> Iterator[str]:
     yield "| | " + " | ".join(SUBJECTS[name] for name in reports) + " |"
     yield "|---|" + "---|" * len(reports)
     for topic in TOPICS:
         cells = []
         for report in reports.values():
-            found = [one for one in report.findings if one.topic is topic]
+            found = [one for one in findings(report.results) if one.topic is topic]
             cells.append("".join(_cell(one.checks, len(one.failed)) for one in found))
         if any(cells):
             yield f"| {topic.name} | " + " | ".join(cells) + " |"
     yield "| pending uploads are listed | " + " | ".join(one.upload_listing.value for one in reports.values()) + " |"
     for committer in ("two_phase", "magic"):
-        words = (one.verdicts[committer][0] for one in reports.values())
+        chosen = get_committer(committer)
+        words = (store_verdict(chosen, one.capabilities, findings(one.results))[0] for one in reports.values())
         yield f"| `{committer}` | " + " | ".join(words) + " |"
 
 
@@ -87,7 +89,7 @@ def main() -> None:
     """Test the named servers, or all, and print the table."""
     names = [name for name in sys.argv[1:] if not name.startswith("-")] or list(SUBJECTS)
     logging.getLogger("werkzeug").setLevel(logging.ERROR)  # moto logs every request
-    reports: dict[str, StoreReport] = {}
+    reports: dict[str, Found] = {}
     for name in names:
         if name in RECIPES and RECIPES[name].found() is None:
             print(f"{SUBJECTS[name]} is not installed: {RECIPES[name].install}, or make servers", file=sys.stderr)

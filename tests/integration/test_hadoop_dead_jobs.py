@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 from py4j.protocol import Py4JError
 
-from holdfast.cli import cli
+from holdfast.cli.app import cli
 from holdfast.commit import TWO_PHASE, CommitContext, SaveMode, open_context
 from holdfast.commit.layout import iter_visible
 from holdfast.commit.success_file import read_success

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import click
 
-from holdfast.cli.command import CommandGroup
+from holdfast.cli.command import CommandGroup, group
 from holdfast.cli.failures import INTERRUPTED, TERMINATED, WRONG_USAGE
 from holdfast.cli.output import Output, OutputError, discard_stdout
 from holdfast.cli.screen import escaped
@@ -68,8 +68,6 @@ def _refuse(error: click.ClickException, out: Output) -> int:
         return WRONG_USAGE
     sentence = error.format_message()
     command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx is not None else ""
-    if sentence.startswith("Got unexpected extra argument") and command.endswith(" read"):
-        sentence = sentence.removesuffix(".") + ": give one url, and put a pattern in quotes or the shell expands it"
     click.echo(escaped(f"error: {sentence}"), err=True)
     if command:
         click.echo(f"help: {command} --help", err=True)
@@ -79,6 +77,75 @@ def _refuse(error: click.ClickException, out: Output) -> int:
     return WRONG_USAGE
 
 
+# --- groups -----------------------------------------------------------------------------------------------------------
+@group({"Commands": {"recovery": "list abort"}})
+def uploads() -> None:
+    """List or abort pending multipart uploads.
+
+    They are stored parts that you pay for and that belong to no file.
+    """
+
+
+@group(
+    {
+        "Look": {"fs.listing": "ls find stat test", "fs.copying": "cat head"},
+        "Copy": {"fs.copying": "put get cp"},
+        "Change": {"fs.moving": "mv rm", "fs.changing": "mkdir touch chmod chown getfattr setfattr"},
+        "Measure": {"fs.sizes": "du quota"},
+    }
+)
+def fs() -> None:
+    """Work with the files of a namespace, as with hadoop fs.
+
+    Examples:
+      holdfast fs ls -l holdfast://prod/data
+      holdfast fs put ./flights holdfast://prod/data
+      holdfast fs mv holdfast://prod/data holdfast://prod/archive
+      holdfast fs rm -r --trash --glob 'holdfast://prod/archive/2013-*'
+
+    A path is holdfast://NAME/path, where holdfast namespace init has created NAME. Every character of a path is
+    literal. With --glob, paths are patterns: *, ?, [a-c], [!a], {a,b}, and ** for any number of directories. Put them
+    in quotes, so that the shell does not expand them. Options, such as --user, follow the command: holdfast fs ls
+    --user ann URL.
+    """
+
+
+@group({"Commands": {"namespace.configuration": "init list status set", "namespace.upkeep": "fsck gc"}})
+def namespace() -> None:
+    """Create, inspect and clean up namespaces.
+
+    A namespace is a tree of directories and files, as in HDFS, over any object store.
+
+    Examples:
+      holdfast namespace init prod --database sqlite:///var/lib/prod.db \\
+          --data s3://bucket/prod
+      holdfast namespace status prod
+      holdfast namespace gc prod --every 3600
+    """
+
+
+@group(
+    {
+        "Tables": {"database.tables": "create stats drop gc", "database.cells": "ls scan"},
+        "Cells": {"database.cells": "get put delete"},
+        "Jobs of computation units": {"database.jobs": "jobs watch forget"},
+    }
+)
+def database() -> None:
+    """Work with tables of cells, which computation units share.
+
+    Examples:
+      holdfast database create sqlite:///var/lib/shop.db stock
+      holdfast database put sqlite:///var/lib/shop.db stock apples 5 --type int
+      holdfast database scan sqlite:///var/lib/shop.db stock
+
+    A URL is that of a database: sqlite:///file, postgresql://user@host/database or mysql://user@host/database. A
+    password does not belong on a command line: set the variable HOLDFAST_DATABASE_<NAME> to the whole URL, and give
+    NAME in its place.
+    """
+
+
+# --- holdfast ---------------------------------------------------------------------------------------------------------
 _START = """\
 Transactional output for Spark: a job's rows appear at once, or not at all.
 
@@ -92,10 +159,10 @@ Transactional output for Spark: a job's rows appear at once, or not at all.
 @click.group(
     cls=_Commands,
     sections={
-        "Write and read tables": {"write": "write", "read": "read", "inspection": "history show"},
-        "Operate them": {"inspection": "verify", "recovery": "recover", "groups": "uploads"},
+        "Write and read tables": {"write": "write", "read": "read", "inspection": "history"},
+        "Operate them": {"inspection": "verify", "recovery": "recover", "app": "uploads"},
         "Choose a store and a committer": {"committers": "committers", "check_store": "check-store"},
-        "Keep files and cells in a database": {"groups": "fs namespace database"},
+        "Keep files and cells in a database": {"app": "fs namespace database"},
         "Try it out": {"trying_out": "demo s3-server"},
     },
     extensible="Choose a store and a committer",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
@@ -74,24 +74,27 @@ def filled(text: str) -> str:
 
 
 class Word(click.Choice[str]):
-    """The type of a parameter that must be one of a few words; for a wrong word, the error suggests the nearest one.
-
-    Args:
-        choices: the words, or, if listing them needs an expensive import, a function that returns them.
-    """
-
-    def __init__(self, choices: Sequence[str] | Callable[[], Sequence[str]]) -> None:
-        self._choices = choices
-        self.case_sensitive = True
-
-    @property
-    def choices(self) -> Sequence[str]:  # type: ignore[override]  # click only reads it
-        return self._choices() if callable(self._choices) else self._choices
+    """The type of a parameter that must be one of a few words; for a wrong word, the error suggests the nearest one."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if value in self.choices:
             return str(value)
         raise click.BadParameter(f"'{value}' is not a valid choice: {nearest(str(value), self.choices)}", ctx, param)
+
+
+def refuse_password(url: str, variable: str) -> None:
+    """Refuse the URL of a database with a password in it.
+
+    Raises:
+        InvalidRequestError: it contains a password (which the message does not show); the message names the variable.
+    """
+    from holdfast.transactions.urls import has_password
+
+    if has_password(url):
+        raise InvalidRequestError(
+            "a password does not belong on a command line, which every user of the machine can read: put the whole url "
+            f"in the variable {variable}, or the password in a file of the database's client, such as ~/.pgpass"
+        )
 
 
 def parse_pairs(texts: Iterable[str], *, reserved: Mapping[str, str] | None = None) -> list[tuple[str, str]]:
@@ -171,13 +174,6 @@ class Reach:
             elif value is not None:
                 os.environ[flag.variable] = str(value)  # Spark's workers, children of this process, inherit it
         return cls((*found, *given.pop("store_option")))
-
-    def taking(self, pairs: Iterable[GivenOption], url: str) -> tuple[Reach, list[GivenOption]]:
-        """Return a `Reach` that also has those options in `pairs` that the store at `url` takes; and all others."""
-        own = {fold_name(spec.name) for provider in providers_for([url]) for spec in provider.specs}
-        pairs = list(pairs)
-        taken = (one for one in pairs if one.name in own)
-        return Reach((*self.given, *taken)), [one for one in pairs if one.name not in own]
 
     def options(self, url: str) -> tuple[GivenOption, ...]:
         """Return the options, for the store at `url`.

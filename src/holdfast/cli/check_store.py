@@ -5,24 +5,26 @@ from __future__ import annotations
 import contextlib
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import click
 
-from holdfast.cli.arguments import Reach
 from holdfast.cli.command import Opens, Run, Url, command, option
+from holdfast.cli.committers import verdict
 from holdfast.cli.failures import PROBLEM
-from holdfast.cli.output import Output
+from holdfast.cli.output import Column, Output, documents
 from holdfast.errors import HoldfastError
 from holdfast.wording import counted
 
 if TYPE_CHECKING:
-    from holdfast.cli.store_report import StoreReport
-    from holdfast.commit import CommitContext
-    from holdfast.stores.base import ObjectStore
+    from holdfast.commit import CommitContext, Committer
+    from holdfast.stores.base import Capabilities
+    from holdfast.stores.conformance.topics import Finding
     from holdfast.stores.conformance.traces import Traces
+    from holdfast.stores.probe import UploadListing
 
 _DRIVERS = option("--drivers", "Writers in each race.", type=click.IntRange(2, 64), default=8)
 _ROUNDS = option("--rounds", "Rounds of each race.", type=click.IntRange(1, 10_000), default=40)
@@ -48,104 +50,166 @@ def check_store(
     if it is not (the table says why), and 3 if the store did not answer. A race can only prove that a store is unsafe:
     more rounds give more certainty.
     """
-    from holdfast.cli.store_report import show_report
+    from holdfast.commit import COMMITTERS, TWO_PHASE
+    from holdfast.stores.conformance.topics import findings
 
-    report = _test(url, drivers, rounds, run)
-    show_report(report, run.out, verbose=verbose)
-    if not report.safe:
+    out = run.out
+    found = _test(url, drivers, rounds, run)
+    topics = findings(found.results)
+    verdicts = {name: store_verdict(one, found.capabilities, topics) for name, one in COMMITTERS.items()}
+    word, why = verdicts[TWO_PHASE.name]
+    rows = [(name, *answer) for name, answer in verdicts.items()]
+    out.document(
+        {
+            "url": found.url,
+            "safe": word == "safe",
+            "drivers": drivers,
+            "rounds": rounds,
+            "heeds_conditions": found.heeds_conditions,
+            "upload_listing": found.upload_listing.value,
+            "uploads_expire": found.expiry or None,
+            "topics": documents(_TOPIC, topics),
+            "committers": documents(_VERDICT, rows),
+            "checks": {name: None if error is None else str(error) for name, error in found.results.items()},
+        }
+    )
+    out.show(_TOPIC, topics)
+    out.show(_VERDICT, rows)
+    out.say("safe: the store does all that the committer needs; holdfast committers shows what each one guarantees")
+    if not found.capabilities.rename:
+        out.say(f"pending uploads are listed {_LISTED[found.upload_listing.name]}")
+        out.say(f"the bucket's lifecycle rules abort pending uploads: {found.expiry or 'unknown'}")
+    failed = [(name, str(error)) for name, error in found.results.items() if error is not None]
+    if verbose and failed:
+        out.table(["check", "error"], failed)
+    if word != "safe":
+        out.say(f"{TWO_PHASE.name} is not safe at {found.url}: {'' if word == 'not safe' else f'it {word}: '}{why}")
         raise click.exceptions.Exit(PROBLEM)
+    races = f"races of {drivers} drivers in {counted(rounds, 'round')}"
+    out.say(f"{TWO_PHASE.name} is safe at {found.url}: {counted(len(found.results), 'check')}, {races}")
 
 
-def _test(url: str, drivers: int, rounds: int, run: Run) -> StoreReport:
-    from holdfast.cli.store_report import StoreReport
+_LISTED = {
+    "BY_DIRECTORY": "by directory, as S3 does",
+    "BY_KEY": "by whole keys only (MinIO): jobs use their own records instead; the server may drop idle uploads after "
+    "a time that it does not report (MINIO_API_STALE_UPLOADS_EXPIRY, 24 hours by default)",
+    "NOT_AT_ALL": "not at all: jobs use their own records instead",
+}
+_TOPIC = (
+    Column("name", "topic", lambda one: one.topic.name),
+    Column("rests_on_it", None, lambda one: one.topic.weight.value),
+    Column("holds", "holds", lambda one: not one.failed, lambda holds: "yes" if holds else "NO"),
+    Column("checks", None, lambda one: one.checks),
+    Column("", "passed", lambda one: f"{one.checks - len(one.failed)} of {one.checks}"),
+    Column("failed", None, lambda one: sorted(one.failed)),
+    Column("otherwise", None, lambda one: one.topic.otherwise if one.failed else None),
+    Column("", "consequence", lambda one: _consequence(one)),
+)
+_VERDICT = (
+    Column("name", "committer", lambda one: one[0]),
+    Column("here", "here", lambda one: one[1]),
+    Column("reason", "", lambda one: one[2] or None, lambda reason: reason or ""),
+)
+
+
+def _consequence(one: Finding) -> str:
+    names = f" ({', '.join(one.odd_names)})" if one.odd_names else ""
+    return f"{one.topic.otherwise}{names}" if one.failed else ""
+
+
+def store_verdict(committer: Committer, known: Capabilities, topics: Sequence[Finding]) -> tuple[str, str]:
+    """Return ``safe`` or another word, and the reason."""
+    from holdfast.commit.committer import CONDITIONAL_WRITES, HIDDEN_WRITES, MULTIPART
+    from holdfast.stores.conformance.topics import Weight
+
+    word, reason = verdict(committer, known)
+    if word != "runs":
+        return word, reason
+    by_choice = not known.rename or known.transactions
+    uploads = MULTIPART in committer.needs or (HIDDEN_WRITES in committer.needs and by_choice)
+    weights = {Weight.DATA, Weight.HIDDEN if uploads else Weight.MOVED}
+    if CONDITIONAL_WRITES in committer.needs:
+        weights.add(Weight.DECISION)
+    broken = [one for one in topics if one.failed and one.topic.weight in weights]
+    reasons = "; ".join(f"{one.topic.name}: {one.topic.otherwise}" for one in broken)
+    return ("not safe", reasons) if broken else ("safe", "")
+
+
+# --- the run ----------------------------------------------------------------------------------------------------------
+class Found(NamedTuple):
+    """What a run of the suite and a few more probes found.
+
+    Attributes:
+        capabilities: what the store declares, and whether it honors conditional writes.
+        results: the error of each check, by the name of the check; None if the check passed.
+        expiry: when the bucket's lifecycle rules abort pending uploads; empty if unknown.
+    """
+
+    url: str
+    capabilities: Capabilities
+    results: Mapping[str, Exception | None]
+    heeds_conditions: bool
+    upload_listing: UploadListing
+    expiry: str
+
+
+def _test(url: str, drivers: int, rounds: int, run: Run) -> Found:
+    from holdfast.stores.base import Support
     from holdfast.stores.conformance import run_conformance
     from holdfast.stores.conformance.traces import Traces
     from holdfast.stores.interceptors import InterceptedStore
     from holdfast.stores.probe import find_upload_listing, heeds_conditions
 
-    out = run.out
-    with run.reach.open(url) as ctx:
+    with run.reach.open(url) as ctx, contextlib.ExitStack() as stack:
         directory = ctx.key(f"_holdfast-check-{ctx.ids.token()}/")
         traces = Traces()
-        with (
-            _removed(ctx, directory, traces, out),
-            _handles(url, drivers, run.reach) as others,
-            out.progress() as progress,
-        ):
-            handles = [InterceptedStore(store, traces) for store in (ctx.store, *others)]
-            report = run_conformance(
-                handles[0],
-                handles[1],
-                prefix=f"{directory}suite",
-                racers=handles[1:],
-                rounds=rounds,
-                progress=lambda _check, done, total: progress("checks", done, total),
-            )
-            return StoreReport(
-                url=ctx.url,
-                directory=directory,
-                capabilities=ctx.store.capabilities,
-                results=report.results,
-                heeds_conditions=heeds_conditions(handles[0], directory, ctx.ids),
-                upload_listing=find_upload_listing(handles[0], directory),
-                expiry=_expiry(ctx),
-                drivers=drivers,
-                rounds=rounds,
-            )
-
-
-@contextlib.contextmanager
-def _handles(url: str, count: int, reach: Reach) -> Iterator[Sequence[ObjectStore]]:
-    """Open `count` stores, each with its own connections, like separate drivers."""
-    with contextlib.ExitStack() as stack:
-        yield [stack.enter_context(reach.open(url)).store for _ in range(count)]
+        stack.enter_context(_removed(ctx, directory, traces, run.out))
+        others = [stack.enter_context(run.reach.open(url)).store for _ in range(drivers)]  # like separate drivers
+        progress = stack.enter_context(run.out.progress())
+        handles = [InterceptedStore(store, traces) for store in (ctx.store, *others)]
+        report = run_conformance(
+            handles[0],
+            handles[1],
+            prefix=f"{directory}suite",
+            racers=handles[1:],
+            rounds=rounds,
+            progress=lambda _check, done, total: progress("checks", done, total),
+        )
+        heeds = heeds_conditions(handles[0], directory, ctx.ids)
+        return Found(
+            url=ctx.url,
+            capabilities=replace(ctx.store.capabilities, conditional_put=Support.YES if heeds else Support.NO),
+            results=report.results,
+            heeds_conditions=heeds,
+            upload_listing=find_upload_listing(handles[0], directory),
+            expiry=_expiry(ctx),
+        )
 
 
 @contextlib.contextmanager
 def _removed(ctx: CommitContext, directory: str, traces: Traces, out: Output) -> Iterator[None]:
     """Remove at the end whatever the block wrote, even after an error; report what cannot be removed."""
-    created = _missing_directories(ctx)
+    is_local, place = ctx.url.startswith("file:"), Path(f"/{directory}")
+    created = [path for path in (place, *place.parents) if is_local and not path.exists()]
+    ctx.store.put(f"{directory}start", b"")  # fail early if this place cannot be written
     left: list[str] | None = None
     try:
-        try:
-            ctx.store.put(f"{directory}start", b"")  # fail early if this place cannot be written
-        except HoldfastError:
-            left = []
-            raise
         yield
     finally:
         if isinstance(sys.exc_info()[1], KeyboardInterrupt | SystemExit):
             out.note("interrupted: removing what was written, please wait")
         try:
-            if left is None:
-                left = traces.remove(ctx.store, directory, ctx.runner)
+            left = traces.remove(ctx.store, directory, ctx.runner)
         finally:
-            _name_left(ctx, directory, left, out)
-        if created is not None and not left:
-            shutil.rmtree(f"/{directory}", ignore_errors=True)  # only empty directories are left in it
-            _remove_directories(created)
-
-
-def _name_left(ctx: CommitContext, directory: str, left: list[str] | None, out: Output) -> None:
-    if left is None or left:
-        what = "everything" if left is None else f"{counted(len(left), 'key')}, such as {left[0]!r},"
-        place = f"{ctx.url.rstrip('/')}/{directory[len(ctx.prefix) :]}"
-        out.note(f"not removed: {what} below {place}; remove it with the store's own tools")
-
-
-def _remove_directories(paths: Sequence[Path]) -> None:
-    """Remove empty directories, deepest first, up to the first one that is not empty."""
-    with contextlib.suppress(OSError):
-        for path in paths:
-            path.rmdir()
-
-
-def _missing_directories(ctx: CommitContext) -> list[Path] | None:
-    """List the directories that the first write will create, deepest first; None if the store has no directories."""
-    if not ctx.url.startswith("file:"):
-        return None
-    target = Path(f"/{ctx.prefix}")
-    return [path for path in (target, *target.parents) if not path.exists()]
+            if left is None or left:
+                what = "everything" if left is None else f"{counted(len(left), 'key')}, such as {left[0]!r},"
+                url = f"{ctx.url.rstrip('/')}/{directory[len(ctx.prefix) :]}"
+                out.note(f"not removed: {what} below {url}; remove it with the store's own tools")
+        if is_local and not left:
+            shutil.rmtree(place, ignore_errors=True)  # only empty directories are left in it
+            with contextlib.suppress(OSError):
+                for path in created[1:]:
+                    path.rmdir()
 
 
 def _expiry(ctx: CommitContext) -> str:

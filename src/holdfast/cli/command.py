@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args, get_orig
 
 import click
 
-from holdfast.cli.arguments import Reach, age, byte_count, filled, reach_options, time_ms
+from holdfast.cli.arguments import Reach, age, byte_count, filled, reach_options, refuse_password, time_ms
 from holdfast.cli.failures import PROBLEM, as_holdfast_error, exit_code
 from holdfast.cli.output import Output, discard_stdout
-from holdfast.errors import HoldfastError, InvalidRequestError
+from holdfast.errors import HoldfastError
 from holdfast.wording import nearest
 
 if TYPE_CHECKING:
@@ -212,11 +212,12 @@ class Run:
             HoldfastError: see `holdfast.namespace.open_namespace`; or the database's URL contains a password.
         """
         from holdfast.namespace import open_namespace, split_url
+        from holdfast.namespace.catalog import variable_of
 
         name = split_url(text)[0] if "://" in text else text
         if name not in self._namespaces:
             if self._database is not None:
-                refuse_password(self._database, name)
+                refuse_password(self._database, variable_of(name))
             self._namespaces[name] = self.closing.enter_context(
                 open_namespace(
                     f"holdfast://{name}",
@@ -234,36 +235,18 @@ class Run:
         return self._database or database_of(name)
 
 
-def refuse_password(database: str, name: str) -> None:
-    """Refuse the URL of a database with a password in it.
-
-    Raises:
-        InvalidRequestError: it contains a password (which the message does not show).
-    """
-    from holdfast.namespace.catalog import variable_of
-    from holdfast.transactions.urls import has_password
-
-    if has_password(database):
-        raise InvalidRequestError(
-            "a password does not belong on a command line, which every user of the machine can read: put the url of "
-            f"the database in the environment variable {variable_of(name)}, or the password in a file of the "
-            "database's client, such as ~/.pgpass"
-        )
-
-
 def command(
     opens: Opens = Opens.NOTHING,
     shape: Shape = Shape.DOCUMENT,
     *,
     name: str | None = None,
-    kind: type[click.Command] = click.Command,
     takes_hyphens: bool = False,
 ) -> Callable[[Callable[..., None]], click.Command]:
     """Declare a command, as this module's docstring says, with the options that `opens` and `shape` imply.
 
     Args:
         name: if it is not that of the function.
-        takes_hyphens: whether an argument may begin with ``-``, such as a mode.
+        takes_hyphens: whether an argument may begin with ``-``, as a negative number or a mode; see `_TakingHyphens`.
     """
 
     def declare(function: Callable[..., None]) -> click.Command:
@@ -283,18 +266,37 @@ def command(
         text, examples = _help_of(function)
         parameters = [*_parameters(function), *_namespace_options(opens)]
         parameters += [*(reach_options() if opens is not Opens.NOTHING else ()), *_output_options(shape)]
-        has_size = any("-h" in one.opts for one in parameters)
+        has_h = any("-h" in one.opts for one in parameters)
+        kind = _TakingHyphens if takes_hyphens else click.Command
         return kind(
             name or function.__name__,
             callback=reporting(run),
             params=parameters,
             help=text,
             epilog=examples,
-            context_settings=({"ignore_unknown_options": True} if takes_hyphens else {})
-            | ({"help_option_names": ["--help"]} if has_size else {}),
+            context_settings={"help_option_names": ["--help"]} if has_h or takes_hyphens else {},
         )
 
     return declare
+
+
+class _TakingHyphens(click.Command):
+    """A command whose arguments may begin with a hyphen; unknown options in words are still refused.
+
+    Such an argument may contain any letter: so ``-h`` asks for help only if it stands alone.
+    """
+
+    ignore_unknown_options = True
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args == ["-h"]:
+            args = ["--help"]
+        known = {name for parameter in self.get_params(ctx) for name in parameter.opts}
+        for word in args[: args.index("--")] if "--" in args else args:
+            name = word.partition("=")[0]
+            if name.startswith("--") and name not in known:
+                raise click.NoSuchOption(name, possibilities=sorted(known), ctx=ctx)
+        return super().parse_args(ctx, args)
 
 
 def _namespace_options(opens: Opens) -> list[click.Parameter]:
@@ -310,16 +312,6 @@ def _namespace_options(opens: Opens) -> list[click.Parameter]:
 def _output_options(shape: Shape) -> list[click.Parameter]:
     debug = click.Option(["--debug"], is_flag=True, help="Show tracebacks and Spark's log.")
     return [*([click.Option(["--json", "as_json"], is_flag=True, help=shape.value)] if shape.value else []), debug]
-
-
-def reports(function: Callable[..., None]) -> Callable[..., None]:
-    """Add ``--json`` and ``--debug`` to a function that `click.command` makes a command; see `reporting`."""
-    run = reporting(function)
-    run.__dict__["__click_params__"] = [
-        *reversed(_output_options(Shape.DOCUMENT)),
-        *run.__dict__.get("__click_params__", []),
-    ]
-    return run
 
 
 def reporting(function: Callable[..., None]) -> Callable[..., None]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 from holdfast.cli.command import Opens, Run, argument, command, option
-from holdfast.cli.output import Marked, Output, show_side_by_side
+from holdfast.cli.output import Column, Output
 from holdfast.errors import AccessDeniedError
 
 if TYPE_CHECKING:
@@ -40,14 +39,25 @@ def committers(
     chosen = [get_committer(why)] if why else list(installed_committers().values())
     out = run.out
     known = _capabilities(run.store(url), out) if url else None
-    here = {one.name: verdict(one, known) for one in chosen} if known is not None else {}
+    here = {one.name: verdict(one, known) if known is not None else (None, "") for one in chosen}
     at_once = {TWO_PHASE.name: _AT_ONCE} if known is not None and known.transactions else {}
     out.document(
         {
             "url": url,
             "transactions": None if known is None else known.transactions,
             "default": TWO_PHASE.name,
-            "committers": [_fields(one, here) for one in chosen],
+            "committers": [
+                {
+                    "name": one.name,
+                    "summary": one.summary,
+                    "source": one.source,
+                    "needs": [need.what for need in one.needs],
+                    "modes": sorted(mode.value for mode in one.modes),
+                    "here": here[one.name][0],
+                    "reason": here[one.name][1] or None,
+                }
+                for one in chosen
+            ],
             "guarantees": [
                 {
                     "name": row.name,
@@ -60,14 +70,13 @@ def committers(
             ],
         }
     )
-    names = {one.name: one.name + (" (default)" if one is TWO_PHASE else "") for one in chosen}
-    if here:
-        words = {one.name: here[one.name][1] or at_once.get(one.name) or one.summary for one in chosen}
-        out.table(["committer", "here", ""], [(names[one.name], here[one.name][0], words[one.name]) for one in chosen])
-    else:
-        out.table(
-            ["committer", "what it does", "needs"], [(names[one.name], one.summary, _needs(one)) for one in chosen]
-        )
+    columns = (
+        Column("", "committer", lambda one: one.name + (" (default)" if one is TWO_PHASE else "")),
+        Column("", None if known is None else "here", lambda one: here[one.name][0]),
+        Column("", "what it does", lambda one: here[one.name][1] or at_once.get(one.name) or one.summary),
+        Column("", "needs" if known is None else None, lambda one: "; ".join(need.what for need in one.needs)),
+    )
+    out.show(columns, chosen)
     if why:
         answers = [(row.title, row.meaning, chosen[0].guarantees[row.name]) for row in GUARANTEES]
         out.table(
@@ -75,7 +84,9 @@ def committers(
             [(title, meaning, _sentence(answer), answer.why) for title, meaning, answer in answers],
         )
     else:
-        _guarantee_tables(chosen, out)
+        marks = {one.name: [_mark(one.guarantees[row.name]) for row in GUARANTEES] for one in chosen}
+        out.side_by_side("guarantee", [row.title for row in GUARANTEES], marks)
+        out.say("* with an exception, which holdfast committers --why COMMITTER names")
 
 
 # --- what a store allows ----------------------------------------------------------------------------------------------
@@ -106,23 +117,6 @@ def verdict(committer: Committer, capabilities: Capabilities) -> tuple[str, str]
     return "refused" if committer.refusal(capabilities, UNFENCED) else "runs with allowUnfenced", refused
 
 
-def _needs(committer: Committer) -> str:
-    return "; ".join(need.what for need in committer.needs)
-
-
-def _fields(committer: Committer, here: Mapping[str, tuple[str, str]]) -> dict[str, object]:
-    word, reason = here.get(committer.name, (None, None))
-    return {
-        "name": committer.name,
-        "summary": committer.summary,
-        "source": committer.source,
-        "needs": [need.what for need in committer.needs],
-        "modes": sorted(mode.value for mode in committer.modes),
-        "here": word,
-        "reason": reason or None,
-    }
-
-
 # --- guarantees -------------------------------------------------------------------------------------------------------
 def _answer_fields(answer: Answer) -> dict[str, object]:
     return {"holds": answer.holds, "unless": answer.unless or None, "why": answer.why}
@@ -133,16 +127,5 @@ def _sentence(answer: Answer) -> str:
     return f"{word}, unless {answer.unless}" if answer.unless else word
 
 
-def _guarantee_tables(chosen: Sequence[Committer], out: Output) -> None:
-    """Show the guarantees as rows and the committers as columns."""
-    from holdfast.guarantees import GUARANTEES
-
-    show_side_by_side(
-        [row.title for row in GUARANTEES],
-        {one.name: [_cell(one.guarantees[row.name]) for row in GUARANTEES] for one in chosen},
-        out,
-    )
-
-
-def _cell(answer: Answer) -> Marked:
-    return Marked("yes" if answer.holds else "no", tuple(f"unless {one}" for one in answer.circumstances))
+def _mark(answer: Answer) -> str:
+    return ("yes" if answer.holds else "no") + "*" * bool(answer.unless)

@@ -35,8 +35,6 @@ _EXTRAS = {
     "psycopg": "postgres",
     "pymysql": "mysql",
 }
-_BASE = ("boto3", "botocore", "click", "fsspec", "pyarrow", "rich")
-"""What Holdfast always needs. If it was installed without them, pip adds them by its name."""
 
 
 def exit_code(error: HoldfastError) -> int:
@@ -63,8 +61,6 @@ def as_holdfast_error(error: Exception) -> HoldfastError | None:
             return UnsupportedError(
                 f"this needs {needed}, which is not installed: pip install 'holdfast[{_EXTRAS[module]}]'"
             )
-        if module in _BASE:
-            return UnsupportedError(f"this needs {module}, which is not installed: pip install holdfast")
         return None
     if type(error).__module__.partition(".")[0] in ("pyspark", "py4j"):
         return _of_spark(error)

@@ -1,25 +1,23 @@
-"""Run ``holdfast history``, ``verify`` and ``show``: what was written to a destination, and whether it is all there."""
+"""Run ``holdfast history`` and ``verify``: what was written to a destination, and whether it is all there."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from holdfast.cli.command import Opens, Run, Url, argument, command, option
+from holdfast.cli.command import Opens, Run, Url, command, option
 from holdfast.cli.failures import PROBLEM
-from holdfast.cli.output import Column, Output, documents, duration, grouped, milliseconds, size, when
-from holdfast.errors import CorruptDataError, HoldfastError, InvalidRequestError, NotFoundError
+from holdfast.cli.output import Column, Output, documents, duration, grouped, size, when
+from holdfast.errors import InvalidRequestError, NotFoundError
 from holdfast.wording import counted
 
 if TYPE_CHECKING:
     from holdfast.commit import CommitContext, Decision, History
-    from holdfast.commit.statistics import Duration
 
 NO_LOG = (
-    "there is no decision log here: the data was not written by Holdfast, or with a committer that keeps no log: try "
-    "holdfast show, or give the url of the directory that was written to"
+    "there is no decision log here: the data was not written by Holdfast, or with a committer that keeps no log: see "
+    "its _SUCCESS, or give the url of the directory that was written to"
 )
 EMPTY = "there are no files at this url either: check its spelling"
 """What is said about a place without what was looked for."""
@@ -214,115 +212,3 @@ def _note_hadoop_jobs(ctx: CommitContext, out: Output) -> None:
         for found in system.find(ctx, None, False):
             if not found.is_over:
                 out.note(system.describe(found.leftover))
-
-
-# --- show -------------------------------------------------------------------------------------------------------------
-@command(Opens.STORES)
-def show(run: Run, where: Annotated[str, argument("URL_OR_FILE")]) -> None:
-    """Show the report of a job, such as _SUCCESS.
-
-    Examples:
-      holdfast show s3://bucket/flights
-      holdfast show ./downloaded/_SUCCESS
-      holdfast show ./reports/summary-20260102030405678-0123456789ab.json --debug
-
-    Also reads the reports of Hadoop's S3A and manifest committers. Counters that are 0 are left out, except with
-    --json. For a failed job, the report has the error and the stage; --debug adds the stack trace.
-    """
-    from holdfast.commit.success_file import parse_success
-
-    out = run.out
-    key, data = _load(run.store(where))
-    try:
-        report = parse_success(key, data)
-    except CorruptDataError as error:
-        raise CorruptDataError(
-            "this is no report of a job: give the url of a destination, of its _SUCCESS, or of a saved report",
-            path=where,
-        ) from error
-    out.document({"report": report or None})
-    if not report:
-        out.say("an empty _SUCCESS: a job of a classic committer succeeded, without a report")
-        return
-    texts = _mapping(report, "diagnostics")
-    if report.get("success") is False:
-        out.say(f"the job failed in {report.get('stage') or 'an unnamed stage'}: {texts.get('exception', '')}")
-    out.table(["report", ""], [(name, _text(name, value)) for name, value in report.items() if _is_plain(value)])
-    for name in ("metrics", "diagnostics"):
-        rows = [(key, _text(key, value)) for key, value in _mapping(report, name).items() if key != "stacktrace"]
-        if rows:
-            out.table([name, ""], rows)
-    _show_statistics(report, out)
-    names = report.get("filenames")
-    if isinstance(names, list) and names:
-        out.table(["first files"], [(str(name),) for name in names[:10]])
-    if "stacktrace" in texts:
-        out.say(f"stack trace:\n{texts['stacktrace']}" if out.debug else "the report has a stack trace: see --debug")
-
-
-def _show_statistics(report: Mapping[str, object], out: Output) -> None:
-    from holdfast.commit.statistics import decode_statistics
-
-    try:
-        statistics = decode_statistics(report.get("iostatistics"))
-    except ValueError as error:
-        out.note(f"the statistics of the report cannot be read: {error}")
-        return
-
-    def rank(name: str) -> tuple[bool, str]:
-        return not name.startswith(("job_stage_", "task_stage_", "committer_")), name
-
-    rows = [
-        (name, f"{spent.count:,}", f"{spent.failures:,}" if spent.failures else "", *_spread(name, spent))
-        for name, spent in sorted(statistics.durations.items(), key=lambda item: rank(item[0]))
-    ]
-    if rows:
-        columns = ["stage or operation", "count", "failed", "min", "mean", "max", "total"]
-        out.table(columns, rows, right=columns[1:])
-    for title, values in (("counter", statistics.counters), ("gauge", statistics.gauges)):
-        counts = [(name, _text(name, value)) for name, value in sorted(values.items()) if value]
-        if counts:
-            out.table([title, ""], counts, right=[""])
-
-
-def _spread(name: str, spent: Duration) -> tuple[str, ...]:
-    """Format minimum, mean, maximum and total. Hadoop records sizes and file counts in the same form as durations."""
-    text: Any = grouped if name.endswith(("_count", "_depth")) else milliseconds
-    text = size if name.endswith(("_size", "_bytes")) else text
-    return tuple(map(text, (spent.min_ms, round(spent.mean_ms), spent.max_ms, spent.total_ms)))
-
-
-def _load(ctx: CommitContext) -> tuple[str, bytes]:
-    """Return the key and the bytes of the report: of the object at the url itself, or of the _SUCCESS below it."""
-    from holdfast.stores.base import iter_objects
-
-    own = ctx.prefix.rstrip("/")
-    for key in ([own] if own else []) + [ctx.key("_SUCCESS")]:
-        try:
-            return key, ctx.store.get(key)
-        except NotFoundError as error:
-            missing: HoldfastError = error
-    saved = next(iter_objects(ctx.store, ctx.key("summary-"), page_size=2), None)
-    if saved is not None:
-        name = saved.key.rpartition("/")[2]
-        raise NotFoundError(f"this is a directory of reports: name one of its files, such as {name}", url=ctx.url)
-    raise NotFoundError(
-        "there is no _SUCCESS here: check the url, or wait until a job has finished", url=ctx.url
-    ) from missing
-
-
-def _is_plain(value: object) -> bool:
-    return isinstance(value, str | int | float | bool) and value != ""
-
-
-def _mapping(report: Mapping[str, object], name: str) -> Mapping[str, object]:
-    found = report.get(name)
-    return found if isinstance(found, dict) else {}
-
-
-def _text(name: str, value: object) -> str:
-    if not isinstance(value, int) or isinstance(value, bool):
-        return str(value)
-    if name == "timestamp":
-        return when(value / 1000)
-    return f"{value:,} ({size(value)})" if name == "bytes" or "_bytes" in name else f"{value:,}"

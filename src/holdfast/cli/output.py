@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ import click
 
 from holdfast.cli.failures import PROBLEM
 from holdfast.cli.screen import ENDLESS, escaped, in_one_line, is_terminal, plain_table
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, InvalidRequestError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -104,19 +105,6 @@ def document(columns: Sequence[Column], thing: object) -> dict[str, object]:
 def documents(columns: Sequence[Column], things: Iterable[object]) -> list[dict[str, object]]:
     """Return what is known of several things, for programs."""
     return [document(columns, thing) for thing in things]
-
-
-class Captioned(NamedTuple):
-    """A table of texts, with lines above and below it.
-
-    Attributes:
-        columns: the names; all columns but the first one are right-aligned.
-    """
-
-    above: Sequence[str]
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    below: Sequence[str] = ()
 
 
 @dataclass
@@ -212,60 +200,42 @@ class Output:
         """
         if self.json:
             return
-        if not is_terminal():
+        if not is_terminal(sys.stdout):
             for line in plain_table(columns, rows, right):
                 _put(line)
             return
         self._console().print(_rich_table(columns, rows, right))
 
-    @property
-    def is_live(self) -> bool:
-        """Whether `live` can be used: stdout is a terminal, and the user wants no JSON."""
-        return not self.json and is_terminal()
+    def fields(self, values: Mapping[str, object], texts: Mapping[str, Callable[[Any], str]] | None = None) -> None:
+        """Print what a document says for a person: each field on a line.
 
-    @contextlib.contextmanager
-    def live(self) -> Iterator[Callable[[Captioned], None]]:
-        """Yield a function that draws a table in the place of the one before; the last one stays on the terminal."""
-        from rich.console import Group
-        from rich.live import Live
-        from rich.text import Text
-
-        with Live(console=self._console(), auto_refresh=False) as drawn:
-
-            def show(found: Captioned) -> None:
-                above = [Text(in_one_line(line)) for line in found.above]
-                below = [Text(in_one_line(line)) for line in found.below]
-                table = _rich_table(found.columns, found.rows, found.columns[1:])
-                drawn.update(Group(*above, table, *below), refresh=True)
-
-            yield show
-
-    def columns(self, names: Iterable[str]) -> None:
-        """Print names for a person: in columns on a terminal, else each on a line of its own.
-
-        Guarantee: nothing is cut off. If one name is wider than the terminal, all of them are lines.
+        Args:
+            texts: formats the values of some fields for a person.
         """
-        if self.json:
-            return
-        if not is_terminal():
-            for name in names:
-                _put(in_one_line(name))
-            return
-        from rich.columns import Columns
-        from rich.text import Text
+        rows = [
+            (name.removesuffix("_s").replace("_", " "), (texts or {}).get(name, as_text)(value))
+            for name, value in values.items()
+        ]
+        self.table(["field", "value"], rows)
 
-        console = self._console()
-        cells = [Text(in_one_line(name), overflow="fold") for name in names]
-        if any(cell.cell_len > console.width for cell in cells):
-            for cell in cells:
-                console.print(cell)
-        elif cells:
-            console.print(Columns(cells, padding=(0, 2), equal=True, column_first=True))
+    def side_by_side(self, title: str, names: Sequence[str], columns: Mapping[str, Sequence[str]]) -> None:
+        """Print a table with a narrow column for each of several things, or several tables on a narrow screen.
+
+        Args:
+            title, names: the heading and the cells of the first column.
+            columns: the cells of the others, by their headings, which continue on the next line behind a - or _.
+        """
+        heads = [re.sub("([-_])", r"\1\n", head) for head in columns]
+        cells = list(columns.values())
+        fitting = max((self.width - 28) // 12, 1)
+        for start in range(0, len(heads), fitting):
+            rows = zip(names, *cells[start : start + fitting], strict=True)
+            self.table([title, *heads[start : start + fitting]], list(rows))
 
     @property
     def width(self) -> int:
         """Return the width of the terminal in columns; `ENDLESS` without a terminal, so that nothing is wrapped."""
-        return self._console().width if is_terminal() else ENDLESS
+        return self._console().width if is_terminal(sys.stdout) else ENDLESS
 
     def _console(self, *, stderr: bool = False) -> Console:
         from rich.console import Console
@@ -282,19 +252,34 @@ class Output:
         self.note(f"error: {error}")
         self.last_line(str(error), type(error).__name__)
 
+    def confirm(self, question: str) -> None:
+        """Ask whether to go on; end the command if the answer is no.
+
+        Raises:
+            InvalidRequestError: stdin is not a terminal, or stdout takes JSON.
+        """
+        if self.json or not is_terminal(sys.stdin):
+            raise InvalidRequestError("cannot ask for confirmation here: run this command with --yes")
+        click.confirm(question, abort=True)
+
     @contextlib.contextmanager
-    def progress(self) -> Iterator[Progress]:
-        """Yield a progress callback for long work; draw a bar if stderr is a terminal."""
-        if sys.stderr is None or not is_terminal(sys.stderr):
+    def progress(self, *, in_bytes: bool = False) -> Iterator[Progress]:
+        """Yield a progress callback for long work; draw a bar if stderr is a terminal.
+
+        Args:
+            in_bytes: whether it is called with numbers of bytes, which are shown with their speed.
+        """
+        if not is_terminal(sys.stderr):
             yield lambda stage, done, total: None
             return
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich import progress as shown
 
-        bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
+        sizes = (shown.DownloadColumn(binary_units=True), shown.TransferSpeedColumn(), shown.TimeRemainingColumn())
+        numbers = (shown.MofNCompleteColumn(), shown.TimeElapsedColumn())
+        bar = shown.Progress(
+            shown.TextColumn("{task.description}"),
+            shown.BarColumn(),
+            *(sizes if in_bytes else numbers),
             console=self._console(stderr=True),
             transient=True,
         )
@@ -315,7 +300,7 @@ class Output:
         Args:
             lines: whether to print each text as a line if stderr is not a terminal.
         """
-        if sys.stderr is None or not is_terminal(sys.stderr):
+        if not is_terminal(sys.stderr):
             yield self.note if lines else lambda text: None
             return
         from rich.text import Text
@@ -339,63 +324,6 @@ def _rich_table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: Se
     for row in rows:
         table.add_row(*(Text(in_one_line(cell)) for cell in row))
     return table
-
-
-# --- tables with a column for each committer --------------------------------------------------------------------------
-@dataclass(frozen=True)
-class Marked:
-    """A cell of the table: a word and its footnotes; each footnote is shown once below the table."""
-
-    word: str
-    notes: tuple[str, ...] = ()
-
-
-def show_side_by_side(titles: Sequence[str], columns: Mapping[str, Sequence[Marked]], out: Output) -> None:
-    """Show the table, divided into several tables if it is too wide for the screen.
-
-    Args:
-        titles: the titles of the rows.
-        columns: the cells of each committer; committers with equal cells share a column.
-    """
-    groups: dict[tuple[Marked, ...], list[str]] = {}
-    for name, cells in columns.items():
-        groups.setdefault(tuple(cells), []).append(name)
-    notes = list(dict.fromkeys(note for cells in zip(*groups, strict=True) for cell in cells for note in cell.notes))
-    shown = [(_head(group), [_cell(cell, notes) for cell in cells]) for cells, group in groups.items()]
-    for some in _fitting(shown, out.width - 2 - max(map(len, titles))):
-        rows = zip(titles, *(column for _name, column in some), strict=True)
-        out.table(["guarantee", *(head for head, _column in some)], list(rows))
-    for number, note in enumerate(notes, start=1):
-        out.say(f"{_mark(number)} {note}")
-
-
-def _fitting(columns: Sequence[tuple[str, list[str]]], room: int) -> Iterable[Sequence[tuple[str, list[str]]]]:
-    some: list[tuple[str, list[str]]] = []
-    used = 0
-    for head, cells in columns:
-        wide = 2 + max(len(line) for line in [*head.split("\n"), *cells])
-        if some and used + wide > room:
-            yield some
-            some, used = [], 0
-        some.append((head, cells))
-        used += wide
-    yield some
-
-
-def _head(group: Sequence[str]) -> str:
-    """Return a narrow heading for a group of committers: ``staging-*``, or names split into lines."""
-    families = {name.partition("-")[0] for name in group}
-    if len(group) > 1 and len(families) == 1:
-        return f"{families.pop()}-*"
-    return "\n".join(name.replace("-", "-\n").replace("_", "_\n") for name in group)
-
-
-def _cell(cell: Marked, notes: Sequence[str]) -> str:
-    return cell.word + ",".join(_mark(notes.index(note) + 1) for note in cell.notes)
-
-
-def _mark(number: int) -> str:
-    return "".join("⁰¹²³⁴⁵⁶⁷⁸⁹"[int(digit)] for digit in str(number))
 
 
 # --- values for a person ----------------------------------------------------------------------------------------------
@@ -423,13 +351,6 @@ def duration(duration_s: float) -> str:
         if duration_s >= unit_s:
             return f"{duration_s / unit_s:.0f}{unit}"
     return f"{max(duration_s, 0):.0f}s"
-
-
-def milliseconds(spent_ms: int) -> str:
-    """Format a measured time, e.g. ``7 ms``, ``1.3 s``, ``2.0 min``."""
-    if spent_ms < 1000:
-        return f"{spent_ms} ms"
-    return f"{spent_ms / 1000:.1f} s" if spent_ms < 60_000 else f"{spent_ms / 60_000:.1f} min"
 
 
 def discard_stdout() -> None:

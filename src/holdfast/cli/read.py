@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import click
@@ -9,6 +10,7 @@ import click
 from holdfast.cli.arguments import option_pairs
 from holdfast.cli.command import Opens, Run, Url, command, option
 from holdfast.cli.screen import in_one_line, is_terminal
+from holdfast.stores.provider import GivenOption
 from holdfast.wording import counted
 
 
@@ -30,21 +32,23 @@ def read(
       holdfast read ./flights --columns carrier,dest --where "month=12"
       holdfast read ./flights --json | jq '.rows[0]'
       holdfast read s3://bucket/in/x.csv.gz --option header=true --option "sep=;"
-      holdfast read './in/*.csv' --schema "id long, name string"
+      holdfast read ./in --schema "id long, name string"
 
     Shows committed jobs only, never the output of a job that is still running. Does not start Spark. URL may also be a
-    single file, or a quoted pattern with *, ?, [a-c] or {a,b}. A condition compares a column with a value by =, !=, <,
-    <=, > or >=; the value is read as the column's type. All conditions must hold.
+    single file. A condition compares a column with a value by =, !=, <, <=, > or >=; the value is read as the column's
+    type. All conditions must hold. --schema is for files without a log, which has the columns of a table.
     """
     from holdfast.cli.read_rows import as_text, as_value, cells, first_rows
+    from holdfast.options.read import parse_read_options
 
     out = run.out
     names = [name.strip() for text in columns for name in text.split(",")] or None
-    reach, said = run.reach.taking(option_pairs(options, reserved=_RESERVED, urls=[url]), url)
-    with reach.open(url) as ctx, out.waiting("reading"):
-        found = first_rows(
-            ctx, limit, columns=names, conditions=conditions, file_format=file_format, options=said, ddl=schema
-        )
+    flags = [("path", "URL", url), ("fileFormat", "--format", file_format)]
+    given = [GivenOption.of(name, text, spelled) for name, spelled, text in flags if text is not None]
+    said = [*run.reach.options(url), *option_pairs(options, reserved=_RESERVED, urls=[url])]
+    request = parse_read_options([*given, *said])
+    with request.store.open() as ctx, out.waiting("reading"):
+        found = first_rows(ctx, request, limit, columns=names, conditions=conditions, ddl=schema)
     header = found.rows.schema.names
     rows = cells(found)
     out.document(
@@ -57,7 +61,7 @@ def read(
         }
     )
     texts = [[as_text(value) for value in row] for row in rows]
-    if is_terminal() and not out.json and len(header) * _LEAST_WIDTH > out.width:
+    if is_terminal(sys.stdout) and not out.json and len(header) * _LEAST_WIDTH > out.width:
         for number, row in enumerate(texts, start=1):
             named = (f"{name}={value}" for name, value in zip(header, row, strict=True))
             out.say(f"row {number}: " + in_one_line("  ".join(named)))
@@ -69,4 +73,3 @@ def read(
 
 _LEAST_WIDTH = 8  # narrower table cells are unreadable: each row becomes a line of name=value pairs instead
 _RESERVED = {"path": "URL", "fileFormat": "--format", "columns": "--columns", "filters": "--where"}
-_RESERVED |= {"endpoint": "--endpoint-url", "region": "--region", "caBundle": "--ca-bundle"}

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import eq, ge, gt, le, lt, ne
 from typing import Any
 
@@ -19,19 +19,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from holdfast.cli.read_columns import SPLIT_BYTES, Source, find_columns, find_source
-from holdfast.commit import CommitContext, VisibleFile
-from holdfast.errors import InvalidRequestError
+from holdfast.cli.inspection import require_anything
+from holdfast.commit import CommitContext, Snapshot, VisibleFile, read_snapshot
+from holdfast.commit.context import Place
+from holdfast.commit.nesting import refuse_part
+from holdfast.errors import InvalidRequestError, NotFoundError
 from holdfast.formats import RowFilter
 from holdfast.formats.columns.types import beyond_arrow
-from holdfast.options.read import parse_read_options
+from holdfast.formats.spark.ddl import parse_ddl
+from holdfast.formats.spark.schema_json import arrow_schema_of
+from holdfast.options.read import ReadOptions
 from holdfast.spark.file_format import FormatChoice
-from holdfast.stores.provider import GivenOption
 from holdfast.table.contract import TableRecord, decode_table
 from holdfast.table.files import opener
-from holdfast.table.reader import TableSchema, plan_splits, read_split
+from holdfast.table.foreign import refuse_foreign_read
+from holdfast.table.partition import parse_partition_path, raw_partition_values
+from holdfast.table.partition_values import infer_type
+from holdfast.table.reader import TableSchema, first_with_bytes, given_schema, plan_splits, read_schema, read_split
 from holdfast.wording import nearest
 
+_SPLIT_BYTES = 128 * 1024 * 1024
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {"!=": ne, "<=": le, ">=": ge, "==": eq, "=": eq, "<": lt, ">": gt}
 _CONDITION = re.compile(r"\s*(.+?)\s*(!=|<=|>=|==|=|<|>)\s*(.*?)\s*", re.DOTALL)
 
@@ -54,12 +61,11 @@ class FoundRows:
 
 def first_rows(
     ctx: CommitContext,
+    options: ReadOptions,
     limit: int,
     *,
     columns: Sequence[str] | None = None,
     conditions: Sequence[str] = (),
-    file_format: str | None = None,
-    options: Sequence[GivenOption] = (),
     ddl: str | None = None,
 ) -> FoundRows:
     """Return the first `limit` rows that meet all conditions.
@@ -67,25 +73,27 @@ def first_rows(
     Guarantee: the columns and types are the same as in `holdfast.read`.
 
     Args:
-        options: read options and options of the format, as in docs/reference/options.md.
-        ddl: the user's schema in Spark's DDL; None for the schema in the log or, if the log has none, that of the
-            files.
+        options: those of the user, as in docs/reference/options.md.
+        ddl: the user's schema of files without a log, in Spark's DDL; None for that of the log or of the files.
 
     Raises:
         NotFoundError: the destination contains no data.
-        InvalidRequestError: a column does not exist (the message suggests the nearest name), or a condition cannot be
-            parsed.
+        InvalidRequestError: a column does not exist (the message suggests the nearest name), a condition cannot be
+            parsed, or the log has another schema.
     """
-    source = find_source(ctx)
-    kept = None if source.snapshot.table is None else decode_table(source.snapshot.table)
-    choice = _choice(source, kept, file_format, options)
-    files = source.snapshot.files
-    table, shown = find_columns(source, files, choice, kept, ddl)
+    ctx, snapshot = _find(ctx)
+    kept = None if snapshot.table is None else decode_table(snapshot.table)
+    files = snapshot.files
+    zone = options.time_zone or (kept.time_zone if kept is not None else "") or "UTC"
+    is_known = files or options.file_format or kept is not None
+    choice = FormatChoice.of(replace(options, time_zone=zone), snapshot) if is_known else None
+    table = _schema(ctx, files, choice, kept, ddl)
+    shown = table.schema
     names = shown.names if columns is None else [_column(name, shown) for name in columns]
     filters = [_condition(text, shown) for text in conditions]
     batches = []
     rows = 0
-    for batch in _batches(source.ctx, files, choice, table, names, filters) if choice else ():
+    for batch in _batches(ctx, files, choice, table, names, filters) if choice else ():
         batches.append(batch.slice(0, limit + 1 - rows))
         rows += batches[-1].num_rows
         if rows > limit:
@@ -95,19 +103,72 @@ def first_rows(
     return FoundRows(found.slice(0, limit), min(rows, limit), rows > limit, len(files))
 
 
-def _choice(
-    source: Source, kept: TableRecord | None, file_format: str | None, options: Sequence[GivenOption]
-) -> FormatChoice | None:
-    """Choose how to read the files; None if there are no files and neither the user nor the log names a format."""
-    said = [GivenOption.of("path", source.ctx.url, "URL"), *options]
-    if file_format:
-        said.append(GivenOption.of("fileFormat", file_format, "--format"))
-    if all(one.name != "timezone" for one in options):
-        said.append(GivenOption.of("timeZone", (kept.time_zone if kept is not None else "") or "UTC", "timeZone"))
-    parsed = parse_read_options(said)
-    if not source.snapshot.files and not file_format and kept is None:
-        return None
-    return FormatChoice.of(parsed, source.snapshot)
+def _find(ctx: CommitContext) -> tuple[CommitContext, Snapshot]:
+    """Find the files at the url of `ctx`; return the context to whose directory their paths are relative, too.
+
+    Guarantee: they are those of committed jobs only, according to the log of this directory.
+
+    Raises:
+        NotFoundError: nothing exists at the url.
+        InvalidRequestError: the url is a directory inside a destination.
+    """
+    refuse_foreign_read(ctx)
+    snapshot = read_snapshot(ctx)
+    if snapshot.files and not snapshot.head:
+        refuse_part(ctx)
+    if snapshot.files or snapshot.head:
+        return ctx, snapshot
+    own = ctx.prefix.rstrip("/")
+    if own:
+        with suppress(NotFoundError):
+            info = ctx.store.head(own)
+            parent, _, name = own.rpartition("/")
+            root = "file://" if ctx.url.startswith("file://") else ctx.url.removesuffix(own).rstrip("/")
+            place = Place(store=ctx.store, prefix=f"{parent}/" if parent else "", url=f"{root}/{parent}")
+            return ctx.at(place), replace(snapshot, files=(VisibleFile(name, info.size_bytes, info.etag),))
+    if any(sign in own for sign in "*?[{"):
+        raise NotFoundError(
+            "there is nothing of this name, and patterns are not supported: name a directory or a file", url=ctx.url
+        )
+    require_anything(ctx)
+    return ctx, snapshot
+
+
+def _schema(
+    ctx: CommitContext,
+    files: Sequence[VisibleFile],
+    choice: FormatChoice | None,
+    kept: TableRecord | None,
+    ddl: str | None,
+) -> TableSchema:
+    """Return the columns: those of the log, else those that the user gave, else those of the files."""
+    if kept is not None and ddl is not None:
+        raise InvalidRequestError("the columns of this table are in its log: leave out --schema, and see --columns")
+    if kept is not None or ddl is not None:
+        return given_schema(
+            _with_directories(arrow_schema_of(kept.schema_json) if kept else parse_ddl(ddl or ""), files), files
+        )
+    if not files or choice is None:
+        return TableSchema(pa.schema([]))
+    first = first_with_bytes(files)
+    return read_schema(
+        files,
+        opener(ctx),
+        choice.settings(first.path if first else "", _SPLIT_BYTES),
+        settings_of=choice.settings_of(_SPLIT_BYTES),
+        each=ctx.runner.map,
+    )
+
+
+def _with_directories(schema: pa.Schema, files: Sequence[VisibleFile]) -> pa.Schema:
+    """Append the partition columns that only directory names contain, as Spark does for a given schema."""
+    known = {name.lower() for name in schema.names}
+    partition_by = list(parse_partition_path(files[0].path)) if files else []
+    for name in partition_by:
+        if name.lower() not in known:
+            texts = [raw_partition_values(file.path, partition_by)[name] for file in files]
+            schema = schema.append(pa.field(name, infer_type(texts)))
+    return schema
 
 
 def _batches(
@@ -119,7 +180,7 @@ def _batches(
     filters: Sequence[RowFilter],
 ) -> Iterator[pa.RecordBatch]:
     for file in files:  # lazily, one by one: most files are never opened
-        settings = choice.settings(file.path, SPLIT_BYTES)
+        settings = choice.settings(file.path, _SPLIT_BYTES)
         for split in plan_splits([file], opener(ctx), table, settings, filters):
             yield from read_split(split, opener(ctx), table, settings, names, filters)
 

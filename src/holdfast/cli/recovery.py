@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import click
@@ -12,13 +11,11 @@ from holdfast.cli.command import Opens, Run, Url, Yes, command, option
 from holdfast.cli.failures import PROBLEM
 from holdfast.cli.inspection import EMPTY, NO_LOG, is_empty, require_anything
 from holdfast.cli.output import Column, Output, documents, duration
-from holdfast.errors import InvalidRequestError
 from holdfast.wording import counted
 
 if TYPE_CHECKING:
     from holdfast.commit import RecoveredJob, RecoveryReport
     from holdfast.commit.leftovers import ForeignJobPolicy
-    from holdfast.commit.upload_owners import PendingUpload
 
 # --- recover ----------------------------------------------------------------------------------------------------------
 _QUIET_S = 3600.0
@@ -228,7 +225,8 @@ def abort_uploads(
         states = {UploadState.OVER, *(unowned if all_tools else ())}
         chosen = [one for one in found if one.age_s >= older_than and one.state in states]
         if chosen and not yes:
-            _ask(chosen, out)
+            out.show(_UPLOAD, chosen)
+            out.confirm(f"Abort {counted(len(chosen), 'upload')} permanently?")
         store = multipart(ctx.store)
         with out.progress() as progress:
             aborted = ctx.runner.map(lambda one: store.abort_upload(one.upload.key, one.upload.upload_id), chosen)
@@ -260,16 +258,3 @@ def _notes(note: str, nothing: bool, out: Output) -> None:
         out.note(note)
     if nothing:
         out.note(EMPTY)
-
-
-def _ask(chosen: list[PendingUpload], out: Output) -> None:
-    if out.json or not _is_person_there():
-        raise InvalidRequestError(
-            "cannot ask for confirmation here: check with holdfast uploads list, then run this command with --yes"
-        )
-    out.show(_UPLOAD, chosen)
-    click.confirm(f"Abort {counted(len(chosen), 'upload')} permanently?", abort=True)
-
-
-def _is_person_there() -> bool:
-    return sys.stdin.isatty()

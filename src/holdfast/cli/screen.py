@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
-import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from typing import TextIO
 
@@ -42,46 +40,31 @@ def _escape(character: str) -> str:
 _SHORT = {"\t": "\\t", "\r": "\\r"}
 
 
-def is_terminal(stream: TextIO | None = None) -> bool:
-    """Check whether a stream is a terminal; stdout by default."""
-    chosen = sys.stdout if stream is None else stream
+def is_terminal(stream: TextIO | None) -> bool:
+    """Check whether a stream is a terminal. None is one that was closed when this process started."""
     try:
-        return chosen is not None and chosen.isatty()  # None: the stream was closed when this process started
+        return stream is not None and stream.isatty()
     except ValueError:  # the stream was closed later
         return False
 
 
 def plain_table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[str]) -> list[str]:
     """Format a table as one line of column names and one line for each row, with aligned columns two blanks apart."""
+    from rich.cells import cell_len
+
     lines = [[in_one_line(cell) for cell in row] for row in [list(map(_unbroken, columns)), *rows]]
     widths = [
-        max((wide for wide in map(_width, cells) if wide <= _MOST_PADDED), default=0)
+        max((wide for wide in map(cell_len, cells) if wide <= _MOST_PADDED), default=0)
         for cells in zip(*lines, strict=True)
     ]
-    aligned = [name in right for name in columns]
-    return [
-        "  ".join(
-            _padded(cell, width, to_right) for cell, width, to_right in zip(line, widths, aligned, strict=True)
-        ).rstrip()
-        for line in lines
-    ]
+    texts = []
+    for line in lines:
+        blanks = [" " * max(width - cell_len(cell), 0) for cell, width in zip(line, widths, strict=True)]
+        cells = zip(columns, line, blanks, strict=True)
+        texts.append("  ".join(blank + cell if name in right else cell + blank for name, cell, blank in cells).rstrip())
+    return texts
 
 
 def _unbroken(name: str) -> str:
     """Join the lines of a column's name that is broken for narrow screens, between words or within a word."""
     return re.sub(r"(?<=[-_])\n", "", name).replace("\n", " ")
-
-
-def _padded(cell: str, width: int, to_right: bool) -> str:
-    blanks = " " * max(width - _width(cell), 0)
-    return blanks + cell if to_right else cell + blanks
-
-
-def _width(text: str) -> int:
-    """Return how many terminal columns the text takes."""
-    if text.isascii():
-        return len(text)
-    return sum(
-        0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "WF" else 1
-        for character in text
-    )

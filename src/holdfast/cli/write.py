@@ -13,7 +13,7 @@ from holdfast.cli.command import Opens, Run, Url, argument, command, option
 from holdfast.cli.output import Output, size
 from holdfast.errors import HoldfastError, InvalidRequestError, NotFoundError
 from holdfast.formats import format_of_path
-from holdfast.stores.provider import GivenOption, contradiction
+from holdfast.stores.provider import GivenOption
 from holdfast.wording import counted
 
 if TYPE_CHECKING:
@@ -26,17 +26,12 @@ if TYPE_CHECKING:
 INPUT_FORMATS = ("csv", "json", "parquet", "orc", "text", "avro")
 
 
-def _save_modes() -> Sequence[str]:
-    from holdfast.commit import SaveMode
-
-    return [mode.value for mode in SaveMode]
-
-
+SAVE_MODES = ("append", "overwrite", "overwrite-partitions", "fail", "ignore")
 _FORMAT = option("--input-format", "Format of INPUT, if its name does not tell.", type=Word(INPUT_FORMATS))
 _OPTIONS = option("--input-option", "Option of Spark's reader; repeatable.", metavar="KEY=VALUE")
 _SCHEMA = option("--input-schema", "Columns of INPUT, e.g. 'id long, name string'.", metavar="DDL")
 _PARTITIONS = option("--partition-by", "Partition columns, outermost directory first.", metavar="A,B,…")
-_MODE = option("--mode", "What to do if URL holds data.", type=Word(_save_modes), show_default="append")
+_MODE = option("--mode", "What to do if URL holds data.", type=Word(SAVE_MODES), show_default="append")
 _COMMITTER = option("--committer", "Commit protocol; see holdfast committers.", show_default="two_phase")
 _MASTER = option("--master", "Spark master.  [default: all cores of this machine]", metavar="URL")
 
@@ -70,7 +65,8 @@ def write(
     maxRecordsPerFile=100000, targetFileSize=256m, writeId=NAME and compression=zstd; for a name that is wrong, the
     error suggests the nearest ones.
     """
-    source = Input(input_path, input_format or format_of(input_path), _reader_options(input_options), input_schema)
+    reader_options = dict(parse_pairs(input_options, reserved={"path": "INPUT"}))
+    source = Input(input_path, input_format or format_of(input_path), reader_options, input_schema)
     flags: list[tuple[str, str, str | None]] = [  # option, its value, and how the user named it
         ("path", "URL", url),
         ("fileFormat", "--format", file_format),
@@ -85,21 +81,6 @@ def write(
         end_interrupted_write(request.options, run.out)
         raise
     _report(result, request.options, run.out)
-
-
-def _reader_options(texts: Sequence[str]) -> dict[str, str]:
-    """Parse the options of Spark's reader. Names stay as they were written: Hadoop's settings are case-sensitive.
-
-    Raises:
-        InvalidRequestError: a string is refused for a reason of `parse_pairs`, or an option is given twice with
-            different values.
-    """
-    found: dict[str, tuple[str, str]] = {}
-    for name, value in parse_pairs(texts, reserved={"path": "INPUT"}):
-        first, given = found.setdefault(name.lower(), (name, value))
-        if given != value:
-            raise contradiction(f"--input-option {first}", f"--input-option {name}")
-    return dict(found.values())
 
 
 def _check(given: Sequence[GivenOption], mode: str | None) -> WriteRequest:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet
 from click.testing import CliRunner, Result
 
-from holdfast.cli import cli
+from holdfast.cli.app import cli
 from holdfast.commit import TWO_PHASE, CommitContext, JobRecord, SaveMode, TaskCommit, open_context
 from holdfast.stores.provider import StoreOptions
 

@@ -70,7 +70,7 @@ def test_version() -> None:
     ("arguments", "sentence"),
     [
         (["hisory", "x"], "did you mean history"),
-        (["xyzzy"], "use one of the 15 known names"),
+        (["xyzzy"], "use one of the 14 known names"),
         (["verify"], "Missing argument 'URL'"),
         (["verify", "x", "--jsno"], "--json"),
         (["recover", "x", "--older-then", "1h"], "--older-than"),
@@ -113,11 +113,11 @@ def test_an_interrupted_command_ends_with_one_document(number: int, code: int) -
         "import os, signal\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a background job of a shell ignores SIGINT
         "from holdfast.cli.app import cli, main\n"
-        "from holdfast.cli.command import reports\n"
-        "def wait(out):\n"
+        "from holdfast.cli.command import command\n"
+        "def wait(run):\n"
         f"    os.kill(os.getpid(), {int(number)})\n"
         "    signal.pause()\n"
-        "cli.command('wait')(reports(wait))\n"
+        "cli.add_command(command()(wait))\n"
         "main()"
     )
     for arguments in (["wait", "--json"], ["wait"]):
@@ -137,9 +137,9 @@ def test_a_signal_whose_exception_python_ignores_still_ends_the_command(number: 
         "import os, signal, weakref\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from holdfast.cli.app import cli, main\n"
-        "from holdfast.cli.command import reports\n"
+        "from holdfast.cli.command import command\n"
         "class Anything: pass\n"
-        "def wait(out):\n"
+        "def wait(run):\n"
         "    anything = Anything()\n"
         "    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])  # not before the line below\n"
         f"    reference = weakref.ref(anything, lambda _: os.kill(os.getpid(), {int(number)}))\n"
@@ -147,7 +147,7 @@ def test_a_signal_whose_exception_python_ignores_still_ends_the_command(number: 
         "    print('goes on', flush=True)\n"
         "    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])\n"
         "    signal.pause()\n"
-        "cli.command('wait')(reports(wait))\n"
+        "cli.add_command(command()(wait))\n"
         "main()"
     )
     found = subprocess.run(
@@ -207,17 +207,6 @@ def test_a_missing_extra_names_the_command_that_installs_it() -> None:
     assert "pip install 'holdfast[spark]'" in str(found)
     assert as_holdfast_error(ModuleNotFoundError("", name="nonsense")) is None
     assert as_holdfast_error(RuntimeError("a bug keeps its traceback")) is None
-
-
-def test_without_its_packages_the_command_says_how_to_install_them(tmp_path: Path) -> None:
-    """As after `pip install --no-deps`."""
-    commit_table(str(tmp_path / "t"))
-    for missing, arguments in (("click", ["--version"]), ("pyarrow", ["read", str(tmp_path / "t")])):
-        script = f"import sys\nsys.modules[{missing!r}] = None\nfrom holdfast.cli import main\nmain()"
-        command = [sys.executable, "-c", script, *arguments]
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
-        assert (ended.returncode, ended.stdout) == (2, "")
-        assert ended.stderr == f"error: this needs {missing}, which is not installed: pip install holdfast\n"
 
 
 def test_write_without_pyspark(tmp_path: Path) -> None:

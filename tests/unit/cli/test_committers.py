@@ -37,11 +37,10 @@ def test_without_a_terminal_every_row_is_one_line() -> None:
     assert sum(line.startswith("C10 repeatable") for line in lines) == 1
 
 
-def test_footnotes_are_explained() -> None:
+def test_exceptions_are_marked_and_explained() -> None:
     lines = run("committers").stdout.splitlines()
-    marks = {letter for line in lines for letter in line if letter in "¹²³⁴⁵⁶⁷⁸⁹"}
-    for mark in marks:
-        assert any(line.startswith(f"{mark} unless ") for line in lines)
+    assert next(line.split()[2] for line in lines if line.startswith("abortable task")) == "yes*"
+    assert lines[-1].startswith("* with an exception, which holdfast committers --why COMMITTER names")
 
 
 def test_as_json() -> None:

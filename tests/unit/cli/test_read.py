@@ -1,4 +1,4 @@
-"""`read`: files, patterns, options, schemas, and cells with control characters."""
+"""`read`: files, options, schemas, and cells with control characters."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pytest
 from holdfast.commit import TWO_PHASE, SaveMode, open_context
 from holdfast.formats.spark.schema_json import spark_schema_json
 from tests.servers.moto import MotoServer
-from tests.unit.cli.destinations import commit_table, on_screen, run, start_table
+from tests.unit.cli.destinations import commit_table, on_screen, run
 
 
 def read(*arguments: str) -> list[dict[str, object]]:
@@ -59,7 +59,6 @@ def test_a_collated_column_is_not_compared_byte_by_byte(tmp_path: Path) -> None:
     schema = json.dumps({"type": "struct", "fields": [collated]})
     commit_files(str(tmp_path), {".parquet": parquet({"s": ["abc"]})}, {"schema": schema, "format": "parquet"})
     assert "has a collation" in refusal(str(tmp_path), "--where", "s=ABC")
-    assert "has a collation" in refusal(str(tmp_path), "--where", "S=ABC", "--schema", "S string")
     assert read(str(tmp_path)) == [{"s": "abc"}]
 
 
@@ -125,52 +124,10 @@ def commit_csv(url: str) -> None:
     commit_files(url, {".csv": b"A1,B1,3\n"}, kept, directory="p=7/")
 
 
-@pytest.mark.parametrize(
-    ("ddl", "row"),
-    [
-        ("b string, a string", {"b": "B1", "a": "A1", "p": "7"}),
-        ("c bigint, B string", {"c": 3, "B": "B1", "p": "7"}),
-        ("P string, c string", {"P": "7", "c": "3"}),
-    ],
-)
-def test_a_schema_selects_columns_of_a_table_in_any_order(tmp_path: Path, ddl: str, row: object) -> None:
+def test_the_columns_of_a_table_are_in_its_log(tmp_path: Path) -> None:
     commit_csv(str(tmp_path))
-    assert read(str(tmp_path), "--schema", ddl) == [row]
-
-
-@pytest.mark.parametrize(
-    ("ddl", "sentence"),
-    [
-        ("zz string, yy string", "the table has no such column"),
-        ("a string, b string, d string", "the table has no such column"),
-        ("a int", "the table's column has another type"),
-        ("p int", "the table's column has another type"),
-    ],
-)
-def test_a_schema_must_match_the_table(tmp_path: Path, ddl: str, sentence: str) -> None:
-    commit_csv(str(tmp_path))
-    assert sentence in refusal(str(tmp_path), "--schema", ddl)
-
-
-def test_a_schema_must_match_a_table_whose_files_name_their_columns(tmp_path: Path) -> None:
-    kinds = pa.schema([("a", pa.int32()), ("s", pa.string()), ("t", pa.time64("us")), ("d", pa.duration("us"))])
-    data = {".parquet": parquet({"a": pa.array([7], pa.int32()), "s": ["x"]})}
-    words = spark_schema_json(kinds).replace("time(6)", "time(3)").replace("day to second", "hour to second")
-    commit_files(str(tmp_path), data, {"format": "parquet", "schema": words})
-    assert read(str(tmp_path), "--schema", "A bigint, t time(3), d interval hour to second") == [
-        {"A": 7, "t": None, "d": None}
-    ]
-    assert "did you mean a" in refusal(str(tmp_path), "--schema", "aa int, s string")
-    assert "no such column" in refusal(str(tmp_path), "--schema", "s string", "--where", "a=7")
-
-
-def test_an_orc_column_named_like_hives_positions(tmp_path: Path) -> None:
-    """Files of old Hive name columns by position, all with this prefix; the whole table shows that these do not."""
-    sink = io.BytesIO()
-    pyarrow.orc.write_table(pa.table({"_col1": pa.array([22], pa.int32())}), sink)
-    table = {"format": "orc", "schema": spark_schema_json(pa.schema([("id", pa.int32()), ("_col1", pa.int32())]))}
-    commit_files(str(tmp_path), {".orc": sink.getvalue()}, table)
-    assert read(str(tmp_path), "--schema", "id int") == [{"id": None}]
+    assert read(str(tmp_path), "--columns", "c,B") == [{"c": 3, "b": "B1"}]
+    assert "leave out --schema, and see --columns" in refusal(str(tmp_path), "--schema", "b string")
 
 
 @pytest.mark.parametrize(
@@ -208,37 +165,11 @@ def test_one_file(tmp_path: Path) -> None:
     assert document["url"] == f"file://{tmp_path}/x.parquet"
 
 
-@pytest.mark.parametrize(
-    ("pattern", "carriers"),
-    [
-        ("month=1*/", ["UA", "[B6]", "DL"]),
-        ("month=1*", ["UA", "[B6]", "DL"]),
-        ("month=?", ["UA", "[B6]"]),
-        ("month=[!1]*", None),
-        ("month=1[0-9]/*.parquet", ["DL"]),
-        ("{month=12,year=1}", ["DL"]),
-        ("*/*.csv", None),
-        ("mon\\th=1?", ["DL"]),
-    ],
-)
-def test_a_pattern_over_a_destination(tmp_path: Path, pattern: str, carriers: list[str] | None) -> None:
-    """A pattern, too, shows committed jobs only, with the partition columns of the directories."""
+def test_patterns_are_refused(tmp_path: Path) -> None:
     url = str(tmp_path / "flights")
     commit_table(url)
-    ctx = open_context(url)
-    start_table(ctx)
-    if carriers is None:
-        assert "nothing matches the pattern" in refusal(f"{url}/{pattern}")
-    else:
-        rows = read(f"{url}/{pattern}")
-        assert [row["carrier"] for row in rows] == carriers
-        assert {row["month"] for row in rows} <= {1, 12}
-
-
-def test_a_pattern_over_files_of_others(tmp_path: Path) -> None:
-    for name in ("a.csv", "b.csv", "c.txt", "_d.csv"):
-        (tmp_path / name).write_text(f"{name}\n")
-    assert read(f"{tmp_path}/*.csv") == [{"_c0": "a.csv"}, {"_c0": "b.csv"}]
+    for pattern in ("month=1*/", "{month=12,year=1}", "*/*.csv"):
+        assert "patterns are not supported: name a directory or a file" in refusal(f"{url}/{pattern}")
 
 
 def test_a_name_with_pattern_characters_is_taken_literally(tmp_path: Path) -> None:
@@ -250,27 +181,7 @@ def test_a_name_with_pattern_characters_is_taken_literally(tmp_path: Path) -> No
     assert read(f"{tmp_path}/a[1]/x.csv") == [{"_c0": "literal"}]
 
 
-def test_a_pattern_does_not_bypass_the_log_of_a_destination(tmp_path: Path) -> None:
-    commit_table(str(tmp_path / "flights"))
-    said = refusal(f"{tmp_path}/*/month=1")
-    assert "another destination lies inside this one" in said
-    assert f"{tmp_path}/flights" in said
-
-
-@pytest.mark.parametrize(
-    ("pattern", "sentence"), [("[ab", "is not closed"), ("{a,b", "is not closed"), ("[z-a]", "range")]
-)
-def test_an_invalid_pattern(tmp_path: Path, pattern: str, sentence: str) -> None:
-    assert sentence in refusal(f"{tmp_path}/{pattern}")
-
-
-def test_a_pattern_that_a_shell_has_expanded(tmp_path: Path) -> None:
-    result = run("read", "a.csv", "b.csv")
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert "put a pattern in quotes" in result.stderr
-
-
-def test_files_and_patterns_on_s3(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_on_s3(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "b")
     with MotoServer() as server:
@@ -280,11 +191,7 @@ def test_files_and_patterns_on_s3(monkeypatch: pytest.MonkeyPatch) -> None:
 
         s3 = boto3.client("s3", endpoint_url=server.endpoint_url, region_name="us-east-1")
         s3.put_object(Bucket="there", Key="x.csv.gz", Body=gzip.compress(b"id\n1\n"))
-        for month in (1, 2, 11):
-            s3.put_object(Bucket="there", Key=f"t/month={month}/x.csv", Body=f"id\n{month}\n".encode())
         assert read("s3://there/x.csv.gz", *where) == [{"id": 1}]
-        assert read("s3://there/t/month=1*/", *where) == [{"id": 1, "month": 1}, {"id": 11, "month": 11}]
-        assert read("s3://there/*.gz", *where) == [{"id": 1}]
 
 
 # --- cells ------------------------------------------------------------------------------------------------------------
@@ -376,7 +283,6 @@ def test_a_directory_inside_a_destination_is_refused(tmp_path: Path) -> None:
     folder = next((tmp_path / "t").glob("*=*"))
     said = refusal(str(folder))
     assert "this is a folder inside a destination" in said and f"destination='{(tmp_path / 't').as_uri()}'" in said
-    assert "this is a folder inside a destination" in refusal(f"{folder}/*.parquet")
     assert len(read(url)) == 3
 
 

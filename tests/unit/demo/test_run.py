@@ -25,13 +25,11 @@ def test_the_order_of_rows_does_not_count() -> None:
     assert difference(flights(1, 2, 2, 3), flights(2, 3, 1, 2)) == ""
 
 
-@pytest.mark.parametrize(
-    ("found", "missing", "extra"),
-    [((1, 2, 3), 1, 0), ((1, 2, 2, 3, 3), 0, 1), ((1, 2, 3, 3), 1, 1), ((1, 2, 2, 9), 1, 1), ((), 4, 0)],
-)
-def test_duplicate_rows_count(found: tuple[int, ...], missing: int, extra: int) -> None:
+@pytest.mark.parametrize("found", [(1, 2, 3), (1, 2, 2, 3, 3), (1, 2, 3, 3), (1, 2, 2, 9), ()])
+def test_duplicate_rows_count(found: tuple[int, ...]) -> None:
     said = difference(flights(1, 2, 2, 3), flights(*found))
-    assert said == f"{missing} rows of the source are missing and {extra} rows are not in the source"
+    wrong_number = f"4 rows in the source, {len(found)} in the bucket"
+    assert said == ("as many as in the source, with other values" if len(found) == 4 else wrong_number)
 
 
 def test_one_changed_value_in_any_column_is_found() -> None:

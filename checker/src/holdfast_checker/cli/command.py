@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from holdfast.cli.command import reports
+from holdfast.cli.command import reporting
 from holdfast.cli.failures import PROBLEM
 from holdfast.cli.output import Output
 from holdfast_checker.cli.options import STATES, WALK_S, CheckOptions
@@ -66,7 +66,9 @@ _FILE = click.Path(path_type=Path)
 @click.option("--html", metavar="FILE", type=_FILE, help="Write the story as an HTML page to step through.")
 @click.option("--all", "every", is_flag=True, help="Compare every committer with the papers and with its declaration.")
 @click.option("--list", "listed", is_flag=True, help="List what can be checked, the scenes and the properties.")
-@reports
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document, for programs.")
+@click.option("--debug", is_flag=True, help="Show tracebacks.")
+@reporting
 def check(out: Output, **given: Any) -> None:
     """Search for histories in which the committer NAME violates a property, and tell the worst one as a story.
 

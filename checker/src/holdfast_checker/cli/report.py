@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from holdfast.cli.output import Output, milliseconds
+from holdfast.cli.output import Output
 from holdfast.commit.two_phase.committer import TWO_PHASE
 from holdfast.wording import counted
 from holdfast_checker.cli.options import CheckOptions, StoryFiles
@@ -88,7 +88,7 @@ def _show_scenes(scenes: Sequence[SceneReport], out: Output) -> None:
             f"{report.scenes:,}",
             _count(report.histories) if report.complete else "not all",
             f"{report.states:,}",
-            milliseconds(round(report.seconds * 1000)),
+            f"{report.seconds:.1f} s",
             f"{report.reached:,} of {report.goals:,}",
             ", ".join(report.broken),
         )
@@ -105,7 +105,7 @@ def _show_walk(outcome: CheckOutcome, walk: WalkReport, out: Output) -> None:
         ("histories", f"{walk.histories:,}: numbers {walk.first:,} to {walk.next - 1:,}"),
         ("steps", f"{walk.steps:,}, at most {walk.depth:,} in a history"),
         ("distinct ends", f"{walk.ends:,}"),
-        ("time", milliseconds(round(walk.seconds * 1000))),
+        ("time", f"{walk.seconds:.1f} s"),
         ("reached", ", ".join(walk.reached) or "nothing"),
         ("violated", ", ".join(walk.broken) or "nothing"),
         ("to continue", _walk_command(outcome, walk, walk.next)),

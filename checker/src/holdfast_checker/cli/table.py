@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import textwrap
 
-from holdfast.cli.output import Marked, Output, show_side_by_side
+from holdfast.cli.output import Output
 from holdfast.wording import counted
 from holdfast_checker.committers.table_v.table import Cell, Progress, Table, build_table
 from holdfast_checker.kernel.explore import Budget
 
-_INCOMPLETE = "so far: not all histories were explored"
-_UNLIKE_PAPER = "differs from the paper, see below"
-_UNLIKE_DECLARED = "differs from the declaration, see below"
+_LEGEND = "* unless what --json names; ? so far: not all histories were explored; ! differs, see below"
 
 
 def show_all(budget: Budget, out: Output) -> bool:
@@ -29,7 +27,8 @@ def show_table(table: Table, out: Output) -> bool:
     """Show a table of results; return True if they are as declared or differ for known reasons."""
     out.document(table.document())
     columns = {name: [_marked(table.cell(row.name, name)) for row in table.rows] for name in table.committers}
-    show_side_by_side([row.title for row in table.rows], columns, out)
+    out.side_by_side("guarantee", [row.title for row in table.rows], columns)
+    out.say(_LEGEND)
     cells = list(table.cells.values())
     of_paper = [cell for cell in cells if cell.agrees_with_paper is not None]
     like_paper = sum(cell.agrees_with_paper is True for cell in of_paper)
@@ -48,12 +47,9 @@ def show_table(table: Table, out: Output) -> bool:
     return all(cell.agrees_with_declaration or cell.reason for cell in cells)
 
 
-def _marked(cell: Cell) -> Marked:
-    notes = [f"unless {circumstance}" for circumstance in cell.unless]
-    notes += [_INCOMPLETE] * (not cell.complete)
-    notes += [_UNLIKE_PAPER] * (cell.agrees_with_paper is False)
-    notes += [_UNLIKE_DECLARED] * (not cell.agrees_with_declaration)
-    return Marked(_word(cell.holds), tuple(notes))
+def _marked(cell: Cell) -> str:
+    differs = cell.agrees_with_paper is False or not cell.agrees_with_declaration
+    return _word(cell.holds) + "*" * bool(cell.unless) + "?" * (not cell.complete) + "!" * differs
 
 
 def _comparison(cell: Cell) -> str:

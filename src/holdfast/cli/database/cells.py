@@ -1,33 +1,20 @@
-"""Run the commands that read and write cells: ``ls``, ``scan``, ``get``, ``put``, ``delete`` and ``history``."""
+"""Run the commands that read and write cells: ``ls``, ``scan``, ``get``, ``put`` and ``delete``."""
 
 from __future__ import annotations
 
 import base64
 import math
 import sys
-from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
 from holdfast.cli.arguments import Word, filled
 from holdfast.cli.command import Run, Shape, Url, argument, command, option
-from holdfast.cli.database.arguments import (
-    Bounds,
-    Column,
-    End,
-    Key,
-    Prefix,
-    RowCommand,
-    RowType,
-    Start,
-    Table,
-    open_url,
-    parse_bounds,
-    parse_integer,
-    parse_row,
-)
+from holdfast.cli.database import rows
+from holdfast.cli.database.rows import Key, RowType, Table, open_url
+from holdfast.cli.output import Column, documents
 from holdfast.cli.screen import in_one_line
 from holdfast.errors import InvalidRequestError, NotFoundError
 from holdfast.wording import counted
@@ -36,75 +23,31 @@ if TYPE_CHECKING:
     from holdfast.records import CellTransaction, Database, Row, Value
 
 _TYPES = ("text", "int", "float", "json", "bytes")
+_MOST_SHOWN = 100
+_PREFIX = option("--prefix", "Only rows that begin so.", metavar="ROW", type=filled)
+_START = option("--start", "The first row.", metavar="ROW", type=filled)
+_END = option("--end", "The row before which to stop.", metavar="ROW", type=filled)
+_LIMIT = option("-n --limit", "The most rows.  [default: 100; with --json all]", type=click.IntRange(min=1))
+ColumnName = Annotated[str, option("--column", "Column of the cell.", default="value")]
 
 
 # --- several rows -----------------------------------------------------------------------------------------------------
 @command(shape=Shape.LINES)
-def ls(
-    run: Run,
-    url: Url,
-    table: Annotated[str | None, argument(required=False)],
-    prefix: Prefix,
-    start: Start,
-    end: End,
-    row_type: RowType,
-    limit: Annotated[int | None, option("-n --limit", "The most rows to list.", type=click.IntRange(min=1))],
-) -> None:
-    """List the tables at URL, or the rows of TABLE.
+def ls(run: Run, url: Url) -> None:
+    """List the tables at URL.
 
     Examples:
       holdfast database ls sqlite:///var/lib/shop.db
-      holdfast database ls sqlite:///var/lib/shop.db stock --prefix app
-      holdfast database ls shop scores --row-type json --prefix '["user1"]'
+      holdfast database ls shop --json
 
-    Rows are read and printed page by page, so that the first ones appear at once, whatever the size of the table; each
-    page is as the table was when it was read. Rows that are no texts are shown in JSON, and so are texts that look like
-    it: the text "3" is not the integer 3.
+    holdfast database scan shows the rows of a table, and stats counts them.
     """
-    from holdfast.cli.database.forms import history_form, history_text, json_row, row_text
-
-    bounds = parse_bounds(prefix, start, end, row_type)
-    database = open_url(run, url)
-    if table is not None:
-        for page in _pages(database, table, bounds, limit):
-            for row in page:
-                run.out.line({"row": json_row(row)})
-                run.out.say(in_one_line(row_text(row)))
-        return
-    if bounds or limit is not None:
-        raise click.UsageError("give a table, whose rows these options choose")
-    tables = database.tables()
-    for one in tables:
-        run.out.line({"table": one.name, "history": history_form(one)})
-    if tables:
-        run.out.table(["table", "history"], [(one.name, history_text(one)) for one in tables], right=["history"])
-    else:
-        run.out.say("no tables: make one with holdfast database create")
-
-
-_FIRST, _MOST = 100, 2000
-
-
-def _pages(database: Database, table: str, bounds: Bounds, limit: int | None) -> Iterator[list[Row]]:
-    """Yield the names of the rows in order, each page from a snapshot of its own.
-
-    So no snapshot lasts while a person reads the output.
-
-    Args:
-        limit: the most rows; None for all.
-    """
-    left, size = limit, _FIRST
-    last: Row | None = None
-    while left is None or left > 0:
-        size = min(2 * size, _MOST)
-        wanted = size if left is None else min(size, left)
-        with database.snapshot() as snapshot:
-            page = list(islice(snapshot.names(table, **bounds, after=last), wanted))
-        yield page
-        if len(page) < wanted:
-            return
-        last = page[-1]
-        left = None if left is None else left - len(page)
+    columns = (
+        Column("table", "table", lambda one: one.name),
+        Column("history", None, rows.history_form),
+        Column("", "history", rows.history_text),
+    )
+    run.out.lines(columns, open_url(run, url).tables(), nothing="no tables: make one with holdfast database create")
 
 
 @command(shape=Shape.LINES)
@@ -112,53 +55,62 @@ def scan(
     run: Run,
     url: Url,
     table: Table,
-    prefix: Prefix,
-    start: Start,
-    end: End,
+    prefix: Annotated[str | None, _PREFIX],
+    start: Annotated[str | None, _START],
+    end: Annotated[str | None, _END],
     row_type: RowType,
-    limit: Annotated[int, option("-n --limit", "The most rows to show.", type=click.IntRange(min=1), default=100)],
+    limit: Annotated[int | None, _LIMIT],
 ) -> None:
     """Show the rows of TABLE with their values.
 
     Examples:
       holdfast database scan sqlite:///var/lib/shop.db stock --limit 20
       holdfast database scan sqlite:///var/lib/shop.db stock --start a --end b
-      holdfast database scan shop stock --json | jq .columns.value
+      holdfast database scan shop stock --json > stock.jsonl
 
-    All rows come from one snapshot. With --json, each row is a line, {"row": …, "columns": {…}}, which keeps the type
-    of every value. To read a whole table, use holdfast database export.
+    All rows come from one snapshot, and writers do not wait. With --json, each row is a line, {"row": …, "columns":
+    {…}}, which keeps the type of every value, and the whole table is printed. Rows that are not texts are shown in
+    JSON, and so are texts that look like it: the text "3" is not the integer 3.
     """
-    from holdfast.cli.database.forms import row_form, row_text, value_text
-
-    bounds = parse_bounds(prefix, start, end, row_type)
+    given = {"prefix": prefix, "start": start, "end": end}
+    if prefix is not None and (start is not None or end is not None):
+        raise click.UsageError("give --prefix, or --start and --end, not both")
+    bounds: dict[str, Any] = {
+        name: rows.parse_row(text, row_type, is_prefix=name == "prefix")
+        for name, text in given.items()
+        if text is not None
+    }
+    if limit is None and not run.out.json:
+        limit = _MOST_SHOWN
     shown = []
     with open_url(run, url).snapshot() as snapshot:
-        rows = snapshot.scan(table, **bounds)
-        for row, columns in islice(rows, min(limit, sys.maxsize)):
+        found = snapshot.scan(table, **bounds)
+        for row, columns in islice(found, None if limit is None else min(limit, sys.maxsize)):
             if run.out.json:
-                run.out.line(row_form(row, columns))
+                run.out.line(rows.row_form(row, columns))
             else:
-                shown.append((row_text(row), {name: value_text(value) for name, value in columns.items()}))
-        is_more = next(rows, None) is not None
+                shown.append((rows.row_text(row), {name: rows.value_text(value) for name, value in columns.items()}))
+        is_more = next(found, None) is not None
     names = sorted({name for _row, columns in shown for name in columns})
     if shown:
         run.out.table(["row", *names], [[row, *(columns.get(name, "") for name in names)] for row, columns in shown])
     else:
         run.out.say("no rows")
     if is_more:
-        run.out.note(f"there are more rows than {limit:,}: see --limit, or holdfast database export")
+        run.out.note(f"there are more rows than {limit:,}: see --limit, or --json for all")
 
 
 # --- a cell -----------------------------------------------------------------------------------------------------------
-@command(kind=RowCommand)
+@command(takes_hyphens=True)
 def get(
     run: Run,
     url: Url,
     table: Table,
     row: Key,
     row_type: RowType,
-    column: Column,
+    column: ColumnName,
     raw: Annotated[bool, option("--raw", "Print a text or bytes exactly as they are, without a line break.")],
+    history: Annotated[bool, option("--history", "Show the earlier values too, the oldest first.")],
 ) -> None:
     """Print the value of the cell at ROW in TABLE.
 
@@ -166,25 +118,42 @@ def get(
       holdfast database get sqlite:///var/lib/shop.db stock apples
       holdfast database get shop scores '["user1", 5]' --row-type json
       holdfast database get sqlite:///var/lib/shop.db images logo --raw > logo.png
+      holdfast database get shop prices apples --history
 
     Bytes are shown in hexadecimal, and arrays of more than 16 elements by their shape; --json has all of them. The exit
-    code is 2 if there is no such cell.
+    code is 2 if there is no such cell. In a history, each write of the cell has the next counter, also a deletion.
     """
-    from holdfast.cli.database.forms import json_row, json_value, type_name, value_text
-
-    if raw and run.out.json:
-        raise InvalidRequestError("standard output takes the value or the document: leave out --raw or --json")
-    key = parse_row(row, row_type)
+    if raw and (run.out.json or history):
+        raise InvalidRequestError("standard output takes the value alone: leave out --raw, or --json and --history")
+    key = rows.parse_row(row, row_type)
     database = open_url(run, url)
+    about = {"table": table, "row": rows.json_row(key), "column": column}
+    if history:
+        found = database.history(table, key, column=column)
+        if not found:
+            raise _no_cell(database, table, key, column)
+        run.out.document({**about, "history": documents(_VERSION, found)})
+        run.out.show(_VERSION, found)
+        return
     value = database.get(table, key, column=column)
     if value is None:
         raise _no_cell(database, table, key, column)
     if raw:
         run.out.data(_as_bytes(value))
         return
-    about = {"table": table, "row": json_row(key), "column": column}
-    run.out.document({**about, "type": type_name(value), "value": json_value(value)})
-    run.out.say(in_one_line(value_text(value)))
+    run.out.document({**about, "type": rows.type_name(value), "value": rows.json_value(value)})
+    run.out.say(in_one_line(rows.value_text(value)))
+
+
+_VERSION = (
+    Column("counter", "counter", lambda one: one[0]),
+    Column("deleted", None, lambda one: one[1] is None),
+    Column(
+        "type", "type", lambda one: None if one[1] is None else rows.type_name(one[1]), lambda name: name or "deleted"
+    ),
+    Column("value", None, lambda one: None if one[1] is None else rows.json_value(one[1])),
+    Column("", "value", lambda one: "" if one[1] is None else rows.value_text(one[1])),
+)
 
 
 def _as_bytes(value: Value) -> bytes:
@@ -196,17 +165,15 @@ def _as_bytes(value: Value) -> bytes:
 
 
 def _no_cell(database: Database, table: str, row: Row, column: str) -> NotFoundError:
-    from holdfast.cli.database.forms import look_alike
-
     others = ", ".join(database.transact(lambda cells: cells.columns(table, row)))
     if others:
         hint = f"the row has the columns {others}, see --column"
     else:
-        hint = look_alike(database, table, row) or "the table has no such row"
+        hint = rows.look_alike(database, table, row) or "the table has no such row"
     return NotFoundError(f"there is no such cell: {hint}", row=row, column=column)
 
 
-@command(kind=RowCommand)
+@command(takes_hyphens=True)
 def put(
     run: Run,
     url: Url,
@@ -214,7 +181,7 @@ def put(
     row: Key,
     value: Annotated[str, argument()],
     row_type: RowType,
-    column: Column,
+    column: ColumnName,
     kind: Annotated[str, option("--type", f"{', '.join(_TYPES)}.", type=Word(_TYPES), default="text")],
 ) -> None:
     """Write VALUE to the cell at ROW in TABLE.
@@ -227,26 +194,24 @@ def put(
     A value is a text unless --type says otherwise; a JSON value is a list, a dictionary, true or false, and bytes are
     given in base64. A cell that exists is replaced.
     """
-    from holdfast.cli.database.forms import json_row, row_text
-
-    key = parse_row(row, row_type)
+    key = rows.parse_row(row, row_type)
     open_url(run, url).put(table, key, _parse(value, kind), column=column)
-    run.out.document({"table": table, "row": json_row(key), "column": column, "type": kind})
-    run.out.say(f"put {kind} into {table}: {in_one_line(row_text(key))}, {in_one_line(column)}")
+    run.out.document({"table": table, "row": rows.json_row(key), "column": column, "type": kind})
+    run.out.say(f"put {kind} into {table}: {in_one_line(rows.row_text(key))}, {in_one_line(column)}")
 
 
 def _parse(text: str, kind: str) -> Value:
     if kind == "text":
         return text
     if kind == "int":
-        return parse_integer(text, "value")
+        return rows.parse_integer(text, "value")
     if kind == "float":
         return _parse_float(text)
     if kind == "bytes":
         try:
             return base64.b64decode(text, validate=True)
         except ValueError as error:
-            raise InvalidRequestError("the value is no base64: encode the bytes with base64 -w0") from error
+            raise InvalidRequestError("the value is not base64: encode the bytes with base64 -w0") from error
     from holdfast.records.values import parse_json
 
     return parse_json(text)
@@ -257,7 +222,7 @@ def _parse_float(text: str) -> float:
     try:
         number = float(text)
     except ValueError as error:
-        raise InvalidRequestError("the value is no float: write one such as 1.5", given=text) from error
+        raise InvalidRequestError("the value is not a float: write one such as 1.5", given=text) from error
     if math.isinf(number) and "inf" not in text.lower():
         raise InvalidRequestError(
             "the value is too large for a float: store it as a text, or as an int", given=in_one_line(text)
@@ -265,7 +230,7 @@ def _parse_float(text: str) -> float:
     return number
 
 
-@command(kind=RowCommand)
+@command(takes_hyphens=True)
 def delete(
     run: Run,
     url: Url,
@@ -283,9 +248,7 @@ def delete(
     All cells of the row go in one transaction, also those whose values cannot be read. A row that does not exist is no
     error. In a table with history, the earlier values stay in the history.
     """
-    from holdfast.cli.database.forms import json_row, look_alike
-
-    key = parse_row(row, row_type)
+    key = rows.parse_row(row, row_type)
     database = open_url(run, url)
 
     def remove(cells: CellTransaction) -> list[str]:
@@ -295,41 +258,7 @@ def delete(
         return chosen
 
     deleted = database.transact(remove)
-    run.out.document({"table": table, "row": json_row(key), "deleted": deleted})
+    run.out.document({"table": table, "row": rows.json_row(key), "deleted": deleted})
     run.out.say(f"deleted {counted(len(deleted), 'cell')}" if deleted else "there was nothing to delete")
-    if not deleted and (hint := look_alike(database, table, key)):
-        run.out.note(hint)
-
-
-@command(kind=RowCommand)
-def history(run: Run, url: Url, table: Table, row: Key, row_type: RowType, column: Column) -> None:
-    """Show the earlier values of the cell at ROW in TABLE.
-
-    Examples:
-      holdfast database history sqlite:///var/lib/shop.db prices apples
-      holdfast database history shop prices apples --json | jq '.history[-1]'
-
-    Each write of a cell has the next update counter, also a deletion. The oldest value that the table keeps comes
-    first, the present one last.
-    """
-    from holdfast.cli.database.forms import json_row, json_value, look_alike, type_name, value_text
-
-    key = parse_row(row, row_type)
-    database = open_url(run, url)
-    found = database.history(table, key, column=column)
-    entries = [
-        {"counter": counter, "deleted": value is None}
-        | ({} if value is None else {"type": type_name(value), "value": json_value(value)})
-        for counter, value in found
-    ]
-    run.out.document({"table": table, "row": json_row(key), "column": column, "history": entries})
-    if found:
-        lines = [
-            (str(counter), "deleted" if value is None else type_name(value), "" if value is None else value_text(value))
-            for counter, value in found
-        ]
-        run.out.table(["counter", "type", "value"], lines, right=["counter"])
-        return
-    run.out.say("the cell was never written")
-    if hint := look_alike(database, table, key):
+    if not deleted and (hint := rows.look_alike(database, table, key)):
         run.out.note(hint)

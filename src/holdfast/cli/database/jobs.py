@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import click
 
 from holdfast.cli.arguments import age, filled
 from holdfast.cli.command import Run, Shape, Url, argument, command, option
-from holdfast.cli.database.arguments import Table, open_url
-from holdfast.cli.output import Captioned, Column, document, duration, grouped, when
-from holdfast.wording import counted, percent
+from holdfast.cli.database.rows import Table, json_row, json_value, open_url, row_text
+from holdfast.cli.output import Column, document, grouped, when
+from holdfast.wording import percent
 
 if TYPE_CHECKING:
     from holdfast.units.report import JobReport, JobState
@@ -129,8 +130,8 @@ def watch(
       holdfast database watch shop words --job count --top 20 --every 5s
       holdfast database watch shop words --job count --json | tail -n 1
 
-    Every view is read at one instant, and no unit waits for it. It ends when the job is finished; Ctrl-C ends it at any
-    time. Without a terminal, each view is a line, and the last one a table.
+    Every view is read at one instant, and no unit waits for it. The last one shows the finished job; Ctrl-C ends the
+    command at any time.
     """
     from holdfast.units.watch import watch as views_of
 
@@ -140,27 +141,15 @@ def watch(
     )
     with out.waiting("reading the table" if job is None else f"waiting for the job {job}"):
         views = itertools.chain([next(views)], views)
-    if out.is_live:
-        with out.live() as show:
-            for view in views:
-                show(_view_table(view, table, column))
-        return
     for view in views:
         out.line(_view_form(view))
-        out.say(_view_line(view))
-    shown = _view_table(view, table, column)
-    out.table(shown.columns, shown.rows, right=shown.columns[1:])
-
-
-_LONGEST_GROUPED = 10**18
-_IDLE_S = 10.0
-_FIRST = 3
+        out.say(f"{replace(view, top=())}")
+        out.table(["row", "value"], [(row_text(one.row), f"{one.value:,}") for one in view.top], right=["value"])
+        out.say("")
 
 
 def _view_form(view: View) -> dict[str, object]:
     """Return a view for programs."""
-    from holdfast.cli.database.forms import json_row, json_value
-
     found: dict[str, object] = {
         "rows": view.rows,
         "sum": json_value(view.sum),
@@ -183,64 +172,3 @@ def _view_form(view: View) -> dict[str, object]:
         "idle_s": round(view.idle_s, 3),
         "is_final": view.is_final,
     }
-
-
-def _view_line(view: View) -> str:
-    """Return a view on one line."""
-    from holdfast.cli.database.forms import row_text
-
-    first = ", ".join(f"{row_text(one.row)} {_number(one.value)}" for one in view.top[:_FIRST])
-    parts = [_progress(view), f"{counted(view.rows, 'row')}, sum {_number(view.sum)}", first]
-    return "; ".join(part for part in parts if part)
-
-
-def _view_table(view: View, table: str, column: str) -> Captioned:
-    """Return a view as a table."""
-    from holdfast.cli.database.forms import row_text
-
-    rows = [[row_text(one.row), _number(one.value)] for one in view.top]
-    above = [_progress(view), f"{table}: {counted(view.rows, 'row')}, sum of {column} {_number(view.sum)}"]
-    return Captioned([line for line in above if line], ["row", "now"], rows, _remarks(view))
-
-
-def _progress(view: View) -> str:
-    state = view.state
-    if state is None:
-        return ""
-    done = f"{view.done:,} of {_total(view)}"
-    if view.share is not None:
-        done += f" ({percent(view.share)})"
-    parts = [done, f"{state.finished:,} of {counted(state.job.shards, 'task')} finished"]
-    if view.units_per_s is not None:
-        parts.append(f"{view.units_per_s:,.0f}/s")
-    if view.ends_in_s:
-        parts.append(f"ends in about {duration(view.ends_in_s)}")
-    if state.deferred:
-        parts.append(f"{state.deferred:,} put off")
-    return f"{state.job.name}: {', '.join(parts)}"
-
-
-def _total(view: View) -> str:
-    return "an unknown number of units" if view.units is None else counted(view.units, "unit")
-
-
-def _remarks(view: View) -> list[str]:
-    state = view.state
-    if state is None:
-        return []
-    if view.is_final:
-        return ["the job is finished: all values are exact"]
-    found = []
-    if view.units is None:
-        found.append("units add units, so it is not known how many there are")
-    if view.idle_s >= _IDLE_S:
-        found.append(f"no unit was done for {duration(view.idle_s)}: see whether the job still runs")
-    return found
-
-
-def _number(value: float) -> str:
-    from holdfast.cli.database.forms import value_text
-
-    if isinstance(value, int):
-        return f"{value:,}" if abs(value) < _LONGEST_GROUPED else value_text(value)
-    return f"{value:,.6g}" if abs(value) < _LONGEST_GROUPED else value_text(value)

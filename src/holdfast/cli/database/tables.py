@@ -1,17 +1,14 @@
-"""Run the commands that work on whole tables: ``create``, ``drop``, ``export``, ``stats`` and ``gc``."""
+"""Run the commands that work on whole tables: ``create``, ``drop``, ``stats`` and ``gc``."""
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import click
 
-from holdfast.cli.command import Run, Url, Yes, argument, command, option
-from holdfast.cli.database.arguments import Table, open_url
+from holdfast.cli.command import Run, Url, Yes, command, option
+from holdfast.cli.database.rows import Table, history_form, history_text, open_url
 from holdfast.cli.output import Column, documents, grouped, size
-from holdfast.cli.screen import in_one_line
-from holdfast.errors import InvalidRequestError
 from holdfast.wording import counted
 
 
@@ -20,7 +17,7 @@ def _history(text: str) -> bool | int:
     if text == "all":
         return True
     if not text.isascii() or not text.isdigit() or len(text) > 9:
-        raise click.BadParameter(f"'{text}' is no number of values: write one, such as 10, or all")
+        raise click.BadParameter(f"'{text}' is not a number of values: write one, such as 10, or all")
     return int(text)
 
 
@@ -47,7 +44,6 @@ def create(
     The database must exist, except for an SQLite file; what Holdfast needs in it is created. With --history, earlier
     values of a cell stay, and all writers of a cell wait for each other. The history of a table cannot be changed.
     """
-    from holdfast.cli.database.forms import history_form, history_text
     from holdfast.records.tables import check_table_name
 
     check_table_name(table)  # before there is a new file
@@ -72,41 +68,11 @@ def drop(run: Run, url: Url, table: Table, yes: Yes) -> None:
     database = open_url(run, url)
     database.table(table)
     if not yes:
-        if run.out.json or sys.stdin is None or not sys.stdin.isatty():
-            raise InvalidRequestError("cannot ask for confirmation here: run this command with --yes")
-        click.confirm(f"Drop the table {table} of {database.url} with all its cells?", abort=True)
+        run.out.confirm(f"Drop the table {table} of {database.url} with all its cells?")
     with run.out.waiting("deleting cells"):
         database.drop_table(table)
     run.out.document({"table": table, "dropped": True})
     run.out.say(f"dropped {table}")
-
-
-@command()
-def export(
-    run: Run,
-    url: Url,
-    table: Table,
-    file: Annotated[str, argument()],
-    overwrite: Annotated[bool, option("-f --overwrite", "Replace a file that exists.")],
-) -> None:
-    """Write all rows of TABLE to FILE: JSON lines, CSV or Parquet.
-
-    Examples:
-      holdfast database export sqlite:///var/lib/shop.db stock stock.jsonl
-      holdfast database export shop stock stock.parquet --overwrite
-
-    The ending of FILE chooses the format: .jsonl, .csv or .parquet. All rows come from one snapshot, and writers do not
-    wait. The file appears when it is complete. A .jsonl file keeps the type of every value. In .csv and .parquet, each
-    column of the table is a column after the column row; a column with values of several types, JSON or arrays has
-    texts, in JSON, and .csv has bytes in base64.
-    """
-    from holdfast.cli.database.export import export_table
-
-    database = open_url(run, url)
-    with run.out.progress() as progress:
-        rows, size_bytes = export_table(database, table, file, overwrite=overwrite, progress=progress)
-    run.out.document({"table": table, "file": file, "rows": rows, "bytes": size_bytes})
-    run.out.say(f"wrote {counted(rows, 'row')}, {size(size_bytes)}, to {in_one_line(file)}")
 
 
 _SIZES = (

@@ -5,13 +5,15 @@ from __future__ import annotations
 import base64
 import binascii
 import contextlib
+import itertools
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from holdfast.cli.arguments import Word, time_ms
+from holdfast.cli.arguments import time_ms
 from holdfast.cli.command import Glob, Opens, Recursive, Run, Shape, Urls, argument, command, option
 from holdfast.cli.output import Column
 from holdfast.cli.screen import in_one_line
@@ -19,7 +21,7 @@ from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.wording import counted
 
 if TYPE_CHECKING:
-    from holdfast.cli.fs.items import Item, NamespacePath, Problems
+    from holdfast.cli.fs.items import Item, NamespacePath
     from holdfast.namespace import FileStatus
 
 
@@ -38,7 +40,6 @@ def mkdir(
       holdfast fs mkdir -p -m 770 holdfast://prod/a/b/c holdfast://prod/d
     """
     from holdfast.cli.fs.items import Problems, find_path
-    from holdfast.cli.fs.modes import parse_mode
 
     bits = parse_mode(mode)(0o755, True)
     paths = [find_path(run, url) for url in urls]
@@ -62,15 +63,13 @@ def touch(
     urls: Urls,
     glob: Glob,
     no_create: Annotated[bool, option("-c --no-create", "Create nothing.")],
-    accessed: Annotated[bool, option("-a --accessed", "Set only the time of the last access.")],
-    modified: Annotated[bool, option("-m --modified", "Set only the time of the last modification.")],
     at_ms: Annotated[int | None, option("-t --time", "Set this time.  [default: now]", type=time_ms)],
 ) -> None:
-    """Set times, or create empty files.
+    """Set the times of files and directories, or create empty files.
 
     Examples:
       holdfast fs touch holdfast://prod/data/_READY
-      holdfast fs touch -m -t 2013-01-31T12:00 --glob 'holdfast://prod/in/*'
+      holdfast fs touch -t 2013-01-31T12:00 --glob 'holdfast://prod/in/*'
 
     A file that does not exist is created empty, unless you give -c. A time without a zone is UTC.
     """
@@ -88,8 +87,6 @@ def touch(
                 raise
             missing += [] if no_create else [find_path(run, url)]
     now_ms = int(SystemClock().now_s() * 1000) if at_ms is None else at_ms
-    mtime_ms = None if accessed and not modified else now_ms
-    atime_ms = None if modified and not accessed else now_ms
     problems = Problems(run.out)
     created: list[str] = []
     touched: list[str] = []
@@ -101,10 +98,10 @@ def touch(
                 run.out.say(f"created {in_one_line(one.url)}")
             created.append(one.url)
             if at_ms is not None:
-                one.namespace.set_times(one.path, mtime_ms, atime_ms)
+                one.namespace.set_times(one.path, now_ms, now_ms)
     for item in items:
         with problems.noted(item.url):
-            item.namespace.set_times(item.status.path, mtime_ms, atime_ms)
+            item.namespace.set_times(item.status.path, now_ms, now_ms)
             touched.append(item.url)
     run.out.document({"touched": touched, "created": created, "failed": problems.documents})
     problems.end(len(touched) + len(created))
@@ -125,8 +122,6 @@ def chmod(run: Run, mode: Annotated[str, argument()], urls: Urls, glob: Glob, re
 
     X gives the right to execute to directories, and to files that some user may execute already.
     """
-    from holdfast.cli.fs.modes import parse_mode
-
     change = parse_mode(mode)
 
     def apply(item: Item) -> None:
@@ -162,11 +157,6 @@ def chown(
 
 
 # --- extended attributes ----------------------------------------------------------------------------------------------
-_ENCODING = option(
-    "-e --encoding", "How to show values.  [default: text if it is]", type=Word(["text", "hex", "base64"])
-)
-
-
 @command(Opens.NAMESPACES)
 def setfattr(
     run: Run,
@@ -204,13 +194,14 @@ def getfattr(
     urls: Urls,
     glob: Glob,
     name: Annotated[str | None, option("-n --name", "Show only this attribute.", metavar="NAME")],
-    encoding: Annotated[str | None, _ENCODING],
 ) -> None:
     """Show the extended attributes of files and directories.
 
     Examples:
       holdfast fs getfattr holdfast://prod/data
-      holdfast fs getfattr -n user.hash -e hex --glob 'holdfast://prod/data/*.csv'
+      holdfast fs getfattr -n user.hash --glob 'holdfast://prod/data/*.csv'
+
+    A value that is not text is shown in Base64, behind 0s.
     """
     from holdfast.cli.fs.items import Problems, find_items, titles
 
@@ -231,7 +222,7 @@ def getfattr(
         Column("url", None, lambda one: one[0].url),
         Column("", "path", lambda one: names[one[0].url]),
         Column("name", "name", lambda one: one[1]),
-        Column("value", "value", lambda one: _encoded(one[2], encoding)),
+        Column("value", "value", lambda one: _encoded(one[2])),
         Column("base64", None, lambda one: base64.b64encode(one[2]).decode()),
     )
     run.out.lines(columns, found, nothing="no extended attributes" if items else "")
@@ -256,16 +247,80 @@ def _decoded(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def _encoded(value: bytes, encoding: str | None) -> str:
-    if encoding == "hex":
-        return f"0x{value.hex()}"
-    if encoding != "base64":
-        try:
-            return value.decode()
-        except UnicodeDecodeError:
-            if encoding == "text":
-                return value.decode(errors="backslashreplace")
-    return f"0s{base64.b64encode(value).decode()}"
+def _encoded(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return f"0s{base64.b64encode(value).decode()}"
+
+
+# --- modes ------------------------------------------------------------------------------------------------------------
+ModeChange = Callable[[int, bool], int]
+"""Returns the new mode for an old one; the second argument says whether it is a directory's."""
+
+_OCTAL = re.compile(r"[0-7]{1,4}")
+_CLAUSE = re.compile(r"([ugoa]*)((?:[-+=](?:[ugo]|[rwxXt]*))+)")
+_ACTION = re.compile(r"([-+=])([ugo]|[rwxXt]*)")
+_SHIFT = {"u": 6, "g": 3, "o": 0}
+_BITS = {"r": 4, "w": 2, "x": 1}
+_STICKY = 0o1000
+
+
+def parse_mode(text: str) -> ModeChange:
+    """Return what a mode does to the modes of files and directories. A change without u, g or o is for all three.
+
+    Raises:
+        InvalidRequestError: it is not a mode.
+    """
+    if _OCTAL.fullmatch(text) and int(text, 8) <= 0o1777:
+        return lambda mode, is_directory: int(text, 8)
+    clauses = [_CLAUSE.fullmatch(clause) for clause in text.split(",")]
+    if not all(clauses):
+        raise InvalidRequestError("this is not a mode: write an octal number up to 1777, or u+rwX,go-w", mode=text)
+    actions = [
+        _Action(found[1].replace("a", "ugo") or "ugo", operator, letters)
+        for found in clauses
+        if found is not None
+        for operator, letters in _ACTION.findall(found[2])
+    ]
+
+    def change(mode: int, is_directory: bool) -> int:
+        for action in actions:
+            mode = action.apply(mode, is_directory)
+        return mode
+
+    return change
+
+
+@dataclass(frozen=True, slots=True)
+class _Action:
+    """One change.
+
+    Attributes:
+        who: for whom: letters of ``ugo``.
+        letters: permissions, or one of ``ugo`` whose permissions are copied.
+    """
+
+    who: str
+    operator: str
+    letters: str
+
+    def apply(self, mode: int, is_directory: bool) -> int:
+        bits = self._bits(mode, is_directory)
+        chosen = sum(bits << _SHIFT[one] for one in set(self.who))
+        affected = sum(7 << _SHIFT[one] for one in set(self.who))
+        if "o" in self.who:  # as in GNU's chmod
+            affected |= _STICKY
+            chosen |= _STICKY if "t" in self.letters else 0
+        if self.operator == "+":
+            return mode | chosen
+        return mode & ~chosen if self.operator == "-" else mode & ~affected | chosen
+
+    def _bits(self, mode: int, is_directory: bool) -> int:
+        if self.letters and self.letters in _SHIFT:
+            return mode >> _SHIFT[self.letters] & 7
+        bits = sum(_BITS[one] for one in set(self.letters) & _BITS.keys())
+        return bits | 1 if "X" in self.letters and (is_directory or mode & 0o111) else bits
 
 
 # --- changing a tree --------------------------------------------------------------------------------------------------
@@ -281,83 +336,53 @@ def _change_all(
     """Change what URLs name, and end the command with the number of changes.
 
     Args:
-        recursive: whether to change everything below directories too, each directory before its entries.
+        recursive: whether to change everything below directories too: each directory before its entries, and files
+            together.
         is_late: returns whether a directory changes only after everything below it, because the change locks it.
     """
-    from holdfast.cli.fs.items import Problems, find_items
+    from holdfast.cli.fs.items import THREADS, Problems, descend, find_items
+    from holdfast.runtime import ThreadRunner
 
-    items = find_items(run, urls, glob=glob)
-    with run.out.waiting("changing") as show:
-        changes = _Changes(change, Problems(run.out), show)
-        for item in items:
-            if recursive and item.status.is_directory:
-                changes.tree(item, is_late)
-            else:
-                changes.one(item)
-    run.out.document({"changed": changes.done, "failed": changes.problems.documents})
-    run.out.say(f"changed {counted(changes.done, 'path')}")
-    changes.problems.end(changes.done)
+    problems = Problems(run.out)
+    done = 0
+    late: list[Item] = []
 
+    def attempt(item: Item) -> tuple[Item, HoldfastError | None]:
+        try:
+            change(item)
+        except HoldfastError as error:
+            return item, error
+        return item, None
 
-@dataclass
-class _Changes:
-    """Changes items one after the other, or together; see `_change_all`.
+    def note(item: Item, error: HoldfastError | None) -> None:
+        nonlocal done
+        if error is not None:
+            problems.add(item.url, error)
+            return
+        done += 1
+        if done % 100 == 0:
+            show(f"changed {counted(done, 'path')}")
 
-    Attributes:
-        show: called with a sentence about the progress.
-        done: how many were changed.
-    """
-
-    change: Callable[[Item], None]
-    problems: Problems
-    show: Callable[[str], None]
-    done: int = 0
-
-    def one(self, item: Item) -> None:
-        """Change one file or directory."""
-        self._note(item, self._try(item))
-
-    def tree(self, top: Item, is_late: Callable[[FileStatus], bool]) -> None:
-        """Change a directory and everything below it. Files change together, directories one by one."""
-        from holdfast.cli.fs.items import THREADS
-        from holdfast.runtime import ThreadRunner
-
-        late: list[Item] = []
-
-        def files() -> Iterator[Item]:
-            """Yield the files; change the directories that lead to them."""
-            for item in _all(top, self.problems):
+    def together() -> Iterator[Item]:
+        """Yield what can change together; change the directories that lead to it."""
+        for top in find_items(run, urls, glob=glob):
+            if not recursive:
+                yield top
+                continue
+            below = descend(top.namespace, top.status.path, failed=problems.below(top.base))
+            for item in itertools.chain([top], (top.at(status) for _, status in below)):
                 if not item.status.is_directory:
                     yield item
                 elif is_late(item.status):
                     late.append(item)
                 else:
-                    self.one(item)
+                    note(*attempt(item))
 
-        for item, error in ThreadRunner(threads=THREADS).map(lambda item: (item, self._try(item)), files()):
-            self._note(item, error)
+    with run.out.waiting("changing") as show:
+        for item, error in ThreadRunner(threads=THREADS).map(attempt, together()):
+            note(item, error)
         for item in reversed(late):
-            self.one(item)
-
-    def _try(self, item: Item) -> HoldfastError | None:
-        try:
-            self.change(item)
-        except HoldfastError as error:
-            return error
-        return None
-
-    def _note(self, item: Item, error: HoldfastError | None) -> None:
-        if error is not None:
-            self.problems.add(item.url, error)
-            return
-        self.done += 1
-        if self.done % 100 == 0:
-            self.show(f"changed {counted(self.done, 'path')}")
-
-
-def _all(top: Item, problems: Problems) -> Iterator[Item]:
-    from holdfast.cli.fs.items import descend
-
-    yield top
-    for _, status in descend(top.namespace, top.status.path, failed=problems.below(top.base)):
-        yield top.at(status)
+            note(*attempt(item))
+    run.out.document({"changed": done, "failed": problems.documents})
+    run.out.say(f"changed {counted(done, 'path')}")
+    problems.end(done)

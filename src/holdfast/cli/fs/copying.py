@@ -1,37 +1,27 @@
-"""Run ``holdfast fs cp``, ``get`` and ``put``: what each of them may copy from where to where."""
+"""Run ``holdfast fs cp``, ``get``, ``put``, ``cat`` and ``head``: what may be copied from where to where."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from holdfast.cli.command import Glob, Opens, Overwrite, Run, argument, command, option
+from holdfast.cli.arguments import byte_count
+from holdfast.cli.command import Glob, Opens, Overwrite, Run, Shape, Urls, argument, command, option
 from holdfast.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     from holdfast.cli.fs.plan import Side
 
 
-Paths = Annotated[tuple[str, ...], argument("SOURCE... TARGET")]
-Preserve = Annotated[bool, option("-p --preserve", "Keep permissions and modification times of files.")]
+Sources = Annotated[tuple[str, ...], argument("SOURCE...", required=True)]
+Target = Annotated[str, argument()]
 Threads = Annotated[int, option("-t --threads", "Parallel copies.", type=click.IntRange(1, 64), default=8)]
 
 
-def split_target(paths: Sequence[str]) -> tuple[Sequence[str], str]:
-    """Return the sources and the target, which comes last.
-
-    Raises:
-        UsageError: one of them is missing.
-    """
-    if len(paths) < 2:
-        raise click.UsageError(f"Missing argument '{'TARGET' if paths else 'SOURCE'}'.")
-    return paths[:-1], paths[-1]
-
-
 @command(Opens.NAMESPACES)
-def cp(run: Run, paths: Paths, glob: Glob, overwrite: Overwrite, preserve: Preserve, threads: Threads) -> None:
+def cp(run: Run, sources: Sources, target: Target, glob: Glob, overwrite: Overwrite, threads: Threads) -> None:
     """Copy files and directories, from or to a namespace.
 
     Examples:
@@ -47,26 +37,16 @@ def cp(run: Run, paths: Paths, glob: Glob, overwrite: Overwrite, preserve: Prese
     """
     from holdfast.cli.fs.items import is_namespace_url
 
-    sources, target = split_target(paths)
     outside = [source for source in sources if not is_namespace_url(source)]
     if outside and not is_namespace_url(target):
         raise InvalidRequestError(
             "neither source nor target is in a namespace: copy with the tools of the store", source=outside[0]
         )
-    _copy(
-        run,
-        sources,
-        target,
-        ("anything", "anything"),
-        glob=glob,
-        overwrite=overwrite,
-        preserve=preserve,
-        threads=threads,
-    )
+    _copy(run, sources, target, ("anything", "anything"), glob, overwrite, threads)
 
 
 @command(Opens.NAMESPACES)
-def get(run: Run, paths: Paths, glob: Glob, overwrite: Overwrite, preserve: Preserve, threads: Threads) -> None:
+def get(run: Run, sources: Sources, target: Target, glob: Glob, overwrite: Overwrite, threads: Threads) -> None:
     """Copy files and directories of a namespace to this machine.
 
     Examples:
@@ -78,30 +58,18 @@ def get(run: Run, paths: Paths, glob: Glob, overwrite: Overwrite, preserve: Pres
     Several sources need a directory. With - as TARGET, files are printed. A file appears under its name when it is
     complete, and local files are replaced only with --overwrite.
     """
-    from holdfast.cli.fs.contents import print_files
-
-    sources, target = split_target(paths)
     if target == "-":
         if run.out.json:
             raise InvalidRequestError("standard output takes the files or the document: leave out --json")
-        print_files(sources, run, glob=glob)
+        _print_files(sources, run, glob=glob)
         return
     if "://" in target:
         raise InvalidRequestError("get copies to this machine: copy to elsewhere with fs cp", target=target)
-    _copy(
-        run,
-        sources,
-        target,
-        ("namespaces", "this machine"),
-        glob=glob,
-        overwrite=overwrite,
-        preserve=preserve,
-        threads=threads,
-    )
+    _copy(run, sources, target, ("namespaces", "this machine"), glob, overwrite, threads)
 
 
 @command(Opens.NAMESPACES)
-def put(run: Run, paths: Paths, overwrite: Overwrite, preserve: Preserve, threads: Threads) -> None:
+def put(run: Run, sources: Sources, target: Target, overwrite: Overwrite, threads: Threads) -> None:
     """Copy local files and directories into a namespace.
 
     Examples:
@@ -114,22 +82,12 @@ def put(run: Run, paths: Paths, overwrite: Overwrite, preserve: Preserve, thread
     are followed. A file appears when it is complete, and files that are there already are replaced only with
     --overwrite.
     """
-    sources, target = split_target(paths)
     for source in sources:
         if "://" in source:
             raise InvalidRequestError("put copies files of this machine: copy from elsewhere with fs cp", source=source)
     if "-" in sources and len(sources) > 1:
         raise InvalidRequestError("standard input is one file: put it by itself")
-    _copy(
-        run,
-        sources,
-        target,
-        ("this machine", "namespaces"),
-        glob=False,
-        overwrite=overwrite,
-        preserve=preserve,
-        threads=threads,
-    )
+    _copy(run, sources, target, ("this machine", "namespaces"), False, overwrite, threads)
 
 
 def _copy(
@@ -137,10 +95,8 @@ def _copy(
     sources: Sequence[str],
     target: str,
     sides: tuple[Side, Side],
-    *,
     glob: bool,
     overwrite: bool,
-    preserve: bool,
     threads: int,
 ) -> None:
     from holdfast.cli.fs.items import Problems
@@ -151,4 +107,82 @@ def _copy(
     with run.out.waiting("planning"):
         goal = find_target(run, target, sides[1], overwrite=overwrite)
         plan = make_plan(find_sources(run, sources, sides[0], glob=glob), goal, problems)
-    transfer(plan, goal, problems, run.out, preserve=preserve, threads=threads)
+    transfer(plan, goal, problems, run.out, threads=threads)
+
+
+# --- printing ---------------------------------------------------------------------------------------------------------
+_READERS = 4
+"""How many pieces of a large file are read at the same time."""
+
+_LINES = option("-n --lines", "Lines of each file.", type=click.IntRange(min=0), default=10)
+_BYTES = option("-c --bytes", "Bytes of each file, instead of lines.", type=byte_count)
+
+
+@command(Opens.NAMESPACES, Shape.BYTES)
+def cat(run: Run, urls: Urls, glob: Glob) -> None:
+    """Print files, one after the other.
+
+    Examples:
+      holdfast fs cat holdfast://prod/data/one.csv
+      holdfast fs cat --glob 'holdfast://prod/logs/*.gz' | gunzip | wc -l
+
+    The bytes are printed as they are.
+    """
+    _print_files(urls, run, glob=glob)
+
+
+@command(Opens.NAMESPACES, Shape.BYTES)
+def head(
+    run: Run, urls: Urls, glob: Glob, lines: Annotated[int, _LINES], length: Annotated[int | None, _BYTES]
+) -> None:
+    """Print the first lines or bytes of files.
+
+    Examples:
+      holdfast fs head holdfast://prod/data/one.csv
+      holdfast fs head -n 1 --glob 'holdfast://prod/data/*.csv'
+      holdfast fs head -c 4 holdfast://prod/data/one.parquet
+
+    The bytes are printed as they are, one file after the other.
+    """
+    _print_files(urls, run, glob=glob, lines=lines, length=length)
+
+
+def _print_files(
+    urls: Sequence[str], run: Run, *, glob: bool, lines: int | None = None, length: int | None = None
+) -> None:
+    """Print the bytes of files, one after the other, and end the command if one of them could not be printed.
+
+    Args:
+        lines, length: how many lines, or bytes, of each file; None for all.
+    """
+    from holdfast.cli.fs.items import Problems, find_items
+    from holdfast.cli.fs.places import read_pieces
+
+    items = find_items(run, urls, glob=glob)
+    problems = Problems(run.out)
+    printed = 0
+    for item in items:
+        with problems.noted(item.url):
+            file = item.namespace.open(item.status.path)
+            if length is not None:
+                pieces = file.chunks(0, length)
+            elif lines is not None:
+                pieces = _first_lines(file.chunks(chunk_bytes=64 * 1024), lines)
+            else:
+                pieces = read_pieces(file.read, file.size, _READERS)
+            for piece in pieces:
+                run.out.data(piece)
+            printed += 1
+    problems.end(printed)
+
+
+def _first_lines(chunks: Iterable[bytes], lines: int) -> Iterator[bytes]:
+    for chunk in chunks:
+        if lines <= 0:
+            return
+        end = 0
+        while lines > 0 and end < len(chunk):
+            found = chunk.find(b"\n", end)
+            end = len(chunk) if found < 0 else found + 1
+            lines -= found >= 0
+        yield chunk[:end]

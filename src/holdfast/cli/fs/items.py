@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import re
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +14,6 @@ import click
 from holdfast.cli.command import Run
 from holdfast.cli.failures import PROBLEM, exit_code
 from holdfast.cli.output import Column, Output, size, when
-from holdfast.cli.patterns import compile_word, is_pattern
 from holdfast.errors import (
     AccessDeniedError,
     FencedError,
@@ -146,6 +146,56 @@ def _find(run: Run, url: str, glob: bool) -> list[Item]:
 
 
 # --- patterns ---------------------------------------------------------------------------------------------------------
+_MOST_WORDS = 1000
+_SPECIAL = re.compile(r"[*?\[{]")
+
+
+def is_pattern(text: str) -> bool:
+    """Check whether a name or a path contains a character that makes it a pattern."""
+    return _SPECIAL.search(text) is not None
+
+
+def compile_word(word: str) -> re.Pattern[str]:
+    """Compile one path segment of a pattern; match the whole name with it.
+
+    It may have ``*``, ``?``, ``[a-c]``, ``[!a]`` and ``{a,b}``. A backslash makes the next character literal.
+
+    Raises:
+        InvalidRequestError: the pattern is invalid; the message says why.
+    """
+    words = [re.sub(r"\\(.)", _literal, one, flags=re.DOTALL) for one in _alternatives(word)]
+    try:
+        return re.compile("|".join(map(fnmatch.translate, words)))
+    except re.error as error:
+        raise InvalidRequestError("a range in the pattern is invalid: write it like [a-z]", name=word) from error
+
+
+def _literal(found: re.Match[str]) -> str:
+    return f"[{found[1]}]" if found[1] in "*?[" else found[1]
+
+
+def _alternatives(word: str) -> list[str]:
+    """Return a word for each choice in braces."""
+    waiting, found = [word], []
+    while waiting:
+        one = waiting.pop()
+        braces = re.search(r"(?<!\\)\{((?:\\.|[^\\{}])*)\}", one)
+        if braces is not None:
+            start, end = one[: braces.start()], one[braces.end() :]
+            waiting += [start + choice + end for choice in re.split(r"(?<!\\),", braces[1])]
+        elif re.search(r"(?<!\\)\{", one):
+            raise InvalidRequestError(
+                "a { in the pattern is not closed before the next slash: write {a,b}, several urls, or \\{ for a "
+                "literal {",
+                name=word,
+            )
+        else:
+            found.append(one)
+        if len(waiting) + len(found) > _MOST_WORDS:
+            raise InvalidRequestError(f"the braces mean more than {_MOST_WORDS:,} words: give several urls", name=word)
+    return found
+
+
 def _match(namespace: Namespace, pattern: str) -> Iterator[FileStatus]:
     """Yield what matches a pattern, only directories if it ends in a slash; perhaps more than once, in any order."""
     words = tuple(word for word in pattern.split("/") if word)
@@ -322,6 +372,14 @@ class Problems:
             yield
         except HoldfastError as error:
             self.add(where, error)
+
+    def items(self, run: Run, urls: Sequence[str], *, glob: bool) -> Iterator[Item]:
+        """Yield what each URL names, and report the problems of those that name nothing; see `find_items`."""
+        for url in urls:
+            found: list[Item] = []
+            with self.noted(url):
+                found = find_items(run, [url], glob=glob)
+            yield from found
 
     def end(self, succeeded: int) -> None:
         """End the command with an exit code that tells whether there were problems.

@@ -8,7 +8,7 @@ import os
 import stat
 import sys
 from collections.abc import Iterator
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 from holdfast.cli.fs.interrupts import hold_signals
 from holdfast.cli.fs.places import PIECE_BYTES, Entry, Failed, Sink
@@ -44,17 +44,17 @@ class LocalPlace:
         return "" if name in (".", "..") or path == STDIN else name
 
     def join(self, directory: str, relative: str) -> str:
-        """See `Place`."""
+        """See `NamespacePlace`."""
         if "\0" in relative or any(name in ("", ".", "..") for name in relative.split("/")):
             raise InvalidRequestError("no local file can have this path: copy it under another name", path=relative)
         return os.path.join(directory, relative)
 
     def parent(self, path: str) -> str:
-        """See `Place`."""
+        """See `NamespacePlace`."""
         return os.path.dirname(path.rstrip("/")) or "."
 
     def find(self, path: str) -> Entry | None:
-        """See `Place`.
+        """See `NamespacePlace`.
 
         Raises:
             InvalidRequestError: the path cannot be looked up.
@@ -68,7 +68,7 @@ class LocalPlace:
             return None
 
     def below(self, path: str, failed: Failed) -> Iterator[Entry]:
-        """See `Place`. A link that leads back to a directory above it is not followed."""
+        """See `NamespacePlace`. A link that leads back to a directory above it is not followed."""
         with _local_errors(path):
             top = os.stat(path)
         waiting = [(path, "", frozenset({(top.st_dev, top.st_ino)}))]
@@ -98,53 +98,44 @@ class LocalPlace:
         return found
 
     def read(self, entry: Entry, readers: int = 1) -> Iterator[bytes]:
-        """See `Place`. One reader is as fast as the disk."""
+        """See `NamespacePlace`. One reader is as fast as the disk."""
         with _local_errors(entry.path), _opened(entry.path) as file:
             while piece := file.read(PIECE_BYTES):
                 yield piece
 
-    def create(self, path: str, source: Entry, *, overwrite: bool, preserve: bool) -> Sink:
-        """See `Place`. A link is followed: the file that it leads to is replaced, and the new one has its rights."""
+    def create(self, path: str, *, overwrite: bool) -> Sink:
+        """See `NamespacePlace`.
+
+        A link is followed: the file that it leads to is replaced, and the new one has its rights.
+        """
         target = os.path.realpath(path)
         hidden = os.path.join(os.path.dirname(target), f".holdfast-{self._ids.token()}")
         with _local_errors(path):
             replaced = os.stat(target) if os.path.exists(target) else None
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
             descriptor = os.open(hidden, flags, 0o666 if replaced is None else 0o600)
-        mode = None if replaced is None else replaced.st_mode & 0o777
-        if preserve and source.mode is not None:
-            mode = source.mode & 0o777
-        owner = None if replaced is None else (replaced.st_uid, replaced.st_gid)
-        mtime_ms = source.mtime_ms if preserve else None
-        return _LocalSink(descriptor, hidden, target, _Attributes(mode, owner, mtime_ms), overwrite=overwrite)
+        return _LocalSink(descriptor, hidden, target, replaced, overwrite=overwrite)
 
     def make_directory(self, path: str) -> None:
-        """See `Place`."""
+        """See `NamespacePlace`."""
         with _local_errors(path), contextlib.suppress(FileExistsError):
             os.mkdir(path)
 
 
-class _Attributes(NamedTuple):
-    """What a new file gets when it is complete; None for what it gets anyway.
+class _LocalSink:
+    """A file under a hidden name, which is renamed when it is complete.
 
-    Attributes:
-        mode: permission bits.
-        owner: numbers of the user and the group, as far as this process may give a file to them.
+    Args:
+        replaced: the file that is replaced: the new one gets its permissions and, as far as possible, its owner.
     """
 
-    mode: int | None
-    owner: tuple[int, int] | None
-    mtime_ms: int | None
-
-
-class _LocalSink:
-    """A file under a hidden name, which is renamed when it is complete."""
-
-    def __init__(self, descriptor: int, hidden: str, target: str, attributes: _Attributes, *, overwrite: bool) -> None:
+    def __init__(
+        self, descriptor: int, hidden: str, target: str, replaced: os.stat_result | None, *, overwrite: bool
+    ) -> None:
         self._file = open(descriptor, "wb", buffering=0)  # noqa: SIM115  # close and discard close it
         self._hidden = hidden
         self._target = target
-        self._attributes = attributes
+        self._replaced = replaced
         self._overwrite = overwrite
 
     def write(self, data: bytes, /) -> None:
@@ -157,14 +148,10 @@ class _LocalSink:
     def close(self) -> None:
         """Publish the file; see `Sink`."""
         with _local_errors(self._target):
-            mode, owner, mtime_ms = self._attributes
-            if owner is not None:
+            if self._replaced is not None:
                 with contextlib.suppress(OSError):
-                    os.fchown(self._file.fileno(), *owner)
-            if mode is not None:
-                os.fchmod(self._file.fileno(), mode)
-            if mtime_ms is not None:
-                os.utime(self._file.fileno(), ns=(mtime_ms * 1_000_000,) * 2)
+                    os.fchown(self._file.fileno(), self._replaced.st_uid, self._replaced.st_gid)
+                os.fchmod(self._file.fileno(), self._replaced.st_mode & 0o777)
             self._file.close()
             if self._overwrite:
                 os.replace(self._hidden, self._target)
@@ -200,8 +187,6 @@ def _entry(path: str, status: os.stat_result, relative: str) -> Entry:
         is_directory=stat.S_ISDIR(status.st_mode),
         relative=relative,
         size=status.st_size if is_file else None,
-        mode=stat.S_IMODE(status.st_mode),
-        mtime_ms=status.st_mtime_ns // 1_000_000,
     )
 
 

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 from holdfast.cli.command import Glob, Opens, Run, Urls, command, option
-from holdfast.cli.fs.copying import Paths, split_target
+from holdfast.cli.fs.copying import Sources, Target
 from holdfast.cli.screen import in_one_line
 from holdfast.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     from holdfast.cli.fs.items import Item, NamespacePath
-    from holdfast.namespace import Namespace
 
 
 @command(Opens.NAMESPACES)
 def mv(
     run: Run,
-    paths: Paths,
+    sources: Sources,
+    target: Target,
     glob: Glob,
     overwrite: Annotated[bool, option("-f --overwrite", "Replace a file, or an empty directory, in the same step.")],
 ) -> None:
@@ -33,16 +32,13 @@ def mv(
     """
     from holdfast.cli.fs.items import Problems, find_items, find_path
 
-    sources, url = split_target(paths)
     items = find_items(run, sources, glob=glob)
-    target = find_path(run, url)
+    goal = find_path(run, target)
     problems = Problems(run.out)
     moved = []
-    for item, path in _moves(items, target):
+    for item, path in _moves(items, goal):
         with problems.noted(item.url):
-            new = target.base + item.namespace.rename(
-                item.status.path, path, overwrite=overwrite, into=path == target.path
-            )
+            new = goal.base + item.namespace.rename(item.status.path, path, overwrite=overwrite, into=path == goal.path)
             moved.append({"from": item.url, "to": new})
             run.out.say(f"moved {in_one_line(item.url)} to {in_one_line(new)}")
     run.out.document({"moved": moved, "failed": problems.documents})
@@ -94,7 +90,8 @@ def rm(
 
     Nothing is removed if one of the paths does not exist (see -f), or is a directory and -r is missing. A directory is
     gone in one step, however large. Its space in the store comes back with holdfast namespace gc. --trash moves
-    everything to /user/NAME/.Trash/Current instead, under its present path.
+    everything to /user/NAME/.Trash/Current instead, under its present path, or to a directory beside Current that is
+    named after the time, if the path is taken there.
     """
     from holdfast.cli.fs.items import Problems, find_items
     from holdfast.namespace.errors import PathIsDirectoryError, PathNotFoundError
@@ -134,8 +131,6 @@ def rm(
 _MODE = 0o700
 """The mode of a home and of all that is in a trash, as in HDFS. All homes are below one directory, which is open."""
 
-_MOST_NUMBERS = 1000
-
 
 def _check_trashable(item: Item) -> None:
     """Refuse what cannot go to the trash.
@@ -155,55 +150,36 @@ def _check_trashable(item: Item) -> None:
 def _move_to_trash(item: Item) -> str:
     """Move a file or a directory to the trash, in one step; return its URL there.
 
-    A name that is taken gets a number: ``one.csv.1``.
+    If its path in ``Current`` is taken, it goes to a directory that is named after the time, as in HDFS.
 
     Raises:
         PermissionDeniedError: the trash cannot be made, or the path may not be removed.
         PathNotFoundError: it is gone.
     """
-    from holdfast.namespace.errors import PathExistsError, PermissionDeniedError
-    from holdfast.namespace.paths import NsPath
+    from holdfast.namespace.errors import ParentNotDirectoryError, PathExistsError, PermissionDeniedError
+    from holdfast.runtime import SystemClock
 
-    home = item.namespace.trash_root().rpartition("/")[0]
-    namespace = item.namespace
-    place = f"{namespace.trash_root()}/Current"
-    *above, own = (name.decode() for name in NsPath.parse(item.status.path).names)
-    for name in above:
-        place = _beside_files(namespace, f"{place}/{name}")
-    try:
-        if namespace.find(home) is None:
-            namespace.mkdirs(home.rpartition("/")[0])
-        namespace.mkdirs(place, mode=_MODE)
-    except PermissionDeniedError as error:
-        raise PermissionDeniedError(
-            f"the trash cannot be made: let the superuser make {home} and give it to the user, or leave out --trash",
-            path=place,
-        ) from error
-    target = f"{place}/{own}"
-    for free in _numbered(target):
+    namespace, path = item.namespace, item.status.path
+    root = namespace.trash_root()
+    home = root.rpartition("/")[0]
+    now_ms = int(SystemClock().now_s() * 1000)
+    for top in ("Current", *range(now_ms, now_ms + 10)):
+        target = f"{root}/{top}{path}"
         try:
-            namespace.rename(item.status.path, free)
+            if namespace.find(home) is None:
+                namespace.mkdirs(home.rpartition("/")[0])
+            namespace.mkdirs(target.rpartition("/")[0], mode=_MODE)
+        except (PathExistsError, ParentNotDirectoryError):
+            continue
+        except PermissionDeniedError as error:
+            raise PermissionDeniedError(
+                f"the trash cannot be made: let the superuser make {home} and give it to the user, or leave out "
+                "--trash",
+                path=root,
+            ) from error
+        try:
+            namespace.rename(path, target)
         except PathExistsError:
             continue
-        return item.base + free
-    raise InvalidRequestError("the trash is full of this name: empty it", path=target)
-
-
-def _beside_files(namespace: Namespace, directory: str) -> str:
-    """Return the path of a directory, with a number if a file has it."""
-    for path in _numbered(directory):
-        found = namespace.find(path)
-        if found is None or found.is_directory:
-            return path
-    raise InvalidRequestError("the trash is full of this name: empty it", path=directory)
-
-
-def _numbered(path: str) -> Iterator[str]:
-    """Yield the path, and then with numbers, for which the longest names are cut."""
-    from holdfast.namespace.paths import MAX_COMPONENT_BYTES
-
-    yield path
-    directory, _, name = path.rpartition("/")
-    for number in range(1, _MOST_NUMBERS):
-        end = f".{number}"
-        yield f"{directory}/{name.encode()[: MAX_COMPONENT_BYTES - len(end)].decode(errors='ignore')}{end}"
+        return item.base + target
+    raise InvalidRequestError("the trash holds this path already: try again", path=path)

@@ -18,7 +18,6 @@ from holdfast.errors import HoldfastError, InvalidRequestError, NotFoundError
 from holdfast.fs.files import PlainSink, WritingFile
 from holdfast.namespace import FileStatus, Namespace
 from holdfast.namespace.errors import PathNotFoundError
-from holdfast.namespace.inode import FILE_MODE
 from holdfast.namespace.paths import NsPath
 from holdfast.runtime import Runner, SerialRunner, ThreadRunner
 from holdfast.stores.base import ObjectInfo, is_marker, iter_objects
@@ -40,8 +39,6 @@ class Entry:
         relative: the path below the directory that was listed, with ``/`` between its components; empty for what was
             looked up by itself.
         size: of a file, bytes; None if it is unknown, as that of a pipe.
-        mode: permission bits; None if the place has none.
-        mtime_ms: the last modification, milliseconds since the epoch; None if it is unknown.
         etag: names the version of an object; empty if the place has no versions.
     """
 
@@ -49,8 +46,6 @@ class Entry:
     is_directory: bool
     relative: str = ""
     size: int | None = None
-    mode: int | None = None
-    mtime_ms: int | None = None
     etag: str = ""
 
 
@@ -60,7 +55,7 @@ def read_pieces(read: Callable[[int, int], bytes], size: int, readers: int) -> I
     Args:
         read: returns the bytes of a piece, given its start and its length.
         size: of the file, bytes.
-        readers: see `Place.read`.
+        readers: see `NamespacePlace.read`.
     """
     starts = range(0, size, PIECE_BYTES)
     runner: Runner = ThreadRunner(threads=readers) if readers > 1 and len(starts) > 1 else SerialRunner()
@@ -87,71 +82,14 @@ class Sink(Protocol):
         ...
 
 
-class Place(Protocol):
-    """Somewhere files can be copied from and to. Threads may share a place."""
-
-    @property
-    def has_directories(self) -> bool:
-        """Whether a file needs a directory, and a directory can be empty. False for object stores."""
-        ...
-
-    def url(self, path: str) -> str:
-        """Return what to call a path in messages."""
-        ...
-
-    def name(self, path: str) -> str:
-        """Return the name that a file or directory keeps when it is copied into a directory; empty if it has none."""
-        ...
-
-    def join(self, directory: str, relative: str) -> str:
-        """Return the path of something in a directory.
-
-        Raises:
-            InvalidRequestError: no file at this place can have the path.
-        """
-        ...
-
-    def parent(self, path: str) -> str:
-        """Return the path of the directory that a path lies in."""
-        ...
-
-    def find(self, path: str) -> Entry | None:
-        """Describe what has a path; None if nothing has."""
-        ...
-
-    def below(self, path: str, failed: Failed) -> Iterator[Entry]:
-        """Yield everything below a directory, and call `failed` for what cannot be read."""
-        ...
-
-    def read(self, entry: Entry, readers: int = 1) -> Iterator[bytes]:
-        """Yield the content of a file.
-
-        Args:
-            readers: how many pieces may be read at the same time, where each of them is a request; memory holds twice
-                as many.
-        """
-        ...
-
-    def create(self, path: str, source: Entry, *, overwrite: bool, preserve: bool) -> Sink:
-        """Open a new file.
-
-        Args:
-            source: what is copied.
-            overwrite: whether a file may be replaced.
-            preserve: whether the new file gets the mode and the time of the source, as far as both places have them.
-        """
-        ...
-
-    def make_directory(self, path: str) -> None:
-        """Make a directory, whose parent exists; accept one that exists."""
-        ...
-
-
 class NamespacePlace:
-    """A namespace.
+    """A namespace. The other places have the same methods.
 
     Args:
         base: its URL, ``holdfast://name``.
+
+    Attributes:
+        has_directories: whether a file needs a directory, and a directory can be empty. False for object stores.
     """
 
     has_directories = True
@@ -161,30 +99,34 @@ class NamespacePlace:
         self._base = base
 
     def url(self, path: str) -> str:
-        """See `Place`."""
+        """Return what to call a path in messages."""
         return self._base + path
 
     def name(self, path: str) -> str:
-        """See `Place`."""
+        """Return the name that a file or directory keeps when it is copied into a directory; empty if it has none."""
         return str(NsPath.parse(path)).rpartition("/")[2]
 
     def join(self, directory: str, relative: str) -> str:
-        """See `Place`."""
+        """Return the path of something in a directory.
+
+        Raises:
+            InvalidRequestError: no file at this place can have the path.
+        """
         path = f"{directory.rstrip('/')}/{relative}"
         NsPath.parse(path)
         return path
 
     def parent(self, path: str) -> str:
-        """See `Place`."""
+        """Return the path of the directory that a path lies in."""
         return str(NsPath.parse(path).parent)
 
     def find(self, path: str) -> Entry | None:
-        """See `Place`."""
+        """Describe what has a path; None if nothing has."""
         status = self._namespace.find(path)
         return None if status is None else _entry(status, "")
 
     def below(self, path: str, failed: Failed) -> Iterator[Entry]:
-        """See `Place`."""
+        """Yield everything below a directory, and call `failed` for what cannot be read."""
         start = len(path.rstrip("/")) + 1
         for _, status in descend(
             self._namespace, path, failed=lambda directory, error: failed(self.url(directory), error)
@@ -192,20 +134,25 @@ class NamespacePlace:
             yield _entry(status, status.path[start:])
 
     def read(self, entry: Entry, readers: int = 1) -> Iterator[bytes]:
-        """See `Place`. All pieces come from the file that is there when the first one is read."""
+        """Yield the content of a file. All pieces come from the file that is there when the first one is read.
+
+        Args:
+            readers: how many pieces may be read at the same time, where each of them is a request; memory holds twice
+                as many.
+        """
         file = self._namespace.open(entry.path)
         return read_pieces(file.read, file.size, readers)
 
-    def create(self, path: str, source: Entry, *, overwrite: bool, preserve: bool) -> Sink:
-        """See `Place`."""
-        mode = FILE_MODE if not preserve or source.mode is None else source.mode & 0o777
-        writer = self._namespace.create(path, overwrite=overwrite, mode=mode, parents=False)
-        if preserve and source.mtime_ms is not None:
-            writer.set_mtime(max(source.mtime_ms, 0))
-        return writer
+    def create(self, path: str, *, overwrite: bool) -> Sink:
+        """Open a new file.
+
+        Args:
+            overwrite: whether a file may be replaced.
+        """
+        return self._namespace.create(path, overwrite=overwrite, parents=False)
 
     def make_directory(self, path: str) -> None:
-        """See `Place`."""
+        """Make a directory, whose parent exists; accept one that exists."""
         self._namespace.mkdirs(path)
 
 
@@ -215,8 +162,6 @@ def _entry(status: FileStatus, relative: str) -> Entry:
         is_directory=status.is_directory,
         relative=relative,
         size=None if status.is_directory else status.size,
-        mode=status.mode,
-        mtime_ms=status.mtime_ms,
     )
 
 
@@ -235,25 +180,25 @@ class StorePlace:
         self._ctx = ctx.at(StoreRoot(store=ctx.store, prefix="", url=self._root))
 
     def url(self, path: str) -> str:
-        """See `Place`."""
+        """See `NamespacePlace`."""
         return f"{self._root}/{path}"
 
     def name(self, path: str) -> str:
-        """See `Place`."""
+        """See `NamespacePlace`."""
         return path.rpartition("/")[2]
 
     def join(self, directory: str, relative: str) -> str:
-        """See `Place`."""
+        """See `NamespacePlace`."""
         key = f"{directory}/{relative}" if directory else relative
         check_key(key)
         return key
 
     def parent(self, path: str) -> str:
-        """See `Place`."""
+        """See `NamespacePlace`."""
         return path.rpartition("/")[0]
 
     def find(self, path: str) -> Entry | None:
-        """See `Place`. A key below which there are others is a directory, unless it is an object too."""
+        """See `NamespacePlace`. A key below which there are others is a directory, unless it is an object too."""
         if path:
             try:
                 info = self._ctx.store.head(path)
@@ -267,7 +212,7 @@ class StorePlace:
         return Entry(path, is_directory=True) if is_directory else None
 
     def below(self, path: str, failed: Failed) -> Iterator[Entry]:
-        """See `Place`. The marker of an empty directory is a directory."""
+        """See `NamespacePlace`. The marker of an empty directory is a directory."""
         prefix = f"{path}/" if path else ""
         for info in iter_objects(self._ctx.store, prefix, markers=True):
             relative = info.key[len(prefix) :]
@@ -276,13 +221,13 @@ class StorePlace:
                 if relative:
                     yield Entry(info.key, is_directory=True, relative=relative)
             elif relative.endswith("/"):
-                error = InvalidRequestError("the key ends in a slash and is no directory: rename it", key=info.key)
+                error = InvalidRequestError("the key ends in a slash and is not a directory: rename it", key=info.key)
                 failed(self.url(info.key), error)
             else:
                 yield _object(info, relative)
 
     def read(self, entry: Entry, readers: int = 1) -> Iterator[bytes]:
-        """See `Place`. All pieces come from the object that was listed."""
+        """See `NamespacePlace`. All pieces come from the object that was listed."""
 
         def piece(start: int, length: int) -> bytes:
             try:
@@ -295,8 +240,11 @@ class StorePlace:
 
         return read_pieces(piece, entry.size or 0, readers)
 
-    def create(self, path: str, source: Entry, *, overwrite: bool, preserve: bool) -> Sink:
-        """See `Place`. Whether something has the key was checked before: not every store can write conditionally."""
+    def create(self, path: str, *, overwrite: bool) -> Sink:
+        """See `NamespacePlace`.
+
+        Whether something has the key was checked before: not every store can write conditionally.
+        """
         background = self._ctx.runner.background()
         budget = PartBudget(self._ctx.settings.part_buffer_bytes)
         return WritingFile(PlainSink(self._ctx, path, background=background, budget=budget), background)
@@ -306,5 +254,4 @@ class StorePlace:
 
 
 def _object(info: ObjectInfo, relative: str) -> Entry:
-    time_ms = int(info.modified_at_s * 1000)
-    return Entry(info.key, False, relative, info.size_bytes, mtime_ms=time_ms, etag=info.etag)
+    return Entry(info.key, False, relative, info.size_bytes, info.etag)

@@ -7,11 +7,15 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from holdfast.cli.fs.items import THREADS, Problems
-from holdfast.cli.fs.places import Entry, Place
+from holdfast.cli.fs.local_place import LocalPlace
+from holdfast.cli.fs.places import Entry, NamespacePlace, StorePlace
 from holdfast.errors import DestinationExistsError, HoldfastError, InvalidRequestError
 from holdfast.namespace.errors import ParentNotDirectoryError, PathNotFoundError
 from holdfast.runtime import ThreadRunner
 from holdfast.wording import counted
+
+Place: TypeAlias = NamespacePlace | StorePlace | LocalPlace
+"""Somewhere files can be copied from and to. Threads may share a place."""
 
 Side: TypeAlias = Literal["namespaces", "this machine", "anything"]
 """What the words of one side of a copy may name."""
@@ -50,34 +54,26 @@ class Target:
         return self.place.url(self.path)
 
 
-@dataclass(frozen=True, slots=True)
-class Copy:
-    """One file to copy."""
-
-    source: Source
-    target: str
-
-
 @dataclass(slots=True)
 class Plan:
     """What a copy does.
 
     Attributes:
         directories: those to make at the target, each after the one that it is in.
-        copies: the files, by the path of their copy.
+        copies: the files to copy, by the path of their copy.
         existing: paths of files that would be replaced.
         empty: number of directories that the target cannot have, because nothing is in them.
     """
 
     directories: dict[str, None] = field(default_factory=dict)
-    copies: dict[str, Copy] = field(default_factory=dict)
+    copies: dict[str, Source] = field(default_factory=dict)
     existing: list[str] = field(default_factory=list)
     empty: int = 0
 
     @property
     def size_bytes(self) -> int | None:
         """The bytes of all files; None if the size of one is unknown."""
-        sizes = [copy.source.entry.size for copy in self.copies.values()]
+        sizes = [one.entry.size for one in self.copies.values()]
         return None if None in sizes else sum(size or 0 for size in sizes)
 
 
@@ -195,7 +191,7 @@ def _refuse_kinds(source: Source, found: Entry | None, target: Target, top: str)
 
 
 def _add(plan: Plan, source: Source, target: Target, path: str, *, is_there: bool) -> None:
-    other = plan.copies.setdefault(path, Copy(source, path)).source
+    other = plan.copies.setdefault(path, source)
     if other is not source:
         raise InvalidRequestError("another source has this path", first=other.url, second=source.url)
     if is_there:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from holdfast.cli.arguments import age, byte_count, filled
-from holdfast.cli.command import Name, Opens, Run, command, option, refuse_password
+from holdfast.cli.arguments import age, byte_count, filled, refuse_password
+from holdfast.cli.command import Name, Opens, Run, command, option
 from holdfast.cli.failures import exit_code
-from holdfast.cli.output import Column, as_text, documents, duration, size, when
+from holdfast.cli.output import Column, documents, duration, size, when
 from holdfast.errors import HoldfastError, InvalidRequestError
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def _create(run: Run, configuration: Configuration, database: str | None, data: 
 
     name = configuration.name
     if database is not None:
-        refuse_password(database, name)
+        refuse_password(database, variable_of(name))
     where = database or os.environ.get(variable_of(name)) or known_namespaces().get(name)
     if not where:
         raise InvalidRequestError(
@@ -132,19 +133,12 @@ def list_namespaces(run: Run) -> None:
     from holdfast.transactions.urls import public_url
 
     catalog = str(catalog_file())
-    known = known_namespaces()
-    variables = {name: url for name, url in os.environ.items() if name.startswith(VARIABLE_PREFIX) and url}
-    found = [
-        (name, variables.get(variable_of(name), url), variable_of(name) if variable_of(name) in variables else catalog)
-        for name, url in known.items()
-    ]
-    in_catalog = {variable_of(name) for name in known}
-    found += [
-        (variable.removeprefix(VARIABLE_PREFIX).lower(), url, variable)
-        for variable, url in variables.items()
-        if variable not in in_catalog
-    ]
-    rows = sorted(found)
+    found = {variable_of(name): (name, url, catalog) for name, url in known_namespaces().items()}
+    for variable, url in os.environ.items():
+        if variable.startswith(VARIABLE_PREFIX) and url:
+            name = found[variable][0] if variable in found else variable.removeprefix(VARIABLE_PREFIX).lower()
+            found[variable] = (name, url, variable)
+    rows = sorted(found.values())
     columns = (
         Column("name", "name", lambda one: one[0]),
         Column("database", "database", lambda one: public_url(one[1])),
@@ -160,22 +154,15 @@ def list_namespaces(run: Run) -> None:
 
 
 # --- status -----------------------------------------------------------------------------------------------------------
-_FIGURES: tuple[tuple[str, Any], ...] = (  # a name, and how a person sees the value
-    ("name", as_text),
-    ("database", as_text),
-    ("schema", as_text),
-    ("layout", as_text),
-    ("data", as_text),
-    ("data_options", lambda options: " ".join(f"{name}={value}" for name, value in options.items()) or "-"),
-    ("created", as_text),
-    ("superuser", as_text),
-    ("supergroup", as_text),
-    ("permissions", lambda checked: "checked" if checked else "not checked"),
-    ("inline_bytes", size),
-    ("block_size", size),
-    ("replication", as_text),
-    ("safety_age_s", duration),
-)
+_TEXTS: Mapping[str, Callable[[Any], str]] = {
+    "data_options": lambda options: " ".join(f"{name}={value}" for name, value in options.items()) or "-",
+    "permissions": lambda checked: "checked" if checked else "not checked",
+    "inline_bytes": size,
+    "block_size": size,
+    "safety_age_s": duration,
+    "leader": lambda leader: "none" if leader is None else f"{leader['holder']}, until {leader['until']}",
+}
+"""How a person sees the value of a field."""
 
 
 @command(Opens.NAMESPACES)
@@ -186,9 +173,10 @@ def status(run: Run, name: Name) -> None:
       holdfast namespace status prod
       holdfast namespace status prod --json
 
-    Contacts the database and the object store. The exit code is 3 if one of them cannot be reached.
+    Contacts the database and the object store. The exit code is 3 if one of them cannot be reached. At most 100,000
+    files that are being written, deleted trees and garbage blobs are counted.
     """
-    from holdfast.cli.namespace.pending import count_pending
+    from holdfast.cli.namespace.upkeep import count_pending
     from holdfast.namespace.maintenance import current_leader
     from holdfast.runtime import SystemClock
     from holdfast.transactions.registry import schema_of
@@ -198,42 +186,31 @@ def status(run: Run, name: Name) -> None:
     with out.waiting("contacting the database"):
         namespace = run.namespace(name)
         url = run.database_of(namespace.configuration.name)
-        clock = SystemClock()
-        pending = count_pending(namespace, clock)
-        leader = current_leader(namespace.database, clock)
+        pending = count_pending(namespace, SystemClock())
+        leader = current_leader(namespace.database, SystemClock())
     with out.waiting("contacting the object store"):
         problem = _problem_of_store(namespace)
     known = namespace.configuration
-    values = {
+    found = {
+        "name": known.name,
         "database": public_url(url),
         "schema": schema_of(url) or None,
-        "created": when(known.created_ms / 1000),
+        "layout": known.layout,
+        "data": known.data,
         "data_options": dict(known.data_options),
+        "created": when(known.created_ms / 1000),
+        **{field: getattr(known, field) for field in ("superuser", "supergroup", "permissions", "inline_bytes")},
+        **{field: getattr(known, field) for field in ("block_size", "replication", "safety_age_s")},
+        "data_reachable": problem is None,
+        **pending,
+        "leader": None if leader is None else {"holder": leader.holder, "until": when(leader.until_s)},
     }
-    found = {key: values[key] if key in values else getattr(known, key) for key, _text in _FIGURES}
-    out.document(
-        {
-            **found,
-            "data_reachable": problem is None,
-            "leases": pending.leases.number,
-            "deleted_trees": pending.trees.number,
-            "garbage_blobs": pending.garbage.number,
-            "garbage_blobs_due": pending.due.number,
-            "leader": None if leader is None else {"holder": leader.holder, "until": when(leader.until_s)},
-        }
-    )
-    rows = [(key.removesuffix("_s").replace("_", " "), text(found[key])) for key, text in _FIGURES]
-    rows += [
-        ("data reachable", "yes" if problem is None else f"no: {problem}"),
-        ("files being written", str(pending.leases)),
-        ("deleted trees waiting", str(pending.trees)),
-        ("garbage blobs", f"{pending.garbage}, of which {pending.due} can be deleted"),
-        ("leader", "none" if leader is None else f"{leader.holder}, until {when(leader.until_s)}"),
-    ]
-    out.table(["field", "value"], rows)
-    if pending.trees.number or pending.due.number:
+    out.document(found)
+    out.fields(found, _TEXTS)
+    if pending["deleted_trees"] or pending["garbage_blobs_due"]:
         out.say(f"there is something to remove: run holdfast namespace gc {known.name}")
     if problem is not None:
+        out.note(f"error: {problem}")
         raise click.exceptions.Exit(exit_code(problem))
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import click
@@ -14,7 +14,14 @@ from holdfast.cli.arguments import age
 from holdfast.cli.command import Name, Opens, Run, Shape, command, option
 from holdfast.cli.failures import PROBLEM
 from holdfast.cli.output import Output, duration, size
-from holdfast.errors import ConflictError, FencedError, HoldfastError, OutcomeUnknownError, UnavailableError
+from holdfast.errors import (
+    ConflictError,
+    CorruptDataError,
+    FencedError,
+    HoldfastError,
+    OutcomeUnknownError,
+    UnavailableError,
+)
 from holdfast.wording import counted
 
 if TYPE_CHECKING:
@@ -22,8 +29,8 @@ if TYPE_CHECKING:
     from holdfast.namespace.collector import Collected
     from holdfast.namespace.fsck import Finding, RepairReport, Report
     from holdfast.namespace.maintenance import Election
-    from holdfast.namespace.sweep import Swept
     from holdfast.runtime import Clock
+    from holdfast.transactions.base import Backend, Record
 
 _MOST_SHOWN = 20
 """How many findings of a kind a person is shown; --json has more."""
@@ -46,7 +53,7 @@ def fsck(
 
     Reads every record once, in one snapshot of the database, and lists the blobs in the object store; the namespace may
     be in use. --read reads the blobs too, and finds bytes that are not those that were written. The exit code is 1 if
-    something is damaged. Leftovers of programs that died are shown, and are no damage.
+    something is damaged. Leftovers of programs that died are shown, but are not damage.
 
     --repair moves what belongs nowhere to /lost+found/<time>/ and never deletes the content of a file. Only the
     superuser may repair.
@@ -138,88 +145,62 @@ def gc(
 
     namespace, clock = run.namespace(name), SystemClock()
     token = f"{os.uname().nodename}:{os.getpid()}:{SystemIds().token()}"
-    work = _Work(
-        namespace, Election(namespace.database, clock, token), clock, run.out, sweep, is_service=every is not None
-    )
-    work.once()
+    election = Election(namespace.database, clock, token)
+    _work(namespace, election, run.out, sweeps=sweep, is_service=every is not None)
     while every is not None:
         clock.sleep(every)
         try:
-            work.once()
+            _work(namespace, election, run.out, sweeps=sweep, is_service=True)
         except (UnavailableError, OutcomeUnknownError) as error:
             run.out.note(f"error: {error}")
             run.out.line({"error": str(error), "kind": type(error).__name__})
 
 
-@dataclass
-class _Work:
-    """The background work of one namespace.
+def _work(namespace: Namespace, election: Election, out: Output, *, sweeps: bool, is_service: bool) -> None:
+    """Do all that there is to do, unless another process leads; report it.
 
-    Attributes:
+    Args:
         sweeps: whether to look for blobs that no file refers to, first.
         is_service: whether there will be other rounds: then a sweep that another sweep or a repair prevents is left to
             the next one.
-        renew_at_s: when to renew the term, seconds of the monotonic clock.
     """
+    from holdfast.namespace.keys import kind_range
 
-    namespace: Namespace
-    election: Election
-    clock: Clock
-    out: Output
-    sweeps: bool
-    is_service: bool
-    renew_at_s: float = 0.0
+    if not election.lead():
+        out.line({"leads": False})
+        out.say("another process is at work: nothing was done")
+        return
+    renew_at_s = election.clock.elapsed_s() + _RENEWAL_S
+    swept: dict[str, int] = {}
 
-    def once(self) -> None:
-        """Do all that there is to do, unless another process leads; report it."""
-        if not self.election.lead():
-            self.out.line({"leads": False})
-            self.out.say("another process is at work: nothing was done")
-            return
-        self.renew_at_s = self.clock.elapsed_s() + _RENEWAL_S
-        swept: dict[str, int] = {}
-        try:
-            if self.sweeps:
-                swept = self._sweep()
-            with self.out.waiting("collecting") as show:
-
-                def goes_on(done: Collected) -> bool:
-                    show(f"collecting: {_sentence(done)}")
-                    return self._leads()
-
-                done = self.namespace.collect(after_step=goes_on)
-        finally:
-            with contextlib.suppress(HoldfastError):  # the term ends by itself
-                self.election.resign()
-        self.out.line({"leads": True, **asdict(done)} | ({"swept": swept} if self.sweeps else {}))
-        self.out.say(_sentence(done))
-        self._tell_what_waits()
-
-    def _sweep(self) -> dict[str, int]:
-        try:
-            return asdict(sweep_namespace(self.namespace, self.out))
-        except (ConflictError, FencedError) as error:
-            if not self.is_service:
-                raise
-            self.out.note(f"no sweep this time: {error}")
-            return {}
-
-    def _tell_what_waits(self) -> None:
-        """Say why bytes are not free yet."""
-        from holdfast.cli.namespace.pending import count_garbage
-
-        waiting = count_garbage(self.namespace)
-        if waiting.number:
-            age = duration(self.namespace.configuration.safety_age_s)
-            self.out.say(f"kept for the safety age, {age}: {waiting} {'blob' if waiting.number == 1 else 'blobs'}")
-
-    def _leads(self) -> bool:
-        """Renew the term from time to time; return whether this process still leads."""
-        now_s = self.clock.elapsed_s()
-        if now_s < self.renew_at_s:
+    def goes_on(done: Collected) -> bool:
+        nonlocal renew_at_s
+        show(f"collecting: {_sentence(done)}")
+        now_s = election.clock.elapsed_s()
+        if now_s < renew_at_s:
             return True
-        self.renew_at_s = now_s + _RENEWAL_S
-        return self.election.lead()
+        renew_at_s = now_s + _RENEWAL_S
+        return election.lead()
+
+    try:
+        if sweeps:
+            try:
+                swept = sweep_namespace(namespace, out)
+            except (ConflictError, FencedError) as error:
+                if not is_service:
+                    raise
+                out.note(f"no sweep this time: {error}")
+        with out.waiting("collecting") as show:
+            done = namespace.collect(after_step=goes_on)
+    finally:
+        with contextlib.suppress(HoldfastError):  # the term ends by itself
+            election.resign()
+    out.line({"leads": True, **asdict(done)} | ({"swept": swept} if sweeps else {}))
+    out.say(_sentence(done))
+    waiting = _count(namespace.database, *kind_range(b"g"))
+    if waiting:
+        age = duration(namespace.configuration.safety_age_s)
+        out.say(f"kept for the safety age, {age}: {counted(waiting, 'blob')}")
 
 
 def _sentence(done: Collected) -> str:
@@ -232,12 +213,8 @@ def _sentence(done: Collected) -> str:
     return ", ".join(words for number, words in parts if number) or "nothing to remove"
 
 
-def sweep_namespace(namespace: Namespace, out: Output) -> Swept:
-    """Find blobs that no file refers to, and show how many. A collection deletes them a safety age later.
-
-    Raises:
-        HoldfastError: see `holdfast.namespace.sweep.sweep`; nothing was deleted.
-    """
+def sweep_namespace(namespace: Namespace, out: Output) -> dict[str, int]:
+    """Find blobs that no file refers to, and show how many. A collection deletes them a safety age later."""
     with out.progress() as progress:
         swept = namespace.sweep(progress)
     if swept.blobs:
@@ -246,4 +223,43 @@ def sweep_namespace(namespace: Namespace, out: Output) -> Swept:
         out.say(f"deleted {counted(swept.records, 'record')} of directories that do not exist")
     if swept.uploads:
         out.say(f"gave up {counted(swept.uploads, 'blob')} that dead writers had not finished")
-    return swept
+    return asdict(swept)
+
+
+# --- what waits -------------------------------------------------------------------------------------------------------
+_PAGE = 1000
+_MOST = 100_000
+"""How many records of a kind are counted: a status must not take minutes."""
+
+
+def count_pending(namespace: Namespace, clock: Clock) -> dict[str, int]:
+    """Count the files that are being written, deleted trees, and blobs that no file refers to, also those to delete."""
+    from holdfast.namespace.keys import garbage_key, kind_range
+    from holdfast.namespace.other_records import DeletedTree
+
+    def waits(key: bytes, record: Record) -> bool:
+        """Check whether a deleted tree is still to be collected; one that cannot be read is, by a repair."""
+        with contextlib.suppress(CorruptDataError):
+            return not DeletedTree.decode(key, record.value).is_collected
+        return True
+
+    database, (start, end) = namespace.database, kind_range(b"g")
+    due = garbage_key(max(int((clock.now_s() - namespace.configuration.safety_age_s) * 1000), 0), "")
+    return {
+        "leases": _count(database, *kind_range(b"l")),
+        "deleted_trees": _count(database, *kind_range(b"r"), counts=waits),
+        "garbage_blobs": _count(database, start, end),
+        "garbage_blobs_due": _count(database, start, due),
+    }
+
+
+def _count(
+    database: Backend, start: bytes, end: bytes, counts: Callable[[bytes, Record], bool] = lambda key, record: True
+) -> int:
+    number, more = 0, True
+    while more and number < _MOST:
+        page = database.scan(start, end, _PAGE)
+        number += sum(counts(key, record) for key, record in page.records)
+        more = page.more
+        start = page.records[-1][0] + b"\0" if more else end
+    return number

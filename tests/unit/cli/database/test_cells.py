@@ -1,4 +1,4 @@
-"""`holdfast database`: create, ls, get, put, delete, scan, history, drop and gc, on SQLite."""
+"""`holdfast database`: create, ls, get, put, delete, scan, drop and gc, on SQLite."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from holdfast.cli.database import tables
-from holdfast.cli.database.forms import parse_json_row
+from holdfast.cli.database.rows import parse_json_row
 from holdfast.errors import HoldfastError
 from holdfast.records import Database, open_database
 from holdfast.records.keys import cell_key, dropped_key
@@ -60,7 +59,7 @@ def test_tables_are_created_and_listed(url: str) -> None:
         "table": "log",
         "history": "all",
     }
-    assert _printed("ls", url) == "table   history\nlog         all\nprices       10\nstock      none\n"
+    assert _printed("ls", url) == "table   history\nlog     all\nprices  10\nstock   none\n"
     assert _lines("ls", url)[1:] == [{"table": "prices", "history": 10}, {"table": "stock", "history": 0}]
     assert "the table exists" in _printed("create", url, "stock", exit_code=1)
     assert _printed("create", url, "stock", "--exist-ok") == "table stock exists now, history: none\n"
@@ -76,7 +75,7 @@ def test_a_db_without_tables_says_so(url: str) -> None:
 def test_a_table_is_dropped_for_good(db: Database, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "run this command with --yes" in _printed("drop", url, "stock", exit_code=2)
     assert "did you mean stock" in _printed("drop", url, "stok", "--yes", exit_code=2)
-    monkeypatch.setattr(tables.sys, "stdin", None)
+    monkeypatch.setattr(sys, "stdin", None)
     assert "run this command with --yes" in _printed("drop", url, "stock", exit_code=2)
     monkeypatch.undo()
     assert _printed("drop", url, "stock", "--yes") == "dropped stock\n"
@@ -93,11 +92,7 @@ def test_what_a_crash_left_is_collected(db: Database, url: str) -> None:
 
 
 # --- rows -------------------------------------------------------------------------------------------------------------
-def test_rows_are_listed_and_scanned(db: Database, url: str) -> None:
-    assert _printed("ls", url, "stock") == "apples\npears\n"
-    assert _printed("ls", url, "stock", "--prefix", "p") == "pears\n"
-    assert _printed("ls", url, "stock", "--limit", "1") == "apples\n"
-    assert _lines("ls", url, "stock", "--start", "b") == [{"row": "pears"}]
+def test_rows_are_scanned(db: Database, url: str) -> None:
     assert _printed("scan", url, "stock") == "row     color  value\napples  red    5\npears          7\n"
     assert _printed("scan", url, "stock", "--end", "b") == "row     color  value\napples  red    5\n"
     assert _lines("scan", url, "stock") == [
@@ -111,22 +106,21 @@ def test_a_scan_says_if_there_is_more(db: Database, url: str) -> None:
     for more in ([], ["--json"]):
         result = run("database", "scan", url, "stock", "--limit", "1", *more)
         assert (result.exit_code, result.stdout.count("apples"), "pears" in result.stdout) == (0, 1, False)
-        assert result.stderr == "there are more rows than 1: see --limit, or holdfast database export\n"
+        assert result.stderr == "there are more rows than 1: see --limit, or --json for all\n"
     assert run("database", "scan", url, "stock", "--limit", "2").stderr == ""
 
 
 def test_a_limit_may_be_larger_than_any_table(db: Database, url: str) -> None:
-    for command in ("ls", "scan"):
-        assert "apples" in _printed(command, url, "stock", "--limit", "9" * 30)
+    assert "apples" in _printed("scan", url, "stock", "--limit", "9" * 30)
 
 
-def test_a_large_table_is_listed_page_by_page(db: Database, url: str) -> None:
+def test_a_large_table_is_printed_as_json_and_its_beginning_is_shown(db: Database, url: str) -> None:
     db.create_table("large")
     db.transact(lambda cells: [cells.put("large", number, number) for number in range(3000)])
-    assert _printed("ls", url, "large").splitlines() == [str(number) for number in range(3000)]
-    assert _printed("ls", url, "large", "--limit", "1234").splitlines() == [str(number) for number in range(1234)]
-    found = _printed("ls", url, "large", "--row-type", "int", "--start", "-5", "--end", "300").splitlines()
-    assert found == [str(number) for number in range(300)]
+    assert _lines("scan", url, "large") == [{"row": row, "columns": {"value": row}} for row in range(3000)]
+    assert len(_printed("scan", url, "large").splitlines()) == 101
+    found = _printed("scan", url, "large", "--row-type", "int", "--start", "-5", "--end", "30").splitlines()
+    assert [line.split() for line in found[1:]] == [[str(row), str(row)] for row in range(30)]
 
 
 def test_rows_of_every_type_are_named(db: Database, url: str) -> None:
@@ -141,20 +135,20 @@ def test_rows_of_every_type_are_named(db: Database, url: str) -> None:
         _printed("put", url, "stock", *arguments, "x")
         assert db.get("stock", row) == "x", row  # type: ignore[arg-type] # mypy joins the rows to objects
         assert _printed("get", url, "stock", *arguments) == "x\n"
-    shown = _printed("ls", url, "stock", "--row-type", "json", "--prefix", '["user1"]')
-    assert shown == 'user1\n["user1", 5]\n'
+    shown = _printed("scan", url, "stock", "--row-type", "json", "--prefix", '["user1"]').splitlines()
+    assert [line.rpartition("  ")[0].strip() for line in shown[1:]] == ["user1", '["user1", 5]']
 
 
 @pytest.mark.parametrize(
     ("row", "kind", "message"),
     [
-        ("5x", "int", "the row is no integer"),
-        ("1" * 5000, "int", "the row is no integer"),
-        ("[1,", "json", "the row is no JSON"),
+        ("5x", "int", "the row is not an integer"),
+        ("1" * 5000, "int", "the row is not an integer"),
+        ("[1,", "json", "the row is not JSON"),
         ("[1.5]", "json", "a row in JSON consists of"),
         ("true", "json", "a row in JSON consists of"),
-        ('{"$bytes": "?"}', "json", "no base64"),
-        ('{"$bytes": "é"}', "json", "no base64"),
+        ('{"$bytes": "?"}', "json", "not base64"),
+        ('{"$bytes": "é"}', "json", "not base64"),
         ("[]", "json", "at least two parts"),
         ("", "text", "the value is empty: give one\n"),  # and an argument cannot be left out
         ("a", "integer", "did you mean int"),
@@ -193,9 +187,9 @@ def test_values_of_each_type(db: Database, url: str, kind: str, text: str, value
 @pytest.mark.parametrize(
     ("kind", "text", "message"),
     [
-        ("int", "1e3", "the value is no integer"),
-        ("int", "1" * 4001, "the value is no integer"),
-        ("float", "1,5", "the value is no float"),
+        ("int", "1e3", "the value is not an integer"),
+        ("int", "1" * 4001, "the value is not an integer"),
+        ("float", "1,5", "the value is not a float"),
         ("float", "1e999", "the value is too large for a float"),
         ("float", "-1" + "0" * 400, "the value is too large for a float"),
         ("json", "{", "the value is no JSON"),
@@ -204,8 +198,8 @@ def test_values_of_each_type(db: Database, url: str, kind: str, text: str, value
         ("json", '{"x": 1, "x": 2}', "has a key twice"),
         ("json", "[NaN]", "JSON has no infinities"),
         ("json", "[" * 100_000, "the value is no JSON"),
-        ("bytes", "?", "the value is no base64"),
-        ("bytes", "é", "the value is no base64"),
+        ("bytes", "?", "the value is not base64"),
+        ("bytes", "é", "the value is not base64"),
         ("array", "1", "not a valid choice"),
     ],
 )
@@ -270,9 +264,8 @@ def test_a_missing_cell_is_told(db: Database, url: str) -> None:
 def test_rows_that_look_alike_are_told_apart(db: Database, url: str) -> None:
     assert _printed("put", url, "stock", "3", "text") == 'put text into stock: "3", value\n'
     db.put_many("stock", [(7, "int"), (("a", 1), "tuple"), ('["b", 1]', "text")])
-    shown = _printed("ls", url, "stock").splitlines()
-    assert sorted(shown) == sorted(["7", '"3"', "apples", r'"[\"b\", 1]"', "pears", '["a", 1]'])
-    assert '"3"' in _printed("scan", url, "stock")
+    shown = _printed("scan", url, "stock")
+    assert all(row in shown for row in ("\n7 ", '\n"3" ', "\napples ", r'"[\"b\", 1]"', '\n["a", 1]'))
     for row, kind, hint in (
         ("7", "text", "the row 7 of another type, see --row-type int"),
         ("3", "int", 'the row "3" of another type, see --row-type text'),
@@ -281,11 +274,10 @@ def test_rows_that_look_alike_are_told_apart(db: Database, url: str) -> None:
         ('"3"', "text", 'the row "3" of another type, see --row-type json'),
     ):
         assert hint in _printed("get", url, "stock", row, "--row-type", kind, exit_code=2)
-        for command in ("delete", "history"):
-            table = "stock" if command == "delete" else "prices"
-            db.put(table, parse_json_row(row) if kind == "text" else row, 1)
-            result = run("database", command, url, table, row, "--row-type", kind)
-            assert (result.exit_code, hint in result.stderr) == (0, True)
+        result = run("database", "delete", url, "stock", row, "--row-type", kind)
+        assert (result.exit_code, hint in result.stderr) == (0, True)
+        db.put("prices", parse_json_row(row) if kind == "text" else row, 1)
+        assert hint in _printed("get", url, "prices", row, "--row-type", kind, "--history", exit_code=2)
 
 
 def test_cells_and_rows_are_deleted(db: Database, url: str) -> None:
@@ -303,7 +295,6 @@ def test_a_cell_that_cannot_be_read_can_be_deleted(db: Database, url: str) -> No
     color = cell_key(db.table("stock").id, "apples", b"color")
     db.backend.commit(Commit(puts={color: b"f, damaged"}))
     assert "row='apples' column='color'" in _printed("scan", url, "stock", exit_code=1)
-    assert "apples\n" in _printed("ls", url, "stock")
     assert "the row has the columns color, value" in _printed(
         "get", url, "stock", "apples", "--column", "size", exit_code=2
     )
@@ -315,24 +306,25 @@ def test_a_cell_that_cannot_be_read_can_be_deleted(db: Database, url: str) -> No
 
 
 def test_histories_are_shown(db: Database, url: str) -> None:
-    assert _printed("history", url, "prices", "apples") == "the cell was never written\n"
+    assert "the table has no such row" in _printed("get", url, "prices", "apples", "--history", exit_code=2)
     for value in ("1", "2"):
         _printed("put", url, "prices", "apples", value, "--type", "int")
     _printed("delete", url, "prices", "apples")
-    shown = _printed("history", url, "prices", "apples")
+    shown = _printed("get", url, "prices", "apples", "--history")
     assert shown == "counter  type     value\n      2  int      2\n      3  deleted\n"
-    assert json.loads(_printed("history", url, "prices", "apples", "--json"))["history"] == [
+    assert json.loads(_printed("get", url, "prices", "apples", "--history", "--json"))["history"] == [
         {"counter": 2, "deleted": False, "type": "int", "value": 2},
-        {"counter": 3, "deleted": True},
+        {"counter": 3, "deleted": True, "type": None, "value": None},
     ]
-    assert "keeps no history" in _printed("history", url, "stock", "apples", exit_code=2)
+    assert "keeps no history" in _printed("get", url, "stock", "apples", "--history", exit_code=2)
+    assert "leave out --raw" in _printed("get", url, "prices", "apples", "--history", "--raw", exit_code=2)
 
 
 # --- strangers --------------------------------------------------------------------------------------------------------
 def test_the_url_may_come_from_a_variable(db: Database, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "set HOLDFAST_DATABASE_MY_SHOP to it" in _printed("ls", "my-shop", exit_code=2)
     monkeypatch.setenv("HOLDFAST_DATABASE_MY_SHOP", "shop.db")
-    assert "the variable holds no url of a database: set it to one" in _printed("ls", "my-shop", exit_code=2)
+    assert "set HOLDFAST_DATABASE_MY_SHOP to it" in _printed("ls", "my-shop", exit_code=2)
     monkeypatch.setenv("HOLDFAST_DATABASE_MY_SHOP", url)
     assert _printed("get", "my-shop", "stock", "pears") == "7\n"
 
@@ -367,7 +359,7 @@ def test_a_hyphen_and_letters_are_an_argument_and_no_options(db: Database, url: 
     for value in ("-3h", "-h", "-xh"):
         assert "put text" in _printed("put", url, "stock", "-1h", value)
         assert db.get("stock", "-1h") == value
-    for command in ("get", "put", "delete", "history"):
+    for command in ("get", "put", "delete"):
         assert "Usage:" in _printed(command, "-h")
 
 
@@ -389,8 +381,8 @@ def test_a_wrong_name_makes_no_file(tmp_path: Path) -> None:
         (["create", "a b"], "the name of a table"),
         (["scan", "stock", "--limit", "0"], "--limit"),
         (["scan", "stock", "--prefix", "a", "--end", "b"], "not both"),
-        (["ls", "--limit", "1"], "give a table"),
-        (["ls", "stock", "--prefix", ""], "the value is empty"),
+        (["ls", "stock"], "unexpected extra argument"),
+        (["scan", "stock", "--prefix", ""], "the value is empty"),
         (["scan", "stok"], "did you mean stock"),
     ],
 )
@@ -405,9 +397,10 @@ def test_wrong_usage_is_one_sentence(db: Database, url: str, arguments: list[str
 
 def test_a_closed_pipe_ends_the_command_quietly(db: Database, url: str) -> None:
     db.transact(lambda cells: [cells.put("stock", number, "x" * 100) for number in range(5000)])
-    command = f"{sys.executable} -m holdfast.cli database ls '{url}' stock | head -1; echo ${{PIPESTATUS[0]}}"
+    command = f"{sys.executable} -m holdfast.cli database scan '{url}' stock --json | head -1; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=PATIENCE_S, check=True)
-    assert (done.stdout, done.stderr) == ("apples\n0\n", "")
+    assert (json.loads(done.stdout.split("\n")[0])["row"], done.stderr) == ("apples", "")
+    assert done.stdout.endswith("\n0\n")
 
 
 def test_errors_of_the_db_are_those_of_the_command(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from holdfast.cli.fs.modes import parse_mode
+from holdfast.cli.fs.changing import parse_mode
 from holdfast.errors import InvalidRequestError
 from holdfast.namespace import Namespace
 from tests.unit.cli.fs.trees import fill, run_fs, shown
@@ -29,7 +29,7 @@ def test_mkdir(ns: Namespace) -> None:
         ([":/f/x"], 2, "a component of the path is a file"),
         ([":/no/x"], 2, "the parent directory does not exist"),
         ([":/x:y"], 2, "must not contain a colon"),
-        (["-m", "9", ":/x"], 2, "this is no mode"),
+        (["-m", "9", ":/x"], 2, "this is not a mode"),
         (["--user", "bob", ":/x"], 2, "permission denied"),
     ],
 )
@@ -56,10 +56,9 @@ def test_touch_creates_and_sets_times(ns: Namespace) -> None:
         ("/new", 1_000_000_000_000, 1_000_000_000_000),
         ("/newer", 1_000_000_000_000, 1_000_000_000_000),
     ]
-    run_fs("touch", "-m", "-t", "2001-09-09T03:46:41+02:00", "--glob", ":/new*")
-    run_fs("touch", "-a", "-t", "2001-09-09", ":/new")
-    found = ns.status("/new")
-    assert (found.mtime_ms, found.atime_ms) == (1_000_000_001_000, 999_993_600_000)
+    run_fs("touch", "-t", "2001-09-09T03:46:41+02:00", "--glob", ":/new*")
+    run_fs("touch", "-t", "2001-09-09", ":/new")
+    assert [one.mtime_ms for one in ns.list("/")] == [999_993_600_000, 1_000_000_001_000]
 
 
 def test_touch_sets_the_time_of_directories(ns: Namespace) -> None:
@@ -119,7 +118,7 @@ def test_modes(text: str, before: int, of_file: int, of_directory: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "8", "2777", "77777", "u", "z+r", "u+z", "u+s", "u+r,", "+rw!", "-R"])
 def test_no_modes(text: str) -> None:
-    with pytest.raises(InvalidRequestError, match="this is no mode"):
+    with pytest.raises(InvalidRequestError, match="this is not a mode"):
         parse_mode(text)
 
 
@@ -127,7 +126,7 @@ def test_chmod_takes_modes_that_begin_with_a_dash(ns: Namespace) -> None:
     fill(ns, "/a", "/b")
     assert run_fs("chmod", "-w", ":/a", ":/b").stdout == "changed 2 paths\n"
     assert [one.permissions for one in ns.list("/")] == ["-r--r--r--"] * 2
-    assert "this is no mode" in run_fs("chmod", "--recursiv", ":/a").stderr
+    assert "--recursive" in run_fs("chmod", "--recursiv", "600", ":/a").stderr
 
 
 def test_chmod_of_a_tree(ns: Namespace) -> None:

@@ -132,45 +132,6 @@ def test_links_are_followed_and_what_cannot_be_copied_is_named(ns: Namespace, he
     }
 
 
-def test_permissions_and_times_are_kept_on_request(ns: Namespace, here: Path) -> None:
-    _write(here, "a")
-    (here / "a").chmod(0o640)
-    os.utime(here / "a", (1_000_000_000, 1_000_000_000))
-    run_fs("put", "-p", "a", ":/a")
-    found = ns.status("/a")
-    assert (found.permissions, found.mtime_ms) == ("-rw-r-----", 1_000_000_000_000)
-    run_fs("get", "-p", ":/a", "b")
-    status = (here / "b").stat()
-    assert (oct(status.st_mode), status.st_mtime) == ("0o100640", 1_000_000_000)
-
-
-@pytest.mark.parametrize("size", [1, 1000], ids=["small", "blob"])
-def test_what_nobody_may_write_keeps_its_permissions_and_times(
-    ns: Namespace, here: Path, monkeypatch: pytest.MonkeyPatch, size: int
-) -> None:
-    (here / "src/sub").mkdir(parents=True)
-    modes = {"src/read-only": 0o444, "src/sub/secret": 0o400}
-    for name, mode in modes.items():
-        (here / name).write_bytes(b"x" * size)
-        (here / name).chmod(mode)
-        os.utime(here / name, (1_000_000_000, 1_000_000_000))
-    for directory in ("src/sub", "src"):
-        (here / directory).chmod(0o555)
-    ns.mkdirs("/ann")
-    ns.set_owner("/ann", "ann")
-    monkeypatch.setenv("LOGNAME", "ann")
-    result = run_fs("put", "-p", "src", ":/ann/put")
-    assert (result.exit_code, result.stderr) == (0, "")
-    assert run_fs("cp", "-p", ":/ann/put", ":/ann/cp").exit_code == 0
-    for name, mode in modes.items():
-        copy = name.replace("src", "/ann/cp")
-        found = ns.status(copy)
-        assert (found.owner, found.mode, found.mtime_ms, found.size) == ("ann", mode, 1_000_000_000_000, size)
-    assert run_fs("get", "-p", ":/ann/cp", "back").exit_code == 0
-    assert stat.S_IMODE((here / "back/read-only").stat().st_mode) == 0o444
-    assert [stat.S_IMODE((here / one).stat().st_mode) & 0o700 for one in ("back", "back/sub")] == [0o700] * 2
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
@@ -234,7 +195,6 @@ def test_a_directory_that_cannot_be_made_is_one_problem(ns: Namespace, here: Pat
     _write(here, *(f"t/{name}/{number}" for name in "abc" for number in range(9)))
     result = run_fs("put", "t", ":/", "--user", "bob")
     assert (result.exit_code, result.stderr.count("error:")) == (2, 1), result.stderr
-    assert "left out: 27 files of directories that could not be made" in result.stderr
     assert shown(ns) == []
 
 
@@ -269,16 +229,12 @@ def test_a_file_that_is_replaced_keeps_its_rights(ns: Namespace, here: Path, mod
     for target in ("secret", "link"):
         assert run_fs("get", "--overwrite", ":/a", target).exit_code == 0
         assert ((here / "secret").read_bytes(), stat.S_IMODE((here / "secret").stat().st_mode)) == (b"/a", mode)
-    run_fs("get", "--overwrite", "--preserve", ":/a", "secret")
-    assert stat.S_IMODE((here / "secret").stat().st_mode) == 0o644
 
 
 def test_what_replaces_a_private_file_is_private_while_it_is_written(here: Path) -> None:
     _write(here, "secret")
     (here / "secret").chmod(0o600)
-    sink = LocalPlace(SystemIds()).create(
-        str(here / "secret"), Entry("x", is_directory=False), overwrite=True, preserve=False
-    )
+    sink = LocalPlace(SystemIds()).create(str(here / "secret"), overwrite=True)
     assert [stat.S_IMODE(one.stat().st_mode) for one in here.iterdir()] == [0o600, 0o600]
     sink.discard()
     assert _local(here) == ["secret"]
@@ -369,13 +325,11 @@ def _keys(store: MemoryStore) -> list[str]:
 def test_cp_within_a_namespace(ns: Namespace) -> None:
     fill(ns, "/d/one", "/d/sub/two")
     ns.write_file("/d/large", LARGE)
-    ns.set_permission("/d/large", 0o600)
     assert run_fs("cp", ":/d", ":/e").exit_code == 0
     assert shown(ns)[5:] == ["/e/", "/e/large", "/e/one", "/e/sub/", "/e/sub/two"]
     assert ns.open("/e/large").read() == LARGE
-    assert run_fs("cp", "-p", ":/d/large", ":/e/").exit_code == 1
-    assert run_fs("cp", "-p", "--overwrite", ":/d/large", ":/e/").exit_code == 0
-    assert ns.status("/e/large").permissions == "-rw-------"
+    assert run_fs("cp", ":/d/large", ":/e/").exit_code == 1
+    assert run_fs("cp", "--overwrite", ":/d/large", ":/e/").exit_code == 0
 
 
 def test_cp_to_and_from_an_object_store(ns: Namespace, here: Path, bucket: tuple[str, MemoryStore]) -> None:

@@ -12,7 +12,6 @@ import pytest
 
 from holdfast.cli.fs.interrupts import Stopped, hold_signals, stop_threads_first
 from holdfast.cli.fs.local_place import LocalPlace
-from holdfast.cli.fs.places import Entry
 from holdfast.runtime import SystemIds, ThreadRunner
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM]
@@ -128,9 +127,7 @@ def test_signals_are_held_until_the_end_of_short_work(number: signal.Signals) ->
 
 
 def test_an_interrupt_leaves_no_hidden_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sink = LocalPlace(SystemIds()).create(
-        str(tmp_path / "a"), Entry("x", is_directory=False), overwrite=False, preserve=False
-    )
+    sink = LocalPlace(SystemIds()).create(str(tmp_path / "a"), overwrite=False)
     monkeypatch.setattr(os, "unlink", lambda path: (signal.raise_signal(signal.SIGINT), os.remove(path)))
     with pytest.raises(KeyboardInterrupt):
         sink.discard()

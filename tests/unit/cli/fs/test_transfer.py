@@ -16,7 +16,7 @@ import pytest
 
 from holdfast.cli.fs.items import Problems
 from holdfast.cli.fs.local_place import LocalPlace
-from holdfast.cli.fs.places import Entry, Failed, NamespacePlace, Place, Sink
+from holdfast.cli.fs.places import Entry, Failed, NamespacePlace, Sink
 from holdfast.cli.fs.plan import Source, Target, make_plan
 from holdfast.cli.fs.transfer import transfer
 from holdfast.cli.output import Output
@@ -93,7 +93,7 @@ class _Shelf:
 
         wait_until(noticed, "nobody stops")
 
-    def create(self, path: str, source: Entry, *, overwrite: bool, preserve: bool) -> Sink:
+    def create(self, path: str, *, overwrite: bool) -> Sink:
         return _Item(self, path)
 
     def make_directory(self, path: str) -> None:
@@ -118,12 +118,12 @@ class _Item:
         self.shelf.discarded.add(self.path)
 
 
-def _transfer(source: Place, target: Place) -> None:
+def _transfer(source: _Shelf, target: _Shelf) -> None:
     out = Output()
     problems = Problems(out)
     goal = Target(target, "", in_directory=False, overwrite=False)
     plan = make_plan([Source(source, Entry("", is_directory=True))], goal, problems)
-    transfer(plan, goal, problems, out, preserve=False, threads=4)
+    transfer(plan, goal, problems, out, threads=4)
 
 
 def test_ctrl_c_gives_up_files_in_hand_and_keeps_complete_ones(capsys: pytest.CaptureFixture[str]) -> None:
@@ -144,7 +144,7 @@ def test_ctrl_c_gives_up_files_in_hand_and_keeps_complete_ones(capsys: pytest.Ca
         signal.signal(signal.SIGINT, before)
     assert "endless" in target.discarded and "endless" not in target.files
     assert target.files["done"] == b"data"
-    assert "none of the others is there in part" in capsys.readouterr().err
+    assert "no other file is there in part" in capsys.readouterr().err
 
 
 def test_an_error_of_the_store_ends_the_copy(capsys: pytest.CaptureFixture[str]) -> None:
@@ -219,9 +219,8 @@ def test_a_get_that_fails_leaves_no_local_file(ns: Namespace, here: Path) -> Non
 
 def test_a_file_that_appears_in_the_meantime_is_kept(ns: Namespace, here: Path) -> None:
     """The race behind the check of existing files, on both sides."""
-    source = Entry("x", is_directory=False, size=3)
     for place, path in ((LocalPlace(SystemIds()), str(here / "x")), (NamespacePlace(ns, "holdfast://ns"), "/x")):
-        sinks = [place.create(path, source, overwrite=False, preserve=False) for _ in range(2)]
+        sinks = [place.create(path, overwrite=False) for _ in range(2)]
         for number, sink in enumerate(sinks):
             sink.write(b"%d" % number)
         sinks[1].close()

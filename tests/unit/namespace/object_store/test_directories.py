@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from holdfast.cli.namespace.pending import count_pending
+from holdfast.cli.namespace.upkeep import count_pending
 from holdfast.errors import CorruptDataError, NotFoundError, PreconditionError, UnavailableError
 from holdfast.namespace.errors import PathNotFoundError
 from holdfast.namespace.inode import MOST_SKEW_S
@@ -352,7 +352,7 @@ def test_the_trace_of_a_deleted_directory_stays_for_the_writers_below() -> None:
     store.namespace.delete("/d", recursive=True)
     assert store.namespace.collect().trees == 2
     assert store.namespace.quota_usage("/").names == 1
-    assert count_pending(store.namespace, world.clock).trees.number == 0
+    assert count_pending(store.namespace, world.clock)["deleted_trees"] == 0
     assert len(world.records(b"r")) == 1
     assert store.namespace.collect().trees == 0, "the second time, nothing is left to do"
     assert store.namespace.check().totals == {} and store.namespace.sweep().records == 0
@@ -395,7 +395,7 @@ def test_a_trace_that_is_none(value: bytes) -> None:
     world.database.commit(Commit(puts={key: record.value.replace(b"false", value)}))
     with pytest.raises(CorruptDataError):
         store.namespace.collect()
-    assert count_pending(store.namespace, world.clock).trees.number == 1
+    assert count_pending(store.namespace, world.clock)["deleted_trees"] == 1
 
 
 def test_a_directory_moves_into_a_quota() -> None:

@@ -1,4 +1,4 @@
-"""Show rows and values: as JSON that keeps their types, or for people.
+"""Open the database that a command names; parse how users write rows; show rows and values.
 
 In JSON, texts, integers, floats, booleans, lists and dictionaries are what they are, and a row that is a tuple is a
 list. Everything else is a dictionary with one name that begins with ``$``: ``{"$bytes": base64}``, ``{"$array": base64,
@@ -11,17 +11,94 @@ from __future__ import annotations
 import base64
 import json
 import math
+import os
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from holdfast.errors import InvalidRequestError
-from holdfast.records import Database, Table
-from holdfast.records.row_keys import Part, Row
-from holdfast.records.tables import ALL_VERSIONS
-from holdfast.records.values import Value
+from holdfast.cli.arguments import Word, filled, refuse_password
+from holdfast.cli.command import Run, argument, option
+from holdfast.errors import InvalidRequestError, NotFoundError
 
+if TYPE_CHECKING:
+    from holdfast.records import Database, Row
+    from holdfast.records import Table as Definition
+    from holdfast.records.row_keys import Part
+    from holdfast.records.values import Value
+
+_VARIABLE_PREFIX = "HOLDFAST_DATABASE_"
+_MOST_DIGITS = 4000
 _LARGEST_DECIMAL_BITS = 14_000
 _MOST_ELEMENTS = 16
+_ROW_TYPES = "How rows are given: text, int, or json for tuples."
+
+Table = Annotated[str, argument()]
+Key = Annotated[str, argument("ROW", type=filled)]
+RowType = Annotated[str, option("--row-type", _ROW_TYPES, type=Word(["text", "int", "json"]), default="text")]
+
+
+# --- databases --------------------------------------------------------------------------------------------------------
+def open_url(run: Run, given: str, *, create: bool = False) -> Database:
+    """Open the database at a URL, or at the URL in the variable of a name; it is closed at the end of the run.
+
+    Raises:
+        HoldfastError: see `holdfast.records.open_database`; or the URL contains a password (which the message does not
+            show), or belongs to this process only.
+    """
+    from holdfast.records import open_database
+
+    url = _url_of(given)
+    if url.startswith("memory://"):
+        raise InvalidRequestError("memory:// exists in one process only, and ends with this command: name a database")
+    try:
+        return run.closing.enter_context(open_database(url, create=create))
+    except NotFoundError as error:
+        if create:
+            raise
+        what = error.message.partition(":")[0]
+        hint = "check the url, or make the database with holdfast database create"
+        raise NotFoundError(f"{what}: {hint}", **error.variables) from error
+
+
+def _url_of(given: str) -> str:
+    if "://" not in given and not given.startswith("sqlite:"):  # if its slashes are missing, the error says so
+        return _url_in_variable(given)
+    refuse_password(given, f"{_VARIABLE_PREFIX}SHOP, and give shop in its place")
+    return given
+
+
+def _url_in_variable(name: str) -> str:
+    if not name.replace("-", "_").isidentifier():
+        raise InvalidRequestError(
+            "a database is named by its url: write sqlite:///directory/file.db for a file", given=name
+        )
+    variable = _VARIABLE_PREFIX + name.upper().replace("-", "_")
+    url = os.environ.get(variable, "")
+    if "://" not in url:  # not shown: it may hold a password
+        raise InvalidRequestError(
+            f"no such database: give its url, such as sqlite:///directory/file.db, or set {variable} to it",
+            given=name,
+        )
+    return url
+
+
+# --- rows -------------------------------------------------------------------------------------------------------------
+def parse_row(text: str, kind: str, *, is_prefix: bool = False) -> Row:
+    """Return the row that a user means by a text of this type."""
+    if kind == "int":
+        return parse_integer(text, "row")
+    return parse_json_row(text, is_prefix=is_prefix) if kind == "json" else text
+
+
+def parse_integer(text: str, what: str) -> int:
+    """Return the integer that a text is.
+
+    Raises:
+        InvalidRequestError: the text is not an integer, or has more than 4,000 digits.
+    """
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if not digits.isascii() or not digits.isdigit() or len(digits) > _MOST_DIGITS:
+        raise InvalidRequestError(f"the {what} is not an integer: write digits, at most {_MOST_DIGITS:,}", given=text)
+    return int(text)
 
 
 # --- JSON -------------------------------------------------------------------------------------------------------------
@@ -68,12 +145,12 @@ def parse_json_row(text: str, *, is_prefix: bool = False) -> Row:
         is_prefix: whether a list is the beginning of a tuple, however short.
 
     Raises:
-        InvalidRequestError: the text is no row in JSON.
+        InvalidRequestError: the text is not a row in JSON.
     """
     try:
         form = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InvalidRequestError("""the row is no JSON: write it as '["user1", 5]'""", row=text) from error
+        raise InvalidRequestError("""the row is not JSON: write it as '["user1", 5]'""", row=text) from error
     if not isinstance(form, list):
         return _part(form, text)
     parts = tuple(_part(one, text) for one in form)
@@ -87,7 +164,7 @@ def _part(form: Any, text: str) -> Part:
         try:
             return base64.b64decode(form["$bytes"], validate=True)
         except ValueError as error:
-            raise InvalidRequestError("the bytes of the row are no base64: change them", row=text) from error
+            raise InvalidRequestError("the bytes of the row are not base64: change them", row=text) from error
     raise InvalidRequestError(
         """a row in JSON consists of texts, integers and {"$bytes": "…"}: write it as '["user1", 5]'""", row=text
     )
@@ -100,7 +177,7 @@ def row_text(row: Row) -> str:
 
 
 def row_in_text(text: str) -> Row | None:
-    """Return the row that a text in JSON is; None if the text is no JSON of a row."""
+    """Return the row that a text in JSON is; None if the text is not the JSON of a row."""
     try:
         return parse_json_row(text)
     except InvalidRequestError:
@@ -144,11 +221,13 @@ def look_alike(database: Database, table: str, row: Row) -> str:
     return f"the table has the row {row_text(other)} of another type, see --row-type {kind}"
 
 
-def history_form(table: Table) -> int | str:
+def history_form(table: Definition) -> int | str:
     """Return how many values of each cell are kept: a number, or ``all``."""
+    from holdfast.records.tables import ALL_VERSIONS
+
     return "all" if table.history == ALL_VERSIONS else table.history
 
 
-def history_text(table: Table) -> str:
+def history_text(table: Definition) -> str:
     """Return the same for a person."""
     return str(history_form(table)) if table.history else "none"
