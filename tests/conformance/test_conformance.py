@@ -52,6 +52,10 @@ _FILE_SYSTEM = {
     "listed-upload:dot-segment": "the same",
 }
 _NAMES = _FILE_SYSTEM | {
+    "check_object_beside_directory": "in a namespace a path is a file or a directory",
+    "check_directory_markers": "the same: a path that ends in a slash is no file",
+    "check_list_order": "all of a/ comes before a-b, as in a directory",
+    "check_list_start_after": "the same order",
     "key:colon": "HDFS refuses colons in paths, and so does a namespace",
     "listed-upload:colon": "the same",
 }

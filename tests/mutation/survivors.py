@@ -22,7 +22,6 @@ _EQUIVALENT: Mapping[str, tuple[str, ...]] = {
         "transactions.sqlite.file.connect swap fe8e75",
         "transactions.steps.check_commit swap fe1a94",
         "namespace.operations.content.Truncate.execute swap 9d3363",
-        "namespace.object_store.moves.MoveDirectory._with_source swap 7bee73",
     ),
     "Equivalent: one query for all keys, and one for each part of them, give the same": (
         "transactions.sqlite.backend._get_many boundary 73b063",
@@ -71,9 +70,6 @@ _OTHERS: Mapping[str, tuple[str, ...]] = {
         "transactions.sqlite.ticket_queue.TicketQueue._await negate 6a9b32",
         "transactions.sqlite.ticket_queue.TicketQueue._await off-by-one 6fc926 3",
         "transactions.sqlite.ticket_queue.TicketQueue._is_first arithmetic 56482e",
-        "namespace.locking_reader.LockingReader.get_many off-by-one 6fc926",
-        "namespace.phases.Operations._repeat off-by-one 6fc926",
-        "namespace.phases.Operations._unfrozen off-by-one 6fc926",
         "units.unit_loop.UnitLoop.drain negate 3d243b",
         "units.work_task.WorkTask._work_on boundary 21a638",
         "records.database._put_all last-left-out 90f390",
@@ -85,7 +81,6 @@ _OTHERS: Mapping[str, tuple[str, ...]] = {
         "layout.iter_job_folders off-by-one 6fc926",
         "namespace.inode._check drop 7e441f",
         "namespace.inode._check drop cbcf45",
-        "namespace.object_store.directories.RemoveEmptyDirectory.execute operand 1df414",
     ),
     "A gap: it needs a store that fails or refuses one more call than in any test": (
         "two_phase.pending_uploads.LiveJobs._exists boundary 9bc02d",

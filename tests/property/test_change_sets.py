@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import HoldfastError, InvalidRequestError, NotFoundError, PreconditionError
+from holdfast.namespace import phases
 from holdfast.namespace.errors import (
     DirectoryNotEmptyError,
     ParentNotDirectoryError,
@@ -20,7 +21,6 @@ from holdfast.namespace.errors import (
 )
 from holdfast.namespace.fsck.survey import CLOSING_S
 from holdfast.namespace.object_store.store import NamespaceStore
-from holdfast.namespace.operations import batch
 from holdfast.namespace.other_records import METADATA, SOFT_LIMIT_MS
 from holdfast.stores.base import (
     Change,
@@ -246,7 +246,7 @@ def test_a_change_set_is_the_same_as_its_changes_one_by_one(
     whole, single = Side(wanted, limit, locks), Side(wanted, (None, None), False)
     before, used = whole.seen(), whole.used()
     with monkeypatch.context() as patch:
-        patch.setattr(batch, "_PART", part)
+        patch.setattr(phases, "_PIECE", part)
         error = _error_of(lambda: whole.user.apply(whole.changes))
     wanted_error = _error_of(lambda: _one_by_one(single, wanted))
     if wanted_error is None and _is_exceeded(limit, used, single.used()):

@@ -76,7 +76,7 @@ def check_store(
     out.show(_TOPIC, topics)
     out.show(_VERDICT, rows)
     out.say("safe: the store does all that the committer needs; holdfast committers shows what each one guarantees")
-    if not found.capabilities.rename:
+    if not found.capabilities.rename and not found.capabilities.transactions:
         out.say(f"pending uploads are listed {_LISTED[found.upload_listing.name]}")
         out.say(f"the bucket's lifecycle rules abort pending uploads: {found.expiry or 'unknown'}")
     failed = [(name, str(error)) for name, error in found.results.items() if error is not None]

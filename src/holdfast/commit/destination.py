@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
@@ -12,7 +12,7 @@ from holdfast.commit.nesting import refuse_nested
 from holdfast.commit.records import JobRecord, SaveMode, Totals
 from holdfast.commit.success_file import read_success
 from holdfast.errors import CorruptDataError, DestinationExistsError, InvalidRequestError, NotFoundError
-from holdfast.stores.base import batched_keys, rename, transactional
+from holdfast.stores.base import RenameStore, TransactionalStore, batched_keys, transactional
 
 T = TypeVar("T")
 
@@ -81,8 +81,8 @@ def refuse_taken(ctx: CommitContext, paths: Sequence[str] = (layout.SUCCESS,)) -
     Raises:
         HoldfastError: a file cannot be created, for instance because a directory has the same name.
     """
-    if ctx.store.capabilities.rename:
-        rename(ctx.store).check_targets([ctx.key(path) for path in paths])
+    if ctx.store.capabilities.rename or ctx.store.capabilities.transactions:
+        cast("RenameStore | TransactionalStore", ctx.store).check_targets([ctx.key(path) for path in paths])
 
 
 def is_to_be_skipped(ctx: CommitContext, mode: SaveMode) -> bool:

@@ -8,11 +8,18 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from holdfast.errors import CorruptDataError, NotFoundError
+from holdfast.errors import (
+    ConflictError,
+    CorruptDataError,
+    FencedError,
+    HoldfastError,
+    InvalidRequestError,
+    NotFoundError,
+)
 from holdfast.namespace.configuration import DataClaim
 from holdfast.namespace.errors import LeaseLostError
 from holdfast.namespace.inode import Extent
@@ -225,6 +232,37 @@ class BlobStore:
         """Return the extent of a blob that goes into the database, and what its record gets, by its name."""
         name = self.new_name(file_id)
         return Extent(name, len(content), inline=True), {name: framed(name, content)}
+
+    def put(self, file_id: int, content: bytes, inline_bytes: int) -> tuple[tuple[Extent, ...], dict[str, bytes]]:
+        """Store the whole content of a file; return its extents, and what is still to be written into the database.
+
+        Args:
+            inline_bytes: content up to this size goes into the database.
+        """
+        if not content:
+            return (), {}
+        if len(content) <= inline_bytes:
+            extent, stored = self.small(file_id, content)
+            return (extent,), stored
+        writer = self.open_write(file_id)
+        try:
+            writer.write(content)
+            return (writer.close(),), {}
+        except BaseException:
+            writer.discard()
+            raise
+
+    @contextmanager
+    def unless_refused(self, extents: Collection[Extent], expiry: Expiry) -> Iterator[None]:
+        """Delete blobs if the block is refused, because no file refers to them then. They stay if that is unknown."""
+        try:
+            yield
+        except (InvalidRequestError, ConflictError, FencedError):
+            # What is old may belong to a file by now, to which a repair has given it; else a sweep deletes it.
+            if not expiry.is_near():
+                with suppress(HoldfastError):  # what is left is garbage
+                    self.delete_many([one.blob for one in extents if not one.inline])
+            raise
 
     def open_write(self, file_id: int) -> BlobWriter:
         """Begin a blob.

@@ -31,7 +31,7 @@ from holdfast.namespace.operations.base import discard_file
 from holdfast.namespace.other_records import HARD_LIMIT_MS, DeletedTree, Lease
 from holdfast.namespace.view import Entry, View, scan_pages
 from holdfast.runtime import Clock
-from holdfast.transactions.base import Backend, Commit, Committed, RangeCount, Record, ScanPage
+from holdfast.transactions.base import Backend, Committed, RangeCount, Record, ScanPage
 
 _PAGE = 500
 _MOST_EXTENTS = 5000
@@ -143,9 +143,6 @@ class Collector:
             for key, record in self._records(b"r"):
                 with damage.noted():
                     tree = DeletedTree.decode(key, record.value)
-                    if tree.is_collected:
-                        self._forget_trace(key, record, tree)
-                        continue
                     more = not quotas or not quotas.isdisjoint(tree.charged)
                     while more:
                         more = self._collect_page(key, record, tree, done)
@@ -171,18 +168,13 @@ class Collector:
             entries[child_key] = Entry(child_record.version, child)
             changes.deletes.add(child_key)
             if child.is_directory:
-                changes.new_values[deleted_key(child.id)] = tree.below(child).encode()
+                changes.new_values[deleted_key(child.id)] = replace(tree, root=child).encode()
             else:
                 discard_file(changes, child, now_ms)
                 files += 1
                 space += child.space
         if not page.records:
-            trace = tree.collected(now_ms)
-            if trace is None:
-                changes.deletes.add(key)
-            else:
-                changes.values[key] = trace.encode()
-            changes.deletes |= set(records_of(directory.id, directory.quota_id))
+            changes.deletes |= {key, *records_of(directory.id, directory.quota_id)}
             changes.ranges.append(RangeCount(key, start, end, 0))
         for number in tree.charged:
             changes.adds[usage_key(number, b"n")] = -(files + (0 if page.records else 1))
@@ -193,11 +185,6 @@ class Collector:
         done.files += files
         done.trees += not page.records
         return bool(page.records)
-
-    def _forget_trace(self, key: bytes, record: Record, tree: DeletedTree) -> None:
-        """Delete the record of a collected tree, if no writer can need it anymore."""
-        if tree.collected(self._now_ms()) is None:
-            self.database.commit(Commit(reads={key: record.version}, deletes=[key]))
 
     def _leave_out_missing(self, changes: Changes[None]) -> set[bytes]:
         """Leave out the counters of quotas that do not exist anymore; return their keys.

@@ -6,26 +6,25 @@ So each process notes the times in memory and writes them at most once in a seco
 its first operation after a second, when it is flushed, and when it is closed. A process that dies loses the times that
 it has not written yet, and nothing else.
 
-A time is written only while the directory is the one that was noted. Who sets a directory's time, or deletes it, must
-not find an older time there later; but a directory that got another name or another mode keeps its time.
+A time is written only while the directory is as this process knows it: who sets a directory's time, or deletes it, must
+not find an older time there later. So a time is also lost if another process renames the directory, or changes its
+attributes, in that second.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from holdfast.errors import CorruptDataError, HoldfastError
-from holdfast.namespace.inode import Inode, decode_inode
-from holdfast.namespace.keys import ROOT_ID, id_of, inode_key, place_key, times_key
-from holdfast.namespace.other_records import decode_trail
-from holdfast.namespace.view import View
+from holdfast.errors import HoldfastError
+from holdfast.namespace.keys import times_key
+from holdfast.namespace.operation import Changes
+from holdfast.namespace.view import Entry
 from holdfast.runtime import Clock
 from holdfast.runtime.process import Fork, watch_forks
-from holdfast.transactions.base import ABSENT, Backend, Commit, Conflict, Record
+from holdfast.transactions.base import ABSENT, Backend, Commit, Conflict, Outcome
 
 _INTERVAL_S = 1.0
 _MOST = 1000
@@ -37,30 +36,12 @@ class _Note(NamedTuple):
     """A time that is not written yet.
 
     Attributes:
-        key, version, inode: the directory's inode when its entries changed.
+        key, version: of the directory's inode.
     """
 
     time_ms: int
     key: bytes
     version: int
-    inode: Inode
-
-    def follow(self, key: bytes, record: Record | None) -> _Note | None:
-        """Return the note for what is at a key now; None if that is not the directory, or its time was set."""
-        if record is None:
-            return None
-        if key == self.key and record.version == self.version:
-            return self  # another client has just written another time
-        try:
-            inode = decode_inode(key, record.value)
-        except CorruptDataError:
-            return None
-        is_moved = key != self.key or inode.id == ROOT_ID  # sweeps write the root anew, as it is
-        has_other_attributes = replace(inode, mtime_ms=0) != replace(self.inode, mtime_ms=0)
-        is_other = (inode.id, inode.namespace) != (self.inode.id, self.inode.namespace)
-        if is_other or inode.mtime_ms != self.inode.mtime_ms or not (is_moved or has_other_attributes):
-            return None  # a time that is set to what it was changes nothing but the version
-        return _Note(self.time_ms, key, record.version, inode)
 
 
 class DirectoryTimes:
@@ -86,27 +67,27 @@ class DirectoryTimes:
         """Forget the notes in a child: the parent writes its own."""
         self._reset()
 
-    def touch(self, view: View, touched: Collection[bytes], now_ms: int) -> None:
+    def touch(self, touched: Mapping[bytes, Entry], now_ms: int, changes: Changes[Any], version: int) -> None:
         """Note that the entries of directories have changed, and write all notes if it is time.
 
         Guarantee: raises nothing if the notes cannot be written, because the operation that calls this has taken effect
         already. They are kept for the next time.
 
         Args:
-            view: what the operation saw.
-            touched: the keys of the directories' inodes. Those that are not in the view are new, and have the time.
+            touched: the inodes of the directories by key, as the operation saw them.
+            changes: of the operation: notes follow directories, and end with the record of their time.
+            version: of what it has written.
         """
-        if not touched:
-            return
         with self._lock:
-            for key in touched:
-                entry = view.entries.get(key)
-                if entry is None:
-                    continue
+            for key, entry in touched.items():
                 assert entry.inode is not None, "directories have inodes"
                 known = self._pending.get(entry.inode.id)
                 if known is None or known.time_ms <= now_ms:
-                    self._pending[entry.inode.id] = _Note(now_ms, key, entry.version, entry.inode)
+                    self._pending[entry.inode.id] = _Note(now_ms, key, entry.version)
+            for key, inode in (*changes.inserts.items(), *changes.puts.items()):
+                note = self._pending.pop(inode.id, None)
+                if note is not None and times_key(inode.id) not in changes.deletes:
+                    self._pending[inode.id] = _Note(note.time_ms, key, version)
         self.flush_if_due()
 
     def flush_if_due(self) -> None:
@@ -138,50 +119,31 @@ class DirectoryTimes:
             raise
 
     def _write(self, pending: Mapping[int, _Note]) -> None:
+        """Write notes; again, if other clients have written a time at the same moment."""
         for _ in range(_TRIES):
             if not pending:
                 return
-            pending = self._followed(self._write_once(pending))
-
-    def _followed(self, refused: Mapping[int, _Note]) -> dict[int, _Note]:
-        """Return notes on directories as they are now: they may have been renamed, or have other attributes."""
-        if not refused:
-            return {}
-        keys = {directory: note.key for directory, note in refused.items()}
-        for place, record in self._store.get_many([place_key(directory) for directory in refused]).items():
-            with suppress(CorruptDataError):
-                trail = decode_trail(place, record.value)
-                parent = trail[-2][0] if len(trail) > 1 else ROOT_ID
-                keys[id_of(place)] = inode_key(parent, trail[-1][1])
-        found = self._store.get_many(list(keys.values()))
-        followed = {number: note.follow(keys[number], found.get(keys[number])) for number, note in refused.items()}
-        return {number: note for number, note in followed.items() if note is not None}
-
-    def _write_once(self, pending: Mapping[int, _Note]) -> dict[int, _Note]:
-        """Write notes; return those that were refused, because others have changed the directory or its time."""
-        known = self._store.get_many([times_key(directory) for directory in pending])
-        commits = []
-        notes = []
-        for directory, note in pending.items():
-            key = times_key(directory)
-            version, number = (known[key].version, known[key].number) if key in known else (ABSENT, 0)
-            if number < note.time_ms:
-                reads = {key: version, note.key: note.version}
-                commits.append(Commit(reads=reads, adds={key: note.time_ms - number}))
-                notes.append((directory, note))
-        refused = {}
-        for start in range(0, len(commits), _MOST_COMMITS):
-            outcomes = self._store.commit_group(commits[start : start + _MOST_COMMITS])
-            for (directory, note), outcome in zip(notes[start : start + _MOST_COMMITS], outcomes, strict=True):
-                if isinstance(outcome, Conflict):
-                    refused[directory] = note
-        return refused
+            known = self._store.get_many([times_key(directory) for directory in pending])
+            late: dict[int, _Note] = {}
+            commits = []
+            for directory, note in pending.items():
+                key = times_key(directory)
+                version, number = (known[key].version, known[key].number) if key in known else (ABSENT, 0)
+                if number < note.time_ms:
+                    late[directory] = note
+                    reads = {key: version, note.key: note.version}
+                    commits.append(Commit(reads=reads, adds={key: note.time_ms - number}))
+            outcomes: list[Outcome] = []
+            for start in range(0, len(commits), _MOST_COMMITS):
+                outcomes += self._store.commit_group(commits[start : start + _MOST_COMMITS])
+            refused = zip(late.items(), outcomes, strict=True)
+            pending = {
+                directory: note
+                for (directory, note), outcome in refused
+                if isinstance(outcome, Conflict) and note.key not in outcome.keys
+            }
 
     def time_of(self, directory: int, written_ms: int) -> int:
         """Return the last known modification of a directory's entries, given the one in the database; 0 if unknown."""
         note = self._pending.get(directory)
         return written_ms if note is None else max(note.time_ms, written_ms)
-
-    def forget(self, directory: int) -> None:
-        """Drop the note about a directory: its time was set."""
-        self._pending.pop(directory, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -14,8 +15,7 @@ from holdfast.namespace.blobs import BlobStore, BlobWriter, Expiry
 from holdfast.namespace.errors import FeatureUnsupportedError, LeaseLostError
 from holdfast.namespace.inode import Extent, Inode, check_times
 from holdfast.namespace.keys import lease_key
-from holdfast.namespace.operation import Parts
-from holdfast.namespace.operations.batch import check_files, in_parts
+from holdfast.namespace.operation import Batch
 from holdfast.namespace.operations.files import Publish, WriteUnderLease
 from holdfast.namespace.other_records import SOFT_LIMIT_MS, Lease, find_path
 from holdfast.namespace.permissions import Caller
@@ -24,6 +24,10 @@ from holdfast.namespace.view import Entry
 from holdfast.transactions.base import Backend, Commit, Committed
 
 R = TypeVar("R")
+
+MOST_FILES = 10_000
+MOST_INLINE_BYTES = 4 * 1024 * 1024
+"""How many bytes of files one step may write into the database: all of them are in memory at the same time."""
 
 
 class FileWriter:
@@ -376,9 +380,19 @@ def publish(operations: Operations, caller: Caller, files: list[Publish | WriteU
         InvalidRequestError: there are too many files, or two have the same path.
         HoldfastError: one of the operations is impossible.
     """
-    check_files(files)
+    if len(files) > MOST_FILES:
+        raise InvalidRequestError(f"at most {MOST_FILES} files can appear in one step: publish fewer", files=len(files))
+    inline_bytes = sum(len(data) for one in files for data in one.data.values())
+    if inline_bytes > MOST_INLINE_BYTES:
+        raise InvalidRequestError(
+            f"at most {MOST_INLINE_BYTES} bytes can go into the database in one step: prepare files with inline=False",
+            bytes=inline_bytes,
+        )
+    for path, count in Counter(one.path for one in files).items():
+        if count > 1:
+            raise InvalidRequestError("a path occurs twice in one step: write each file once", path=str(path))
     _until_it_stays(
-        operations, files, lambda: operations.run(Parts([one.path for one in files], lambda: in_parts(files)), caller)
+        operations, files, lambda: operations.run(Batch([one.path for one in files], lambda: files), caller)
     )
 
 

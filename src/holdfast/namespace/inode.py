@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import enum
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -121,11 +121,6 @@ class Inode:
         return bool(self.moving) and is_running(self.moving_until_ms / 1000, now_ms / 1000, FREEZE_MS / 1000)
 
     @property
-    def is_made_for_objects(self) -> bool:
-        """Whether it is a directory that an object store made because an object needed it."""
-        return MADE_FOR_OBJECTS in self.xattrs
-
-    @property
     def has_quota(self) -> bool:
         """Whether it is a directory with a quota, whose usage is counted."""
         return self.names_quota is not None or self.space_quota is not None
@@ -195,51 +190,80 @@ _MOST = 2**63 - 1
 """The largest number of a record: lengths and times must fit in the columns of databases."""
 
 
-def _natural(value: object) -> int:
+@contextmanager
+def reading(what: str, key: bytes) -> Iterator[None]:
+    """Raise an error that names the record if the block, which decodes its value, cannot.
+
+    Raises:
+        CorruptDataError: the record is damaged. Keep it, and run fsck.
+    """
+    try:
+        yield
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        raise CorruptDataError(
+            f"a record of the namespace is not {what}: run holdfast namespace fsck", key=key
+        ) from error
+
+
+def as_natural(value: object) -> int:
+    """Return a value that must be a number from 0 to `_MOST`; raise ValueError otherwise, as the functions below."""
     if type(value) is not int or not 0 <= value <= _MOST:
         raise ValueError("not a natural number")
     return value
 
 
-def _id(value: object) -> int:
+def as_id(value: object) -> int:
+    """Return a value that must be an id of an inode."""
     if not is_id(value):
         raise ValueError("not an id")
     return value
 
 
 def _quota_id(value: object) -> int:
-    return 0 if value == 0 else _id(value)
+    return 0 if value == 0 else as_id(value)
 
 
 def _optional(value: object) -> int | None:
-    return None if value is None else _natural(value)
+    return None if value is None else as_natural(value)
 
 
-def _text(value: object) -> str:
+def as_text(value: object) -> str:
+    """Return a value that must be a text."""
     if type(value) is not str:
         raise ValueError("not a text")
     return value
 
 
+def extent_fields(extent: Extent) -> list[str | int]:
+    """Return an extent as JSON has it."""
+    return [as_text(extent.blob), as_natural(extent.length), int(extent.inline)]
+
+
+def extent_from(fields: Sequence[object]) -> Extent:
+    """Return the extent in JSON fields; raise ValueError or TypeError if it is not one."""
+    blob, length, inline = fields
+    return Extent(as_text(blob), as_natural(length), bool(inline))
+
+
 _REQUIRED: tuple[tuple[str, str, Callable[[object], object]], ...] = (
-    ("id", "id", _id),
-    ("mode", "mode", _natural),
-    ("owner", "owner", _text),
-    ("group", "group", _text),
-    ("mtime", "mtime_ms", _natural),
+    ("id", "id", as_id),
+    ("mode", "mode", as_natural),
+    ("owner", "owner", as_text),
+    ("group", "group", as_text),
+    ("mtime", "mtime_ms", as_natural),
 )
 _OPTIONAL: tuple[tuple[str, str, Callable[[object], object], object], ...] = (
-    ("atime", "atime_ms", _natural, 0),
-    ("replication", "replication", _natural, 0),
-    ("block_size", "block_size", _natural, 0),
-    ("cuts", "cuts", _natural, 0),
-    ("writer", "writer", _text, ""),
+    ("atime", "atime_ms", as_natural, 0),
+    ("replication", "replication", as_natural, 0),
+    ("block_size", "block_size", as_natural, 0),
+    ("cuts", "cuts", as_natural, 0),
+    ("writer", "writer", as_text, ""),
     ("names_quota", "names_quota", _optional, None),
     ("space_quota", "space_quota", _optional, None),
     ("quota_id", "quota_id", _quota_id, 0),
-    ("moving", "moving", _text, ""),
-    ("moving_until", "moving_until_ms", _natural, 0),
-    ("namespace", "namespace", _text, ""),
+    ("moving", "moving", as_text, ""),
+    ("moving_until", "moving_until_ms", as_natural, 0),
+    ("namespace", "namespace", as_text, ""),
 )
 """Field of the record, attribute, what checks its value, and the value that is left out."""
 
@@ -264,9 +288,9 @@ def encode_inode(inode: Inode) -> bytes:
             if value != default:
                 fields[name] = value
         if inode.extents:
-            fields["extents"] = [[_text(one.blob), _natural(one.length), int(one.inline)] for one in inode.extents]
+            fields["extents"] = list(map(extent_fields, inode.extents))
         if inode.xattrs:
-            fields["xattrs"] = {_text(name): base64.b64encode(value).decode() for name, value in inode.xattrs.items()}
+            fields["xattrs"] = {as_text(name): base64.b64encode(value).decode() for name, value in inode.xattrs.items()}
         return _encoder.encode({**inode.unknown, **fields}).encode()
     except (ValueError, TypeError) as error:
         raise InvalidRequestError(
@@ -283,9 +307,9 @@ def decode_inode(key: bytes, value: bytes) -> Inode:
         CorruptDataError: the record is not an inode. Keep it, and run fsck.
         UnsupportedError: a newer release wrote the record.
     """
-    try:
+    with reading("an inode", key):
         fields = json.loads(value)
-        if _natural(fields.pop("format")) > INODE_FORMAT:
+        if as_natural(fields.pop("format")) > INODE_FORMAT:
             raise UnsupportedError(
                 "a newer release of Holdfast has written a record of this namespace, which this one must not change: "
                 "upgrade Holdfast",
@@ -297,17 +321,10 @@ def decode_inode(key: bytes, value: bytes) -> Inode:
                 values[attribute] = check(fields.pop(name, default))
         return Inode(
             kind=Kind(fields.pop("kind")),
-            extents=tuple(
-                Extent(_text(blob), _natural(length), bool(inline))
-                for blob, length, inline in fields.pop("extents", ())
-            ),
+            extents=tuple(map(extent_from, fields.pop("extents", ()))),
             xattrs={
-                _text(name): base64.b64decode(text, validate=True) for name, text in fields.pop("xattrs", {}).items()
+                as_text(name): base64.b64decode(text, validate=True) for name, text in fields.pop("xattrs", {}).items()
             },
             **values,
             unknown=fields,
         )
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, binascii.Error) as error:
-        raise CorruptDataError(
-            "a record of the namespace is not an inode: run holdfast namespace fsck", key=key
-        ) from error

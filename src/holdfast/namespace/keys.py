@@ -6,8 +6,7 @@
 | ``d`` blob | the bytes of a small file |
 | ``t`` directory id | the last modification of a directory's entries, as its number: milliseconds since the epoch |
 | ``w`` directory id | where a directory was last renamed to: the directories on its path |
-| ``p`` token | a pending upload of the object store `object_store`, with its first parts |
-| ``q`` token, page | a hundred further parts of a pending upload |
+| ``p`` token | a pending upload of the object store `object_store`, with its parts |
 | ``u`` quota id, ``n`` or ``s`` | what a directory with a quota uses, as its number: names, or bytes |
 | ``l`` file id | the lease of a file that is being written |
 | ``r`` inode id | the root of a tree that was deleted and waits for its collection |
@@ -149,11 +148,6 @@ def lease_key(file_id: int) -> bytes:
 def upload_key(token: str) -> bytes:
     """Return the key of a pending upload; of a token that is no valid Unicode, a key that no upload has."""
     return b"p" + token.encode(errors="backslashreplace")
-
-
-def parts_key(token: str, page: int) -> bytes:
-    """Return the key of a page of a pending upload's parts; the first page, 0, is in the upload's own record."""
-    return b"q" + f"{token}/{page}".encode(errors="backslashreplace")
 
 
 def deleted_key(inode_id: int) -> bytes:

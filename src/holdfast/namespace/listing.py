@@ -7,17 +7,17 @@ not have at that moment. Different pages of a listing are different snapshots, a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
-from holdfast.namespace.directory_times import DirectoryTimes
 from holdfast.namespace.inode import Inode, decode_inode
-from holdfast.namespace.keys import children_range, inode_key, name_of, times_key
-from holdfast.namespace.operations.base import OnePath, target_of
+from holdfast.namespace.keys import children_range, id_of, inode_key, name_of, times_key
+from holdfast.namespace.operations.base import OnePath, ReadInode, readable
 from holdfast.namespace.paths import NsPath
-from holdfast.namespace.permissions import EXECUTE, READ, Caller
-from holdfast.namespace.view import Chain, Hints, Reader, View, read_view, scan_pages
-from holdfast.transactions.base import Backend, Record
+from holdfast.namespace.permissions import Caller
+from holdfast.namespace.phases import Operations
+from holdfast.namespace.view import Chain, Reader, View, read_view, scan_pages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,97 +162,119 @@ class _Children(OnePath):
         return (inode_key(target.id, self.start_after) + b"\0" if self.start_after else start), end
 
 
-@dataclass(frozen=True, slots=True)
-class Lister:
-    """Lists the directories of one namespace.
+def list_page(
+    operations: Operations, path: NsPath, caller: Caller, start_after: bytes = b"", limit: int = PAGE_SIZE
+) -> ListPage:
+    """Return entries of a directory whose names come after `start_after`; of a file, the file itself.
 
-    Attributes:
-        reader: what is read: the database, or a snapshot of it.
+    Raises:
+        PathNotFoundError, ParentNotDirectoryError, PermissionDeniedError: see the message.
     """
+    operations.times.flush_if_due()
+    view = _view(operations, path, start_after, min(limit, _MOST_ENTRIES))
+    target = readable(view.chains[0], caller)
+    if not target.is_directory:
+        return ListPage([status_of(path, target)], False)
+    caller.check_listing(path, target)
+    found = [(name_of(key), decode_inode(key, record.value)) for key, record in view.page]
+    times = _times(operations, operations.database, [inode for _, inode in found])
+    return ListPage(
+        [status_of(path.child(name), inode, times.get(inode.id, 0)) for name, inode in found], view.has_more
+    )
 
-    database: Backend
-    hints: Hints
-    times: DirectoryTimes
-    reader: Reader
 
-    def page(self, path: NsPath, caller: Caller, start_after: bytes = b"", limit: int = PAGE_SIZE) -> ListPage:
-        """Return entries of a directory whose names come after `start_after`.
+def _view(operations: Operations, path: NsPath, start_after: bytes, limit: int) -> View:
+    """Read the chain of a path and the range of its children in one snapshot."""
+    return read_view(operations.database, operations.hints, _Children(path, start_after), limit)
 
-        Raises:
-            PathNotFoundError, ParentNotDirectoryError, PermissionDeniedError: see the message.
-        """
-        self.times.flush_if_due()
-        view = self._view(path, start_after, min(limit, _MOST_ENTRIES))
-        target = self._target(view, caller)
-        if not target.is_directory:
-            return ListPage([status_of(path, target)], False)
-        if not caller.may(target, READ | EXECUTE):
-            caller.deny(target, READ | EXECUTE, str(path))
-        found = [(name_of(key), decode_inode(key, record.value)) for key, record in view.page]
-        times = self._times([inode for _, inode in found])
-        entries = [status_of(path.child(name), inode, self._time_of(inode, times)) for name, inode in found]
-        return ListPage(entries, view.has_more)
 
-    def _target(self, view: View, caller: Caller) -> Inode:
-        (chain,) = view.chains
-        caller.check_traversal(chain)
-        return target_of(chain)
+def _times(operations: Operations, reader: Reader, inodes: list[Inode]) -> dict[int, int]:
+    """Return when the entries of directories changed last, by their ids."""
+    directories = [inode.id for inode in inodes if inode.is_directory]
+    known = reader.get_many(list(map(times_key, directories))) if directories else {}
+    written = {id_of(key): record.number for key, record in known.items()}
+    return {number: operations.times.time_of(number, written.get(number, 0)) for number in directories}
 
-    def _view(self, path: NsPath, start_after: bytes, limit: int) -> View:
-        """Read the chain of a path and the range of its children in one snapshot."""
-        return read_view(self.reader, self.hints, _Children(path, start_after), limit)
 
-    def _times(self, inodes: list[Inode]) -> Mapping[bytes, Record]:
-        directories = [times_key(inode.id) for inode in inodes if inode.is_directory]
-        return self.reader.get_many(directories) if directories else {}
+def walk(operations: Operations, path: NsPath, caller: Caller) -> Iterator[FileStatus]:
+    """Yield everything below a directory, each directory before its entries, in the order of their names.
 
-    def _time_of(self, inode: Inode, times: Mapping[bytes, Record]) -> int:
-        if not inode.is_directory:
-            return 0
-        record = times.get(times_key(inode.id))
-        return self.times.time_of(inode.id, 0 if record is None else record.number)
+    Guarantee: all of it comes from one snapshot, however long the walk takes. The snapshot ends with the iterator.
+    """
+    with operations.database.snapshot() as reader:
+        (chain,) = read_view(reader, operations.hints, ReadInode(path)).chains
+        top = readable(chain, caller)
+        times: dict[int, int] = {}
 
-    def pages(self, path: NsPath, caller: Caller, page_size: int = PAGE_SIZE) -> Iterator[ListPage]:
-        """Yield all pages of a directory."""
-        start_after = b""
-        while True:
-            page = self.page(path, caller, start_after, page_size)
-            yield page
-            if not page.more:
-                return
-            start_after = page.entries[-1].name.encode()
+        def see(page: list[Inode]) -> None:
+            times.update(_times(operations, reader, page))
 
-    def walk(self, path: NsPath, caller: Caller) -> Iterator[FileStatus]:
-        """Yield everything below a directory, each directory before its entries, in the order of their names.
+        for found in walk_below(reader, path, top, caller.check_listing, see) if top.is_directory else ():
+            yield status_of(found.path, found.inode, times.pop(found.inode.id, 0))
 
-        Guarantee: all of it comes from one snapshot, however long the walk takes. The snapshot ends with the iterator.
-        The tree is followed by the ids of its directories, so it may have more levels than a path.
-        """
-        with self.database.snapshot() as reader:
-            yield from replace(self, reader=reader)._walk(path, caller)
 
-    def _walk(self, path: NsPath, caller: Caller) -> Iterator[FileStatus]:
-        top = self._target(self._view(path, b"", 1), caller)
-        if not top.is_directory:
-            return
-        open_directories = [self._entries(path, top, caller)]
-        while open_directories:
-            found = next(open_directories[-1], None)
-            if found is None:
-                open_directories.pop()
-                continue
-            below, inode, entry = found
-            yield entry
-            if inode.is_directory:
-                open_directories.append(self._entries(below, inode, caller))
+# --- trees ------------------------------------------------------------------------------------------------------------
+class Found(NamedTuple):
+    """An entry of a directory in a tree."""
 
-    def _entries(self, path: NsPath, directory: Inode, caller: Caller) -> Iterator[tuple[NsPath, Inode, FileStatus]]:
-        """Yield the entries of a directory whose ancestors the caller may search."""
-        if not caller.may(directory, READ | EXECUTE):
-            caller.deny(directory, READ | EXECUTE, str(path))
-        for scanned in scan_pages(self.reader, *children_range(directory.id), PAGE_SIZE):
-            inodes = [decode_inode(key, record.value) for key, record in scanned.records]
-            times = self._times(inodes)
-            for (key, _), inode in zip(scanned.records, inodes, strict=True):
-                below = path.child(name_of(key))
-                yield below, inode, status_of(below, inode, self._time_of(inode, times))
+    path: NsPath
+    inode: Inode
+    directory: Inode
+
+
+def walk_below(
+    reader: Reader,
+    path: NsPath,
+    directory: Inode,
+    enter: Callable[[NsPath, Inode], object],
+    see: Callable[[list[Inode]], object] = lambda page: None,
+    *,
+    beginning: bytes = b"",
+    after: Sequence[bytes] = (),
+) -> Iterator[Found]:
+    """Yield everything below a directory, each directory before its entries, in the order of their names.
+
+    The tree is followed by the ids of its directories: the path may change meanwhile, and there may be more levels than
+    a path has.
+
+    Args:
+        enter: called with each directory and its path before its entries are read; may raise an error.
+        see: called with each page of entries.
+        beginning: what the names in the directory itself start with.
+        after: the components, below the directory, of what was the last entry of an earlier walk.
+    """
+    enter(path, directory)
+    waiting = [_entries(reader, path, directory, see, beginning, after)]  # no recursion: a tree may be very deep
+    while waiting:
+        entry = next(waiting[-1], None)
+        if entry is None:
+            waiting.pop()
+            continue
+        found, rest, is_new = entry
+        if is_new:
+            yield found
+        if found.inode.is_directory:
+            enter(found.path, found.inode)
+            waiting.append(_entries(reader, found.path, found.inode, see, b"", rest))
+
+
+def _entries(
+    reader: Reader,
+    path: NsPath,
+    directory: Inode,
+    see: Callable[[list[Inode]], object],
+    beginning: bytes,
+    after: Sequence[bytes],
+) -> Iterator[tuple[Found, Sequence[bytes], bool]]:
+    """Yield the entries of a directory, each with what `after` means in it, and whether it comes after that."""
+    start, end = children_range(directory.id)
+    if beginning:
+        end = inode_key(directory.id, beginning + b"\xff")  # no byte of UTF-8
+    start = max(start, inode_key(directory.id, max(beginning, after[0] if after else b"")))
+    for page in scan_pages(reader, start, end, PAGE_SIZE):
+        inodes = [decode_inode(key, record.value) for key, record in page.records]
+        see(inodes)
+        for (key, _), inode in zip(page.records, inodes, strict=True):
+            name = name_of(key)
+            is_seen = bool(after) and name == after[0]
+            yield Found(path.child(name), inode, directory), after[1:] if is_seen else (), not is_seen

@@ -216,8 +216,8 @@ def _fenced() -> FencedError:
 # from then on. A repair gives old ones to /lost+found at once; young ones may be those of a writer that has not
 # published them yet. So a repair notes when it was, and until another one comes along that finds them old, no sweep
 # touches what is older than the note.
-NAMES_BLOBS = (b"i", b"p", b"q")
-"""The kinds of records that name blobs: inodes, and pending uploads with their parts."""
+NAMES_BLOBS = (b"i", b"p")
+"""The kinds of records that name blobs: inodes, and pending uploads."""
 
 
 def damage_note(store_now_s: float) -> bytes:

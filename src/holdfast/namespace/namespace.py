@@ -39,8 +39,17 @@ from holdfast.namespace.fsck import Progress, RepairReport, Report, Subject, che
 from holdfast.namespace.fsck.survey import CLOSING_S
 from holdfast.namespace.inode import DIRECTORY_MODE, FILE_MODE
 from holdfast.namespace.keys import new_id
-from holdfast.namespace.listing import PAGE_SIZE, ContentSummary, FileStatus, Lister, ListPage, QuotaUsage, status_of
-from holdfast.namespace.operation import Operation, Parts
+from holdfast.namespace.listing import (
+    PAGE_SIZE,
+    ContentSummary,
+    FileStatus,
+    ListPage,
+    QuotaUsage,
+    list_page,
+    status_of,
+    walk,
+)
+from holdfast.namespace.operation import Batch, Operation
 from holdfast.namespace.operations.attributes import GetStatus, SetAttributes, SetReplication, SetXattr
 from holdfast.namespace.operations.content import Concat, OpenForReading, Truncate
 from holdfast.namespace.operations.files import Append, Publish, RecoverLease, WriteUnderLease
@@ -94,8 +103,7 @@ class Namespace:
         hints, self._times = Hints(configuration.identity), DirectoryTimes(database, environment.clock)
         self._collector = Collector(database, blobs, environment.clock, configuration.safety_age_s, hints.identity)
         self.operations = Operations(database, environment, hints, self._times, self._collector.reclaim)
-        self._lister = Lister(database, hints, self._times, database)
-        self._trees = TreeCounter(self.operations, self._lister)
+        self._trees = TreeCounter(self.operations)
 
     def as_user(self, user: str, groups: Sequence[str] = ()) -> Namespace:
         """Return the namespace as another user sees it.
@@ -138,11 +146,14 @@ class Namespace:
             after = start_after.encode()
         except UnicodeEncodeError as error:
             raise InvalidRequestError("a name must be valid Unicode: change it", start_after=start_after) from error
-        return self._lister.page(NsPath.parse(path), self.caller, after, limit)
+        return list_page(self.operations, NsPath.parse(path), self.caller, after, limit)
 
     def list(self, path: str) -> Iterator[FileStatus]:
         """Yield the entries of a directory, page by page; of a file, the file itself."""
-        for page in self._lister.pages(NsPath.parse(path), self.caller):
+        page = self.list_page(path)
+        yield from page.entries
+        while page.more:
+            page = self.list_page(path, start_after=page.entries[-1].name)
             yield from page.entries
 
     def walk(self, path: str) -> Iterator[FileStatus]:
@@ -151,7 +162,7 @@ class Namespace:
         Guarantee: the walk is one snapshot of the whole tree, which ends with the iterator. It shows all levels, also
         those below the deepest that a path can name.
         """
-        return self._lister.walk(NsPath.parse(path), self.caller)
+        return walk(self.operations, NsPath.parse(path), self.caller)
 
     # --- status -------------------------------------------------------------------------------------------------------
     def status(self, path: str) -> FileStatus:
@@ -266,15 +277,8 @@ class Namespace:
 
     def write_file(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
         """Write a whole file in one transaction."""
-        if len(data := bytes(data)) > self.configuration.inline_bytes:  # a view has the length of its elements
-            with self.create(path, overwrite=overwrite) as writer:
-                writer.write(data)
-            return
-        file = self._publication(path, overwrite, FILE_MODE, True, None, None)
-        if data:
-            extent, stored = self.blobs.small(file.file_id, data)
-            file = replace(file, extents=(extent,), data=stored)
-        self.operations.run(file, self.caller)
+        with self.create(path, overwrite=overwrite, check=False) as writer:
+            writer.write(data)
 
     def publish_many(self, files: Sequence[FileWriter]) -> None:
         """Publish files that were prepared instead of closed, in one step: all of them appear, or none.
@@ -443,10 +447,7 @@ class Namespace:
 
     def set_times(self, path: str, mtime_ms: int | None = None, atime_ms: int | None = None) -> None:
         """Change the times, milliseconds since the epoch."""
-        operation = SetAttributes(path=NsPath.parse(path), mtime_ms=mtime_ms, atime_ms=atime_ms)
-        changed = self.operations.run(operation, self.caller)
-        if mtime_ms is not None and changed.is_directory:
-            self._times.forget(changed.id)
+        self.operations.run(SetAttributes(path=NsPath.parse(path), mtime_ms=mtime_ms, atime_ms=atime_ms), self.caller)
 
     def set_replication(self, path: str, replication: int) -> bool:
         """Change the replication of a file, which only quotas notice; return False if the path is no file."""
@@ -488,9 +489,9 @@ class Namespace:
     def run(self, operation: Operation[R]) -> R: ...
 
     @overload
-    def run(self, operation: Parts) -> None: ...
+    def run(self, operation: Batch) -> None: ...
 
-    def run(self, operation: Operation[R] | Parts) -> R | None:
+    def run(self, operation: Operation[R] | Batch) -> R | None:
         """Run an operation of one's own; see `Operations.run`."""
         return self.operations.run(operation, self.caller)
 

@@ -5,16 +5,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from holdfast.namespace.inode import Inode, decode_inode, encode_inode
 from holdfast.namespace.keys import usage_key
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import Caller
 from holdfast.namespace.view import Entry, Group, Hints, View
-from holdfast.transactions.base import ABSENT, MAX_NUMBER, Bound, Commit, RangeCount
+from holdfast.transactions.base import MAX_NUMBER, Bound, Commit, RangeCount
 
 R = TypeVar("R")
 
@@ -46,17 +46,17 @@ class Operation(Group, Protocol[R]):
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
-    """An operation that is too large for one view: its parts become one transaction. A part sees what earlier ones
-    make.
+class Batch:
+    """Operations that become one transaction, however many they are. Each sees the directories that earlier ones make.
 
     Attributes:
         paths: those that errors name.
-        operations: returns the parts, anew for each try: there is at least one.
+        operations: returns the operations, anew for each try: there is at least one. Each concerns one path, all paths
+            differ, and none asks for a range.
     """
 
     paths: Sequence[NsPath]
-    operations: Callable[[], Iterable[Operation[None]]]
+    operations: Callable[[], Iterable[Operation[Any]]]
 
 
 # --- changes ----------------------------------------------------------------------------------------------------------
@@ -123,10 +123,10 @@ class Changes(Generic[R]):
 
 @dataclass(slots=True)
 class JoinedCommits:
-    """The commits of the parts of one step, which become one commit. Of the inodes, there are only the bytes.
+    """The changes of many operations, which become one commit. Of files, there are only the bytes of the records.
 
-    Each part has a snapshot of its own. That is as good as one for all: the commit takes effect only if what every part
-    has seen is still there.
+    Each piece of the operations has a snapshot of its own. That is as good as one for all: the commit takes effect only
+    if what every piece has seen is still there.
     """
 
     reads: dict[bytes, int] = field(default_factory=dict)
@@ -136,18 +136,16 @@ class JoinedCommits:
     adds: dict[bytes, int] = field(default_factory=dict)
     bounds: dict[Bound, None] = field(default_factory=dict)
     ranges: list[RangeCount] = field(default_factory=list)
-    _made: dict[bytes, Inode] = field(default_factory=dict)
+    directories: dict[bytes, Inode] = field(default_factory=dict)
 
-    def add(self, part: Commit) -> list[bytes]:
-        """Add the commit of a part; return the keys that it has seen in another state than the parts before."""
-        # A part whose insert the parts before it have seen there, or make themselves, has seen a later state.
-        changed = [key for key in part.inserts if key in self.inserts or self.reads.get(key, ABSENT) != ABSENT]
-        for key, version in part.reads.items():
-            if key in self.inserts:
-                if version != ABSENT:
-                    changed.append(key)
-            elif self.reads.setdefault(key, version) != version:
-                changed.append(key)
+    def see(self, view: View) -> tuple[bytes, ...]:
+        """Add what a piece has seen; return the keys that pieces before it have seen in another state."""
+        seen = view.versions().items()
+        return tuple(key for key, version in seen if self.reads.setdefault(key, version) != version)
+
+    def add(self, changes: Changes[Any]) -> None:
+        """Add the changes of an operation."""
+        part = changes.to_commit(View((), {}))
         self.inserts.update(part.inserts)
         self.puts.update(part.puts)
         self.deletes.update(part.deletes)
@@ -155,33 +153,25 @@ class JoinedCommits:
             self.adds[key] = self.adds.get(key, 0) + delta
         self.bounds.update(dict.fromkeys(part.bounds))
         self.ranges += part.ranges
-        return changed
+        self.directories.update((key, inode) for key, inode in changes.inserts.items() if inode.is_directory)
 
     def made(self, key: bytes) -> Inode | None:
-        """Return the inode that a part has inserted at a key."""
+        """Return the inode that an operation has inserted at a key."""
         value = self.inserts.get(key)
-        if value is None:
-            return None
-        if key not in self._made:
-            self._made[key] = decode_inode(key, value)
-        return self._made[key]
+        return None if value is None else self.directories.get(key) or decode_inode(key, value)
 
     def to_commit(self) -> Commit:
-        """Return the commit of the whole step. What a part adds to a counter, another one may take away again."""
+        """Return the commit of the whole step."""
         return Commit(
-            reads=self.reads,
+            reads={key: version for key, version in self.reads.items() if key not in self.inserts},
             inserts=self.inserts,
             puts=self.puts,
             deletes=self.deletes,
             adds=self.adds,
-            bounds=grown_only(self.bounds, self.adds),
+            # What one operation adds to a counter, another one may take away again, and what goes is never refused.
+            bounds=[bound for bound in self.bounds if self.adds.get(bound.key, 0) > 0],
             ranges=self.ranges,
         )
-
-
-def grown_only(bounds: Iterable[Bound], adds: Mapping[bytes, int]) -> list[Bound]:
-    """Return each bound once, and only those of counters that grow: what goes is never refused."""
-    return [bound for bound in dict.fromkeys(bounds) if adds[bound.key] > 0]
 
 
 # --- quotas -----------------------------------------------------------------------------------------------------------

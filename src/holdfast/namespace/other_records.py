@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from holdfast.errors import CorruptDataError, NotFoundError
-from holdfast.namespace.inode import MOST_SKEW_S, Extent, Inode, decode_inode, encode_inode
-from holdfast.namespace.keys import ROOT_ID, ROOT_KEY, deleted_key, id_of, is_id, name_of, parent_of, place_key
+from holdfast.errors import NotFoundError
+from holdfast.namespace.inode import (
+    Extent,
+    Inode,
+    as_id,
+    as_natural,
+    as_text,
+    decode_inode,
+    encode_inode,
+    extent_fields,
+    extent_from,
+    reading,
+)
+from holdfast.namespace.keys import ROOT_ID, ROOT_KEY, deleted_key, id_of, name_of, parent_of, place_key
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.view import Chain
 from holdfast.transactions.base import Backend
@@ -43,10 +53,7 @@ def trail_from(fields: object) -> Trail:
     """
     if not isinstance(fields, list):
         raise TypeError("not a list")
-    trail = tuple((number, name) for number, name in fields)
-    if any(not is_id(number) or type(name) is not str for number, name in trail):
-        raise ValueError("not ids and names")
-    return tuple((number, name.encode()) for number, name in trail)
+    return tuple((as_id(number), as_text(name).encode()) for number, name in fields)
 
 
 def encode_trail(trail: Trail) -> bytes:
@@ -60,14 +67,10 @@ def decode_trail(key: bytes, value: bytes) -> Trail:
     Raises:
         CorruptDataError: the record is not a place. Keep it, and run fsck.
     """
-    try:
+    with reading("a directory's place", key):
         trail = trail_from(json.loads(value))
         if not trail or trail[-1][0] != id_of(key):
             raise ValueError("another directory's record")
-    except (ValueError, TypeError, RecursionError) as error:
-        raise CorruptDataError(
-            "a record of the namespace is not a directory's place: run holdfast namespace fsck", key=key
-        ) from error
     return trail
 
 
@@ -159,60 +162,31 @@ class Lease:
         Raises:
             CorruptDataError: the record is not a lease. Keep it, and run fsck.
         """
-        try:
+        with reading("a lease", key):
             fields = json.loads(value)
-            holder, renewed_ms, inode = fields["holder"], fields["renewed"], bytes.fromhex(fields["key"])
-            is_key = inode.startswith(b"i") and len(inode) > len(ROOT_KEY)  # the root is no file
-            if type(holder) is not str or type(renewed_ms) is not int or not is_key:
-                raise ValueError("not a holder, a time and the key of an inode")
-            lease = Lease(holder, renewed_ms, inode, trail_from(fields["trail"]))
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise CorruptDataError(
-                "a record of the namespace is not a lease: run holdfast namespace fsck", key=key
-            ) from error
-        return lease
+            inode = bytes.fromhex(fields["key"])
+            if not inode.startswith(b"i") or len(inode) <= len(ROOT_KEY):  # the root is no file
+                raise ValueError("not the key of an inode")
+            renewed_ms = as_natural(fields["renewed"])
+            return Lease(as_text(fields["holder"]), renewed_ms, inode, trail_from(fields["trail"]))
 
 
 # --- deleted trees ----------------------------------------------------------------------------------------------------
-TRACED_S = 24 * 3600.0
-"""For how long after its opening a file is sure to find the trace of a directory that was deleted since."""
-
-_TRACE_MS = int((TRACED_S + MOST_SKEW_S) * 1000)
-
-
 @dataclass(frozen=True, slots=True)
 class DeletedTree:
     """A deleted tree that waits for its collection: its root has left the tree; what was below still exists.
-
-    If the root was made for objects, the record stays for a while after the collection, as a trace: a file that is
-    being written into the object store makes its directories again if they were removed because they were empty
-    (`StreamedFile`), but not if they were deleted.
 
     Attributes:
         root: the inode of the directory.
         path: where the tree was deleted.
         since_ms: when, milliseconds since the epoch.
         charged: ids of the quotas that count the tree until it is collected.
-        leaves_trace: whether the record stays for a while when the tree is collected.
-        is_collected: whether nothing is left of the tree but this record.
     """
 
     root: Inode
     path: str
     since_ms: int
     charged: tuple[int, ...]
-    leaves_trace: bool = False
-    is_collected: bool = False
-
-    def below(self, directory: Inode) -> DeletedTree:
-        """Return a directory in this tree as a deleted tree of its own."""
-        return replace(self, root=directory, leaves_trace=False)
-
-    def collected(self, now_ms: int) -> DeletedTree | None:
-        """Return what stays of the tree when it is collected, or later; None if nothing does."""
-        if self.leaves_trace and now_ms - self.since_ms < _TRACE_MS:
-            return replace(self, charged=(), is_collected=True)
-        return None
 
     def encode(self) -> bytes:
         """Return the value of the tree's record."""
@@ -222,7 +196,6 @@ class DeletedTree:
             "path": self.path,
             "since": self.since_ms,
             "charged": list(self.charged),
-            **({"trace": self.is_collected} if self.leaves_trace else {}),
         }
         return json.dumps(fields, separators=(",", ":")).encode()
 
@@ -233,32 +206,18 @@ class DeletedTree:
         Raises:
             CorruptDataError: the record is not a deleted tree. Keep it, and run fsck.
         """
-        try:
+        with reading("a deleted tree", key):
             fields = json.loads(value)
             root = decode_inode(key, json.dumps(fields["inode"]).encode())
-            path, since_ms, charged = fields["path"], fields["since"], fields["charged"]
-            is_collected = fields.get("trace", False)
-            if deleted_key(root.id) != key or not root.is_directory or type(path) is not str:
+            if deleted_key(root.id) != key or not root.is_directory:
                 raise ValueError("another record")
-            if type(since_ms) is not int or not 0 <= since_ms < 2**63:
-                raise ValueError("not a time")
-            if not all(map(is_id, charged)):
-                raise ValueError("not ids")
-            if type(is_collected) is not bool:
-                raise ValueError("not a trace")
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise CorruptDataError(
-                "a record of the namespace is not a deleted tree: run holdfast namespace fsck", key=key
-            ) from error
-        return DeletedTree(root, path, since_ms, tuple(charged), "trace" in fields, is_collected)
+            charged = tuple(map(as_id, fields["charged"]))
+            return DeletedTree(root, as_text(fields["path"]), as_natural(fields["since"]), charged)
 
 
 # --- pending uploads --------------------------------------------------------------------------------------------------
 METADATA = "user.holdfast.metadata"
 """The extended attribute that holds the metadata of an object."""
-
-PARTS_OF_A_PAGE = 100
-"""How many parts a record holds: each part rewrites one page, however many parts there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,8 +229,7 @@ class Upload:
         file_id: the inode id of the file to be.
         initiated_ms: milliseconds since the epoch.
         metadata: of the object to be.
-        parts: the first page: the blob of each part, by its number.
-        pages: the numbers of the other pages, each of which is a record of its own.
+        parts: the blob of each part, by its number.
     """
 
     path: str
@@ -279,7 +237,6 @@ class Upload:
     initiated_ms: int
     metadata: Mapping[str, str] = field(default_factory=dict)
     parts: Mapping[int, Extent] = field(default_factory=dict)
-    pages: frozenset[int] = frozenset()
 
     def encode(self) -> bytes:
         """Return the value of the upload's record."""
@@ -288,8 +245,7 @@ class Upload:
             "file": self.file_id,
             "initiated": self.initiated_ms,
             "metadata": dict(self.metadata),
-            "parts": _fields_of(self.parts),
-            **({"pages": sorted(self.pages)} if self.pages else {}),
+            "parts": {number: extent_fields(part) for number, part in self.parts.items()},
         }
         return json.dumps(fields, separators=(",", ":")).encode()
 
@@ -300,67 +256,20 @@ class Upload:
         Raises:
             CorruptDataError: the record is not an upload. Keep it, and run fsck.
         """
-        with _no_upload(key):
+        with reading("a pending upload", key):
             fields = json.loads(value)
-            if not is_id(fields["file"]):
-                raise ValueError("not an id")
             return Upload(
-                str(fields["path"]),
-                fields["file"],
-                int(fields["initiated"]),
-                {str(name): str(text) for name, text in fields["metadata"].items()},
-                _parts_of(fields["parts"]),
-                frozenset(int(page) for page in fields.get("pages", ())),
+                as_text(fields["path"]),
+                as_id(fields["file"]),
+                as_natural(fields["initiated"]),
+                {as_text(name): as_text(text) for name, text in fields["metadata"].items()},
+                {int(number): extent_from(part) for number, part in fields["parts"].items()},
             )
-        raise AssertionError("the block returns or raises")
 
 
 def no_such_upload(key: str, upload_id: str) -> NotFoundError:
     """Return the error of an upload that its key does not have (any more)."""
-    return NotFoundError(
-        "no such upload: it was completed or aborted, or its directory was renamed", key=key, upload_id=upload_id
-    )
-
-
-def page_of(number: int) -> int:
-    """Return the page of a part."""
-    return (number - 1) // PARTS_OF_A_PAGE
-
-
-def encode_parts(parts: Mapping[int, Extent]) -> bytes:
-    """Return the value of the record of a page."""
-    return json.dumps(_fields_of(parts), separators=(",", ":")).encode()
-
-
-def decode_parts(key: bytes, value: bytes) -> dict[int, Extent]:
-    """Return the parts in the record of a page.
-
-    Raises:
-        CorruptDataError: the record has no parts. Keep it, and run fsck.
-    """
-    with _no_upload(key):
-        return _parts_of(json.loads(value))
-    raise AssertionError("the block returns or raises")
-
-
-def _fields_of(parts: Mapping[int, Extent]) -> dict[int, list[str | int]]:
-    return {number: [one.blob, one.length, int(one.inline)] for number, one in parts.items()}
-
-
-def _parts_of(fields: Mapping[str, Any]) -> dict[int, Extent]:
-    return {
-        int(number): Extent(str(blob), int(length), bool(inline)) for number, (blob, length, inline) in fields.items()
-    }
-
-
-@contextmanager
-def _no_upload(key: bytes) -> Iterator[None]:
-    try:
-        yield
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise CorruptDataError(
-            "a record of the namespace is not a pending upload: run holdfast namespace fsck", key=key
-        ) from error
+    return NotFoundError("no such upload: it was completed or aborted", key=key, upload_id=upload_id)
 
 
 def encode_metadata(metadata: Mapping[str, str] | None) -> dict[str, bytes]:

@@ -104,6 +104,15 @@ class Caller:
         if not self.is_superuser and not self.may(chain.inodes[depth], access):
             self.deny(chain.inodes[depth], access, _path(chain, depth))
 
+    def check_listing(self, path: NsPath, directory: Inode) -> None:
+        """Check that the caller may list a directory whose ancestors the caller may search.
+
+        Raises:
+            PermissionDeniedError: see the message.
+        """
+        if not self.may(directory, READ | EXECUTE):
+            self.deny(directory, READ | EXECUTE, str(path))
+
     def check_removal(self, chain: Chain) -> None:
         """Check that the entry may leave its directory: w on the parent, and the rule of sticky directories.
 

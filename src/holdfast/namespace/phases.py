@@ -14,7 +14,7 @@ tries are pessimistic: they lock all ancestors shared, and the parents and targe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain as chained
@@ -25,9 +25,10 @@ from holdfast.errors import DeadlockError, HoldfastError, TransactionConflictErr
 from holdfast.namespace.directory_times import DirectoryTimes
 from holdfast.namespace.errors import NamesQuotaExceededError, SpaceQuotaExceededError, TreeMovingError
 from holdfast.namespace.keys import ROOT_ID, id_of, new_id
-from holdfast.namespace.operation import Changes, Context, JoinedCommits, Operation, Parts
+from holdfast.namespace.operation import Batch, Changes, Context, JoinedCommits, Operation
+from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import Caller
-from holdfast.namespace.view import Group, Hints, Reader, View, follow, guess_view, read_view
+from holdfast.namespace.view import Chain, Entry, Follower, Group, Hints, Reader, View, follow, guess_view, read_view
 from holdfast.runtime import Environment
 from holdfast.runtime.backoff import Backoff
 from holdfast.transactions.base import (
@@ -51,6 +52,9 @@ _BACKOFF = Backoff(first_s=0.004, longest_s=0.25)
 _WHILE_FROZEN = Backoff(first_s=0.25, longest_s=0.25)
 _MOST_WAITS = 80
 """How often an operation waits for a directory that is being counted: for ten seconds, on average."""
+
+_PIECE = 1000
+"""How many operations of a batch share a snapshot."""
 
 _MOST_RECLAIMS = 3
 """How often an operation collects what counts for a quota, before the quota is exceeded."""
@@ -83,10 +87,10 @@ class Operations:
     def run(self, operation: Operation[R], caller: Caller) -> R: ...
 
     @overload
-    def run(self, operation: Parts, caller: Caller) -> None: ...
+    def run(self, operation: Batch, caller: Caller) -> None: ...
 
-    def run(self, operation: Operation[R] | Parts, caller: Caller) -> R | None:
-        """Run an operation. The hints do not learn about the files of one that consists of parts.
+    def run(self, operation: Operation[R] | Batch, caller: Caller) -> R | None:
+        """Run an operation, or many as one. The hints do not learn about the files of many.
 
         Guarantee: it takes effect in one step between the call and the return, or not at all.
 
@@ -104,8 +108,8 @@ class Operations:
             outcome: Outcome | None = None
             changes: Changes[Any] | None = None
             try:
-                if isinstance(operation, Parts):
-                    outcome, changes = self._try_parts(operation, context, number)
+                if isinstance(operation, Batch):
+                    outcome, changes = self._try_batch(operation, context, number)
                 else:
                     outcome, changes = self._try(operation, context, number)
             except TreeMovingError:
@@ -174,57 +178,97 @@ class Operations:
                 outcome, changes = _execute(operation, view, context, transaction.apply)
         if isinstance(outcome, Committed) and changes is not None:
             changes.remember(self.hints, outcome.version)
-            self.times.touch(view, changes.touched, context.now_ms)
+            touched = {key: view.entries[key] for key in changes.touched if key in view.entries}
+            self.times.touch(touched, context.now_ms, changes, outcome.version)
         return outcome, changes
 
-    def _try_parts(self, parts: Parts, context: Context, number: int) -> _Try[None]:
-        """Run the phases once, the first two for each part."""
+    def _try_batch(self, batch: Batch, context: Context, number: int) -> _Try[None]:
+        """Run the phases once, the first two piece by piece."""
         if number < self.tries_without_locks:
-            rest = iter(parts.operations())
+            rest = iter(batch.operations())
             first = list(islice(rest, 2))
             if len(first) == 1:
                 return self._try(first[0], context, number)
-            joined = self._join(chained(first, rest), lambda part: self.database, context, self.database.commit)
+            pieces = _in_pieces(chained(first, rest))
+            joined = self._join(pieces, lambda piece: self.database, context, self.database.commit)
         else:
-            whole = list(parts.operations())  # it may read, which must not wait for the locks of this very transaction
+            whole = list(_in_pieces(batch.operations()))  # it may read, which must not wait for these very locks
             with self.database.locked() as transaction:
                 joined = self._join(
-                    whole, lambda part: LockingReader(self.hints, part, transaction), context, transaction.apply
+                    whole, lambda piece: LockingReader(self.hints, piece, transaction), context, transaction.apply
                 )
         outcome, changes, touched = joined
         if isinstance(outcome, Committed):  # now that no locks are held: it may write
-            self.times.touch(touched, touched.entries, context.now_ms)
+            self.times.touch(touched, context.now_ms, changes, outcome.version)
         return outcome, changes
 
     def _join(
         self,
-        parts: Iterable[Operation[None]],
-        reader_for: Callable[[Operation[None]], Reader],
+        pieces: Iterable[_Piece],
+        reader_for: Callable[[_Piece], Reader],
         context: Context,
         commit: Callable[[Commit], Outcome],
-    ) -> tuple[Outcome, Changes[None], View]:
-        """Read and execute part by part; validate and write all of them together.
+    ) -> tuple[Outcome, Changes[None], dict[bytes, Entry]]:
+        """Read and execute piece by piece; validate and write all of them together.
 
         Returns:
             The outcome, what failed bounds may have refused, and the directories whose entries have changed.
         """
-        joined = JoinedCommits()
-        touched = View((), {})
-        for part in parts:
-            view = read_view(reader_for(part), self.hints, part)
-            view.made = joined.made
-            changes = part.execute(view, context)
-            _end_expired_marks(view, changes, context.now_ms)
-            changed = joined.add(changes.to_commit(view))
-            if changed:
-                return Conflict(tuple(changed)), Changes(None), touched
-            touched.entries.update((key, view.entries[key]) for key in changes.touched if key in view.entries)
+        joined, touched = JoinedCommits(), dict[bytes, Entry]()
+        for piece in pieces:
+            view = read_view(reader_for(piece), self.hints, piece)
+            if changed := joined.see(view):
+                return Conflict(changed), Changes(None), touched
+            for operation, chain in zip(piece.operations, _present_chains(view, joined), strict=True):
+                seen = replace(view, chains=(chain,))
+                changes = operation.execute(seen, context)
+                _end_expired_marks(seen, changes, context.now_ms)
+                joined.add(changes)
+                touched.update((key, view.entries[key]) for key in changes.touched if key in view.entries)
             self.hints.drop([key for chain in view.chains for key in chain.keys[len(chain.path.names) :]])
         whole = joined.to_commit()
         outcome = commit(whole)
         if isinstance(outcome, Committed):
             self.hints.drop([*whole.puts, *whole.deletes])
         return outcome, Changes(None, bounds=list(whole.bounds)), touched
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Operations of a batch that share a snapshot: the group of all of them."""
+
+    operations: Sequence[Operation[Any]]
+
+    @property
+    def paths(self) -> Sequence[NsPath]:
+        return [one.paths[0] for one in self.operations]
+
+    def also(self, chains: Sequence[Chain]) -> Collection[bytes]:
+        pairs = zip(self.operations, chains, strict=True)
+        return list(chained.from_iterable(one.also((chain,)) for one, chain in pairs))
+
+    def peek(self, chains: Sequence[Chain]) -> None:
+        return None
+
+
+def _in_pieces(operations: Iterable[Operation[Any]]) -> Iterator[_Piece]:
+    rest = iter(operations)
+    while piece := list(islice(rest, _PIECE)):
+        yield _Piece(piece)
+
+
+def _present_chains(view: View, joined: JoinedCommits) -> Iterator[Chain]:
+    """Yield the chains of a view, with the directories that the operations so far have made."""
+
+    def look(key: bytes) -> Entry | None:
+        inode = joined.made(key)
+        return view.entries.get(key) if inode is None else Entry(ABSENT, inode)
+
+    follower, made = Follower(look), len(joined.directories)
+    for chain in view.chains:
+        if len(joined.directories) > made:
+            follower, made = Follower(look), len(joined.directories)  # it remembers what was missing
+        yield chain if joined.made(chain.keys[-1]) is None else follower.follow(chain.path)
 
 
 def _execute(operation: Operation[R], view: View, context: Context, commit: Callable[[Commit], Outcome]) -> _Try[R]:

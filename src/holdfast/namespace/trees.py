@@ -22,16 +22,15 @@ from holdfast.namespace.errors import (
     UncountedTreeError,
 )
 from holdfast.namespace.inode import FREEZE_MS, Inode, decode_inode, encode_inode, is_number
-from holdfast.namespace.keys import children_range, name_of
-from holdfast.namespace.listing import PAGE_SIZE, ContentSummary, Lister, QuotaUsage
+from holdfast.namespace.listing import ContentSummary, QuotaUsage, walk, walk_below
 from holdfast.namespace.operation import Changes, Context, usage_keys
 from holdfast.namespace.operations.base import OnePath, ReadInode, existing
 from holdfast.namespace.operations.names import TreeUsage
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import EXECUTE, READ, WRITE, Caller
 from holdfast.namespace.phases import TOTAL_RETRY, Operations
-from holdfast.namespace.view import Chain, View, read_view, scan_pages
-from holdfast.transactions.base import MAX_NUMBER, Commit, Committed, SnapshotReader
+from holdfast.namespace.view import Chain, View, read_view
+from holdfast.transactions.base import MAX_NUMBER, Commit, Committed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +100,6 @@ class TreeCounter:
     """Counts the trees of one namespace."""
 
     operations: Operations
-    lister: Lister
 
     def summary(self, path: NsPath, caller: Caller) -> ContentSummary:
         """Count a tree as it is at one moment, in one snapshot, while others may change it.
@@ -113,7 +111,7 @@ class TreeCounter:
         files = directories = size = space = 0
         if inode.is_directory:
             directories = 1
-            for entry in self.lister.walk(path, caller):
+            for entry in walk(self.operations, path, caller):
                 directories += entry.is_directory
                 files += not entry.is_directory
                 size += entry.size
@@ -211,11 +209,14 @@ class TreeCounter:
     def _count(self, root: Inode, path: NsPath, until_ms: int) -> tuple[int, int]:
         """Return the names and the space of the tree below an inode, itself included."""
         names, space = 1, root.space
-        for page in _pages_below(self.operations.database, path, root):
+
+        def check_time(at: NsPath, directory: Inode) -> None:
             if self.operations.now_ms() >= until_ms:
                 raise TreeMovingError("the tree is too large to be counted in time: repeat later", path=str(path))
-            names += len(page.entries)
-            space += sum(inode.space for _, inode in page.entries)
+
+        for found in walk_below(self.operations.database, path, root, check_time) if root.is_directory else ():
+            names += 1
+            space += found.inode.space
         return names, space
 
     def check_removal(self, path: NsPath, caller: Caller) -> int:
@@ -231,43 +232,21 @@ class TreeCounter:
         Raises:
             PermissionDeniedError: see the message.
         """
-        with self.lister.database.snapshot() as reader:
+        with self.operations.database.snapshot() as reader:
             (chain,) = read_view(reader, self.operations.hints, ReadInode(path)).chains
             caller.check_traversal(chain)
             root = chain.target
             if root is None or not root.is_directory:
                 return 0
-            for page in _pages_below(reader, path, root):
-                for name, inode in page.entries:
-                    if not caller.may(page.directory, READ | WRITE | EXECUTE) or not caller.may_remove(
-                        page.directory, inode
-                    ):
-                        raise PermissionDeniedError(
-                            "permission denied: the user may not remove what is in a directory of the tree",
-                            user=caller.user,
-                            path=str(page.path.child(name)),
-                        )
+            for found in walk_below(reader, path, root, lambda at, directory: None):
+                above = found.directory
+                if not caller.may(above, READ | WRITE | EXECUTE) or not caller.may_remove(above, found.inode):
+                    raise PermissionDeniedError(
+                        "permission denied: the user may not remove what is in a directory of the tree",
+                        user=caller.user,
+                        path=str(found.path),
+                    )
         return root.id
-
-
-@dataclass(frozen=True, slots=True)
-class _Page:
-    """Some entries of a directory in a tree, by name."""
-
-    path: NsPath
-    directory: Inode
-    entries: list[tuple[bytes, Inode]]
-
-
-def _pages_below(reader: SnapshotReader, path: NsPath, root: Inode) -> Iterator[_Page]:
-    """Yield the entries of all directories in a tree. It is followed by ids: paths may change meanwhile."""
-    waiting = [(path, root)] if root.is_directory else []
-    while waiting:
-        at, directory = waiting.pop()
-        for scanned in scan_pages(reader, *children_range(directory.id), PAGE_SIZE):
-            entries = [(name_of(key), decode_inode(key, record.value)) for key, record in scanned.records]
-            yield _Page(at, directory, entries)
-            waiting += [(at.child(name), inode) for name, inode in entries if inode.is_directory]
 
 
 @dataclass(frozen=True, slots=True)

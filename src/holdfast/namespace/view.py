@@ -103,7 +103,6 @@ class View:
         is_guess: whether it consists of hints: then it may be wrong, and proves nothing until a commit validates it.
         page, has_more: the first records of the range for which the operation asked, and whether it has more. A guess
             has none.
-        made: returns the inode that earlier parts of the same step have put at a key, which is absent so far.
     """
 
     chains: tuple[Chain, ...]
@@ -112,7 +111,6 @@ class View:
     is_guess: bool = False
     page: Sequence[tuple[bytes, Record]] = ()
     has_more: bool = False
-    made: Callable[[bytes], Inode | None] = lambda key: None
 
     @property
     def has_children(self) -> bool:
@@ -207,10 +205,6 @@ class Follower:
         inodes = above.inodes if entry is None or entry.inode is None else (*above.inodes, entry.inode)
         return Chain(path, inodes, (*above.keys, key))
 
-    def forget(self) -> None:
-        """Forget the ways to directories: there are new ones."""
-        self._directories.clear()
-
 
 def guess_view(hints: Hints, group: Group) -> View | None:
     """Return a view from hints alone, without a round trip; None if they do not reach far enough.
@@ -287,7 +281,7 @@ def _entry(key: bytes, record: Record | None, hints: Hints) -> Entry | None:
     )
     if key == ROOT_KEY:
         require_own_root(entry.inode, hints.identity)
-    if key[0] not in b"dpq":  # the bytes of files would fill the memory, and an upload is completed once
+    if key[0] not in b"dp":  # the bytes of files would fill the memory, and an upload is completed once
         hints.put(key, entry)
     return entry
 

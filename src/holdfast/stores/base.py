@@ -363,10 +363,14 @@ class TransactionalStore(MultipartStore, Protocol):
                 happened. After a lost reply, the reason may be that an earlier call of the caller took effect.
             NotFoundError: an upload does not exist; ``key`` names its key. Nothing happened. The same holds.
             InvalidRequestError: a change is not possible; ``key`` names its key. The key is invalid or occurs twice, or
-                a part is missing; or, in a store that renames, a file would stand below a file or in place of a
+                a part is missing; or, in a store with directories, a file would stand below a file or in place of a
                 directory, even one that the same call deletes: delete it in an earlier call. Nothing happened.
             StorageFullError: the store has no space left. Nothing happened.
         """
+        ...
+
+    def check_targets(self, targets: Sequence[str]) -> None:
+        """Check whether `apply` could put an object at each of these keys now; see `RenameStore.check_targets`."""
         ...
 
     def make_durable(self, written: Sequence[Complete | Require] = ()) -> None:

@@ -15,7 +15,7 @@ from holdfast.namespace.collector import Collected, Collector
 from holdfast.namespace.errors import PathNotFoundError, RenameError
 from holdfast.namespace.inode import Inode
 from holdfast.namespace.keys import children_range, lease_key
-from holdfast.namespace.listing import FileStatus, Lister
+from holdfast.namespace.listing import FileStatus, list_page
 from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.namespace.operation import Changes, Context, Operation
 from holdfast.namespace.operations.base import PathGroup
@@ -211,23 +211,25 @@ def forget_the_tree(
 
 
 def walk_in_many(
-    shipped: Callable[..., Iterator[FileStatus]], self: Lister, path: NsPath, caller: Caller
+    shipped: Callable[..., Iterator[FileStatus]], operations: Operations, path: NsPath, caller: Caller
 ) -> Iterator[FileStatus]:
-    """In place of `Lister.walk`: list one directory after the other, as it is by then, unless it is gone."""
-    for below, inode, entry in self._entries(path, self._target(self._view(path, b"", 1), caller), caller):
+    """In place of `listing.walk`: list one directory after the other, as it is by then, unless it is gone."""
+    for entry in list_page(operations, path, caller).entries:
         yield entry
-        if inode.is_directory:
+        if entry.is_directory:
             with suppress(PathNotFoundError):
-                yield from walk_in_many(shipped, self, below, caller)
+                yield from walk_in_many(shipped, operations, NsPath.parse(entry.path), caller)
 
 
-def list_in_two(shipped: Callable[..., View], self: Lister, path: NsPath, start_after: bytes, limit: int) -> View:
-    """In place of `Lister._view`: find the directory first, and read its entries then."""
-    view = shipped(self, path, start_after, limit)
+def list_in_two(
+    shipped: Callable[..., View], operations: Operations, path: NsPath, start_after: bytes, limit: int
+) -> View:
+    """In place of `listing._view`: find the directory first, and read its entries then."""
+    view = shipped(operations, path, start_after, limit)
     target = view.chains[0].target
     if target is None:
         return view
-    page = self.reader.scan(*children_range(target.id), limit)
+    page = operations.database.scan(*children_range(target.id), limit)
     return replace(view, page=page.records, has_more=page.more)
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from holdfast.namespace import file_writer, operation, sweep, view
+from holdfast.namespace import file_writer, listing, operation, sweep, view
 from holdfast.namespace.collector import Collector
 from holdfast.namespace.fsck import survey
-from holdfast.namespace.listing import Lister
 from holdfast.namespace.namespace import Namespace
 from holdfast.namespace.object_store import objects
 from holdfast.namespace.object_store.store import NamespaceStore
@@ -123,13 +122,13 @@ MUTANTS = (
     _Mutant(
         name="lists-in-two-snapshots",
         slip="The path of a directory and its entries are read in two snapshots.",
-        swap=swap(Lister._view, mistakes.list_in_two),
+        swap=swap(listing._view, mistakes.list_in_two),
         scenes=("list-the-old-path",),
     ),
     _Mutant(
         name="walks-without-snapshot",
         slip="A walk lists one directory after the other, each as it is by then.",
-        swap=swap(Lister.walk, mistakes.walk_in_many),
+        swap=swap(listing.walk, mistakes.walk_in_many),
         scenes=("walk-and-collect", "crossing-renames"),
     ),
     # --- files --------------------------------------------------------------------------------------------------------

@@ -53,7 +53,7 @@ def add_a_part_without_validation(
 ) -> Part:
     """In place of `NamespaceStore.upload_part`: add a part to the upload, as if nobody else had changed it."""
     upload = self._upload(key, upload_id)
-    (part,), small = self._contents.store(upload.file_id, data)
+    (part,), small = self.namespace.blobs.put(upload.file_id, data, self.namespace.configuration.inline_bytes)
     value = replace(upload, parts={**upload.parts, number: part}).encode()
     inserts = {data_key(blob): content for blob, content in small.items()}
     outcome = self.namespace.database.commit(Commit(puts={upload_key(upload_id): value}, inserts=inserts))
@@ -70,10 +70,10 @@ def complete_without_validation(shipped: Callable[..., Commit], self: Changes[An
 
 
 def forget_what_is_left_out(
-    shipped: Callable[..., tuple[Extent, ...]], parts: Mapping[int, Extent], extents: Collection[Extent]
-) -> tuple[Extent, ...]:
+    shipped: Callable[..., list[Extent]], parts: Mapping[int, Extent], extents: Collection[Extent]
+) -> list[Extent]:
     """In place of `_left_out`: leave the parts that are not named where they are."""
-    return ()
+    return []
 
 
 # --- sweeps -----------------------------------------------------------------------------------------------------------

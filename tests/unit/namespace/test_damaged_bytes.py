@@ -258,11 +258,10 @@ def _parallel_parts(place: Place) -> bytes:
     return b"".join(contents)
 
 
-def _streamed(place: Place) -> bytes:
-    file = NamespaceStore(place.namespace, close_namespace=False).open_write("d/new")
-    file.write(_CONTENT)
-    file.write(memoryview(_OTHER))
-    file.close()
+def _created(place: Place) -> bytes:
+    with place.namespace.create("/d/new") as file:
+        file.write(_CONTENT)
+        file.write(memoryview(_OTHER))
     return _CONTENT + _OTHER
 
 
@@ -271,7 +270,7 @@ def _put(place: Place) -> bytes:
     return _CONTENT
 
 
-@_in_each_place("write", [_sync_and_append, _concat, _truncate, _parallel_parts, _streamed, _put], [_parallel_parts])
+@_in_each_place("write", [_sync_and_append, _concat, _truncate, _parallel_parts, _created, _put], [_parallel_parts])
 def test_every_writer_makes_checked_blobs(place: Place, write: Callable[[Place], bytes]) -> None:
     content = write(place)
     assert place.namespace.open("/d/new").read() == content

@@ -88,7 +88,6 @@ WRITES: dict[str, Callable[[Namespace], object]] = {
     "put": lambda one: NamespaceStore(one).put("new", b"1"),
     "put a large one": lambda one: NamespaceStore(one).put("new", _LARGE),
     "apply": lambda one: NamespaceStore(one).apply([Put("new", b"1", Create())]),
-    "open_write": lambda one: NamespaceStore(one).open_write("new"),
     "create_upload": lambda one: NamespaceStore(one).create_upload("new"),
     "upload_part": lambda one: NamespaceStore(one).upload_part("new", "token", 1, b"1"),
     "complete_upload": lambda one: NamespaceStore(one).complete_upload("new", "token", [Part(1, "etag", 1)]),
@@ -152,23 +151,19 @@ def test_open_files_of_a_lost_namespace_are_not_published_into_another_one() -> 
     place = Place()
     place.init("one")
     ann = place.client()
-    leased, plain, streamed = (
-        ann.create_with_lease("/leased"),
-        ann.create("/plain"),
-        NamespaceStore(ann).open_write("s"),
-    )
+    leased, plain = ann.create_with_lease("/leased"), ann.create("/plain")
     upload = NamespaceStore(ann).create_upload("upload")
-    for file in (leased, plain, streamed):
+    for file in (leased, plain):
         file.write(_LARGE)
     place.lose()
     place.init("two")
     bob = place.client()
-    for call in (leased.close, plain.close, streamed.close):
+    for call in (leased.close, plain.close):
         with pytest.raises(FencedError):
             call()
     with pytest.raises(FencedError):
         NamespaceStore(ann).upload_part("upload", upload, 1, _LARGE)
-    for file in (leased, plain, streamed):
+    for file in (leased, plain):
         file.discard()
     assert list(bob.walk("/")) == []
     assert list(iter_uploads(NamespaceStore(bob), "")) == []

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 import pytest
 
 from holdfast.errors import InvalidRequestError, OutcomeUnknownError, UnavailableError
+from holdfast.namespace import file_writer, phases
 from holdfast.namespace.errors import (
     BeingWrittenError,
     LeaseLostError,
@@ -17,7 +18,6 @@ from holdfast.namespace.errors import (
 )
 from holdfast.namespace.file_writer import FileWriter
 from holdfast.namespace.namespace import Namespace
-from holdfast.namespace.operations import batch
 from holdfast.stores.base import iter_objects
 from holdfast.transactions.base import Commit, Outcome, Record
 from tests.unit.namespace.fresh import fresh_namespace
@@ -159,11 +159,11 @@ def test_bad_requests_are_refused_before_anything_happens(
         namespace.publish_many(twice)
     with pytest.raises(InvalidRequestError, match="call prepare instead of close"):
         namespace.publish_many([namespace.create("/b")])
-    monkeypatch.setattr(batch, "MOST_FILES", 1)
+    monkeypatch.setattr(file_writer, "MOST_FILES", 1)
     with pytest.raises(InvalidRequestError, match="at most 1 files"):
         namespace.publish_many([_prepared(namespace, "/a", b"1"), _prepared(namespace, "/b", b"2")])
-    monkeypatch.setattr(batch, "MOST_FILES", 10)
-    monkeypatch.setattr(batch, "MOST_INLINE_BYTES", 9)
+    monkeypatch.setattr(file_writer, "MOST_FILES", 10)
+    monkeypatch.setattr(file_writer, "MOST_INLINE_BYTES", 9)
     with pytest.raises(InvalidRequestError, match="inline=False"):
         namespace.publish_many([_prepared(namespace, "/a", b"12345"), _prepared(namespace, "/b", b"12345")])
     assert _paths(namespace) == []
@@ -212,7 +212,7 @@ def test_a_discard_after_an_unknown_outcome_keeps_the_blobs(
 
 def test_a_directory_that_goes_between_two_parts(namespace: Namespace, monkeypatch: pytest.MonkeyPatch) -> None:
     """The parts before have seen it, and the next ones would make it anew: the whole step starts over."""
-    monkeypatch.setattr(batch, "_PART", 2)
+    monkeypatch.setattr(phases, "_PIECE", 2)
     namespace.mkdirs("/table/part=1")
     files = [_prepared(namespace, f"/table/part=1/f{number}", b"1") for number in range(6)]
     get_many = namespace.database.get_many

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.namespace import Namespace, trees
+from holdfast.namespace import Namespace, listing
 from holdfast.namespace.errors import NamesQuotaExceededError, QuotaExceededError, TreeMovingError
 from holdfast.namespace.inode import Inode, decode_inode
 from holdfast.namespace.keys import id_of, kind_range, name_of
@@ -94,7 +94,7 @@ def test_an_empty_directory_takes_its_counters_along() -> None:
 
 
 def test_a_tree_is_counted_to_the_end_of_its_last_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trees, "PAGE_SIZE", 2)
+    monkeypatch.setattr(listing, "PAGE_SIZE", 2)
     world = World()
     namespace = world.client()
     for number in range(5):

@@ -62,8 +62,6 @@ def _recover(namespace: Namespace) -> None:
         (lambda namespace: namespace.concat("/d/f", ["/d/g"]), "/d/f"),
         (_write_under_lease, "/d/f"),
         (_recover, "/d/f"),
-        (lambda namespace: NamespaceStore(namespace).rename("d/f", "d/new/f"), "/d/new/f"),
-        (lambda namespace: NamespaceStore(namespace).put("d/", b""), "/d"),
         (lambda namespace: namespace.sweep(), "/"),
     ],
 )

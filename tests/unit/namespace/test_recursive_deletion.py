@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from holdfast.namespace import Namespace, trees
+from holdfast.namespace import Namespace, listing
 from holdfast.namespace.errors import LeaseLostError, PathNotFoundError, PermissionDeniedError, UncheckedTreeError
 from holdfast.transactions.base import Record, ScanPage, SnapshotReader
 from holdfast.transactions.memory import MemoryBackend
@@ -104,7 +104,7 @@ def test_a_directory_of_somebody_else_below_keeps_the_tree() -> None:
 
 
 def test_a_tree_is_checked_to_the_end_of_its_last_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trees, "PAGE_SIZE", 2)
+    monkeypatch.setattr(listing, "PAGE_SIZE", 2)
     world, _ = _world()
     alice, bob = world.client("alice"), world.client("bob")
     alice.mkdirs("/t/a", mode=0o777)

@@ -43,17 +43,6 @@ def test_a_tree_that_others_delete_meanwhile_is_gone() -> None:
     assert not namespace.delete("/open/tree", recursive=True)
 
 
-def test_who_may_not_remove_an_empty_directory_moves_none_into_its_place() -> None:
-    world = World()
-    world.client().mkdirs("/open/target")
-    world.client().set_permission("/open", 0o1777)
-    store = NamespaceStore(world.client("alice"))
-    store.put("open/source/f", b"1")
-    with pytest.raises(PermissionDeniedError):
-        store.rename_dir("open/source", "open/target")
-    assert store.get("open/source/f") == b"1"
-
-
 def test_a_directory_is_no_object() -> None:
     namespace = World().client()
     namespace.mkdirs("/directory")

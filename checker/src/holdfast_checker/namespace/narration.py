@@ -19,7 +19,6 @@ _KINDS = {
     b"t": "the time of directory {1}",
     b"w": "the place of directory {1}",
     b"p": "the upload {0}",
-    b"q": "parts of the upload {0}",
     b"u": "a counter of quota {1}",
     b"l": "the lease of file {1}",
     b"r": "the deleted tree {1}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +16,6 @@ from holdfast.cli.failures import PROBLEM
 from holdfast.cli.output import Output, duration, size
 from holdfast.errors import (
     ConflictError,
-    CorruptDataError,
     FencedError,
     HoldfastError,
     OutcomeUnknownError,
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from holdfast.namespace.fsck import Finding, RepairReport, Report
     from holdfast.namespace.maintenance import Election
     from holdfast.runtime import Clock
-    from holdfast.transactions.base import Backend, Record
+    from holdfast.transactions.base import Backend
 
 _MOST_SHOWN = 20
 """How many findings of a kind a person is shown; --json has more."""
@@ -235,31 +234,22 @@ _MOST = 100_000
 def count_pending(namespace: Namespace, clock: Clock) -> dict[str, int]:
     """Count the files that are being written, deleted trees, and blobs that no file refers to, also those to delete."""
     from holdfast.namespace.keys import garbage_key, kind_range
-    from holdfast.namespace.other_records import DeletedTree
-
-    def waits(key: bytes, record: Record) -> bool:
-        """Check whether a deleted tree is still to be collected; one that cannot be read is, by a repair."""
-        with contextlib.suppress(CorruptDataError):
-            return not DeletedTree.decode(key, record.value).is_collected
-        return True
 
     database, (start, end) = namespace.database, kind_range(b"g")
     due = garbage_key(max(int((clock.now_s() - namespace.configuration.safety_age_s) * 1000), 0), "")
     return {
         "leases": _count(database, *kind_range(b"l")),
-        "deleted_trees": _count(database, *kind_range(b"r"), counts=waits),
+        "deleted_trees": _count(database, *kind_range(b"r")),
         "garbage_blobs": _count(database, start, end),
         "garbage_blobs_due": _count(database, start, due),
     }
 
 
-def _count(
-    database: Backend, start: bytes, end: bytes, counts: Callable[[bytes, Record], bool] = lambda key, record: True
-) -> int:
+def _count(database: Backend, start: bytes, end: bytes) -> int:
     number, more = 0, True
     while more and number < _MOST:
         page = database.scan(start, end, _PAGE)
-        number += sum(counts(key, record) for key, record in page.records)
+        number += len(page.records)
         more = page.more
         start = page.records[-1][0] + b"\0" if more else end
     return number

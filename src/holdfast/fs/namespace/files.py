@@ -15,8 +15,7 @@ from holdfast.fs.files import NewFile, is_closed_by_failure
 from holdfast.namespace import Namespace
 from holdfast.namespace.errors import PathExistsError, PathNotFoundError
 from holdfast.namespace.file_reader import FileReader
-from holdfast.namespace.file_writer import FileWriter
-from holdfast.namespace.operations.batch import MOST_INLINE_BYTES
+from holdfast.namespace.file_writer import MOST_INLINE_BYTES, FileWriter
 from holdfast.runtime.process import finalize
 
 _APPEND_ATTEMPTS = 10

@@ -82,8 +82,8 @@ GROUP BY blob, key;
 
 -- name: shared-blob
 -- damage: several files have one blob
--- next: repair: all but one get copies; without, deleting one file destroys the others
--- What is missing in the database cannot be copied.
+-- next: copy each of them with holdfast fs cp before you delete one, which destroys the others: no repair does
+-- What is missing in the database is another finding.
 SELECT NULL, blob, NULL, 0, '' FROM extent
 WHERE NOT is_small OR EXISTS (SELECT 1 FROM blob WHERE name = extent.blob AND blob.is_small)
 GROUP BY blob, is_small
@@ -115,19 +115,19 @@ WHERE NOT EXISTS (SELECT 1 FROM inode WHERE inode.key = lease.key AND inode.id =
 
 -- name: stale-lease
 -- leftover: the writer of a file is silent
--- next: run holdfast namespace gc, or repair: the file is closed, with what was synced
+-- next: run holdfast namespace gc, which closes the file, with what was synced
 SELECT key, NULL, NULL, 0, silence FROM lease
 WHERE silence IS NOT NULL
     AND EXISTS (SELECT 1 FROM inode WHERE inode.key = lease.key AND inode.id = lease.id AND writer = holder);
 
 -- name: expired-mark
 -- leftover: a directory is marked as being counted, and no client counts it
--- next: nothing: the next operation below it removes the mark; or repair
+-- next: nothing: the next operation below it removes the mark
 SELECT key, NULL, NULL, 0, '' FROM problem WHERE kind = 'expired-mark';
 
 -- name: stray-time
 -- leftover: the time of a directory that does not exist
--- next: run holdfast namespace gc --sweep, or repair: it is deleted
+-- next: run holdfast namespace gc --sweep, which deletes it
 -- A directory that is lost, but has entries, will be made again.
 SELECT key, NULL, id, 0, '' FROM trace
 WHERE kind = 't' AND id NOT IN (SELECT id FROM inode WHERE is_directory)
@@ -135,14 +135,14 @@ WHERE kind = 't' AND id NOT IN (SELECT id FROM inode WHERE is_directory)
 
 -- name: stray-place
 -- leftover: the place of a renamed directory that does not exist
--- next: run holdfast namespace gc --sweep, or repair: it is deleted
+-- next: run holdfast namespace gc --sweep, which deletes it
 SELECT key, NULL, id, 0, '' FROM trace
 WHERE kind = 'w' AND id NOT IN (SELECT id FROM inode WHERE is_directory)
     AND id NOT IN (SELECT id FROM deleted) AND id NOT IN (SELECT parent FROM entry);
 
 -- name: stray-usage
 -- leftover: the usage of a quota that does not exist
--- next: run holdfast namespace gc --sweep, or repair: it is deleted
+-- next: run holdfast namespace gc --sweep, which deletes it
 SELECT key, NULL, NULL, version, '' FROM usage WHERE quota NOT IN (SELECT quota FROM quota);
 
 -- name: wrong-usage

@@ -21,12 +21,12 @@ class Severity(str, enum.Enum):
     DAMAGE = "damage"
     """Something is wrong: data cannot be read, cannot be reached, or is in danger."""
     LEFTOVER = "leftover"
-    """Harmless: what a program that died left behind. A collection or a repair removes it."""
+    """Harmless: what a program that died left behind. A collection or a sweep removes it."""
 
 
 @dataclass(frozen=True, slots=True)
 class FindingKind:
-    """A kind of finding; `checks.sql` has it with its query, `repairs.REPAIRS` the function that repairs it, if any.
+    """A kind of finding; `checks.sql` has it with its query, `repair.REPAIRS` the function that repairs it, if any.
 
     Attributes:
         name: identifies the kind in JSON.
@@ -75,7 +75,6 @@ class Finding:
         keys: of the records, the first one being the most important; empty for objects of the store.
         blob: the name of a blob or an object; else empty.
         number: an inode id, or 0.
-        version: of the record, if only this version of it is one; 0 if it does not matter.
         detail: more about it, for a person.
     """
 
@@ -84,7 +83,6 @@ class Finding:
     keys: Sequence[bytes] = ()
     blob: str = ""
     number: int = 0
-    version: int = 0
     detail: str = ""
 
     def to_json(self) -> dict[str, object]:

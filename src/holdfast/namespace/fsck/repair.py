@@ -1,6 +1,7 @@
 """Repair what a check finds, in rounds, until nothing is left that can be repaired.
 
-Nothing is deleted but records of what does not exist. Entries and blobs that belong nowhere become entries of
+A repair mends damage; what is left over goes by a collection or a sweep. Nothing is deleted but leases and notes that
+contradict the files. Entries and blobs that belong nowhere become entries of
 ``/lost+found/<time>``, and so do the bytes of damaged records. One repair may uncover the next: the entries of a
 directory whose record was damaged are found as orphans in the next round. The young blobs of a damaged inode are found
 only when their safety age is over: so such a repair is complete with the next one (`damage`).
@@ -9,18 +10,46 @@ only when their safety age is over: so such a repair is complete with the next o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
 
-from holdfast.errors import FencedError, HoldfastError
+from holdfast.errors import CorruptDataError, FencedError, HoldfastError, NotFoundError
+from holdfast.namespace.blobs import content_bytes
 from holdfast.namespace.configuration import Configuration, require_configuration
+from holdfast.namespace.directory_times import DirectoryTimes
 from holdfast.namespace.fsck.check import Subject, check
 from holdfast.namespace.fsck.findings import KINDS, Finding, Progress, Report, silent
-from holdfast.namespace.fsck.repairs import REPAIRS, Workbench
-from holdfast.namespace.fsck.survey import CLOSING_S, leased_files
-from holdfast.namespace.maintenance import MaintenanceLock, forget_damage
+from holdfast.namespace.fsck.survey import CLOSING_S, is_readable, leased_files
+from holdfast.namespace.inode import Extent, Inode, Kind, decode_inode
+from holdfast.namespace.keys import (
+    DAMAGED,
+    NO_PARENT,
+    ROOT_ID,
+    ROOT_KEY,
+    blob_of,
+    children_range,
+    data_key,
+    deleted_key,
+    lease_key,
+    name_of,
+    new_id,
+)
+from holdfast.namespace.maintenance import NAMES_BLOBS, MaintenanceLock, damage_note, forget_damage
+from holdfast.namespace.operation import Changes
+from holdfast.namespace.operations.base import ReadInode
+from holdfast.namespace.operations.names import Mkdirs
+from holdfast.namespace.other_records import Lease
 from holdfast.namespace.paths import NsPath
+from holdfast.namespace.permissions import Caller
+from holdfast.namespace.phases import Operations
+from holdfast.namespace.trees import TreeCounter
+from holdfast.namespace.view import Chain, Entry, Hints, View, read_view
+from holdfast.transactions.base import Record
 
+_MOST_NAMES = 100
+_LONGEST_NAME = 200
+_PAGE = 100
 _MOST_TRIES = 3
 
 
@@ -138,3 +167,321 @@ def _repair_round(bench: Workbench, findings: Sequence[Finding], work: _Work, pr
             work.repaired.append(finding)
     bench.operations.times.flush()
     return len(work.repaired) > before
+
+
+# --- tools ------------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """An inode as a repair saw it."""
+
+    key: bytes
+    version: int
+    inode: Inode
+
+    @property
+    def entry(self) -> Entry:
+        """What a transaction validates."""
+        return Entry(self.version, self.inode)
+
+
+class Workbench:
+    """The tools of one round of repairs.
+
+    Attributes:
+        caller: a superuser, the owner of what the repair makes.
+        store_now_s: the time of the object store's clock when the round began.
+        shelf: the directory in /lost+found for what this repair finds; made when it is first needed.
+    """
+
+    def __init__(
+        self,
+        subject: Subject,
+        configuration: Configuration,
+        lock: MaintenanceLock,
+        shelf: NsPath | None,
+        store_now_s: float,
+    ) -> None:
+        self.subject = subject
+        self.configuration = configuration
+        self.lock = lock
+        self.shelf = shelf
+        self.store_now_s = store_now_s
+        # Hints of its own: those of others may be wrong.
+        hints, times = Hints(configuration.identity), DirectoryTimes(subject.database, subject.environment.clock)
+        self.operations = Operations(subject.database, subject.environment, hints, times)
+        self.trees = TreeCounter(self.operations)
+        self.caller = Caller(configuration.superuser, is_superuser=True)
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+    def record(self, key: bytes) -> Record | None:
+        """Return the record at a key."""
+        return self.subject.database.get_many([key]).get(key)
+
+    def inode(self, key: bytes) -> Seen | None:
+        """Return the inode at a key, if there is one that can be read."""
+        record = self.record(key)
+        try:
+            return None if record is None else Seen(key, record.version, decode_inode(key, record.value))
+        except CorruptDataError:
+            return None
+
+    def chain(self, path: NsPath) -> tuple[Chain, View]:
+        """Return the inodes on a path."""
+        view = read_view(self.subject.database, Hints(self.configuration.identity), ReadInode(path))
+        return view.chains[0], view
+
+    # --- writing ------------------------------------------------------------------------------------------------------
+    def commit(self, changes: Changes[None], seen: Mapping[bytes, Entry | None]) -> bool:
+        """Commit changes if all records are as they were seen; return whether they took effect.
+
+        Args:
+            seen: records by key; None for one that must not exist.
+        """
+        entries = {key: entry for key, entry in seen.items() if entry is not None}
+        return self.lock.commit(changes, View((), entries, seen.keys() - entries.keys()))
+
+    def put(self, seen: Seen, inode: Inode) -> bool:
+        """Replace an inode by another one; return whether that took effect."""
+        return self.commit(Changes(None, puts={seen.key: inode}), {seen.key: seen.entry})
+
+    def shelve(self, name: str, inode: Inode, changes: Changes[None], seen: Mapping[bytes, Entry | None]) -> bool:
+        """Put an inode into /lost+found, in one transaction with other changes; return whether it took effect.
+
+        A lease of the inode follows it.
+
+        Args:
+            name: what it is called; a number is added if the name is taken.
+        """
+        shelf = self._make_shelf()
+        for number in range(1, _MOST_NAMES):
+            suffix = "" if number == 1 else f"-{number}"
+            chain, view = self.chain(shelf.child((name[:_LONGEST_NAME] + suffix).encode()))
+            if chain.target is not None:
+                continue
+            if chain.parent is None or not chain.parent.is_directory:
+                return False  # the shelf was removed
+            changes.inserts[chain.target_key] = inode
+            record = self.record(lease_key(inode.id)) if inode.writer else None
+            if record is not None:
+                lease = Lease.decode(lease_key(inode.id), record.value)
+                changes.values[lease_key(inode.id)] = replace(lease, key=chain.target_key).encode()
+            return self.commit(changes, {**dict.fromkeys(view.absent), **view.entries, **seen})
+        return False
+
+    def move(self, key: bytes, number: int, name: str) -> bool:
+        """Move an inode, with everything below it, to /lost+found, if the key still has this inode."""
+        seen = self.inode(key)
+        if seen is None or seen.inode.id != number:
+            return False
+        return self.shelve(name, seen.inode, Changes(None, deletes={key}), {key: seen.entry})
+
+    def new_id(self) -> int:
+        """Return an inode id that was never used."""
+        return new_id(self.subject.environment)
+
+    def new_file(self, extents: tuple[Extent, ...], xattrs: Mapping[str, bytes]) -> Inode:
+        """Return the inode of a new file, for the superuser alone."""
+        return replace(
+            self.new_directory(self.new_id(), 0o600),
+            kind=Kind.FILE,
+            atime_ms=self.operations.now_ms(),
+            replication=self.configuration.replication,
+            block_size=self.configuration.block_size,
+            extents=extents,
+            xattrs=xattrs,
+        )
+
+    def new_directory(self, number: int, mode: int = 0o700) -> Inode:
+        """Return the inode of a directory of the superuser, with a given id."""
+        return Inode(
+            id=number,
+            kind=Kind.DIRECTORY,
+            mode=mode,
+            owner=self.configuration.superuser,
+            group=self.configuration.supergroup,
+            mtime_ms=self.operations.now_ms(),
+        )
+
+    def _make_shelf(self) -> NsPath:
+        if self.shelf is None:
+            made = datetime.fromtimestamp(self.subject.environment.clock.now_s(), tz=timezone.utc)
+            self.shelf = NsPath((b"lost+found", made.strftime("%Y-%m-%dT%H-%M-%SZ").encode()))
+        self.operations.run(Mkdirs(path=self.shelf, mode=0o700), self.caller)
+        return self.shelf
+
+
+# --- single records ---------------------------------------------------------------------------------------------------
+def _keep_damaged_record(bench: Workbench, finding: Finding) -> bool:
+    """Move the bytes of a damaged record into a file; its key is an attribute of the file."""
+    (key,) = finding.keys
+    if key == ROOT_KEY:
+        return _make_root(bench, finding)
+    record = bench.record(key)
+    if record is None or is_readable(key, record):
+        return False
+    changes: Changes[None] = Changes(None, deletes={key})
+    if key[:1] in NAMES_BLOBS:
+        changes.values[DAMAGED] = damage_note(bench.store_now_s)
+    extents: tuple[Extent, ...] = ()
+    if record.value:
+        extent, stored = bench.subject.blobs.small(bench.new_id(), record.value)
+        changes.new_values.update({data_key(blob): value for blob, value in stored.items()})
+        extents = (extent,)
+    file = bench.new_file(extents, {"user.key": key, "user.number": str(record.number).encode()})
+    return bench.shelve(f"record-{chr(key[0])}-{key[1:].hex()}", file, changes, {key: Entry(record.version, None)})
+
+
+def _count_again(bench: Workbench, finding: Finding) -> bool:
+    """Count what a directory with a quota uses, while it is frozen."""
+    bench.trees.recount(NsPath.parse(finding.path), bench.caller)
+    return True
+
+
+# --- the tree: what hangs nowhere moves to /lost+found, with everything below it --------------------------------------
+def _make_root(bench: Workbench, finding: Finding) -> bool:
+    """Make a root. The bytes of a damaged one are kept as the record of a small file, which no file refers to yet."""
+    record, seen = bench.record(ROOT_KEY), bench.inode(ROOT_KEY)
+    if seen is not None and seen.inode.is_directory and seen.inode.id == ROOT_ID:
+        return False
+    root = replace(bench.new_directory(ROOT_ID, 0o755), namespace=bench.configuration.identity)
+    changes: Changes[None] = Changes(None, puts={ROOT_KEY: root})
+    if record is not None:
+        _, stored = bench.subject.blobs.small(ROOT_ID, record.value)
+        changes.new_values.update({data_key(blob): value for blob, value in stored.items()})
+    return bench.commit(changes, {ROOT_KEY: None if record is None else Entry(record.version, None)})
+
+
+def _rename_badly_named(bench: Workbench, finding: Finding) -> bool:
+    """Move an entry whose name no path can have."""
+    (key,) = finding.keys
+    seen = bench.inode(key)
+    return seen is not None and bench.move(key, seen.inode.id, f"name-{name_of(key).hex()}")
+
+
+def _attach_orphans(bench: Workbench, finding: Finding) -> bool:
+    """Make the missing directory again, with its id: so all its entries are in it again, however many there are."""
+    page = bench.subject.database.scan(*children_range(finding.number), _PAGE)
+    entries = [(key, record) for key, record in page.records if key != ROOT_KEY and is_readable(key, record)]
+    if not entries:
+        return False
+    if finding.number == NO_PARENT:  # no directory can have this id
+        moved = [bench.move(key, seen.inode.id, _lost_name(key)) for key, _ in entries if (seen := bench.inode(key))]
+        return any(moved)
+    key, record = entries[0]
+    directory = bench.new_directory(finding.number)
+    return bench.shelve(f"directory-{finding.number}", directory, Changes(None), {key: Entry(record.version, None)})
+
+
+def _lost_name(key: bytes) -> str:
+    return f"entry-{name_of(key).decode(errors='replace')}".replace("/", "-").replace(":", "-").replace("\0", "-")
+
+
+def _break_cycle(bench: Workbench, finding: Finding) -> bool:
+    """Move one directory of a cycle, and with it all the others."""
+    return bench.move(finding.keys[0], finding.number, f"directory-{finding.number}")
+
+
+def _give_new_ids(bench: Workbench, finding: Finding) -> bool:
+    """Give all but one of several inodes new ids. Entries stay with the one that keeps the id: a directory."""
+    found = [seen for key in finding.keys if (seen := bench.inode(key)) and seen.inode.id == finding.number]
+    if len(found) < 2:
+        return False
+    keeper, *others = sorted(found, key=lambda seen: not seen.inode.is_directory)
+    changes: Changes[None] = Changes(None)
+    for seen in others:
+        changes.puts[seen.key] = replace(
+            seen.inode, id=bench.new_id(), writer="", names_quota=None, space_quota=None, quota_id=0
+        )
+    return bench.commit(changes, {seen.key: seen.entry for seen in (keeper, *others)})
+
+
+def _split_file_with_children(bench: Workbench, finding: Finding) -> bool:
+    """Give the file another id: its entries are then those of a directory that does not exist."""
+    seen = bench.inode(finding.keys[0])
+    if seen is None or seen.inode.is_directory or seen.inode.id != finding.number:
+        return False
+    changes: Changes[None] = Changes(None, puts={seen.key: replace(seen.inode, id=bench.new_id(), writer="")})
+    if seen.inode.writer:
+        changes.deletes.add(lease_key(finding.number))
+    return bench.commit(changes, {seen.key: seen.entry})
+
+
+def _forget_deleted_tree(bench: Workbench, finding: Finding) -> bool:
+    """Delete the note that a directory waits for its collection: it still exists."""
+    seen, key = bench.inode(finding.keys[0]), deleted_key(finding.number)
+    record = bench.record(key)
+    if seen is None or record is None or seen.inode.id != finding.number:
+        return False
+    return bench.commit(Changes(None, deletes={key}), {seen.key: seen.entry, key: Entry(record.version, None)})
+
+
+# --- blobs ------------------------------------------------------------------------------------------------------------
+def _attach_unowned(bench: Workbench, finding: Finding) -> bool:
+    """Make a file of a blob that belongs to none, called like the blob."""
+    blobs, seen = bench.subject.blobs, dict[bytes, Entry | None]()
+    if finding.keys:
+        (key,) = finding.keys
+        record = bench.record(key)
+        if record is None:
+            return False
+        extent = Extent(blob_of(key), content_bytes(len(record.value)), inline=True)
+        seen[key] = Entry(record.version, None)
+    else:
+        try:
+            info = blobs.store.head(blobs.key(finding.blob))
+        except NotFoundError:
+            return False
+        extent = Extent(finding.blob, content_bytes(info.size_bytes))
+    name = f"blob-{extent.blob}".replace("/", "-").replace(":", "-")
+    return bench.shelve(name, bench.new_file((extent,), {}), Changes(None), seen)
+
+
+def _delete_notes(bench: Workbench, finding: Finding) -> bool:
+    """Delete the garbage notes of a blob that a file refers to."""
+    seen = bench.inode(finding.keys[0])
+    notes = bench.subject.database.get_many(finding.keys[1:])
+    if seen is None or not notes or finding.blob not in {extent.blob for extent in seen.inode.extents}:
+        return False
+    return bench.commit(Changes(None, deletes=set(notes)), {seen.key: seen.entry})
+
+
+# --- leases -----------------------------------------------------------------------------------------------------------
+def _close_file(bench: Workbench, finding: Finding) -> bool:
+    """Close a file whose writer has no lease; what was synced stays."""
+    seen = bench.inode(finding.keys[0])
+    if seen is None or not seen.inode.writer or bench.record(lease_key(seen.inode.id)) is not None:
+        return False
+    changes = Changes(None, puts={seen.key: replace(seen.inode, writer="")})
+    return bench.commit(changes, {seen.key: seen.entry, lease_key(seen.inode.id): None})
+
+
+def _delete_lease(bench: Workbench, finding: Finding) -> bool:
+    """Delete a lease whose holder writes no file."""
+    (key,) = finding.keys
+    record = bench.record(key)
+    if record is None:
+        return False
+    lease = Lease.decode(key, record.value)
+    seen = bench.inode(lease.key)
+    if seen is not None and lease_key(seen.inode.id) == key and seen.inode.writer == lease.holder:
+        return False
+    file = {} if seen is None else {seen.key: seen.entry}
+    return bench.commit(Changes(None, deletes={key}), {key: Entry(record.version, None), **file})
+
+
+REPAIRS: Mapping[str, Callable[[Workbench, Finding], bool]] = {
+    "no-root": _make_root,
+    "damaged-record": _keep_damaged_record,
+    "bad-name": _rename_badly_named,
+    "duplicate-id": _give_new_ids,
+    "file-with-children": _split_file_with_children,
+    "deleted-tree": _forget_deleted_tree,
+    "orphan": _attach_orphans,
+    "cycle": _break_cycle,
+    "referenced-garbage": _delete_notes,
+    "unowned-blob": _attach_unowned,
+    "writer-without-lease": _close_file,
+    "lease-without-file": _delete_lease,
+    "wrong-usage": _count_again,
+}
+"""By the name of a kind of finding: repairs one in a transaction; returns False if there is nothing to do any more."""

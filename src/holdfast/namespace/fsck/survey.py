@@ -19,9 +19,9 @@ from holdfast.namespace.blobs import BlobStore, content_bytes, find_damage, writ
 from holdfast.namespace.errors import InvalidPathError
 from holdfast.namespace.fsck.findings import KINDS as FINDINGS
 from holdfast.namespace.fsck.findings import Counts, Finding, Progress
-from holdfast.namespace.inode import Extent, decode_inode
+from holdfast.namespace.inode import decode_inode
 from holdfast.namespace.keys import ID_BYTES, ROOT_ID, ROOT_KEY, blob_of, id_of, kind_range, name_of, parent_of
-from holdfast.namespace.other_records import HARD_LIMIT_MS, DeletedTree, Lease, Upload, decode_parts, decode_trail
+from holdfast.namespace.other_records import HARD_LIMIT_MS, DeletedTree, Lease, Upload, decode_trail
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.view import scan_pages
 from holdfast.stores.base import iter_objects
@@ -130,11 +130,12 @@ class Survey:
     # --- findings -----------------------------------------------------------------------------------------------------
     def finding(self, kind: str, row: Row) -> Finding:
         """Return the finding of a row that the query of a kind has yielded, with its path."""
-        key, blob, number, version, detail = row
+        key, blob, number, _, detail = row
         keys: tuple[bytes, ...] = (key,) if key else ()
         if kind == "shared-blob":
             keys = tuple(found for (found,) in self.query("files of a blob", blob=blob))
-            key = keys[-1]
+            key, *others = reversed(keys)
+            detail = " ".join(f"and {self._path(other)}" for other in others)
         elif kind == "referenced-garbage":
             keys += tuple(found for (found,) in self.query("notes of a blob", blob=blob))
         elif number and key:
@@ -148,7 +149,6 @@ class Survey:
             keys=keys,
             blob=unpack_name(blob) if blob else "",
             number=_number(number) if number else 0,
-            version=version,
             detail=detail,
         )
 
@@ -296,15 +296,8 @@ def _lease_rows(key: bytes, record: Record, now_ms: int) -> Iterator[Row]:
 
 def _upload_rows(key: bytes, record: Record, now_ms: int) -> Iterator[Row]:
     """The parts of a pending upload belong to no file yet, however old they are."""
-    return _part_rows(Upload.decode(key, record.value).parts)
-
-
-def _page_rows(key: bytes, record: Record, now_ms: int) -> Iterator[Row]:
-    return _part_rows(decode_parts(key, record.value))
-
-
-def _part_rows(parts: Mapping[int, Extent]) -> Iterator[Row]:
-    return (("part", pack_name(part.blob), part.inline) for part in parts.values())
+    parts = Upload.decode(key, record.value).parts.values()
+    return (("part", pack_name(part.blob), part.inline) for part in parts)
 
 
 def _deleted_rows(key: bytes, record: Record, now_ms: int) -> Iterator[Row]:
@@ -337,7 +330,6 @@ KINDS: Mapping[bytes, tuple[int, int, Callable[[bytes, Record, int], Iterator[Ro
     b"i": (_WITH_ID, MAX_KEY_BYTES, _inode_rows),
     b"l": (_WITH_ID, _WITH_ID, _lease_rows),
     b"p": (2, MAX_KEY_BYTES, _upload_rows),
-    b"q": (4, MAX_KEY_BYTES, _page_rows),
     b"r": (_WITH_ID, _WITH_ID, _deleted_rows),
     b"t": (_WITH_ID, _WITH_ID, _trace_rows),
     b"u": (_WITH_ID + 1, _WITH_ID + 1, _usage_rows),

@@ -1,15 +1,14 @@
 """Change objects and pending uploads: the operations of the namespace, with the conditions of an object store.
 
-Each change is an operation on one path; `Batch` makes many of them one step. A file that is being written is
-replaced or removed like any other, as by `Publish` with `overwrite` and by `Delete` (and by HDFS): its writer has lost
-the lease, and changes nothing any more.
+Each change is an operation on one path; a `Batch` makes many of them one step. A file that is being written is replaced
+or removed like any other, as by `Publish` with `overwrite` and by `Delete` (and by HDFS): its writer has lost the
+lease, and changes nothing any more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
 from holdfast.errors import InvalidRequestError, PreconditionError
 from holdfast.namespace.errors import (
@@ -18,66 +17,44 @@ from holdfast.namespace.errors import (
     PathIsDirectoryError,
     PermissionDeniedError,
 )
-from holdfast.namespace.inode import Extent, Inode
-from holdfast.namespace.keys import data_key, parts_key, upload_key
+from holdfast.namespace.inode import MADE_FOR_OBJECTS, Extent, Inode
+from holdfast.namespace.keys import children_range, data_key, upload_key
 from holdfast.namespace.listing import etag_of
-from holdfast.namespace.object_store.directories import mark_directories, require_no_files
 from holdfast.namespace.operation import Changes, Context
 from holdfast.namespace.operations.base import OnePath, PathGroup, check_chain, discard_extents
 from holdfast.namespace.operations.files import FileGroup, Publish
 from holdfast.namespace.operations.names import Delete
-from holdfast.namespace.other_records import (
-    Upload,
-    decode_parts,
-    encode_metadata,
-    encode_parts,
-    no_such_upload,
-    page_of,
-)
+from holdfast.namespace.other_records import Upload, encode_metadata, no_such_upload
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import EXECUTE, READ, WRITE, Caller
 from holdfast.namespace.view import Chain, View
-
-R = TypeVar("R")
+from holdfast.stores.base import Create, Part, PutMode, Update
+from holdfast.transactions.base import RangeCount
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateObject(FileGroup):
     """Create or replace a file under a condition; returns its inode.
 
-    Group: that of `Publish`, and the upload with its pages, exclusively.
+    Group: that of `Publish`, and the upload, exclusively.
 
     Attributes:
-        file: the file to be. An upload knows its path, id, content and metadata by itself.
+        file: the file to be. An upload knows its id, content and metadata by itself.
         upload: the token of the pending upload that it completes, which must exist; else empty.
-        numbers: the parts of the upload, each with its blob, in their order.
-        pages: the pages that the upload has, as far as the caller knows; those of `numbers` are known.
-        must_be_absent: whether the path must be free.
-        etag: what the existing file's etag must be; empty for any.
-        keys: gets the key of the inode's record: it stays the same if a directory above the file is renamed.
+        parts: those that complete the upload, in their order.
+        keys: gets the key of a new inode's record: it stays the same if a directory above the file is renamed.
     """
 
     path: NsPath
     file: Publish
+    mode: PutMode
     upload: str = ""
-    numbers: Sequence[tuple[int, str]] = ()
-    pages: frozenset[int] = frozenset()
-    must_be_absent: bool = False
-    etag: str = ""
+    parts: Sequence[Part] = ()
     keys: dict[int, bytes] = field(default_factory=dict, compare=False)
 
     def also(self, chains: Sequence[Chain]) -> Collection[bytes]:
-        """Return the records of the lease, of the upload, and of its pages."""
-        return [*self.file.also(chains), *self._records()]
-
-    def _pages(self) -> set[int]:
-        return {0, *self.pages, *(page_of(number) for number, _ in self.numbers)}
-
-    def _records(self) -> list[bytes]:
-        """Return the keys of the upload: its record, and those of its pages."""
-        if not self.upload:
-            return []
-        return [upload_key(self.upload), *(parts_key(self.upload, page) for page in self._pages() if page)]
+        """Return the records of the lease, and of the upload."""
+        return [*self.file.also(chains), *([upload_key(self.upload)] if self.upload else ())]
 
     def execute(self, view: View, context: Context) -> Changes[Inode]:
         """See `Operation`.
@@ -85,14 +62,13 @@ class CreateObject(FileGroup):
         Raises:
             PreconditionError: a condition does not hold; its variable ``key`` names the key.
             NotFoundError: the upload does not exist; ``key`` names its key.
-            InvalidRequestError: a part is missing; or the upload has parts on other pages.
+            InvalidRequestError: a part is missing.
             ParentNotDirectoryError, PathIsDirectoryError: a file is above the path, or a directory has it, even if the
                 same step removes it.
             PermissionDeniedError: see the message.
         """
         (chain,) = view.chains
-        target = chain.target
-        key = _key(self.path)
+        target, key = chain.target, _key(self.path)
         if _is_below_file(chain, context):
             raise ParentNotDirectoryError(
                 "a file is above this key: delete it in an earlier call, or choose another key", key=key
@@ -101,47 +77,45 @@ class CreateObject(FileGroup):
             raise PathIsDirectoryError(
                 "a directory has this key: remove what is in it in an earlier call, or choose another key", key=key
             )
-        if self.must_be_absent and target is not None:
+        if isinstance(self.mode, Create) and target is not None:
             raise PreconditionError("the object exists already: read it, then decide", key=key)
-        if self.etag and (target is None or etag_of(target) != self.etag):
+        if isinstance(self.mode, Update) and (target is None or etag_of(target) != self.mode.etag):
             raise PreconditionError("the object is not the expected one: read it, then decide", key=key)
-        if not self.upload:
-            changes = self.file.execute(view, context)
-            mark_directories(changes)
-            self.keys.update((inode.id, key) for key, inode in changes.inserts.items() if inode is changes.result)
-            return changes
-        upload = self._pending(view, key)
-        parts = parts_of(view.value, upload, self.upload, self._pages())
-        extents = self._extents(parts, key)
-        file = replace(
-            self.file, path=self.path, file_id=upload.file_id, extents=extents, xattrs=encode_metadata(upload.metadata)
-        )
-        changes = file.execute(view, context)
-        mark_directories(changes)
-        changes.deletes.update(self._records())
-        discard_extents(changes, _left_out(parts, extents), context.now_ms)
+        changes = self._completed(view, context) if self.upload else self.file.execute(view, context)
+        for at, inode in changes.inserts.items():
+            if inode.is_directory:
+                changes.inserts[at] = replace(inode, xattrs={MADE_FOR_OBJECTS: _rights(inode)})
+            elif not self.upload:
+                self.keys[inode.id] = at
         return changes
 
-    def _pending(self, view: View, key: str) -> Upload:
+    def _completed(self, view: View, context: Context) -> Changes[Inode]:
+        """Publish the file of the upload; what the parts that complete it leave out becomes garbage."""
         upload = pending_upload(view, self.upload, self.path)
         if upload is None:
-            raise no_such_upload(key, self.upload)
-        if not upload.pages.issubset(self._pages()):
-            raise InvalidRequestError(
-                "the upload has parts beyond those that complete it: abort it, and upload the object again", key=key
-            )
-        return upload
-
-    def _extents(self, parts: Mapping[int, Extent], key: str) -> tuple[Extent, ...]:
-        """Return the extents of the parts that complete an upload."""
+            raise no_such_upload(_key(self.path), self.upload)
         extents = []
-        for number, blob in self.numbers:
-            part = parts.get(number)
-            if part is None or part.blob != blob:
-                raise InvalidRequestError("a part was not uploaded: upload it again", key=key, part=number)
-            if part.length:
-                extents.append(part)
-        return tuple(extents)
+        for part in self.parts:
+            extent = upload.parts.get(part.number)
+            if extent is None or extent.blob != part.etag:
+                raise InvalidRequestError(
+                    "a part was not uploaded: upload it again", key=_key(self.path), part=part.number
+                )
+            if extent.length:
+                extents.append(extent)
+        file = replace(
+            self.file, file_id=upload.file_id, extents=tuple(extents), xattrs=encode_metadata(upload.metadata)
+        )
+        changes = file.execute(view, context)
+        changes.deletes.add(upload_key(self.upload))
+        discard_extents(changes, _left_out(upload.parts, extents), context.now_ms)
+        return changes
+
+
+def _left_out(parts: Mapping[int, Extent], extents: Collection[Extent]) -> list[Extent]:
+    """Return the parts of an upload that its file does not have."""
+    kept = set(extents)
+    return [part for part in parts.values() if part.length and part not in kept]
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,16 +175,13 @@ class RequireObject(OnePath):
 
 
 @dataclass(frozen=True, slots=True)
-class RequireNoObjects(PathGroup):
-    """Change nothing; conflict if a directory contains anything but certain directories. It need not exist.
+class RequireEmptyDirectory(OnePath):
+    """Change nothing; conflict if a directory contains anything. It need not exist.
 
-    Group: the inodes on the paths, shared; the directories, exclusively; the absence of anything else in them.
-
-    Attributes:
-        paths: of the directory, and of all below it that were just seen.
+    Group: the inodes on the path, shared; the directory, exclusively; the absence of anything in it.
     """
 
-    paths: Sequence[NsPath]
+    path: NsPath
 
     def execute(self, view: View, context: Context) -> Changes[None]:
         """See `Operation`.
@@ -218,19 +189,12 @@ class RequireNoObjects(PathGroup):
         Raises:
             PermissionDeniedError: see the message.
         """
+        (chain,) = view.chains
         changes: Changes[None] = Changes(None)
-        chains = [chain for chain in view.chains if not _is_below_file(chain, context)]
-        for chain in chains:
-            if chain.target is not None and chain.target.is_directory:
-                context.caller.check(chain, len(chain.path.names), READ | EXECUTE)
-        require_no_files(changes, chains)
+        if not _is_below_file(chain, context) and chain.target is not None and chain.target.is_directory:
+            context.caller.check(chain, len(self.path.names), READ | EXECUTE)
+            changes.ranges.append(RangeCount(chain.target_key, *children_range(chain.target.id), 0))
         return changes
-
-
-def _left_out(parts: Mapping[int, Extent], extents: Collection[Extent]) -> tuple[Extent, ...]:
-    """Return the parts of an upload that its file does not have."""
-    kept = set(extents)
-    return tuple(part for part in parts.values() if part.length and part not in kept)
 
 
 def _is_below_file(chain: Chain, context: Context) -> bool:
@@ -244,6 +208,48 @@ def _is_below_file(chain: Chain, context: Context) -> bool:
 
 def _key(path: NsPath) -> str:
     return str(path)[1:]
+
+
+# --- directories ------------------------------------------------------------------------------------------------------
+# An object store has no directories, so those that it makes by the way must go by the way. Others must stay: users made
+# them, and may have given them quotas, permissions or attributes. Every client has to know the difference, so a
+# directory that was made for an object carries a mark: an extended attribute, with the rights that the directory had.
+@dataclass(frozen=True, slots=True)
+class RemoveEmptyDirectory(OnePath):
+    """Remove a directory that was made for an object, is unchanged since, and is empty; returns whether it is gone.
+
+    Group: that of `Delete`.
+    """
+
+    path: NsPath
+
+    def peek(self, chains: Sequence[Chain]) -> tuple[bytes, bytes] | None:
+        """Return the entries of a directory that may go."""
+        target = chains[0].target
+        return children_range(target.id) if target is not None and _is_as_made(target) else None
+
+    def execute(self, view: View, context: Context) -> Changes[bool]:
+        """See `Operation`.
+
+        Raises:
+            ParentNotDirectoryError, PermissionDeniedError: see the message.
+        """
+        (chain,) = view.chains
+        if chain.target is None:
+            check_chain(chain, context)
+            return Changes(True)
+        if not _is_as_made(chain.target) or view.has_children:
+            return Changes(False)
+        return Delete(path=self.path).execute(view, context)
+
+
+def _rights(inode: Inode) -> bytes:
+    return f"{inode.mode:o} {inode.owner} {inode.group}".encode()
+
+
+def _is_as_made(inode: Inode) -> bool:
+    """Check whether a directory was made for an object, and is unchanged since."""
+    return not inode.has_quota and not inode.unknown and inode.xattrs == {MADE_FOR_OBJECTS: _rights(inode)}
 
 
 # --- pending uploads --------------------------------------------------------------------------------------------------
@@ -260,17 +266,16 @@ class BeginUpload(OnePath):
 
     def execute(self, view: View, context: Context) -> Changes[None]:
         """See `CheckTargets`."""
-        changes = CheckTargets(self.paths, by_rename=False).execute(view, context)
+        changes = CheckTargets(self.paths).execute(view, context)
         changes.new_values[upload_key(self.token)] = self.upload.encode()
         return changes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddPart(OnePath):
-    """Note a part, whose bytes are durable, in its page of the upload; a part of the same number goes.
+    """Note a part, whose bytes are durable, in its upload; a part of the same number goes.
 
-    Group: the inodes on the path, and the upload, shared; the page, exclusively. The first page, and the numbers of the
-    others, are in the record of the upload.
+    Group: the inodes on the path, shared; the upload, exclusively.
 
     Attributes:
         path: of the file to be.
@@ -287,25 +292,20 @@ class AddPart(OnePath):
     is_late: Callable[[], bool] = field(default=lambda: False, compare=False)
 
     def also(self, chains: Sequence[Chain]) -> Collection[bytes]:
-        """Return the record of the upload, and that of the page."""
-        return {upload_key(self.token), self._page_key}
-
-    @property
-    def _page_key(self) -> bytes:
-        page = page_of(self.number)
-        return parts_key(self.token, page) if page else upload_key(self.token)
+        """Return the record of the upload."""
+        return [upload_key(self.token)]
 
     def execute(self, view: View, context: Context) -> Changes[None]:
         """See `Operation`.
 
         Raises:
-            NotFoundError: the upload was completed or aborted, or its directory renamed.
+            NotFoundError: the upload was completed or aborted.
             PermissionDeniedError: the caller may not write the directory of the upload.
             LeaseLostError: the part has waited for longer than the safety age.
         """
         upload = pending_upload(view, self.token, self.path)
         if upload is None:
-            raise no_such_upload(str(self.path)[1:], self.token)
+            raise no_such_upload(_key(self.path), self.token)
         _check_use(view.chains[0], context)
         if self.is_late():
             raise LeaseLostError(
@@ -314,72 +314,44 @@ class AddPart(OnePath):
             )
         changes = Changes(None)
         changes.new_values.update({data_key(blob): content for blob, content in self.data.items()})
-        page = page_of(self.number)
-        parts = parts_of(view.value, upload, self.token, [page])
-        if self.number in parts:
-            discard_extents(changes, [parts[self.number]], context.now_ms)
-        parts[self.number] = self.part
-        if not page:
-            changes.values[self._page_key] = replace(upload, parts=parts).encode()
-            return changes
-        changes.values[self._page_key] = encode_parts(parts)
-        if page not in upload.pages:
-            changes.values[upload_key(self.token)] = replace(upload, pages=upload.pages | {page}).encode()
+        if self.number in upload.parts:
+            discard_extents(changes, [upload.parts[self.number]], context.now_ms)
+        parts = {**upload.parts, self.number: self.part}
+        changes.values[upload_key(self.token)] = replace(upload, parts=parts).encode()
         return changes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class AbortUpload(OnePath):
-    """Remove a pending upload with its parts; returns whether it is gone. It stays if it has got another page.
+    """Remove a pending upload with its parts, if it exists.
 
-    Group: the inodes on the path, shared; the upload and its pages, exclusively.
+    Group: the inodes on the path, shared; the upload, exclusively.
 
     Attributes:
         path: of the file to be.
         token: of the upload.
-        pages: those that the upload had just before.
     """
 
     path: NsPath
     token: str
-    pages: Collection[int] = ()
 
     def also(self, chains: Sequence[Chain]) -> Collection[bytes]:
-        """Return the record of the upload, and those of its pages."""
-        return [upload_key(self.token), *(parts_key(self.token, page) for page in self.pages)]
+        """Return the record of the upload."""
+        return [upload_key(self.token)]
 
-    def execute(self, view: View, context: Context) -> Changes[bool]:
+    def execute(self, view: View, context: Context) -> Changes[None]:
         """See `Operation`.
 
         Raises:
             PermissionDeniedError: the caller may not write the directory of the upload.
         """
-        changes = Changes(True)
+        changes: Changes[None] = Changes(None)
         upload = pending_upload(view, self.token, self.path)
-        if upload is None:
-            return changes
-        _check_use(view.chains[0], context)
-        if not upload.pages.issubset(self.pages):
-            return Changes(False)
-        changes.deletes.update(self.also(view.chains))
-        discard_extents(changes, parts_of(view.value, upload, self.token, [0, *self.pages]).values(), context.now_ms)
+        if upload is not None:
+            _check_use(view.chains[0], context)
+            changes.deletes.add(upload_key(self.token))
+            discard_extents(changes, upload.parts.values(), context.now_ms)
         return changes
-
-
-def parts_of(
-    value_of: Callable[[bytes], bytes | None], upload: Upload, token: str, pages: Iterable[int]
-) -> dict[int, Extent]:
-    """Return the parts of an upload that are in some of its pages.
-
-    Args:
-        value_of: returns the value of a page's record; None if it does not exist.
-    """
-    found: dict[int, Extent] = {}
-    for page in pages:
-        key = parts_key(token, page)
-        value = value_of(key)
-        found.update(upload.parts if not page else {} if value is None else decode_parts(key, value))
-    return found
 
 
 def pending_upload(view: View, token: str, path: NsPath) -> Upload | None:
@@ -393,7 +365,7 @@ def _check_use(chain: Chain, context: Context) -> None:
     if not may_use(chain, context.caller):
         raise PermissionDeniedError(
             "the user may not write the directory of the upload: ask its owner",
-            key=str(chain.path)[1:],
+            key=_key(chain.path),
             user=context.caller.user,
         )
 
@@ -405,13 +377,9 @@ class CheckTargets(PathGroup):
     """Change nothing; refuse if an object could not be written to one of the paths now.
 
     Group: the inodes on the paths, as one snapshot.
-
-    Attributes:
-        by_rename: whether a file is renamed to the path, which needs no permission on a file that it replaces.
     """
 
     paths: Sequence[NsPath]
-    by_rename: bool
 
     def execute(self, view: View, context: Context) -> Changes[None]:
         """See `Operation`.
@@ -423,12 +391,11 @@ class CheckTargets(PathGroup):
         for chain in view.chains:
             context.caller.check_traversal(chain)
             if chain.target is not None and chain.target.is_directory:
-                raise PathIsDirectoryError("a directory has this key: choose another one", key=str(chain.path)[1:])
+                raise PathIsDirectoryError("a directory has this key: choose another one", key=_key(chain.path))
             context.caller.check(chain, len(chain.ancestors) - 1, WRITE)
             if chain.target is not None:
                 context.caller.check_removal(chain)
-                if not self.by_rename:
-                    context.caller.check(chain, len(chain.path.names), WRITE)
+                context.caller.check(chain, len(chain.path.names), WRITE)
         return Changes(None)
 
 

@@ -1,58 +1,67 @@
 """Offer a namespace as an object store that makes many changes in one transaction.
 
 A key is a path without its first slash. The store makes the directories that its objects need, and removes them again
-when it has deleted or renamed their last file, up to the directory that it was opened for. All other directories stay:
-those that somebody made, and those to which somebody has given a quota, other permissions or attributes (see
-`directories`). Listings show files only. The permissions of the namespace hold in every call.
+when it has deleted their last file, up to the directory that it was opened for. All other directories stay: those that
+users made, and those to which users have given a quota, other permissions or attributes (see `RemoveEmptyDirectory`).
+Listings show files only. The permissions of the namespace hold in every call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any
 
-from holdfast.errors import HoldfastError, NotFoundError, OutcomeUnknownError, PreconditionError, UnavailableError
-from holdfast.namespace.errors import (
-    DirectoryNotEmptyError,
-    ParentNotDirectoryError,
-    PathExistsError,
-    PathIsDirectoryError,
+from holdfast.errors import (
+    HoldfastError,
+    InvalidRequestError,
+    NotFoundError,
+    OutcomeUnknownError,
+    PreconditionError,
+    UnavailableError,
 )
+from holdfast.namespace.errors import ParentNotDirectoryError, PathIsDirectoryError
 from holdfast.namespace.file_reader import FileReader
+from holdfast.namespace.file_writer import MOST_INLINE_BYTES
 from holdfast.namespace.inode import Extent, Inode, decode_inode
-from holdfast.namespace.keys import ROOT_KEY, kind_range, parts_key, upload_key
-from holdfast.namespace.listing import etag_of
+from holdfast.namespace.keys import ROOT_KEY, kind_range, upload_key
+from holdfast.namespace.listing import Found, etag_of, walk_below
 from holdfast.namespace.namespace import Namespace
-from holdfast.namespace.object_store.change_set import MOST_KEY_BYTES, ChangeSet, Contents, completed, created, path_of
-from holdfast.namespace.object_store.directories import (
-    DirectoriesOnPath,
-    MakeDirectory,
+from holdfast.namespace.object_store.objects import (
+    AbortUpload,
+    AddPart,
+    BeginUpload,
+    CheckTargets,
+    CreateObject,
+    MaySee,
     RemoveEmptyDirectory,
-    StreamedFile,
-    directories_below,
+    RemoveObject,
+    RequireEmptyDirectory,
+    RequireObject,
 )
-from holdfast.namespace.object_store.moves import MoveDirectory, MoveFile
-from holdfast.namespace.object_store.objects import AbortUpload, AddPart, BeginUpload, CheckTargets, MaySee, parts_of
-from holdfast.namespace.object_store.pages import list_files
-from holdfast.namespace.operation import Parts
-from holdfast.namespace.operations.names import Rename
-from holdfast.namespace.other_records import TRACED_S, Upload, decode_metadata, encode_metadata, no_such_upload, page_of
-from holdfast.namespace.paths import NsPath
-from holdfast.namespace.view import require_own_root, scan_pages
+from holdfast.namespace.operation import Batch, Operation
+from holdfast.namespace.operations.base import ReadInode
+from holdfast.namespace.operations.files import Publish
+from holdfast.namespace.other_records import Upload, decode_metadata, encode_metadata, no_such_upload
+from holdfast.namespace.paths import MAX_PATH_CHARACTERS, NsPath
+from holdfast.namespace.view import read_view, require_own_root
 from holdfast.stores.base import (
     Capabilities,
     Change,
     Complete,
+    Create,
     Delete,
     MultipartLimits,
     ObjectInfo,
     ObjectPage,
     Overwrite,
     Part,
+    Put,
     PutMode,
     Require,
+    RequireEmpty,
     Support,
     UploadInfo,
     UploadPage,
@@ -61,13 +70,16 @@ from holdfast.stores.base import (
 from holdfast.stores.checks import (
     check_changes,
     check_delete,
-    check_move,
+    check_key,
     check_part_number,
     check_parts,
     check_range,
     page_size,
 )
-from holdfast.transactions.base import Record
+from holdfast.transactions.base import Record, SnapshotReader
+
+_MOST_KEY_BYTES = 4 * MAX_PATH_CHARACTERS
+"""So many bytes has the longest path: the limits of paths are those of keys, in every call."""
 
 _LIMITS = MultipartLimits(min_part_size_bytes=1, max_parts=10_000)
 _UPLOADS = 1000
@@ -85,7 +97,6 @@ class NamespaceStore:
 
     def __init__(self, namespace: Namespace, *, keep: str = "", close_namespace: bool = True) -> None:
         self.namespace = namespace
-        self._contents = Contents(namespace)
         self._keep = tuple(keep.encode().split(b"/")) if keep else ()
         self._close_namespace = close_namespace
 
@@ -100,8 +111,6 @@ class NamespaceStore:
         return Capabilities(
             conditional_put=Support.YES,
             multipart=_LIMITS,
-            rename=True,
-            rename_dir=True,
             metadata=True,
             lists_uploads=Support.YES,
             transactions=True,
@@ -116,16 +125,18 @@ class NamespaceStore:
     def put(
         self, key: str, data: bytes, mode: PutMode = Overwrite(), metadata: Mapping[str, str] | None = None
     ) -> ObjectInfo:
-        if key.endswith("/") and not data:
-            path = path_of(key.rstrip("/"))  # a marker of a directory: make the directory
-            self.namespace.run(MakeDirectory(path, stays=True))
-            return ObjectInfo(key, 0)
         path, file_id, expiry = path_of(key), self.namespace.new_id(), self.namespace.expiry()
-        extents, small = self._contents.store(file_id, bytes(data))
-        template = replace(self._contents.template(), xattrs=encode_metadata(metadata), is_late=expiry.is_over)
-        file = replace(template, path=path, file_id=file_id, extents=extents, data=small)
-        with self._contents.unless_refused(extents, expiry):
-            return _info(path, self.namespace.run(created(file, mode)))
+        configuration, blobs = self.namespace.configuration, self.namespace.blobs
+        extents, small = blobs.put(file_id, bytes(data), configuration.inline_bytes)
+        file = replace(
+            _file(self.namespace, path, file_id),
+            extents=extents,
+            data=small,
+            xattrs=encode_metadata(metadata),
+            is_late=expiry.is_over,
+        )
+        with blobs.unless_refused(extents, expiry):
+            return _info(path, self.namespace.run(CreateObject(path=path, file=file, mode=mode)))
 
     def get(self, key: str, start: int = 0, length: int | None = None, etag: str = "") -> bytes:
         check_range(start, length)
@@ -149,22 +160,36 @@ class NamespaceStore:
     ) -> ObjectPage:
         after, max_keys = start_after if token is None else token, page_size(max_keys)
         with self.namespace.database.snapshot() as reader:
-            identity = self.namespace.configuration.identity
-            found = list_files(reader, self.namespace.caller, prefix, after, max_keys + 1, identity)
-        objects = [_info(path, inode) for path, inode in found[:max_keys]]
+            found = list(islice(self._files(reader, prefix, after), max_keys + 1))
+        objects = [_info(one.path, one.inode) for one in found[:max_keys]]
         return ObjectPage(objects, objects[-1].key if len(found) > max_keys else None)
+
+    def _files(self, reader: SnapshotReader, prefix: str, start_after: str) -> Iterator[Found]:
+        """Yield the files whose key starts with `prefix` and comes after `start_after`.
+
+        The names in a directory are in the order of their bytes, and what is below a directory comes in its place: so
+        all of ``a/`` comes before ``a-b``. As in HDFS, whoever lists must be able to read and search every directory
+        that the listing has to enter: without the files that the caller may not see, it would look complete.
+        """
+        *names, beginning = _bytes_of(prefix, "prefix").split(b"/")
+        after = _bytes_of(start_after, "start_after").split(b"/") if start_after else []
+        above, path, caller = after[: len(names)], NsPath(tuple(names)), self.namespace.caller
+        (chain,) = read_view(reader, self.namespace.operations.hints, ReadInode(path)).chains
+        try:
+            caller.check_traversal(chain)
+        except ParentNotDirectoryError:
+            return
+        if above <= names and chain.target is not None and chain.target.is_directory:
+            rest = [name for name in after[len(names) :] if name] if above == names else []
+            entries = walk_below(reader, path, chain.target, caller.check_listing, beginning=beginning, after=rest)
+            yield from (one for one in entries if not one.inode.is_directory)
 
     def delete(self, key: str) -> None:
         self.delete_many([key])
 
     def delete_many(self, keys: Sequence[str]) -> None:
         check_delete(keys)
-        markers = {key: path_of(key.rstrip("/")) for key in keys if key.endswith("/")}
-        if len(markers) < len(keys):
-            self.apply([Delete(key) for key in dict.fromkeys(keys) if key not in markers])
-        for path in markers.values():
-            if self._may_go(path) and self._remove(RemoveEmptyDirectory(path, is_in_the_way=True)):
-                self._prune({path.parent})
+        self.apply([Delete(key) for key in dict.fromkeys(keys)])
 
     # --- uploads ------------------------------------------------------------------------------------------------------
     def create_upload(self, key: str, metadata: Mapping[str, str] | None = None) -> str:
@@ -177,25 +202,23 @@ class NamespaceStore:
     def upload_part(self, key: str, upload_id: str, number: int, data: bytes) -> Part:
         check_part_number(key, number, _LIMITS.max_parts)
         path, upload, expiry = path_of(key), self._upload(key, upload_id), self.namespace.expiry()
-        extents, small = self._contents.store(upload.file_id, bytes(data))
+        blobs = self.namespace.blobs
+        extents, small = blobs.put(upload.file_id, bytes(data), self.namespace.configuration.inline_bytes)
         part = extents[0] if extents else Extent(f"empty-{self.namespace.environment.ids.token()}", 0, inline=True)
-        with self._contents.unless_refused(extents, expiry):
+        with blobs.unless_refused(extents, expiry):
             self.namespace.run(
                 AddPart(path=path, token=upload_id, number=number, part=part, data=small, is_late=expiry.is_over)
             )
         return Part(number, part.blob, len(data))
 
     def _upload(self, key: str, upload_id: str) -> Upload:
-        upload = self._find_upload(upload_id)
+        token = upload_key(upload_id)
+        found = self.namespace.database.get_many([token, ROOT_KEY])
+        self._check_root(found)
+        upload = Upload.decode(token, found[token].value) if token in found else None
         if upload is None or upload.path != f"/{key}":
             raise no_such_upload(key, upload_id)
         return upload
-
-    def _find_upload(self, upload_id: str) -> Upload | None:
-        key = upload_key(upload_id)
-        found = self.namespace.database.get_many([key, ROOT_KEY])
-        self._check_root(found)
-        return Upload.decode(key, found[key].value) if key in found else None
 
     def _check_root(self, found: Mapping[bytes, Record]) -> None:
         """Check that the uploads that were read with the root are those of this namespace: see `require_own_root`."""
@@ -204,16 +227,11 @@ class NamespaceStore:
 
     def complete_upload(self, key: str, upload_id: str, parts: Sequence[Part]) -> ObjectInfo:
         check_parts(key, parts)
-        pages = self._upload(key, upload_id).pages  # refuses the id of another key
         change = Complete(key, upload_id, tuple(parts), Overwrite())
-        return _info(path_of(key), self.namespace.run(completed(self._contents.template(), change, pages)))
+        return _info(path_of(key), self.namespace.run(_completed(self.namespace, change)))
 
     def abort_upload(self, key: str, upload_id: str) -> None:
-        path, is_gone = path_of(key), False
-        while not is_gone:  # an upload gets no more pages than a hundred
-            upload = self._find_upload(upload_id)
-            pages = frozenset() if upload is None else upload.pages
-            is_gone = self.namespace.run(AbortUpload(path=path, token=upload_id, pages=pages))
+        self.namespace.run(AbortUpload(path_of(key), upload_id))
 
     def list_uploads_page(self, prefix: str, marker: tuple[str, str] | None = None) -> UploadPage:
         start, end = kind_range(b"p")
@@ -233,80 +251,17 @@ class NamespaceStore:
         ]
         return UploadPage(uploads, (found[-1][1].path[1:], found[-1][0]) if page.more else None)
 
-    # --- renames ------------------------------------------------------------------------------------------------------
-    def open_write(self, key: str) -> StreamedFile:
-        path = path_of(key)
-        self.check_targets([key])
-        opened = replace(self.namespace.expiry(), most_age_s=TRACED_S)
-        # The protocol refuses an existing key when the file is closed.
-        writer = self.namespace.create(str(path), check=False)
-        directories = self.namespace.run(MakeDirectory(path.parent))
-        return StreamedFile(
-            key=key,
-            namespace=self.namespace,
-            writer=writer,
-            directories=directories,
-            opened=opened,
-            remove_new=partial(self._remove_new, path, directories),
-        )
-
-    def rename(self, source: str, target: str) -> None:
-        old = path_of(source)
-        self.namespace.run(MoveFile(rename=Rename(source=old, target=path_of(target), overwrite=True, may_stay=True)))
-        self._prune({old.parent})
-
-    def _remove_new(self, path: NsPath, directories: DirectoriesOnPath) -> None:
-        """Remove the directories that were made for a file that has not come, those that are empty; raises nothing."""
-        with suppress(HoldfastError):
-            for depth, number in reversed(list(enumerate(directories.ids))):
-                directory = NsPath(path.names[:depth])
-                may_go = number in directories.new and self._may_go(directory)
-                if not may_go or not self._remove(RemoveEmptyDirectory(directory, only_id=number)):
-                    return
-
+    # --- transactions -------------------------------------------------------------------------------------------------
     def check_targets(self, targets: Sequence[str]) -> None:
         paths = [path_of(target) for target in targets]
         for start in range(0, len(paths), _PATHS):
-            self.namespace.run(CheckTargets(paths[start : start + _PATHS], by_rename=True))
+            self.namespace.run(CheckTargets(paths[start : start + _PATHS]))
 
-    def rename_dir(self, source: str, target: str) -> None:
-        check_move(source, target, MOST_KEY_BYTES)
-        old, new = path_of(source), path_of(target)
-        try:
-            self.namespace.move(Rename(source=old, target=new), self._move)
-        except PathExistsError as error:
-            raise PreconditionError("the target exists: inspect it, then decide", key=target) from error
-        self._prune({old.parent})
-
-    def _move(self, rename: Rename) -> None:
-        """Move a directory; each try looks again at what is below source and target."""
-
-        def parts() -> list[MoveDirectory]:
-            below = directories_below(self.namespace, rename.target)
-            moved, in_the_way = self._uploads_below(rename.source), self._uploads_below(rename.target)
-            return [
-                MoveDirectory(
-                    rename=rename, uploads=moved, below=below or (), is_taken=below is None or bool(in_the_way)
-                )
-            ]
-
-        self.namespace.run(Parts(rename.paths, parts))
-
-    def _uploads_below(self, directory: NsPath) -> list[str]:
-        """Return the tokens of the pending uploads below a directory, also of those that the caller may not see."""
-        return [
-            key[1:].decode()
-            for page in scan_pages(self.namespace.database, *kind_range(b"p"), _UPLOADS)
-            for key, record in page.records
-            if Upload.decode(key, record.value).path.startswith(f"{directory}/")
-        ]
-
-    # --- transactions -------------------------------------------------------------------------------------------------
     def apply(self, changes: Sequence[Change]) -> None:
-        check_changes(changes, MOST_KEY_BYTES)
+        check_changes(changes, _MOST_KEY_BYTES)
         if not changes:
             return
-        whole = ChangeSet(self._contents, changes)
+        whole = _ChangeSet(self.namespace, changes)
         try:
             whole.apply()
         except (PreconditionError, NotFoundError):
@@ -326,26 +281,20 @@ class NamespaceStore:
 
     def _require_uploads(self, uploads: Sequence[Complete]) -> None:
         """Check that uploads are pending and have their parts, with one read."""
-        pages = {one.upload_id: sorted({page_of(part.number) for part in one.parts}) for one in uploads}
-        keys = [upload_key(token) for token in pages]
-        keys += [parts_key(token, page) for token, numbers in pages.items() for page in numbers if page]
-        found = self.namespace.database.get_many([ROOT_KEY, *keys])
+        found = self.namespace.database.get_many([ROOT_KEY, *(upload_key(one.upload_id) for one in uploads)])
         self._check_root(found)
-        values = {key: record.value for key, record in found.items()}
         for one in uploads:
             key = upload_key(one.upload_id)
-            kept: dict[int, str] = {}
-            if key in values:
-                parts = parts_of(values.get, Upload.decode(key, values[key]), one.upload_id, pages[one.upload_id])
-                kept = {number: part.blob for number, part in parts.items()}
-            if key not in values or any(kept.get(part.number) != part.etag for part in one.parts):
+            parts = Upload.decode(key, found[key].value).parts if key in found else {}
+            blobs = {number: part.blob for number, part in parts.items()}
+            if key not in found or any(blobs.get(part.number) != part.etag for part in one.parts):
                 raise NotFoundError(
                     "the upload is not there, or lacks a part: upload the object again",
                     key=one.key,
                     upload_id=one.upload_id,
                 )
 
-    def _settle(self, made: ChangeSet) -> None:
+    def _settle(self, made: _ChangeSet) -> None:
         """Make changes durable that were just made, and look whether they are there: others may be in their place.
 
         What neither creates a file nor deletes a certain one leaves nothing that could be told from others' changes.
@@ -364,7 +313,7 @@ class NamespaceStore:
                 "the database has lost what it had committed: repeat the call", key=made.changes[0].key
             )
 
-    def _is_there(self, made: ChangeSet) -> bool:
+    def _is_there(self, made: _ChangeSet) -> bool:
         if made.published:
             # One is enough, as all were made in one step; by its key, as a directory above may have been renamed since.
             file_id, key = next(iter(made.published.items()))
@@ -385,17 +334,9 @@ class NamespaceStore:
         for level in range(max(levels, default=0), 0, -1):
             for directory in levels.get(level, ()):
                 with suppress(HoldfastError):
-                    if self._may_go(directory) and self._remove(RemoveEmptyDirectory(directory)):
+                    may_go = directory.names != self._keep[:level]
+                    if may_go and self.namespace.run(RemoveEmptyDirectory(directory)):
                         levels.setdefault(level - 1, set()).add(directory.parent)
-
-    def _may_go(self, directory: NsPath) -> bool:
-        return bool(directory.names) and directory.names != self._keep[: len(directory.names)]
-
-    def _remove(self, operation: RemoveEmptyDirectory) -> bool:
-        try:
-            return self.namespace.run(operation)
-        except DirectoryNotEmptyError:
-            return False
 
     def close(self) -> None:
         if self._close_namespace:
@@ -404,3 +345,124 @@ class NamespaceStore:
 
 def _info(path: NsPath, inode: Inode) -> ObjectInfo:
     return ObjectInfo(str(path)[1:], inode.size, etag_of(inode), inode.mtime_ms / 1000, decode_metadata(inode.xattrs))
+
+
+def _bytes_of(text: str, what: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidRequestError(f"the {what} of a listing must be valid Unicode: change it", text=text) from error
+
+
+def path_of(key: str) -> NsPath:
+    """Return the path of a key.
+
+    Raises:
+        InvalidRequestError: the key cannot be a path.
+    """
+    check_key(key, _MOST_KEY_BYTES)
+    if key.endswith("/"):
+        raise InvalidRequestError("the key of a file must not end in a slash: remove it", key=key)
+    return NsPath.parse(f"/{key}")
+
+
+def _file(namespace: Namespace, path: NsPath, file_id: int = 0) -> Publish:
+    """Return the operation that publishes a file, without its content."""
+    configuration = namespace.configuration
+    return Publish(
+        path=path,
+        file_id=file_id,
+        overwrite=True,
+        replication=configuration.replication,
+        block_size=configuration.block_size,
+    )
+
+
+def _completed(namespace: Namespace, change: Complete) -> CreateObject:
+    """Return the operation that completes an upload."""
+    path = path_of(change.key)
+    return CreateObject(
+        path=path, file=_file(namespace, path), mode=change.mode, upload=change.upload_id, parts=change.parts
+    )
+
+
+@dataclass(slots=True)
+class _ChangeSet:
+    """Changes that take effect together; they were checked by `check_changes`.
+
+    There may be hundreds of thousands, so nothing is kept for each of them but the change itself, which the caller has,
+    and what the transaction writes.
+
+    Attributes:
+        emptied: once the changes are made, the directories that have lost a file.
+        published: once they are made, ids of files that were created and the keys of their inodes: of one file at
+            least, unless none was.
+    """
+
+    namespace: Namespace
+    changes: Sequence[Change]
+    emptied: set[NsPath] = field(default_factory=set)
+    published: dict[int, bytes] = field(default_factory=dict)
+
+    def apply(self) -> None:
+        """Make all changes, or none. For the errors, see `TransactionalStore.apply`."""
+        stored: list[Extent] = []
+        expiry = self.namespace.expiry()
+        with self.namespace.blobs.unless_refused(stored, expiry):
+            large: dict[int, Publish] = {}
+            for position, one in self._large():
+                path, file_id = path_of(one.key), self.namespace.new_id()
+                extents, _ = self.namespace.blobs.put(file_id, bytes(one.data), 0)
+                stored += extents
+                large[position] = replace(_file(self.namespace, path, file_id), extents=extents, is_late=expiry.is_over)
+            paths = [path_of(one.key.rstrip("/")) for one in (self.changes[0], self.changes[-1])]
+            self.namespace.run(Batch(paths, lambda: self._operations(large)))
+
+    def _large(self) -> Iterator[tuple[int, Put]]:
+        """Yield the puts whose content is too large for the database, with their positions."""
+        room_bytes = MOST_INLINE_BYTES
+        for position, one in enumerate(self.changes):
+            if isinstance(one, Put) and one.data:
+                if len(one.data) > min(room_bytes, self.namespace.configuration.inline_bytes):
+                    yield position, one
+                else:
+                    room_bytes -= len(one.data)
+
+    def _operations(self, large: Mapping[int, Publish]) -> Iterator[Operation[Any]]:
+        """Yield what refers to the state before, then what makes room, then what needs it.
+
+        Raises:
+            PreconditionError: a directory that must be empty is not.
+        """
+        self.emptied.clear()  # this may be another try
+        self.published.clear()
+        for one in self.changes:
+            if isinstance(one, RequireEmpty):
+                path = path_of(one.key.rstrip("/"))
+                self._look(path)
+                yield RequireEmptyDirectory(path)
+            elif isinstance(one, Require):
+                yield RequireObject(path_of(one.key), one.etag)
+        yield from (
+            RemoveObject(path_of(one.key), one.etag, self.emptied) for one in self.changes if isinstance(one, Delete)
+        )
+        for position, one in enumerate(self.changes):
+            if isinstance(one, Complete):
+                yield _completed(self.namespace, one)
+            elif isinstance(one, Put):
+                file = large.get(position) or self._small(one)
+                is_first = not self.published and isinstance(one.mode, Create)
+                keys = self.published if is_first else {}
+                yield CreateObject(path=file.path, file=file, mode=one.mode, keys=keys)
+
+    def _small(self, change: Put) -> Publish:
+        file = _file(self.namespace, path_of(change.key), self.namespace.new_id())
+        extents, data = self.namespace.blobs.put(file.file_id, bytes(change.data), len(change.data))
+        return replace(file, extents=extents, data=data)
+
+    def _look(self, path: NsPath) -> None:
+        """Refuse a directory that is not empty: the transaction would only find a conflict."""
+        with suppress(NotFoundError, ParentNotDirectoryError):
+            page = self.namespace.list_page(str(path), limit=1)
+            if any(entry.path != str(path) for entry in page.entries):
+                raise PreconditionError("the directory is not empty: list it, then decide", key=f"{path}/"[1:])

@@ -1,5 +1,4 @@
 """The operations on a namespace. Each is a value whose `execute` turns a snapshot into changes, and reads nothing else.
 
-The table of their semantic related groups is in docs/reference/namespace.md; paths, `also` and `peek` of each class are
-its rows.
+docs/reference/namespace.md has a table of what each of them requires and writes, and of HDFS's calls.
 """

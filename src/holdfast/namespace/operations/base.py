@@ -12,7 +12,7 @@ from holdfast.namespace.keys import children_range, data_key, deleted_key, garba
 from holdfast.namespace.operation import Changes, Context, charge
 from holdfast.namespace.other_records import DeletedTree, Trail, trail_of
 from holdfast.namespace.paths import NsPath
-from holdfast.namespace.permissions import EXECUTE, WRITE
+from holdfast.namespace.permissions import EXECUTE, WRITE, Caller
 from holdfast.namespace.view import Chain, View
 from holdfast.transactions.base import RangeCount
 
@@ -60,9 +60,17 @@ class ReadInode(OnePath):
         Raises:
             PathNotFoundError, ParentNotDirectoryError, PermissionDeniedError: see the message.
         """
-        (chain,) = view.chains
-        context.caller.check_traversal(chain)
-        return Changes(target_of(chain))
+        return Changes(readable(view.chains[0], context.caller))
+
+
+def readable(chain: Chain, caller: Caller) -> Inode:
+    """Return the target of a path that must exist and that the caller may follow.
+
+    Raises:
+        PathNotFoundError, ParentNotDirectoryError, PermissionDeniedError: see the message.
+    """
+    caller.check_traversal(chain)
+    return target_of(chain)
 
 
 def check_chain(chain: Chain, context: Context, own_mark: str = "") -> None:
@@ -214,8 +222,7 @@ def detach(changes: Changes[R], inode: Inode, ancestors: Iterable[Inode], path: 
     is gone.
     """
     charged = tuple(one.quota_id for one in ancestors if one.has_quota)
-    tree = DeletedTree(inode, str(path), now_ms, charged, leaves_trace=inode.is_made_for_objects)
-    changes.new_values[deleted_key(inode.id)] = tree.encode()
+    changes.new_values[deleted_key(inode.id)] = DeletedTree(inode, str(path), now_ms, charged).encode()
 
 
 def remove_empty(changes: Changes[R], chain: Chain) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import InvalidRequestError, NotFoundError, PreconditionError
+from holdfast.namespace import phases
 from holdfast.namespace.errors import LeaseLostError
 from holdfast.namespace.object_store.store import NamespaceStore
-from holdfast.namespace.operations import batch
 from holdfast.namespace.view import Group, Hints, Reader, View, read_view
 from holdfast.stores.base import Change, Create, Delete, Put, Require, RequireEmpty, iter_objects
+from holdfast.transactions.base import Commit
 from tests.namespace_world import HookedDatabase, World
 
 LARGE = b"larger than a small file"
@@ -52,7 +53,7 @@ def test_a_refused_change_leaves_no_blob() -> None:
 def test_small_content_beyond_the_limit_of_a_step_goes_into_the_object_store(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
     store = NamespaceStore(world.client(), close_namespace=False)
-    monkeypatch.setattr("holdfast.namespace.object_store.change_set.MOST_INLINE_BYTES", 5)
+    monkeypatch.setattr("holdfast.namespace.object_store.store.MOST_INLINE_BYTES", 5)
     store.apply([Put(f"{number}", b"%d" % number * 2) for number in range(4)])
     assert [store.get(f"{number}") for number in range(4)] == [b"00", b"11", b"22", b"33"]
     assert (len(world.records(b"d")), _blobs(world)) == (2, 2)
@@ -89,15 +90,36 @@ def test_the_writer_of_a_file_that_is_replaced_or_removed_has_lost_it(change: Ch
 
 
 def test_several_directories_may_have_to_be_empty() -> None:
-    world = World()
-    store = NamespaceStore(world.client(), close_namespace=False)
-    store.namespace.mkdirs("/a/empty")
+    store = NamespaceStore(World().client(), close_namespace=False)
+    store.namespace.mkdirs("/a")
     conditions = [RequireEmpty("a/"), RequireEmpty("b/"), RequireEmpty("c/")]
-    store.apply([Put("b/f", b"1"), *conditions])
+    store.apply([Put("b/f", b"1"), Put("a/f", b"1"), *conditions])
+    store.delete("a/f")
     for order in (conditions, conditions[::-1]):
         with pytest.raises(PreconditionError) as refused:
             store.apply([Put("c/f", b"1"), *order])
         assert refused.value.variables["key"] == "b/"
+
+
+@pytest.mark.parametrize("is_file", [False, True])
+def test_a_directory_that_has_to_be_empty_gets_an_entry_meanwhile(is_file: bool) -> None:
+    world = World()
+    other = world.client()
+    other.mkdirs("/t")
+    seen: list[str] = []
+
+    def before(call: str, argument: object) -> None:
+        if isinstance(argument, Commit) and not seen:
+            seen.append(call)
+            if is_file:
+                other.write_file("/t/theirs", b"2")
+            else:
+                other.mkdirs("/t/theirs")
+
+    store = NamespaceStore(world.client(database=HookedDatabase(world.database, before)), close_namespace=False)
+    with pytest.raises(PreconditionError):
+        store.apply([RequireEmpty("t/"), Put("done", b"1")])
+    assert seen and other.exists("/t/theirs") and not other.exists("/done")
 
 
 def test_parts_that_see_different_states_do_not_commit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,7 +128,7 @@ def test_parts_that_see_different_states_do_not_commit(monkeypatch: pytest.Monke
     other = world.client()
     store = NamespaceStore(world.client(), close_namespace=False)
     store.namespace.mkdirs("/a")
-    monkeypatch.setattr(batch, "_PART", 1)
+    monkeypatch.setattr(phases, "_PIECE", 1)
     reads: list[object] = []
 
     def interrupted(reader: Reader, hints: Hints, group: Group) -> View:
@@ -124,41 +146,11 @@ def test_parts_that_see_different_states_do_not_commit(monkeypatch: pytest.Monke
 def test_a_step_in_parts_contradicts_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
     store = NamespaceStore(world.client(), close_namespace=False)
-    monkeypatch.setattr(batch, "_PART", 1)
+    monkeypatch.setattr(phases, "_PIECE", 1)
     for keys in (("a", "a/b"), ("a/b", "a")):
         with pytest.raises(InvalidRequestError):
             store.apply([Put(key, b"1") for key in keys])
     assert not store.namespace.exists("/a")
-
-
-_AWAY, _BACK = ("/d", "/moved"), ("/moved", "/d")
-
-
-@pytest.mark.parametrize(
-    "moves",
-    [
-        pytest.param([("snapshot", _AWAY), ("get_many", _BACK)], id="it comes"),
-        pytest.param([("get_many", _AWAY)], id="it goes"),
-        pytest.param([("get_many", _AWAY), ("commit", _BACK)], id="it goes and comes"),
-    ],
-)
-def test_an_empty_directory_is_not_in_the_way_wherever_it_is_at_each_look(
-    moves: list[tuple[str, tuple[str, str]]],
-) -> None:
-    world = World()
-    other = world.client()
-    other.mkdirs("/d/empty/inner/deep")
-    waiting = list(moves)
-
-    def before(call: str, argument: object) -> None:
-        if waiting and waiting[0][0] == call:
-            other.rename(*waiting.pop(0)[1])
-
-    store = NamespaceStore(world.client(database=HookedDatabase(world.database, before)), close_namespace=False)
-    store.apply([RequireEmpty("d/empty/"), Put("d/empty/f", b"1")])
-    assert not waiting
-    assert other.open("/d/empty/f").read() == b"1"
-    assert other.check().totals == {}
 
 
 def test_conditions_alone_hold_at_one_moment() -> None:

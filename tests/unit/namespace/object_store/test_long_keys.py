@@ -32,17 +32,12 @@ def test_every_call_accepts_a_long_key(characters: int, letter: str) -> None:
     store.apply([Require(key), RequireEmpty(f"{moved}/"), Put(other, b"2")])
     store.apply([Delete(other)])
     store.check_targets([other])
-    store.rename(key, other)
     upload = store.create_upload(key)
     part = store.upload_part(key, upload, 1, b"3")
-    store.rename_dir(home, moved)
-    there = moved + key[len(home) :]
-    assert [one.key for one in iter_uploads(store, f"{moved}/")] == [there]
-    store.complete_upload(there, upload, [part])
-    store.abort_upload(there, upload)
-    store.open_write(key).close()
-    store.delete_many([key, there])
-    store.delete(moved + other[len(home) :])
+    assert [one.key for one in iter_uploads(store, f"{home}/")] == [key]
+    store.complete_upload(key, upload, [part])
+    store.abort_upload(key, upload)
+    store.delete_many([key, other])
     assert list(iter_objects(store, "")) == []
 
 
@@ -53,19 +48,13 @@ def test_every_call_refuses_a_key_that_is_too_long() -> None:
     key = _key(MAX_PATH_CHARACTERS)
     calls: list[Callable[[], object]] = [
         lambda: store.put(key, b"1"),
-        lambda: store.put(f"{key}/", b""),
         lambda: store.get(key),
         lambda: store.head(key),
         lambda: store.delete(key),
         lambda: store.delete_many(["short/f", key]),
         lambda: store.delete_many(["short/f", f"{key}/"]),
         lambda: store.create_upload(key),
-        lambda: store.open_write(key),
         lambda: store.check_targets([key]),
-        lambda: store.rename("short/f", key),
-        lambda: store.rename(key, "short/f"),
-        lambda: store.rename_dir("short", key),
-        lambda: store.rename_dir(key, "new"),
         *(
             lambda one=one: store.apply([Delete("short/f"), one])  # type: ignore[misc]  # binds the change
             for one in (Put(key, b"1"), Delete(key), Require(key), RequireEmpty(f"{key}/"))
@@ -76,20 +65,3 @@ def test_every_call_refuses_a_key_that_is_too_long() -> None:
         with pytest.raises(InvalidRequestError, match="limited"):
             call()
     assert all_records(world.database) == before
-
-
-def test_an_upload_keeps_a_key_that_can_be_named() -> None:
-    world = World()
-    store = NamespaceStore(world.client(), close_namespace=False)
-    key = f"a/{_key(MAX_PATH_CHARACTERS - 10)}"
-    upload = store.create_upload(key)
-    for exists in (False, True):
-        with pytest.raises(InvalidRequestError, match="limited"):
-            store.rename_dir("a", "longer/name")
-        assert [(one.key, one.upload_id) for one in iter_uploads(store, "")] == [(key, upload)]
-        assert not store.namespace.exists("/longer")
-        if not exists:
-            store.put("a/f", b"1")
-    store.rename_dir("a", "b")
-    store.abort_upload(f"b{key[1:]}", upload)
-    assert list(iter_uploads(store, "")) == []

@@ -44,16 +44,3 @@ def test_a_quota_that_is_exceeded_changes_nothing(world: World) -> None:
         store.apply([Put("q/f", b"1"), Put("q/g", b"123456789012")])
     assert _used(world) == {b"n": 2, b"s": 8}
     assert store.get("q/f") == b"12345678"
-
-
-def test_a_directory_replaces_empty_ones_also_beyond_the_quota() -> None:
-    """It gives names back."""
-    world = World()
-    namespace = world.client()
-    store = NamespaceStore(namespace)
-    namespace.mkdirs("/q/target/a/b")
-    store.put("source/f", b"1")
-    namespace.set_quota("/q", names=2)
-    store.rename_dir("source", "q/target")
-    assert store.get("q/target/f") == b"1"
-    assert namespace.check().totals == {}

@@ -6,9 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from holdfast.errors import HoldfastError, NotFoundError, PreconditionError
+from holdfast.errors import HoldfastError, InvalidRequestError, NotFoundError, PreconditionError
 from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.stores.base import Create, Delete, Put, Require, iter_objects
+from holdfast.stores.conformance import Subject
+from holdfast.stores.conformance.transactions import check_apply_file_and_directory
 from tests.namespace_world import World
 
 _LARGE = b"x" * 100_000
@@ -41,6 +43,38 @@ def test_a_refused_change(act: Callable[[NamespaceStore], None]) -> None:
     assert isinstance(refused.value, PreconditionError | ValueError)
     assert list(iter_objects(world.store, "")) == before
     assert [one.key for one in iter_objects(store, "")] == ["a"]
+
+
+# --- files and directories --------------------------------------------------------------------------------------------
+def test_no_change_puts_a_file_below_a_file_or_in_place_of_a_directory() -> None:
+    world = World()
+    handles = [NamespaceStore(world.client(), close_namespace=False) for _ in range(2)]
+    check_apply_file_and_directory(Subject(*handles, "suite", rounds=1))
+
+
+@pytest.mark.parametrize("key", ["file/a", "file/a/b", "dir", "dir/sub"])
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda store, key: store.put(key, b"1"),
+        lambda store, key: store.put(key, b"1", Create()),
+        lambda store, key: store.create_upload(key),
+        lambda store, key: store.check_targets(["free", key]),
+    ],
+    ids=["put", "create", "create_upload", "check_targets"],
+)
+def test_no_call_does(write: Callable[[NamespaceStore, str], object], key: str) -> None:
+    store = NamespaceStore(World().client())
+    store.put("file", b"file")
+    store.put("dir/sub/a", b"a")
+    with pytest.raises(InvalidRequestError):
+        write(store, key)
+    with pytest.raises(NotFoundError):
+        store.get(key)
+    store.delete(key)
+    assert [one.key for one in iter_objects(store, "")] == ["dir/sub/a", "file"]
+    store.delete("dir/sub/a")
+    store.put("dir", b"1")
 
 
 def test_a_part_that_comes_after_the_end_of_its_upload() -> None:

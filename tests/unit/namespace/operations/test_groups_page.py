@@ -209,7 +209,7 @@ SITUATIONS: Mapping[str, list[Situation]] = {
         ),
     ],
     "OpenForReading": [Situation(lambda namespace: namespace.open("/d/e/small"), _SMALL, _quota)],
-    "Batch": [
+    "several files": [
         _together("/d/e/f", "/d/e/g", data=_LARGE),
         _together("/d/e/f/g", "/d/e/h"),
         _together("/d/e/small", "/d/e/large"),
@@ -343,7 +343,7 @@ def test_the_path_is_locked_shared(name: str) -> None:
 
 
 def test_every_operation_has_a_row_and_situations() -> None:
-    names = {*_operations(), "Freeze", "SetQuota"}
+    names = {*_operations(), "Freeze", "SetQuota", "several files"}
     assert set(SITUATIONS) == names
     assert set(_rows()) == names
 
