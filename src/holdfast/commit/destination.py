@@ -12,7 +12,7 @@ from holdfast.commit.nesting import refuse_nested
 from holdfast.commit.records import JobRecord, SaveMode, Totals
 from holdfast.commit.success_file import read_success
 from holdfast.errors import CorruptDataError, DestinationExistsError, InvalidRequestError, NotFoundError
-from holdfast.stores.base import RenameStore, TransactionalStore, batched_keys, transactional
+from holdfast.stores.base import RenameStore, batched_keys, transactional
 
 T = TypeVar("T")
 
@@ -82,7 +82,7 @@ def refuse_taken(ctx: CommitContext, paths: Sequence[str] = (layout.SUCCESS,)) -
         HoldfastError: a file cannot be created, for instance because a directory has the same name.
     """
     if ctx.store.capabilities.rename or ctx.store.capabilities.transactions:
-        cast("RenameStore | TransactionalStore", ctx.store).check_targets([ctx.key(path) for path in paths])
+        cast("RenameStore", ctx.store).check_targets([ctx.key(path) for path in paths])
 
 
 def is_to_be_skipped(ctx: CommitContext, mode: SaveMode) -> bool:

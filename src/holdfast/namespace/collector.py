@@ -13,7 +13,7 @@ from itertools import islice
 
 from holdfast.errors import CorruptDataError
 from holdfast.namespace.blobs import BlobStore
-from holdfast.namespace.configuration import own_configuration
+from holdfast.namespace.configuration import decode_configuration
 from holdfast.namespace.inode import MOST_SKEW_S, decode_inode
 from holdfast.namespace.keys import (
     CONFIGURATION,
@@ -124,7 +124,7 @@ class Collector:
 
     def _records(self, kind: bytes) -> Iterator[tuple[bytes, Record]]:
         for page in scan_pages(self.database, *kind_range(kind), _PAGE, [CONFIGURATION]):
-            own_configuration(page.guards.get(CONFIGURATION), self.identity)
+            decode_configuration(page.guards.get(CONFIGURATION), self.identity)
             yield from page.records
 
     # --- deleted trees ------------------------------------------------------------------------------------------------
@@ -249,7 +249,7 @@ class Collector:
             return blobs
         self.database.make_durable()
         found = self.database.get_many([CONFIGURATION, *blobs])
-        own_configuration(found.get(CONFIGURATION), self.identity)  # another namespace has its blobs elsewhere
+        decode_configuration(found.get(CONFIGURATION), self.identity)  # another namespace has its blobs elsewhere
         versions = {key: record.version for key, record in page.records}
         return {key: blob for key, blob in blobs.items() if key in found and found[key].version == versions[key]}
 

@@ -203,25 +203,29 @@ def undo_creation(store: Backend, identity: str) -> None:
         identity: of the namespace.
     """
     found = store.get_many([CONFIGURATION, ROOT_KEY])
-    if CONFIGURATION not in found or _decoded(found[CONFIGURATION]).identity != identity:
+    if CONFIGURATION not in found or decode_configuration(found[CONFIGURATION]).identity != identity:
         return
     seen = {key: record.version for key, record in found.items()}
     unused = RangeCount(ROOT_KEY, *children_range(ROOT_ID), 0)
     store.commit(Commit(reads=seen, deletes=list(found), ranges=[unused]))
 
 
-def load_configuration(store: Backend) -> Configuration:
-    """Read the configuration.
+def load_configuration(store: Backend, identity: str | None = None) -> Configuration:
+    """Read the configuration; for `identity` and the errors, see `decode_configuration`."""
+    return decode_configuration(store.get_many([CONFIGURATION]).get(CONFIGURATION), identity)
+
+
+def decode_configuration(record: Record | None, identity: str | None = None) -> Configuration:
+    """Return the configuration in its record.
+
+    Args:
+        identity: of the namespace that this process has opened; None for any.
 
     Raises:
         NotFoundError: the database contains no namespace: create one.
         CorruptDataError: the configuration is damaged, or of a newer release.
+        FencedError: the database has another namespace by now.
     """
-    return _decoded(store.get_many([CONFIGURATION]).get(CONFIGURATION))
-
-
-def _decoded(record: Record | None) -> Configuration:
-    """Return the configuration in its record; see `load_configuration`."""
     if record is None:
         raise NotFoundError("the database contains no namespace: create one with holdfast namespace init")
     try:
@@ -239,23 +243,9 @@ def _decoded(record: Record | None) -> Configuration:
                 "Holdfast",
                 entries=unknown,
             )
-        return Configuration(**fields)
+        found = Configuration(**fields)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CorruptDataError("the configuration of the namespace is damaged: restore the database") from error
-
-
-def require_configuration(store: Backend, identity: str) -> Configuration:
-    """Return the present configuration of a namespace that this process has opened; see `own_configuration`."""
-    return own_configuration(store.get_many([CONFIGURATION]).get(CONFIGURATION), identity)
-
-
-def own_configuration(record: Record | None, identity: str) -> Configuration:
-    """Return the configuration in a record, of the namespace that this process has opened; see `load_configuration`.
-
-    Raises:
-        FencedError: the database has another namespace by now.
-    """
-    found = _decoded(record)
-    if found.identity != identity:
+    if identity not in (None, found.identity):
         raise another_namespace()
     return found

@@ -245,14 +245,12 @@ def extent_from(fields: Sequence[object]) -> Extent:
     return Extent(as_text(blob), as_natural(length), bool(inline))
 
 
-_REQUIRED: tuple[tuple[str, str, Callable[[object], object]], ...] = (
-    ("id", "id", as_id),
-    ("mode", "mode", as_natural),
-    ("owner", "owner", as_text),
-    ("group", "group", as_text),
-    ("mtime", "mtime_ms", as_natural),
-)
-_OPTIONAL: tuple[tuple[str, str, Callable[[object], object], object], ...] = (
+_FIELDS: tuple[tuple[str, str, Callable[[object], object], object], ...] = (
+    ("id", "id", as_id, ...),
+    ("mode", "mode", as_natural, ...),
+    ("owner", "owner", as_text, ...),
+    ("group", "group", as_text, ...),
+    ("mtime", "mtime_ms", as_natural, ...),
     ("atime", "atime_ms", as_natural, 0),
     ("replication", "replication", as_natural, 0),
     ("block_size", "block_size", as_natural, 0),
@@ -265,7 +263,7 @@ _OPTIONAL: tuple[tuple[str, str, Callable[[object], object], object], ...] = (
     ("moving_until", "moving_until_ms", as_natural, 0),
     ("namespace", "namespace", as_text, ""),
 )
-"""Field of the record, attribute, what checks its value, and the value that is left out."""
+"""Field of the record, attribute, what checks its value, and the value that is left out; ``...`` if none is."""
 
 _encoder = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 
@@ -281,9 +279,7 @@ def encode_inode(inode: Inode) -> bytes:
     """
     try:
         fields: dict[str, Any] = {"format": INODE_FORMAT, "kind": inode.kind.value}
-        for name, attribute, check in _REQUIRED:
-            fields[name] = check(getattr(inode, attribute))
-        for name, attribute, check, default in _OPTIONAL:
+        for name, attribute, check, default in _FIELDS:
             value = check(getattr(inode, attribute))
             if value != default:
                 fields[name] = value
@@ -315,10 +311,11 @@ def decode_inode(key: bytes, value: bytes) -> Inode:
                 "upgrade Holdfast",
                 key=key,
             )
-        values: dict[str, Any] = {attribute: check(fields.pop(name)) for name, attribute, check in _REQUIRED}
-        for name, attribute, check, default in _OPTIONAL:
-            if name in fields:
-                values[attribute] = check(fields.pop(name, default))
+        values: dict[str, Any] = {
+            attribute: check(fields.pop(name))
+            for name, attribute, check, default in _FIELDS
+            if name in fields or default is ...
+        }
         return Inode(
             kind=Kind(fields.pop("kind")),
             extents=tuple(map(extent_from, fields.pop("extents", ()))),

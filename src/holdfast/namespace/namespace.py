@@ -23,7 +23,7 @@ from typing import TypeVar, overload
 from holdfast.errors import InvalidRequestError
 from holdfast.namespace.blobs import BlobStore, Expiry
 from holdfast.namespace.collector import AfterStep, Collected, Collector
-from holdfast.namespace.configuration import Configuration, require_configuration
+from holdfast.namespace.configuration import Configuration, load_configuration
 from holdfast.namespace.directory_times import DirectoryTimes
 from holdfast.namespace.errors import (
     ParentNotDirectoryError,
@@ -552,7 +552,7 @@ class Namespace:
 
     @property
     def _subject(self) -> Subject:
-        now = require_configuration(self.database, self.configuration.identity)  # it may have changed since then
+        now = load_configuration(self.database, self.configuration.identity)  # it may have changed since then
         return Subject(self.database, self.blobs, self.environment, now.sweep_age_s, now.identity)
 
     def flush(self) -> None:

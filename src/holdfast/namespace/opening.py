@@ -24,17 +24,17 @@ from holdfast.namespace.configuration import (
     Configuration,
     check_is_wanted,
     create_namespace,
+    decode_configuration,
     load_configuration,
     undo_creation,
 )
 from holdfast.namespace.keys import CONFIGURATION
 from holdfast.namespace.namespace import Namespace
-from holdfast.namespace.view import another_namespace
 from holdfast.runtime import Environment
 from holdfast.stores.provider import StoreOptions
 from holdfast.stores.registry import with_shared
 from holdfast.stores.url import absolute_url, locate, open_destination
-from holdfast.transactions.base import Backend, Commit, Committed
+from holdfast.transactions.base import Commit, Committed
 from holdfast.transactions.registry import open_backend
 
 
@@ -248,9 +248,7 @@ def reconfigure(
     given = {"safety_age_s": safety_age_s, "superuser": superuser, "supergroup": supergroup, "data": place}
     changes = {name: value for name, value in given.items() if value is not None}
     for _ in range(_TRIES):
-        old, version = _load(namespace.database)
-        if old.identity != namespace.configuration.identity:
-            raise another_namespace()
+        old, version = _load(namespace)
         kept = {} if data is not None else old.data_options  # another store may take other options
         longest_s = max(old.longest_age_s, old.safety_age_s)
         new = replace(
@@ -265,15 +263,16 @@ def reconfigure(
         outcome = namespace.database.commit(Commit(reads={CONFIGURATION: version}, puts={CONFIGURATION: value}))
         if isinstance(outcome, Committed):
             namespace.database.make_durable()  # clients that begin now rely on the place and on the age
-            if _load(namespace.database)[1] == outcome.version:
+            if _load(namespace)[1] == outcome.version:
                 return new  # else a crash of the database has undone it, or others have changed it since
     raise ConflictError("others change the configuration of the namespace all the time: repeat", name=old.name)
 
 
-def _load(database: Backend) -> tuple[Configuration, int]:
-    """Return the configuration and its version, which is never newer than what is returned."""
-    record = database.get_many([CONFIGURATION]).get(CONFIGURATION)
-    return load_configuration(database), 0 if record is None else record.version
+def _load(namespace: Namespace) -> tuple[Configuration, int]:
+    """Return the configuration and its version."""
+    record = namespace.database.get_many([CONFIGURATION]).get(CONFIGURATION)
+    found = decode_configuration(record, namespace.configuration.identity)
+    return found, 0 if record is None else record.version
 
 
 def _check_place(configuration: Configuration, store_options: Iterable[StoreOptions]) -> None:

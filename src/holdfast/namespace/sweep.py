@@ -32,8 +32,7 @@ from typing import TypeVar
 
 from holdfast.errors import CorruptDataError
 from holdfast.namespace.blobs import BlobStore, writer_of
-from holdfast.namespace.configuration import require_configuration
-from holdfast.namespace.fsck.check import Subject
+from holdfast.namespace.fsck.check import Subject, maintenance
 from holdfast.namespace.fsck.findings import Progress, silent
 from holdfast.namespace.fsck.survey import (
     CLOSING_S,
@@ -82,14 +81,7 @@ def sweep(subject: Subject, progress: Progress = silent, *, closing_s: float = C
 
     Crash: some of the blobs are noted; the next sweep finds the others.
     """
-    subject.blobs.hold()
-    with MaintenanceLock.hold(subject.database, subject.environment, "sweep") as lock:
-        require_configuration(subject.database, subject.identity)  # now that losing it loses the lock
-
-        def report(stage: str, done: int, total: int) -> None:
-            lock.renew_if_due()
-            progress(stage, done, total)
-
+    with maintenance(subject, "sweep", progress) as (lock, report):
         age_s = max(subject.safety_age_s, closing_s)
         store_now_s = subject.blobs.store_time_s()
         leased = leased_files(subject.database)

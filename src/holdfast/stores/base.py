@@ -343,7 +343,7 @@ class MultipartStore(ObjectStore, Protocol):
 
 
 class TransactionalStore(MultipartStore, Protocol):
-    """A store that makes many changes in one step."""
+    """A store that makes many changes in one step; `RenameStore.check_targets` checks what `apply` would put."""
 
     def apply(self, changes: Sequence[Change]) -> None:
         """Make all changes, or none of them.
@@ -367,10 +367,6 @@ class TransactionalStore(MultipartStore, Protocol):
                 directory, even one that the same call deletes: delete it in an earlier call. Nothing happened.
             StorageFullError: the store has no space left. Nothing happened.
         """
-        ...
-
-    def check_targets(self, targets: Sequence[str]) -> None:
-        """Check whether `apply` could put an object at each of these keys now; see `RenameStore.check_targets`."""
         ...
 
     def make_durable(self, written: Sequence[Complete | Require] = ()) -> None:

@@ -9,15 +9,18 @@ once.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 
 from holdfast.errors import CorruptDataError, NotFoundError
 from holdfast.namespace.blobs import BlobStore, content_bytes, find_damage, stored_range
+from holdfast.namespace.configuration import load_configuration
 from holdfast.namespace.fsck.findings import KINDS, Finding, Progress, Report, silent
 from holdfast.namespace.fsck.survey import Survey, list_blobs, object_row, open_survey, pack_name, unpack_name
 from holdfast.namespace.inode import decode_inode
+from holdfast.namespace.maintenance import MaintenanceLock
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Backend, Record
 
@@ -43,6 +46,26 @@ class Subject:
     environment: Environment
     safety_age_s: int
     identity: str = ""
+
+
+@contextmanager
+def maintenance(subject: Subject, work: str, progress: Progress) -> Iterator[tuple[MaintenanceLock, Progress]]:
+    """Take the maintenance lock for a block; yield it, and a progress that renews it.
+
+    Raises:
+        ConflictError: another process repairs or sweeps: wait.
+        FencedError: another process has taken over.
+        InvalidRequestError: the blobs belong to another namespace; nothing happened.
+    """
+    subject.blobs.hold()
+    with MaintenanceLock.hold(subject.database, subject.environment, work) as lock:
+        load_configuration(subject.database, subject.identity)  # now that losing it loses the lock
+
+        def renewing(stage: str, done: int, total: int) -> None:
+            lock.renew_if_due()
+            progress(stage, done, total)
+
+        yield lock, renewing
 
 
 def check(

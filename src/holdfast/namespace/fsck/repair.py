@@ -16,9 +16,9 @@ from datetime import datetime, timezone
 
 from holdfast.errors import CorruptDataError, FencedError, HoldfastError, NotFoundError
 from holdfast.namespace.blobs import content_bytes
-from holdfast.namespace.configuration import Configuration, require_configuration
+from holdfast.namespace.configuration import Configuration
 from holdfast.namespace.directory_times import DirectoryTimes
-from holdfast.namespace.fsck.check import Subject, check
+from holdfast.namespace.fsck.check import Subject, check, maintenance
 from holdfast.namespace.fsck.findings import KINDS, Finding, Progress, Report, silent
 from holdfast.namespace.fsck.survey import CLOSING_S, is_readable, leased_files
 from holdfast.namespace.inode import Extent, Inode, Kind, decode_inode
@@ -100,14 +100,7 @@ def repair(subject: Subject, configuration: Configuration, progress: Progress = 
     Crash: some repairs are done; call it again.
     """
     subject = replace(subject, safety_age_s=max(subject.safety_age_s, CLOSING_S))
-    subject.blobs.hold()
-    with MaintenanceLock.hold(subject.database, subject.environment, "repair") as lock:
-        require_configuration(subject.database, subject.identity)  # now that losing it loses the lock
-
-        def renewing(stage: str, done: int, total: int) -> None:
-            lock.renew_if_due()
-            progress(stage, done, total)
-
+    with maintenance(subject, "repair", progress) as (lock, renewing):
         work = _Work()
         shelf: NsPath | None = None
         while True:
