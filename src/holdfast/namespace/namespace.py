@@ -277,8 +277,10 @@ class Namespace:
 
     def write_file(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
         """Write a whole file in one transaction."""
-        with self.create(path, overwrite=overwrite, check=False) as writer:
-            writer.write(data)
+        file, expiry = self._publication(path, overwrite, FILE_MODE, True, None, None), self.expiry()
+        extents, stored = self.blobs.put(file.file_id, bytes(data), self.configuration.inline_bytes)
+        with self.blobs.unless_refused(extents, expiry):
+            self.operations.run(replace(file, extents=extents, data=stored, is_late=expiry.is_over), self.caller)
 
     def publish_many(self, files: Sequence[FileWriter]) -> None:
         """Publish files that were prepared instead of closed, in one step: all of them appear, or none.

@@ -145,15 +145,19 @@ class JoinedCommits:
 
     def add(self, changes: Changes[Any]) -> None:
         """Add the changes of an operation."""
-        part = changes.to_commit(View((), {}))
-        self.inserts.update(part.inserts)
-        self.puts.update(part.puts)
-        self.deletes.update(part.deletes)
-        for key, delta in part.adds.items():
+        for key, inode in changes.inserts.items():
+            self.inserts[key] = encode_inode(inode)
+            if inode.is_directory:
+                self.directories[key] = inode
+        for key, inode in changes.puts.items():
+            self.puts[key] = encode_inode(inode)
+        self.inserts |= changes.new_values
+        self.puts |= changes.values
+        self.deletes |= changes.deletes
+        for key, delta in changes.adds.items():
             self.adds[key] = self.adds.get(key, 0) + delta
-        self.bounds.update(dict.fromkeys(part.bounds))
-        self.ranges += part.ranges
-        self.directories.update((key, inode) for key, inode in changes.inserts.items() if inode.is_directory)
+        self.bounds |= dict.fromkeys(changes.bounds)
+        self.ranges += changes.ranges
 
     def made(self, key: bytes) -> Inode | None:
         """Return the inode that an operation has inserted at a key."""

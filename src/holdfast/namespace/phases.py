@@ -219,8 +219,9 @@ class Operations:
             view = read_view(reader_for(piece), self.hints, piece)
             if changed := joined.see(view):
                 return Conflict(changed), Changes(None), touched
+            seen = replace(view)  # each operation sees its own path
             for operation, chain in zip(piece.operations, _present_chains(view, joined), strict=True):
-                seen = replace(view, chains=(chain,))
+                seen.chains = (chain,)
                 changes = operation.execute(seen, context)
                 _end_expired_marks(seen, changes, context.now_ms)
                 joined.add(changes)
