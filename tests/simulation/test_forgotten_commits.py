@@ -8,7 +8,6 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from holdfast.namespace.object_store.change_set import ChangeSet
 
 from holdfast.commit import (
     TWO_PHASE,
@@ -27,7 +26,7 @@ from holdfast.commit.two_phase.decision_log import WRITE_ID, find_write, read_lo
 from holdfast.commit.two_phase.streams import join_batch, plan_batch
 from holdfast.commit.writes import TOKEN, find_files, find_written
 from holdfast.errors import HoldfastError, LogRemovedError, NotFoundError, OutcomeUnknownError, UnavailableError
-from holdfast.namespace.object_store.store import NamespaceStore
+from holdfast.namespace.object_store.store import ChangeSet, NamespaceStore
 from holdfast.options.keywords import from_text, from_url
 from holdfast.options.write import parse_write_request
 from holdfast.runtime import Environment, SerialRunner

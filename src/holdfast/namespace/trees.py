@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from itertools import chain as chained
 
 from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.namespace.errors import (
@@ -22,9 +23,9 @@ from holdfast.namespace.errors import (
     UncountedTreeError,
 )
 from holdfast.namespace.inode import FREEZE_MS, Inode, decode_inode, encode_inode, is_number
-from holdfast.namespace.listing import ContentSummary, QuotaUsage, walk, walk_below
+from holdfast.namespace.listing import ContentSummary, QuotaUsage, walk_below
 from holdfast.namespace.operation import Changes, Context, usage_keys
-from holdfast.namespace.operations.base import OnePath, ReadInode, existing
+from holdfast.namespace.operations.base import OnePath, ReadInode, existing, readable
 from holdfast.namespace.operations.names import TreeUsage
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import EXECUTE, READ, WRITE, Caller
@@ -107,24 +108,23 @@ class TreeCounter:
         Raises:
             PathNotFoundError, PermissionDeniedError: see the message.
         """
-        inode = self.operations.read(ReadInode(path), caller)
         files = directories = size = space = 0
-        if inode.is_directory:
-            directories = 1
-            for entry in walk(self.operations, path, caller):
-                directories += entry.is_directory
-                files += not entry.is_directory
-                size += entry.size
-                space += entry.size * entry.replication
-        else:
-            files, size, space = 1, inode.size, inode.space
+        with self.operations.database.snapshot() as reader:
+            (chain,) = read_view(reader, self.operations.hints, ReadInode(path)).chains
+            top = readable(chain, caller)
+            below = walk_below(reader, path, top, caller.check_listing) if top.is_directory else ()
+            for inode in chained([top], (found.inode for found in below)):
+                directories += inode.is_directory
+                files += not inode.is_directory
+                size += inode.size
+                space += inode.space
         return ContentSummary(
             files=files,
             directories=directories,
             size=size,
             space=space,
-            names_quota=inode.names_quota,
-            space_quota=inode.space_quota,
+            names_quota=top.names_quota,
+            space_quota=top.space_quota,
         )
 
     def set_quota(self, path: NsPath, caller: Caller, names: int | None, space: int | None) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any
 
 from holdfast.errors import (
@@ -180,7 +180,7 @@ class NamespaceStore:
         except ParentNotDirectoryError:
             return
         if above <= names and chain.target is not None and chain.target.is_directory:
-            rest = [name for name in after[len(names) :] if name] if above == names else []
+            rest = list(takewhile(bool, after[len(names) :])) if above == names else []
             entries = walk_below(reader, path, chain.target, caller.check_listing, beginning=beginning, after=rest)
             yield from (one for one in entries if not one.inode.is_directory)
 
@@ -261,7 +261,7 @@ class NamespaceStore:
         check_changes(changes, _MOST_KEY_BYTES)
         if not changes:
             return
-        whole = _ChangeSet(self.namespace, changes)
+        whole = ChangeSet(self.namespace, changes)
         try:
             whole.apply()
         except (PreconditionError, NotFoundError):
@@ -294,7 +294,7 @@ class NamespaceStore:
                     upload_id=one.upload_id,
                 )
 
-    def _settle(self, made: _ChangeSet) -> None:
+    def _settle(self, made: ChangeSet) -> None:
         """Make changes durable that were just made, and look whether they are there: others may be in their place.
 
         What neither creates a file nor deletes a certain one leaves nothing that could be told from others' changes.
@@ -313,7 +313,7 @@ class NamespaceStore:
                 "the database has lost what it had committed: repeat the call", key=made.changes[0].key
             )
 
-    def _is_there(self, made: _ChangeSet) -> bool:
+    def _is_there(self, made: ChangeSet) -> bool:
         if made.published:
             # One is enough, as all were made in one step; by its key, as a directory above may have been renamed since.
             file_id, key = next(iter(made.published.items()))
@@ -387,7 +387,7 @@ def _completed(namespace: Namespace, change: Complete) -> CreateObject:
 
 
 @dataclass(slots=True)
-class _ChangeSet:
+class ChangeSet:
     """Changes that take effect together; they were checked by `check_changes`.
 
     There may be hundreds of thousands, so nothing is kept for each of them but the change itself, which the caller has,
