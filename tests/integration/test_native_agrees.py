@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -42,8 +41,6 @@ def put(path: Path, **columns: Any) -> None:
     )
     if path.suffix == ".orc":
         pyarrow.orc.write_table(table, path)
-    elif path.suffix == ".json":
-        path.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
     else:
         pyarrow.parquet.write_table(table, path)
 
@@ -116,29 +113,6 @@ def test_nanoseconds_are_read_after_an_append_as_before(spark: Any, tmp_path: Pa
     before = rows(holdfast.read(spark, str(tmp_path)))
     holdfast.write(spark.sql("select cast(null as timestamp_ntz) as t"), str(tmp_path))
     assert rows(holdfast.read(spark, str(tmp_path))) == sorted([*before, "(None,)"])
-
-
-@pytest.mark.slow
-def test_json_of_others_is_read_here(spark: Any, tmp_path: Path) -> None:
-    """With or without a log, Spark's reader fails on values that other programs write, or changes them."""
-    (tmp_path / "x").mkdir()
-    (tmp_path / "x" / "y.json").write_text('{"a": ""}\n{"a": 5}\n')
-    assert not is_native(assert_alike(spark, tmp_path / "x", ["(5,)", "(None,)"]))
-    (tmp_path / "x" / "y.json").write_text('{"a": "\\ud800"}\n')
-    with pytest.raises(Exception, match="surrogate"):
-        holdfast.read(spark, str(tmp_path / "x")).collect()
-    tmp_path = tmp_path / "y"
-    holdfast.write(spark.sql("select cast(1 as tinyint) as a"), str(tmp_path), file_format="json")
-    assert not is_native(assert_alike(spark, tmp_path, ["(1,)"]))
-    put(tmp_path / "z.json", a=[2])
-    assert not is_native(assert_alike(spark, tmp_path, ["(1,)", "(2,)"]))
-    (tmp_path / "z.json").unlink()
-    holdfast.write(spark.sql("select cast(1 as tinyint) as a"), str(tmp_path), file_format="json", mode="overwrite")
-    put(tmp_path / "z.json", a=[2])
-    assert not is_native(assert_alike(spark, tmp_path, ["(1,)", "(2,)"]))
-    put(tmp_path / "z.json", a=[200])
-    with pytest.raises(Exception, match="a JSON value does not match the column's type"):
-        holdfast.read(spark, str(tmp_path)).collect()
 
 
 @pytest.mark.parametrize(

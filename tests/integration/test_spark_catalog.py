@@ -61,11 +61,11 @@ def test_sessions_in_threads(spark: SparkSession, tmp_path: Path) -> None:
     """Each call uses its DataFrame's session and leaves the thread's active session unchanged."""
     other = spark.newSession()
     other.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
-    rows = other.range(10).selectExpr("id", "timestamp'2026-01-01 00:00:00' as t")
+    rows = other.range(10).selectExpr("id", "timestamp'2026-01-01 00:00:00' as t", "id % 2 as k")
     found: dict[str, Any] = {}
 
     def run(name: str) -> None:
-        found[name] = holdfast.write(rows, str(tmp_path / name), partition_by="t").rows
+        found[name] = holdfast.write(rows, str(tmp_path / name), partition_by="k").rows
         read = holdfast.read(other, str(tmp_path / name))
         found[name] += len([row for row in read.collect() if row in expected])
         found[f"{name} active"] = SparkSession.getActiveSession()

@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType
 
 import holdfast
 from holdfast.formats.parquet import PARQUET
-from holdfast.formats.spark.schema_json import SPARK_SCHEMA_KEY, spark_schema_json
+from holdfast.formats.schema_json import SPARK_SCHEMA_KEY, spark_schema_json
 from tests.variants import variants
 
 pytestmark = [

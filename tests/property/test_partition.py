@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import datetime
 from decimal import Decimal
 from typing import Any
 
@@ -13,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import InvalidRequestError
-from holdfast.formats.spark.texts import find_zone, java_float
 from holdfast.table.partition import (
     NULL_PARTITION,
     PARTITION_REASONS,
@@ -56,17 +54,12 @@ def test_any_percent_signs_survive_unescaping(text: str) -> None:
     assert unescape_name(escape_name(unescape_name(text))) == unescape_name(text)
 
 
-MICROS = st.integers(-(2**63) // 10, 2**63 // 10)  # about 29,000 years before and after 1970
 VALUES = {
     "int8": (pa.int8(), st.integers(-128, 127)),
     "int64": (pa.int64(), st.integers(-(2**63), 2**63 - 1)),
     "bool": (pa.bool_(), st.booleans()),
-    "float64": (pa.float64(), st.floats(allow_nan=False)),
-    "float32": (pa.float32(), st.floats(allow_nan=False, width=32)),
     "decimal": (pa.decimal128(20, 6), st.decimals(-(10**12), 10**12, places=6)),
-    "date": (pa.date32(), st.integers(-(2**31), 2**31 - 1)),
-    "timestamp": (pa.timestamp("us"), MICROS),
-    "instant": (pa.timestamp("us", "UTC"), MICROS),
+    "date": (pa.date32(), st.dates()),
 }
 
 
@@ -75,48 +68,13 @@ VALUES = {
 def test_typed_values_come_back(name: str, data: st.DataObject) -> None:
     kind, strategy = VALUES[name]
     values = pa.array(data.draw(st.lists(st.one_of(st.none(), strategy), max_size=8)), kind)
-    texts = partition_texts(values, "UTC")
-    again = parse_values(texts, kind, "UTC", "c")
-    assert repr(numbers(again)) == repr(numbers(values))
-
-
-def numbers(values: Any) -> list[Any]:
-    """Return values that Python can represent: dates and times as numbers, floats with the sign of zero."""
-    if pa.types.is_timestamp(values.type):
-        values = values.cast(pa.int64())
-    elif pa.types.is_date(values.type):
-        values = values.cast(pa.int32())
-    found: list[Any] = values.to_pylist()
-    return found
-
-
-ZONES = [
-    "America/New_York",
-    "Europe/Dublin",
-    "Australia/Lord_Howe",
-    "Africa/Casablanca",
-    "+05:30",
-    "EST",
-    "Asia/Manila",
-]
-
-
-@given(instant=MICROS, zone=st.sampled_from(ZONES))
-def test_instants_come_back_in_any_zone_or_are_refused(instant: int, zone: str) -> None:
-    values = pa.array([instant], pa.timestamp("us", "UTC"))
-    try:
-        texts = partition_texts(values, zone, "at")
-    except InvalidRequestError:
-        rules = find_zone(zone)
-        assert rules.instant(rules.local(instant)) < instant  # an earlier instant has the same name
-        return
-    assert numbers(parse_values(texts, values.type, zone, "at")) == [instant]
+    assert parse_values(partition_texts(values), kind, "c").equals(values)
 
 
 ROWS = st.lists(
     st.tuples(
         st.sampled_from(["a", "b/c", " ", None, "ü"]),
-        st.sampled_from([None, 0.0, -0.0, 1.5, float("nan")]),
+        st.sampled_from([None, True, False]),
         st.integers(0, 2),
     ),
     max_size=60,
@@ -131,13 +89,13 @@ def test_splitting_is_grouping(rows: list[tuple[Any, ...]], by: tuple[str, ...],
         {
             "id": pa.array(range(len(rows)), pa.int64()),
             "k": keys.dictionary_encode() if encoded else keys,
-            "f": pa.array([row[1] for row in rows], pa.float64()),
+            "f": pa.array([row[1] for row in rows], pa.bool_()),
             "n": pa.array([row[2] for row in rows], pa.int32()),
         }
     )
     shown = {
         "k": [NULL_PARTITION if row[0] is None else row[0] for row in rows],
-        "f": [NULL_PARTITION if row[1] is None else java_float(repr(row[1])) for row in rows],
+        "f": [NULL_PARTITION if row[1] is None else str(row[1]).lower() for row in rows],
         "n": [str(row[2]) for row in rows],
     }
     model: dict[str, list[int]] = collections.defaultdict(list)
@@ -150,53 +108,14 @@ def test_splitting_is_grouping(rows: list[tuple[Any, ...]], by: tuple[str, ...],
     assert all(part.schema.equals(splitter.data_schema) for _, part in parts)
 
 
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [
-        # as observed in directories that Spark 4.3 writes
-        (0.0, "0.0"),
-        (-0.0, "-0.0"),
-        (1.0, "1.0"),
-        (1e7, "1.0E7"),
-        (9999999.0, "9999999.0"),
-        (1e-3, "0.001"),
-        (9.9e-4, "9.9E-4"),
-        (1e20, "1.0E20"),
-        (0.1, "0.1"),
-        (123456.789, "123456.789"),
-        (float("nan"), "NaN"),
-        (float("inf"), "Infinity"),
-        (-float("inf"), "-Infinity"),
-        (5e-324, "4.9E-324"),
-    ],
-)
-def test_doubles_look_as_in_java(value: float, shown: str) -> None:
-    assert partition_texts(pa.array([value]), "UTC") == [shown]
-
-
 def test_values_look_as_in_spark() -> None:
     """As observed in directories that Spark 4.3 writes."""
-    instant = datetime.datetime(2026, 1, 2, 11, 4, 5, 120_000, datetime.timezone.utc)
-    assert partition_texts(pa.array([instant], pa.timestamp("us", "UTC")), "America/Los_Angeles") == [
-        "2026-01-02 03:04:05.12"
-    ]
-    assert partition_texts(pa.array([datetime.datetime(2026, 1, 2)], pa.timestamp("us")), "Asia/Tokyo") == [
-        "2026-01-02 00:00:00"
-    ]
-    assert partition_texts(pa.array([Decimal("1E-7"), Decimal("3")], pa.decimal128(10, 7)), "UTC") == [
-        "0.0000001",
-        "3.0000000",
-    ]
-    assert partition_texts(pa.array([True, None]), "UTC") == ["true", None]
-    assert partition_texts(pa.array([123456.79], pa.float32()), "UTC") == ["123456.79"]
+    decimals = pa.array([Decimal("1E-7"), Decimal("3")], pa.decimal128(10, 7))
+    assert partition_texts(decimals) == ["0.0000001", "3.0000000"]
+    assert partition_texts(pa.array([True, None])) == ["true", None]
     escaped = "\x01\x1f\"#%'*/:=?[\\]^{\x7f"
     assert escape_name(escaped) == "".join(f"%{ord(character):02X}" for character in escaped)
     assert escape_name(" !$&()+,-.;<>@_`|}~é🎈") == " !$&()+,-.;<>@_`|}~é🎈"
-
-
-def test_an_unknown_time_zone_is_refused() -> None:
-    with pytest.raises(InvalidRequestError, match="no such time zone"):
-        partition_texts(pa.array([0], pa.timestamp("us", "UTC")), "Mars/Olympus")
 
 
 SCHEMA = pa.schema([("id", pa.int64()), ("Month", pa.int32()), ("l", pa.list_(pa.int64())), ("b", pa.binary())])
@@ -243,7 +162,7 @@ def test_columns_that_differ_by_case_are_refused() -> None:
 def test_equal_column_names_are_refused(partition_by: list[str]) -> None:
     """They have no place in `PartitionSplitter`, which finds columns by name, also in tables without partitions."""
     schema = pa.schema([("id", pa.int64()), ("id", pa.int64()), ("x", pa.int64())])
-    with pytest.raises(InvalidRequestError, match="two column names are equal"):
+    with pytest.raises(InvalidRequestError, match="two names are equal"):
         resolve_partition_columns(schema, partition_by)
 
 
@@ -291,11 +210,10 @@ def test_parts_do_not_keep_the_batch_alive() -> None:
     ("directory", "ours"),
     [
         ("Month=01/v=a%20b", "Month=1/v=a b"),
-        ("month=+1/v=%41", "Month=1/v=A"),
+        ("month=001/v=%41", "Month=1/v=A"),
         ("Month=1/v=__HIVE_DEFAULT_PARTITION__", "Month=1/v=__HIVE_DEFAULT_PARTITION__"),
-        ("f=1.9999999999999998E23", "f=2.0E23"),
-        ("d=2020-1-2", "d=2020-01-02"),
-        ("at=2020-01-02T03:04:05", "at=2020-01-02 03%3A04%3A05"),
+        ("d=2020-01-02", "d=2020-01-02"),
+        ("d=2020-1-2", "d=2020-1-2"),
         ("Month=x", "Month=x"),  # not a value of the column
         ("other=1", "other=1"),
         ("", ""),
@@ -303,11 +221,5 @@ def test_parts_do_not_keep_the_batch_alive() -> None:
     ],
 )
 def test_a_partition_has_one_name_here(directory: str, ours: str) -> None:
-    fields = {
-        "Month": pa.int32(),
-        "v": pa.string(),
-        "f": pa.float64(),
-        "d": pa.date32(),
-        "at": pa.timestamp("us", "UTC"),
-    }
-    assert canonical_directory(directory, pa.schema(list(fields.items())), "America/New_York") == ours
+    fields = {"Month": pa.int32(), "v": pa.string(), "d": pa.date32()}
+    assert canonical_directory(directory, pa.schema(list(fields.items()))) == ours

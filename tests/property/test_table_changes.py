@@ -76,7 +76,6 @@ def write(job: Job, url: str) -> None:
     options = {
         "path": url,
         "fileFormat": job.file_format,
-        "timeZone": "America/New_York",
         "partitionBy": ",".join(job.partition_by),
         "mergeSchema": str(job.merge).lower(),
         **({"partitionOverwriteMode": "dynamic"} if job.mode == "overwrite-partitions" else {}),
@@ -92,6 +91,6 @@ def _arrow_value(value: Any) -> Any:
 
 def read(url: str) -> tuple[list[tuple[str, Any]], list[dict[str, Any]]]:
     """Return names and types in order, and the rows as Arrow gives them."""
-    schema, table = read_table({"path": url, "timeZone": "America/New_York"})
+    schema, table = read_table({"path": url})
     fields = [(field["name"], field["type"]) for field in json.loads(schema.json())["fields"]]
     return fields, [] if table is None else table.to_pylist()

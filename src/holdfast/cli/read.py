@@ -23,7 +23,6 @@ def read(
     conditions: Annotated[tuple[str, ...], option("--where", "Only matching rows; repeatable.", metavar="CONDITION")],
     file_format: Annotated[str | None, option("--format", "Format, if neither the log nor the names tell it.")],
     options: Annotated[tuple[str, ...], option("--option", "Option of the format; repeatable.", metavar="KEY=VALUE")],
-    schema: Annotated[str | None, option("--schema", "Columns as in SQL: 'id long, name string'.", metavar="DDL")],
 ) -> None:
     """Show the first rows of the destination at URL.
 
@@ -31,12 +30,11 @@ def read(
       holdfast read s3://bucket/flights -n 5
       holdfast read ./flights --columns carrier,dest --where "month=12"
       holdfast read ./flights --json | jq '.rows[0]'
-      holdfast read s3://bucket/in/x.csv.gz --option header=true --option "sep=;"
-      holdfast read ./in --schema "id long, name string"
+      holdfast read s3://bucket/in/x.parquet
 
     Shows committed jobs only, never the output of a job that is still running. Does not start Spark. URL may also be a
     single file. A condition compares a column with a value by =, !=, <, <=, > or >=; the value is read as the column's
-    type. All conditions must hold. --schema is for files without a log, which has the columns of a table.
+    type. All conditions must hold.
     """
     from holdfast.cli.read_rows import as_text, as_value, cells, first_rows
     from holdfast.options.read import parse_read_options
@@ -48,7 +46,7 @@ def read(
     said = [*run.reach.options(url), *option_pairs(options, reserved=_RESERVED, urls=[url])]
     request = parse_read_options([*given, *said])
     with request.store.open() as ctx, out.waiting("reading"):
-        found = first_rows(ctx, request, limit, columns=names, conditions=conditions, ddl=schema)
+        found = first_rows(ctx, request, limit, columns=names, conditions=conditions)
     header = found.rows.schema.names
     rows = cells(found)
     out.document(

@@ -1,7 +1,4 @@
-"""Read the first rows of a destination through the table layer: without Spark, from as few files as possible.
-
-Without a log and a schema, all CSV or JSON files are read once to infer their types, as in `holdfast.read`.
-"""
+"""Read the first rows of a destination through the table layer: without Spark, from as few files as possible."""
 
 from __future__ import annotations
 
@@ -26,16 +23,13 @@ from holdfast.commit.nesting import refuse_part
 from holdfast.errors import InvalidRequestError, NotFoundError
 from holdfast.formats import RowFilter
 from holdfast.formats.columns.types import beyond_arrow
-from holdfast.formats.spark.ddl import parse_ddl
-from holdfast.formats.spark.schema_json import arrow_schema_of
+from holdfast.formats.schema_json import arrow_schema_of
 from holdfast.options.read import ReadOptions
 from holdfast.spark.file_format import FormatChoice
 from holdfast.table.contract import TableRecord, decode_table
 from holdfast.table.files import opener
 from holdfast.table.foreign import refuse_foreign_read
-from holdfast.table.partition import parse_partition_path, raw_partition_values
-from holdfast.table.partition_values import infer_type
-from holdfast.table.reader import TableSchema, first_with_bytes, given_schema, plan_splits, read_schema, read_split
+from holdfast.table.reader import TableSchema, first_with_bytes, plan_splits, read_schema, read_split
 from holdfast.wording import nearest
 
 _SPLIT_BYTES = 128 * 1024 * 1024
@@ -66,7 +60,6 @@ def first_rows(
     *,
     columns: Sequence[str] | None = None,
     conditions: Sequence[str] = (),
-    ddl: str | None = None,
 ) -> FoundRows:
     """Return the first `limit` rows that meet all conditions.
 
@@ -74,20 +67,18 @@ def first_rows(
 
     Args:
         options: those of the user, as in docs/reference/options.md.
-        ddl: the user's schema of files without a log, in Spark's DDL; None for that of the log or of the files.
 
     Raises:
         NotFoundError: the destination contains no data.
-        InvalidRequestError: a column does not exist (the message suggests the nearest name), a condition cannot be
-            parsed, or the log has another schema.
+        InvalidRequestError: a column does not exist (the message suggests the nearest name), or a condition cannot be
+            parsed.
     """
     ctx, snapshot = _find(ctx)
     kept = None if snapshot.table is None else decode_table(snapshot.table)
     files = snapshot.files
-    zone = options.time_zone or (kept.time_zone if kept is not None else "") or "UTC"
     is_known = files or options.file_format or kept is not None
-    choice = FormatChoice.of(replace(options, time_zone=zone), snapshot) if is_known else None
-    table = _schema(ctx, files, choice, kept, ddl)
+    choice = FormatChoice.of(options, snapshot) if is_known else None
+    table = _schema(ctx, files, choice, kept)
     shown = table.schema
     names = shown.names if columns is None else [_column(name, shown) for name in columns]
     filters = [_condition(text, shown) for text in conditions]
@@ -135,40 +126,15 @@ def _find(ctx: CommitContext) -> tuple[CommitContext, Snapshot]:
 
 
 def _schema(
-    ctx: CommitContext,
-    files: Sequence[VisibleFile],
-    choice: FormatChoice | None,
-    kept: TableRecord | None,
-    ddl: str | None,
+    ctx: CommitContext, files: Sequence[VisibleFile], choice: FormatChoice | None, kept: TableRecord | None
 ) -> TableSchema:
-    """Return the columns: those of the log, else those that the user gave, else those of the files."""
-    if kept is not None and ddl is not None:
-        raise InvalidRequestError("the columns of this table are in its log: leave out --schema, and see --columns")
-    if kept is not None or ddl is not None:
-        return given_schema(
-            _with_directories(arrow_schema_of(kept.schema_json) if kept else parse_ddl(ddl or ""), files), files
-        )
+    """Return the columns: those of the log, else those of the first file."""
+    if kept is not None:
+        return TableSchema(arrow_schema_of(kept.schema_json), kept.partition_by)
     if not files or choice is None:
         return TableSchema(pa.schema([]))
     first = first_with_bytes(files)
-    return read_schema(
-        files,
-        opener(ctx),
-        choice.settings(first.path if first else "", _SPLIT_BYTES),
-        settings_of=choice.settings_of(_SPLIT_BYTES),
-        each=ctx.runner.map,
-    )
-
-
-def _with_directories(schema: pa.Schema, files: Sequence[VisibleFile]) -> pa.Schema:
-    """Append the partition columns that only directory names contain, as Spark does for a given schema."""
-    known = {name.lower() for name in schema.names}
-    partition_by = list(parse_partition_path(files[0].path)) if files else []
-    for name in partition_by:
-        if name.lower() not in known:
-            texts = [raw_partition_values(file.path, partition_by)[name] for file in files]
-            schema = schema.append(pa.field(name, infer_type(texts)))
-    return schema
+    return read_schema(files, opener(ctx), choice.settings(first.path if first else "", _SPLIT_BYTES))
 
 
 def _batches(

@@ -18,7 +18,6 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from holdfast.errors import CorruptDataError, HoldfastError, InvalidRequestError, UnsupportedError
-from holdfast.formats.avro_types import arrow_type, column_types, with_texts
 from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, Wanted
 from holdfast.formats.columns.conversion import (
     batch_of,
@@ -67,6 +66,7 @@ _CODECS = {
 def _fastavro() -> Any:
     try:
         import fastavro
+        import fastavro.schema
         import fastavro.write
     except ImportError as error:
         raise UnsupportedError("Avro needs the package fastavro: pip install 'holdfast[avro]'") from error
@@ -236,24 +236,92 @@ _DAMAGED: tuple[type[Exception], ...] = (*_NO_FILE, struct.error, zlib.error, lz
 _LACKS = re.compile(r"(\w+) codec is supported but you need to install .*'([\w.-]+)'")
 
 
+_ARROW_TYPES: Mapping[str, pa.DataType] = {
+    "null": pa.null(),
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "enum": pa.string(),
+    "bytes": pa.binary(),
+    "fixed": pa.binary(),
+}
+# A logical type on any other underlying type is ignored, as Avro's specification requires and as fastavro does.
+_LOGICAL: Mapping[tuple[str, str], pa.DataType] = {
+    ("int", "date"): pa.date32(),
+    ("long", "timestamp-micros"): pa.timestamp("us", "UTC"),
+    ("long", "timestamp-millis"): pa.timestamp("us", "UTC"),
+    ("long", "local-timestamp-micros"): pa.timestamp("us"),
+    ("long", "local-timestamp-millis"): pa.timestamp("us"),
+    ("long", "time-micros"): pa.time64("us"),
+    ("int", "time-millis"): pa.time64("us"),
+}
+_LARGEST_PRECISION = 38
+
+
+def _arrow_type(avro: Any) -> pa.DataType:
+    """Return the Arrow type for an expanded Avro type.
+
+    Raises:
+        InvalidRequestError: no Arrow type corresponds to the Avro type.
+    """
+    if isinstance(avro, list):
+        present = [one for one in avro if one != "null"]
+        if len(present) > 1:
+            raise InvalidRequestError("unions of several types are not supported: use another file", union=str(avro))
+        return _arrow_type(present[0]) if present else pa.null()
+    if isinstance(avro, str):
+        avro = {"type": avro}
+    kind = avro["type"]
+    if kind in ("bytes", "fixed") and avro.get("logicalType") == "decimal" and "precision" in avro:
+        return _decimal(avro["precision"], avro.get("scale", 0))
+    if (kind, avro.get("logicalType")) in _LOGICAL:
+        return _LOGICAL[kind, avro["logicalType"]]
+    if kind == "record":
+        return pa.struct([(field["name"], _arrow_type(field["type"])) for field in avro["fields"]])
+    if kind == "array":
+        return pa.list_(_arrow_type(avro["items"]))
+    if kind == "map":
+        return pa.map_(pa.string(), _arrow_type(avro["values"]))
+    if kind not in _ARROW_TYPES or avro.get("logicalType") == "uuid":  # fastavro returns objects in place of its texts
+        raise InvalidRequestError("an Avro type is not supported: read it with Spark's Avro package", type=str(avro))
+    return _ARROW_TYPES[kind]
+
+
+def _decimal(precision: int, scale: int) -> pa.DataType:
+    if not (0 < precision <= _LARGEST_PRECISION and 0 <= scale <= precision):
+        raise InvalidRequestError(
+            "a decimal in an Avro file has more digits than Spark's 38, or none: use another file",
+            precision=precision,
+            scale=scale,
+        )
+    return pa.decimal128(precision, scale)
+
+
 def _open_file(source: BinaryIO) -> tuple[Any, Mapping[str, Any]]:
     """Return fastavro's reader and the file's columns with their types."""
     fastavro = _fastavro()
     try:
         file = fastavro.reader(source)
+        schema = fastavro.schema.expand_schema(file.writer_schema)
     except HoldfastError:
         raise  # from the store
     except (*_DAMAGED, fastavro.schema.SchemaParseException) as error:
         raise CorruptDataError("not an Avro file: check what wrote it") from error
-    return file, column_types(file.writer_schema)
+    if not isinstance(schema, dict) or schema.get("type") != "record":
+        kind = schema.get("type") if isinstance(schema, dict) else schema
+        raise InvalidRequestError(
+            "an Avro file contains values other than records, so it has no columns: use another file", type=str(kind)
+        )
+    return file, {field["name"]: field["type"] for field in schema["fields"]}
 
 
-def _rows(file: Any, columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the file's rows in the form that Arrow accepts; turn fastavro's errors into Holdfast's."""
-    change = with_texts(columns)
+def _rows(file: Any) -> Iterator[dict[str, Any]]:
+    """Yield the file's rows; turn fastavro's errors into Holdfast's."""
     try:
-        for row in file:
-            yield row if change is None else change(row)
+        yield from file
     except HoldfastError:
         raise
     except _DAMAGED as error:
@@ -270,13 +338,13 @@ def _rows(file: Any, columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _read_schema(source: BinaryIO, options: AvroOptions) -> pa.Schema:
     _, found = _open_file(source)
-    return pa.schema([(name, arrow_type(kind)) for name, kind in found.items()])
+    return pa.schema([(name, _arrow_type(kind)) for name, kind in found.items()])
 
 
 def _read(source: BinaryIO, wanted: Wanted, options: AvroOptions, groups: Sequence[int] | None) -> Iterator[Any]:
     file, found = _open_file(source)
     names = {name.lower() for name in wanted.needed.names}
-    present = pa.schema([(name, arrow_type(kind)) for name, kind in found.items() if name.lower() in names])
+    present = pa.schema([(name, _arrow_type(kind)) for name, kind in found.items() if name.lower() in names])
     rows: list[dict[str, Any]] = []
     old_calendar = has_old_calendar({key.encode(): str(value).encode() for key, value in file.metadata.items()})
 
@@ -292,7 +360,7 @@ def _read(source: BinaryIO, wanted: Wanted, options: AvroOptions, groups: Sequen
         rows.clear()
         return refuse_old(batch) if old_calendar else batch
 
-    for row in _rows(file, found):
+    for row in _rows(file):
         rows.append(row)
         if len(rows) == _READ_ROWS:
             yield flush()

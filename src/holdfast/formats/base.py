@@ -90,19 +90,8 @@ class Wanted(NamedTuple):
     row_filter: RowFilter | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Inference(Generic[Opt]):
-    """Functions that infer a schema from the values of any number of files, for a format that does not store types.
-
-    Attributes:
-        inspect: takes (source, options), reads the file to its end, in chunks, and returns the findings.
-        merge: combines the findings from two files.
-        schema: turns findings into a schema.
-    """
-
-    inspect: Callable[[BinaryIO, Opt], Any]
-    merge: Callable[[Any, Any], Any]
-    schema: Callable[[Any], pa.Schema]
+def _no_schema(source: BinaryIO, options: FormatOptions) -> pa.Schema:
+    raise InvalidRequestError("the files do not tell the types of their values: use spark.read")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +110,8 @@ class FileFormat(Generic[Opt]):
         check_schema: raises `InvalidRequestError` if the format does not support a column; the error names the column,
             its type and the formats that support it.
         open_writer: takes (sink, schema, options) and returns a `BatchWriter`. The caller has checked the schema.
-        read_schema: takes (source, options) and returns the file's schema, from its footer or inferred from its values.
+        read_schema: takes (source, options) and returns the file's schema. A format whose files do not tell the types
+            of their values has none.
         read: takes (source, what is wanted, options, row_groups) and yields record batches as the file has them:
             `read_batches` brings their columns into order.
         plan_splits: takes (source, options, bytes) and returns groups of row groups, each of about `bytes` bytes;
@@ -129,13 +119,11 @@ class FileFormat(Generic[Opt]):
         magic: the first bytes of each file; empty if files have no such mark.
         is_text: whether files are lines of text: values do not say their type, and a codec applies to the whole file.
         void_becomes_any: whether a column of untyped nulls can be read as any type.
-        by_position: whether files identify columns by position only, so that all files must use the same order.
-        maybe_by_position: whether some files identify columns by position only, so that a reader must know all columns
-            of the table.
+        by_position: whether files may identify columns by position only, so that all files must use the same order, and
+            a reader must know all columns of the table.
         reader_options: takes the options, and returns those that every reader of the written files must use, including
             defaults, under Spark's names and with one spelling for each value. Files with equal reader options can be
             read together.
-        inference: how to infer the schema of many files; None if each file contains its own schema.
     """
 
     name: str
@@ -146,16 +134,19 @@ class FileFormat(Generic[Opt]):
     extension: Callable[[Opt], str]
     check_schema: Callable[[pa.Schema], None]
     open_writer: Callable[[ByteSink, pa.Schema, Opt], BatchWriter]
-    read_schema: Callable[[BinaryIO, Opt], pa.Schema]
+    read_schema: Callable[[BinaryIO, Opt], pa.Schema] = field(default=_no_schema)
     read: Callable[[BinaryIO, Wanted, Opt, Sequence[int] | None], Iterator[pa.RecordBatch]]
     plan_splits: Callable[[BinaryIO, Opt, int], Sequence[Sequence[int] | None]] = field(default=lambda *_: (None,))
     magic: bytes = b""
     is_text: bool = False
     void_becomes_any: bool = True
     by_position: bool = False
-    maybe_by_position: bool = False
     reader_options: Callable[[Opt], Mapping[str, str]] = field(default=lambda _: {})
-    inference: Inference[Opt] | None = None
+
+    @property
+    def tells_types(self) -> bool:
+        """Return whether files tell the types of their values. If not, only tables that a log describes are read."""
+        return self.read_schema is not _no_schema
 
     def read_batches(
         self,

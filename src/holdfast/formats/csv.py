@@ -1,12 +1,10 @@
-"""Read and write CSV as Spark does.
+"""Write CSV as Spark does, and read what was written.
 
-Writing: null becomes an absent value, and the empty string becomes ``""``. A value is quoted if it is empty or contains
-the separator, a quote, the escape character, a line end, or a leading or trailing blank. Within quotes, the escape
+Null becomes an absent value, and the empty string becomes ``""``. A value is quoted if it is empty or contains the
+separator, a quote, the escape character, a line end, or a leading or trailing blank. Within quotes, the escape
 character precedes quotes and itself. To read a value with a line end, Spark needs ``multiLine``.
 
-Reading: the records come from `csv.records`, which follows Spark's parser, and the values from `lines.values`. Columns
-are identified by the names in the header, or by position if there is no header. A record with fewer values than columns
-is filled with nulls; a record with more values is rejected.
+Columns are identified by the names in the header, or by position if there is no header.
 """
 
 from __future__ import annotations
@@ -19,26 +17,22 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
-import pyarrow.types as pat
 
 from holdfast.errors import CorruptDataError, InvalidRequestError
-from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, Inference, Wanted
+from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, Wanted
 from holdfast.formats.columns.conversion import batch_of
 from holdfast.formats.columns.nesting import is_string
 from holdfast.formats.columns.types import BASE, INTERVALS, NESTED, TIMES, check_columns
-from holdfast.formats.csv_inference import SeenColumns, column_type, merge_columns, safe_names, schema_of
-from holdfast.formats.csv_records import Dialect, Record, Records, read_records
-from holdfast.formats.lines.blocks import (
-    BYTE_ORDER_MARK,
+from holdfast.formats.lines import (
     CODEC_EXTENSIONS,
-    TEXT_PARSERS,
-    TIME_PARSERS,
+    CODEC_PARSERS,
     LineWriter,
-    only,
+    parse_texts,
+    read_blocks,
+    scalar_text,
+    text_bytes,
 )
-from holdfast.formats.lines.render import scalar_text, text_bytes
-from holdfast.formats.lines.values import parse_texts
-from holdfast.stores.option_values import as_boolean, choice
+from holdfast.stores.option_values import as_boolean
 
 _NO_VALUE = "\ufdd0"  # Spark's nullValue: with it, an absent value is null, but the empty string is not
 
@@ -50,10 +44,8 @@ class CsvOptions(FormatOptions):
     Attributes:
         header: whether the first line contains the column names.
         separator, quote, escape: one ASCII character each.
-        null_value: a string that means null, like an absent value. As in Spark, it also means null within quotes.
+        null_value: a string that means null, like an absent value.
         quote_all: whether to quote every value that is not null.
-        line_end: the end of a line when reading; empty to detect it from the first line of each file.
-        time_zone: the zone of timestamps that do not contain one; empty if unknown.
         codec: the pyarrow codec of the whole file; empty for none.
     """
 
@@ -63,22 +55,7 @@ class CsvOptions(FormatOptions):
     escape: str = "\\"
     null_value: str = ""
     quote_all: bool = False
-    line_end: str = ""
-    time_zone: str = ""
     codec: str = ""
-
-
-def _dialect(options: CsvOptions, line_end: str = "\n") -> Dialect:
-    """Return the dialect for the options.
-
-    Raises:
-        InvalidRequestError: the characters are ambiguous.
-    """
-    if options.separator in (options.quote, options.escape):
-        raise InvalidRequestError(
-            "sep equals the quote or the escape character: choose another one", sep=options.separator
-        )
-    return Dialect(options.separator, options.quote, options.escape, line_end)
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
@@ -115,11 +92,7 @@ def _cells(column: Any, options: CsvOptions, name: str, alone: bool) -> Any:
         texts = _quoted_where_needed(texts, options)
     null = options.null_value
     if alone and not null and texts.null_count:  # no reader treats a blank line as a record
-        if is_string(column.type) or pat.is_null(column.type):  # null columns may become strings later
-            raise InvalidRequestError(
-                "in one-column CSV null and the empty string look the same: set the option nullValue", column=name
-            )
-        null = options.quote * 2
+        raise InvalidRequestError("in one-column CSV null would be a blank line: set the option nullValue", column=name)
     return pc.fill_null(texts, null)
 
 
@@ -136,7 +109,10 @@ def _refuse_lossy_values(texts: Any, options: CsvOptions, name: str) -> None:
 
 
 def _open_writer(sink: ByteSink, schema: pa.Schema, options: CsvOptions) -> LineWriter:
-    _dialect(options)
+    if options.separator in (options.quote, options.escape):
+        raise InvalidRequestError(
+            "sep equals the quote or the escape character: choose another one", sep=options.separator
+        )
     if set(options.null_value) & {options.separator, options.quote, options.escape, "\r", "\n"}:
         raise InvalidRequestError("nullValue contains a character that needs quotes: choose another one")
     alone = len(schema) == 1
@@ -178,163 +154,93 @@ def _lines(cells: Sequence[Any], options: CsvOptions) -> Any:
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
-def _iter_records(source: BinaryIO, options: CsvOptions) -> Iterator[tuple[Record | None, Records]]:
-    """Yield runs of records, each as a pair with the header (None if the file has none). The first run may be empty."""
-    names: Record | None = None
-    for records in read_records(source, options.codec, lambda end: _dialect(options, end), options.line_end):
-        if options.header and names is None:
-            names, records = _split_first_record(records, options)
-        if names is not None or not options.header:
-            yield names, records
+def _read(source: BinaryIO, wanted: Wanted, options: CsvOptions, groups: Sequence[int] | None) -> Iterator[Any]:
+    names: list[str] = []
+    for block in read_blocks(source, options.codec, lambda data: _whole_records(data, options)):
+        if not names and not (block := block.lstrip(b"\n")):
+            continue
+        try:
+            if not block.endswith(b"\n"):
+                raise pa.ArrowInvalid("the last record has no end")
+            if not names:
+                end = _first_record(block, options)
+                [values] = _parse(block[:end], None, len(wanted.schema), (), options).to_pylist()
+                names = list(values.values()) if options.header else wanted.schema.names[: len(values)]
+                block = block[end:] if options.header else block
+            known = {name.lower(): name for name in names}
+            present = [(known[field.name.lower()], field) for field in wanted.needed if field.name.lower() in known]
+            if block:
+                table = _parse(block, names, len(names), [name for name, _ in present] or names[:1], options)
+        except pa.ArrowInvalid as error:
+            raise CorruptDataError(
+                "a CSV file does not hold the records that were written: find out what changed it",
+                reason=str(error)[:120],
+            ) from error
+        if block:
+            arrays = [parse_texts(table[name].combine_chunks(), field) for name, field in present]
+            yield batch_of(arrays, pa.schema([field for _, field in present]), table.num_rows)
 
 
-def _split_first_record(records: Records, options: CsvOptions) -> tuple[Record | None, Records]:
-    """Return the first record (None if there is none) and the remaining records."""
-    for row, end in _dialect(options).rows(records):
-        return row, records._replace(data=records.data.decode()[end:].encode())
-    return None, records
+def _without_escapes(data: bytes, options: CsvOptions) -> bytes:
+    """Return the data, as long as before, with no other quotes than those around values."""
+    quote, escape = options.quote.encode(), options.escape.encode()
+    if quote == escape:
+        return data  # two quotes within a value end it, and begin it again
+    return data.replace(escape * 2, b"\0\0").replace(escape + quote, b"\0\0")
 
 
-def _columns(records: Records, width: int, wanted: Sequence[int], options: CsvOptions) -> tuple[list[Any], int]:
-    """Return some columns as string arrays, and the number of rows.
+def _whole_records(data: bytes, options: CsvOptions) -> int:
+    """Return how many leading bytes form whole records: those up to the last line feed outside quotes."""
+    data, quote = _without_escapes(data, options), options.quote.encode()
+    end, quotes = len(data), data.count(quote)
+    while (feed := data.rfind(b"\n", 0, end)) >= 0:
+        quotes -= data.count(quote, feed, end)
+        if quotes % 2 == 0:
+            break
+        end = feed
+    return feed + 1
+
+
+def _first_record(data: bytes, options: CsvOptions) -> int:
+    """Return how many leading bytes form the first record: those up to the first line feed outside quotes."""
+    data, quote = _without_escapes(data, options), options.quote.encode()
+    feed = data.find(b"\n")
+    while feed >= 0 and data.count(quote, 0, feed) % 2:
+        feed = data.find(b"\n", feed + 1)
+    return feed + 1
+
+
+def _parse(block: bytes, names: list[str] | None, width: int, wanted: Sequence[str], options: CsvOptions) -> Any:
+    """Return columns of some records as strings.
 
     Args:
-        width: the number of columns in the file.
-        wanted: the positions of the columns to return.
-
-    Raises:
-        CorruptDataError: a record has more than `width` values, and one of the surplus values is not null.
+        names: the names of the file's columns; None for ``f0``, ``f1``, …, of which there are at most `width`.
+        wanted: the columns to return; all if empty.
     """
-    if not records.data.strip(b"\n"):
-        return [pa.array([], pa.string()) for _ in wanted], 0
-    try:
-        return _parse(records, width, wanted, options)
-    except pa.ArrowInvalid:  # records of different lengths
-        rows = [row for row, _ in _dialect(options).rows(records)]
-    for row in rows:
-        if any(value is not None for value in row[width:]):
-            raise CorruptDataError(
-                "a CSV record has more values than columns: check header, sep, quote and the schema",
-                columns=width,
-                record=options.separator.join(value or "" for value in row)[:80],
-            )
-    found = [pa.array([row[index] if index < len(row) else None for row in rows], pa.string()) for index in wanted]
-    return found, len(rows)
-
-
-def _parse(records: Records, width: int, wanted: Sequence[int], options: CsvOptions) -> tuple[list[Any], int]:
-    names = [str(index) for index in range(width)]
-    read = [names[index] for index in wanted] or names[:1]
-    # pyarrow drops a byte order mark at the start of any buffer; the one at the start of the file was removed before
-    data = BYTE_ORDER_MARK + records.data if records.data.startswith(BYTE_ORDER_MARK) else records.data
-    table = pa_csv.read_csv(
-        pa.BufferReader(data),  # in memory, because pyarrow would read ahead in its own thread
+    doubled = options.quote == options.escape
+    return pa_csv.read_csv(
+        pa.BufferReader(block),  # in memory, because pyarrow would read ahead in its own thread
         read_options=pa_csv.ReadOptions(
-            use_threads=False, block_size=min(len(data) + 1, 2**31 - 1), column_names=names
+            use_threads=False,
+            block_size=len(block) + 1,
+            column_names=names,
+            autogenerate_column_names=names is None,
         ),
         parse_options=pa_csv.ParseOptions(
             delimiter=options.separator,
             quote_char=options.quote,
-            double_quote=records.doubled,
-            escape_char=False,
+            double_quote=doubled,
+            escape_char=False if doubled else options.escape,
             newlines_in_values=True,
-            ignore_empty_lines=True,
         ),
         convert_options=pa_csv.ConvertOptions(
-            column_types=dict.fromkeys(names, pa.string()),
-            include_columns=read,
-            null_values=[""],
+            column_types=dict.fromkeys(names or [f"f{index}" for index in range(width)], pa.string()),
+            include_columns=wanted,
+            null_values=["", options.null_value],
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,
         ),
     )
-    batch = table.combine_chunks().to_batches()[0]
-    return [batch.column(position) for position in range(len(wanted))], batch.num_rows
-
-
-def _without_null_texts(texts: Any, kind: pa.DataType, options: CsvOptions) -> Any:
-    """Replace strings that mean null with nulls; the empty string is a value only in string columns."""
-    nulls = [options.null_value] if options.null_value else []
-    if not is_string(kind):
-        nulls.append("")
-    for null in nulls:
-        is_null = pc.equal(texts, null)
-        if pc.any(is_null).as_py():
-            texts = pc.if_else(is_null, pa.scalar(None, pa.string()), texts)
-    return texts
-
-
-def _inspect(source: BinaryIO, options: CsvOptions) -> SeenColumns:
-    """Infer the columns of a file and their types like Spark."""
-    names: list[str] | None = None
-    types: list[pa.DataType | None] = []
-    for header, records in _iter_records(source, options):
-        if names is None:
-            if header is None:
-                first = _split_first_record(records, options)[0]
-                names = None if first is None else [f"_c{index}" for index in range(len(first))]
-            else:
-                names = safe_names(header, options.null_value)
-            types = [None] * len(names or ())
-        if names:
-            columns = _columns(records, len(names), range(len(names)), options)[0]
-            types = [column_type(texts, options.null_value, kind) for texts, kind in zip(columns, types, strict=True)]
-    return SeenColumns.of(names or (), types, by_name=options.header)
-
-
-def _positions(header: Record | None, schema: pa.Schema, needed: pa.Schema, null_value: str) -> list[int | None]:
-    """Return the position of each needed column in the file's records; None for a column that the file lacks.
-
-    A given schema uses the names of the header; an inferred schema uses those of `safe_names`.
-    """
-    if header is None:
-        spellings = [schema.names]
-    else:
-        raw = [name or "" for name in header]
-        spellings = [raw, safe_names(header, null_value)]
-    known: dict[str, list[int]] = {}
-    for names in (*spellings, *([name.lower() for name in names] for names in spellings)):
-        here: dict[str, list[int]] = {}
-        for index, name in enumerate(names):
-            here.setdefault(name, []).append(index)
-        known = {**here, **known}
-    if header and len(header) == len(schema) and not any(_places(name, known) for name in schema.names):
-        raise InvalidRequestError(
-            "the header has none of the schema's column names: use the names in the header",
-            header=spellings[0],
-            schema=schema.names,
-        )
-    positions: list[int | None] = []
-    for name in needed.names:
-        places = _places(name, known)
-        if len(places) > 1:
-            raise InvalidRequestError(
-                "the header names a column twice: omit the schema, so that such columns are numbered, or rename one",
-                column=name,
-                header=spellings[0],
-            )
-        positions.append(places[0] if places else None)
-    return positions
-
-
-def _places(name: str, known: Mapping[str, list[int]]) -> list[int]:
-    return known.get(name) or known.get(name.lower()) or []
-
-
-def _read(source: BinaryIO, wanted: Wanted, options: CsvOptions, groups: Sequence[int] | None) -> Iterator[Any]:
-    for header, records in _iter_records(source, options):
-        positions = _positions(header, wanted.schema, wanted.needed, options.null_value)
-        width = len(wanted.schema if header is None else header)
-        found, rows = _columns(records, width, [index for index in positions if index is not None], options)
-        arrays = iter(found)
-        values = []
-        for field, index in zip(wanted.needed, positions, strict=True):
-            if index is None:
-                values.append(pa.nulls(rows, field.type))
-                continue
-            texts = _without_null_texts(next(arrays), field.type, options)
-            values.append(parse_texts(texts, field.type, field.name, options.time_zone))
-        yield batch_of(values, wanted.needed, rows)
 
 
 # --- options ----------------------------------------------------------------------------------------------------------
@@ -361,7 +267,7 @@ CSV: FileFormat[CsvOptions] = FileFormat(
     name="csv",
     default_options=CsvOptions(),
     parsers={
-        **TEXT_PARSERS,
+        **CODEC_PARSERS,
         "header": ("header", as_boolean),
         "sep": ("separator", _single_character),
         "delimiter": ("separator", _single_character),
@@ -369,18 +275,6 @@ CSV: FileFormat[CsvOptions] = FileFormat(
         "escape": ("escape", _single_character),
         "nullvalue": ("null_value", str),
         "quoteall": ("quote_all", as_boolean),
-        "emptyvalue": only(('""',), 'the empty string is always written as ""'),
-        **TIME_PARSERS,
-        "multiline": only(("true",), "line ends within quotes are always read"),
-        "linesep": ("line_end", choice({"": "\n", "\\n": "\n"})),
-        "timezone": ("time_zone", str),
-        "inferschema": only(("true",), "without a schema the types are always inferred; give a schema"),
-        "preferdate": only(("true",), "give a schema"),
-        "enforceschema": only(("false",), "columns always match by the names in the header"),
-        "ignoreleadingwhitespace": only(("false",), "blanks are preserved; trim the column"),
-        "ignoretrailingwhitespace": only(("false",), "blanks are preserved; trim the column"),
-        "unescapedquotehandling": only(("STOP_AT_DELIMITER",), "omit the option"),
-        "comment": only(("",), "comments are not supported; remove them from the files"),
     },
     holds=BASE | {"null", "collated string"},
     reasons={
@@ -394,10 +288,7 @@ CSV: FileFormat[CsvOptions] = FileFormat(
     extension=lambda options: f".csv{CODEC_EXTENSIONS[options.codec]}",
     check_schema=lambda schema: check_columns(CSV, schema),
     open_writer=_open_writer,
-    read_schema=lambda source, options: schema_of(_inspect(source, options)),
     read=_read,
     by_position=True,
-    maybe_by_position=True,
     reader_options=_reader_options,
-    inference=Inference(inspect=_inspect, merge=merge_columns, schema=schema_of),
 )

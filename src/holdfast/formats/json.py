@@ -1,36 +1,38 @@
-"""Read and write JSON lines as Spark does: one object per line.
+"""Write JSON lines as Spark does, one object per line, and read what was written.
 
-Writing: null fields are omitted by default, binary is base64, timestamps use ISO 8601, NaN, the infinities and map keys
-are strings. Reading: each line contains one object or an array of objects, and is parsed as in Spark. JSON is for
-exchange, not for speed.
+Null fields are omitted by default, binary is base64, timestamps use ISO 8601, NaN, the infinities and map keys are
+strings. JSON is for exchange, not for speed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import base64
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, BinaryIO
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
 
-from holdfast.errors import InvalidRequestError
-from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, Inference, Wanted
+from holdfast.errors import CorruptDataError, InvalidRequestError
+from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, Wanted
 from holdfast.formats.columns.conversion import batch_of, plain_schema
-from holdfast.formats.columns.nesting import children
-from holdfast.formats.columns.types import BASE, INTERVALS, NESTED, TIMES, check_map_keys, check_types, special_struct
-from holdfast.formats.json_inference import merge_types, schema_of, type_of_rows
-from holdfast.formats.json_values import (
-    build_column,
-    decoder,
-    field_decoder,
-    has_map,
-    json_rows,
-    read_lines,
-    repeated_keys,
-    speller,
+from holdfast.formats.columns.nesting import children, is_binary
+from holdfast.formats.columns.types import BASE, INTERVALS, NESTED, TIMES, check_map_keys, check_types
+from holdfast.formats.lines import (
+    CODEC_EXTENSIONS,
+    CODEC_PARSERS,
+    LineWriter,
+    after_last_line,
+    decode_lines,
+    parse_texts,
+    read_blocks,
+    scalar_text,
+    text_bytes,
 )
-from holdfast.formats.lines.blocks import CODEC_EXTENSIONS, TEXT_PARSERS, TIME_PARSERS, LineWriter, only
-from holdfast.formats.lines.render import join_object, json_field, text_bytes
 from holdfast.stores.option_values import as_boolean
 
 _READ_ROWS = 16 * 1024
@@ -42,12 +44,10 @@ class JsonOptions(FormatOptions):
 
     Attributes:
         ignore_null_fields: whether to omit null fields (Spark's default) instead of writing ``null``.
-        time_zone: the zone of timestamps that do not contain one; empty if unknown.
         codec: the pyarrow codec of the whole file; empty for none.
     """
 
     ignore_null_fields: bool = True
-    time_zone: str = ""
     codec: str = ""
 
 
@@ -55,10 +55,10 @@ class JsonOptions(FormatOptions):
 def _open_writer(sink: ByteSink, schema: pa.Schema, options: JsonOptions) -> LineWriter:
     def render(batch: pa.RecordBatch) -> Any:
         fields = [
-            json_field(name, column, options.ignore_null_fields)
+            _field(name, column, options.ignore_null_fields)
             for name, column in zip(batch.schema.names, batch.columns, strict=True)
         ]
-        return text_bytes(join_object(fields, batch.num_rows, "{", "}\n"))
+        return text_bytes(_joined(fields, batch.num_rows, "}\n"))
 
     return LineWriter(sink, schema, options.codec, render)
 
@@ -68,65 +68,178 @@ def _check_schema(schema: pa.Schema) -> None:
     check_map_keys("JSON", plain_schema(schema))
 
 
+_SPECIAL = r'["\\\x00-\x1f\x7f]'
+_SHORT = {"\b": r"\b", "\t": r"\t", "\n": r"\n", "\f": r"\f", "\r": r"\r"}
+
+
+def _quoted(text: Any) -> Any:
+    """Return the strings in quotes, and escape the characters that JSON does not allow in strings."""
+    if pc.any(pc.match_substring_regex(text, _SPECIAL)).as_py():
+        text = pc.replace_substring(text, "\\", "\\\\")
+        text = pc.replace_substring(text, '"', '\\"')
+        for code in (*range(0x20), 0x7F):
+            character = chr(code)
+            if pc.any(pc.match_substring(text, character)).as_py():
+                text = pc.replace_substring(text, character, _SHORT.get(character, f"\\u{code:04x}"))
+    return pc.binary_join_element_wise('"', text, '"', "")
+
+
+def _cells(values: Any, ignore_null_fields: bool) -> Any:
+    """Return a string array with the JSON of each value; null stays null."""
+    kind = values.type
+    if pat.is_null(kind):
+        return pa.nulls(len(values), pa.string())
+    if pat.is_boolean(kind) or pat.is_integer(kind) or pat.is_decimal(kind):
+        return values.cast(pa.string())
+    if pat.is_floating(kind):
+        text = scalar_text(values)
+        finite = pc.is_finite(values)
+        return text if pc.all(finite).as_py() in (True, None) else pc.if_else(finite, text, _quoted(text))
+    if pat.is_struct(kind):
+        fields = [
+            _field(field.name, child, ignore_null_fields) for field, child in zip(kind, values.flatten(), strict=True)
+        ]
+        return _restore_nulls(values, _joined(fields, len(values), "}"))
+    if pat.is_map(kind):
+        return _maps(values, ignore_null_fields)
+    if pat.is_nested(kind):
+        elements = pc.fill_null(_cells(values.flatten(), ignore_null_fields), "null")
+        return _join_lists(values, elements, "[", "]")
+    if is_binary(kind):
+        encoded = [None if value is None else base64.b64encode(value).decode() for value in values.to_pylist()]
+        return _quoted(pa.array(encoded, pa.string()))
+    return _quoted(scalar_text(values))
+
+
+def _field(name: str, values: Any, ignore_null_fields: bool) -> Any:
+    """Return ``,"name":value`` for each value, or an empty string for null if null fields are omitted."""
+    cells = _cells(values, ignore_null_fields)
+    if not ignore_null_fields:
+        cells = pc.fill_null(cells, "null")
+    label = _quoted(pa.array([name], pa.string()))[0].as_py()
+    return pc.fill_null(pc.binary_join_element_wise(f",{label}:", cells, ""), "")
+
+
+def _joined(fields: list[Any], rows: int, closing: str) -> Any:
+    """Join the results of `_field` for all fields into one object per row."""
+    if not fields:
+        return pa.array(["{" + closing] * rows, pa.string())
+    # Do not use the join option that skips nulls: it drops rows in which all values are null (pyarrow 26).
+    inner = pc.binary_replace_slice(pc.binary_join_element_wise(*fields, ""), 0, 1, "")
+    return pc.binary_join_element_wise("{", inner, closing, "")
+
+
+def _maps(values: Any, ignore_null_fields: bool) -> Any:
+    kind = values.type
+    entry = pa.struct([pa.field("key", kind.key_type, False), pa.field("value", kind.item_type)])
+    entries = values.cast(pa.list_(entry))
+    keys, items = entries.flatten().flatten()
+    pairs = pa.table({"row": pc.list_parent_indices(_lists(entries, keys)), "key": keys.cast(pa.string())})
+    if pairs.group_by(["row", "key"]).aggregate([]).num_rows < len(keys):
+        raise InvalidRequestError("a map contains a key twice, of which readers of JSON keep one value: use parquet")
+    # Null values in maps are written even if null fields are omitted, because the key would be lost with them.
+    cells = pc.fill_null(_cells(items, ignore_null_fields), "null")
+    return _join_lists(entries, pc.binary_join_element_wise(_quoted(scalar_text(keys)), cells, ":"), "{", "}")
+
+
+def _join_lists(values: Any, elements: Any, opening: str, closing: str) -> Any:
+    """Return one string per list; `elements` contains the rendered elements of all lists that are not null."""
+    joined = pc.binary_join_element_wise(opening, pc.binary_join(_lists(values, elements), ","), closing, "")
+    return _restore_nulls(values, joined)
+
+
+def _lists(values: Any, elements: Any) -> Any:
+    """Return the lists with other elements: those of all lists that are not null. Null becomes an empty list."""
+    lengths = pc.fill_null(pc.list_value_length(values), 0)
+    ends = pc.cumulative_sum(lengths.cast(pa.int32()))
+    return pa.ListArray.from_arrays(pa.concat_arrays([pa.array([0], pa.int32()), ends]), elements)
+
+
+def _restore_nulls(values: Any, text: Any) -> Any:
+    return text if values.null_count == 0 else pc.if_else(pc.is_valid(values), text, pa.scalar(None, pa.string()))
+
+
 # --- reading ----------------------------------------------------------------------------------------------------------
-def _inspect(source: BinaryIO, options: JsonOptions) -> pa.DataType:
-    parse = decoder()
-    return type_of_rows(
-        row for lines in read_lines(source, options.codec) for line in lines for row in json_rows(line, parse)
-    )
-
-
-def _refuse_variant(path: str, kind: pa.DataType) -> None:
-    """Reject VARIANT columns: their two binary parts are not fields of the JSON objects."""
-    if special_struct(kind):
-        raise InvalidRequestError(
-            "VARIANT columns cannot be read from JSON here: read a string and use parse_json",
-            column=path,
-        )
-    for child in children(kind):
-        _refuse_variant(f"{path}.{child.name}", child.type)
+_DECODER = json.JSONDecoder(parse_float=Decimal)  # which keeps all digits
 
 
 def _read(source: BinaryIO, wanted: Wanted, options: JsonOptions, groups: Sequence[int] | None) -> Iterator[Any]:
-    check_map_keys("JSON", wanted.needed)  # Spark writes a date key as its number of days
-    for field in wanted.needed:
-        _refuse_variant(field.name, field.type)
-    decoders = [field_decoder(field.type, options.time_zone) for field in wanted.needed]
-    spelled = speller(wanted.schema.names)  # all names, because a key may belong to another column
-    parse = repeated_keys() if any(has_map(field.type) for field in wanted.needed) else decoder()
-
-    def build(found: list[dict[str, Any]]) -> pa.RecordBatch:
-        rows = _spelled(found, spelled)
-        arrays = [
-            build_column([row.get(field.name) for row in rows], field, decode, options.time_zone)
-            for field, decode in zip(wanted.needed, decoders, strict=True)
-        ]
-        return batch_of(arrays, wanted.needed, len(rows))
-
-    for block in read_lines(source, options.codec):
-        for start in range(0, len(block), _READ_ROWS):
-            lines = block[start : start + _READ_ROWS]
-            batch = build([row for line in lines for row in json_rows(line, parse)])
-            yield batch
+    for block in read_blocks(source, options.codec, after_last_line):
+        lines = decode_lines(block, "JSON")
+        for start in range(0, len(lines), _READ_ROWS):
+            rows = [_row(line) for line in lines[start : start + _READ_ROWS]]
+            arrays = [_column([row.get(field.name.lower()) for row in rows], field) for field in wanted.needed]
+            yield batch_of(arrays, wanted.needed, len(rows))
 
 
-def _spelled(rows: list[dict[str, Any]], spelled: Callable[[dict[str, Any]], dict[str, Any]]) -> list[dict[str, Any]]:
+def _row(line: str) -> dict[str, Any]:
     try:
-        return [spelled(row) for row in rows]
-    except ValueError as error:
-        raise InvalidRequestError(f"{error}: spell the column like one of them") from error
+        return _folded(_DECODER.decode(line))
+    except (ValueError, AttributeError, RecursionError) as error:
+        raise CorruptDataError("a line is not a JSON object: find out what changed the file", line=line[:80]) from error
+
+
+def _folded(value: dict[str, Any]) -> dict[str, Any]:
+    """Return an object with its names in lower case: a reader's schema may spell them in another case."""
+    return {name.lower(): one for name, one in value.items()}
+
+
+def _column(values: list[Any], field: pa.Field) -> Any:
+    try:
+        return _array(values, field)
+    except (pa.ArrowException, ValueError, TypeError, AttributeError, OverflowError) as error:
+        if isinstance(error, CorruptDataError):
+            raise
+        raise CorruptDataError(
+            "a file holds a value that is not of its column's type: find out what changed the file",
+            column=field.name,
+            type=str(field.type),
+            reason=str(error)[:120],
+        ) from error
+
+
+def _array(values: list[Any], field: pa.Field) -> Any:
+    """Convert decoded values to an array; None stands for null and for a missing value."""
+    kind = field.type
+    if pat.is_struct(kind):
+        rows = [{} if value is None else _folded(value) for value in values]
+        below = [_array([row.get(child.name.lower()) for row in rows], child) for child in children(kind)]
+        return pa.StructArray.from_arrays(
+            below, fields=children(kind), mask=pa.array([value is None for value in values], pa.bool_())
+        )
+    if pat.is_map(kind):
+        pairs = [pair for value in values if value is not None for pair in value.items()]
+        keys = _array([key for key, _ in pairs], kind.key_field)
+        items = _array([item for _, item in pairs], kind.item_field)
+        return pa.MapArray.from_arrays(_offsets(values), keys, items, type=kind)
+    if pat.is_nested(kind):
+        elements = [one for value in values if value is not None for one in value]
+        return pa.ListArray.from_arrays(_offsets(values), _array(elements, kind.value_field), type=kind)
+    if pat.is_temporal(kind):
+        return parse_texts(pa.array(values, pa.string()), field)
+    if pat.is_floating(kind):
+        values = [None if value is None else float(value) for value in values]
+    elif is_binary(kind):
+        values = [None if value is None else base64.b64decode(value, validate=True) for value in values]
+    elif not pat.is_decimal(kind) and any(isinstance(value, Decimal) for value in values):
+        raise ValueError("a number with a fraction")
+    return pa.array(values, kind)
+
+
+def _offsets(values: list[Any]) -> Any:
+    """Return where each list begins in the array of all elements, and the end; null for a list that is null."""
+    offsets: list[int | None] = []
+    end = 0
+    for value in values:
+        offsets.append(None if value is None else end)
+        end += len(value or ())
+    return pa.array([*offsets, end], pa.int32())
 
 
 JSON: FileFormat[JsonOptions] = FileFormat(
     name="json",
     default_options=JsonOptions(),
-    parsers={
-        **TEXT_PARSERS,
-        "ignorenullfields": ("ignore_null_fields", as_boolean),
-        **TIME_PARSERS,
-        "multiline": only(("false",), "files have one object per line"),
-        "timezone": ("time_zone", str),
-    },
+    parsers={**CODEC_PARSERS, "ignorenullfields": ("ignore_null_fields", as_boolean)},
     holds=BASE | NESTED | {"null", "binary", "collated string", "user-defined"},
     reasons={
         **dict.fromkeys(INTERVALS, "JSON has no interval type: cast the column to a string"),
@@ -137,7 +250,5 @@ JSON: FileFormat[JsonOptions] = FileFormat(
     extension=lambda options: f".json{CODEC_EXTENSIONS[options.codec]}",
     check_schema=_check_schema,
     open_writer=_open_writer,
-    read_schema=lambda source, options: schema_of(_inspect(source, options)),
     read=_read,
-    inference=Inference(inspect=_inspect, merge=merge_types, schema=schema_of),
 )

@@ -65,7 +65,6 @@ _CODECS = {
     "snappy": "snappy",
     "zlib": "zlib",
     "zstd": "zstd",
-    "lz4": "lz4",
 }
 
 # --- writing ----------------------------------------------------------------------------------------------------------
@@ -195,29 +194,21 @@ def _read_schema(source: BinaryIO, options: OrcOptions) -> pa.Schema:
 
 def _read(source: BinaryIO, wanted: Wanted, options: OrcOptions, groups: Sequence[int] | None) -> Iterator[Any]:
     rows = open_orc(source)
+    _require_names(rows.names, wanted.schema)
     names = {name.lower() for name in wanted.needed.names}
-    called = _schema_names(rows.names, wanted.schema)
-    found = [name for name in rows.names if called[name].lower() in names] or rows.names[:1]
+    found = [name for name in rows.names if name.lower() in names] or rows.names[:1]
     logical = pa.schema([_logical_field(rows.schema.field(name)) for name in found])
     for stripe in range(rows.stripes):
         stored = rows.read_stripe(stripe, found)
         arrays = [relabel(column, field.type) for column, field in zip(stored.columns, logical, strict=True)]
-        batch = batch_of(arrays, logical, stored.num_rows)
-        yield batch.rename_columns([called[name] for name in found])
+        yield batch_of(arrays, logical, stored.num_rows)
 
 
-def _schema_names(names: Sequence[str], schema: pa.Schema) -> dict[str, str]:
-    """Map the file's column names to those in the schema, by position if old Hive wrote the file without real names."""
+def _require_names(names: Sequence[str], schema: pa.Schema) -> None:
+    """Refuse files in which old Hive did not store the names of the columns: all columns would be null."""
     known = {name.lower() for name in schema.names}
-    if not all(name.startswith("_col") for name in names) or any(name.lower() in known for name in names):
-        return {name: name for name in names}
-    if len(names) != len(schema):
-        raise InvalidRequestError(
-            "an ORC file identifies columns by position: give a schema of all columns, without the option columns",
-            file=names,
-            schema=schema.names,
-        )
-    return dict(zip(names, schema.names, strict=True))
+    if all(name.startswith("_col") for name in names) and not known.intersection(names):
+        raise UnsupportedError("an ORC file lacks the names of its columns: read it with spark.read.orc", file=names)
 
 
 ORC: FileFormat[OrcOptions] = FileFormat(
@@ -239,5 +230,4 @@ ORC: FileFormat[OrcOptions] = FileFormat(
     open_writer=_OrcWriter,
     read_schema=_read_schema,
     read=_read,
-    maybe_by_position=True,
 )

@@ -16,10 +16,12 @@ timestamps:
 from __future__ import annotations
 
 import bisect
+import datetime
 import functools
 import io
 import itertools
 import zlib
+import zoneinfo
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, cast
 
@@ -28,7 +30,7 @@ import pyarrow.compute as pc
 import pyarrow.orc as pa_orc
 import pyarrow.types as pat
 
-from holdfast.errors import CorruptDataError, HoldfastError, InvalidRequestError, UnsupportedError
+from holdfast.errors import CorruptDataError, HoldfastError, UnsupportedError
 from holdfast.formats.columns.conversion import child_arrays, with_child_arrays
 from holdfast.formats.columns.dates import refuse_old
 from holdfast.formats.columns.nesting import children, holds
@@ -63,7 +65,6 @@ from holdfast.formats.orc_tail import (
     unpacked,
     with_numbers,
 )
-from holdfast.formats.spark.texts import find_zone
 from holdfast.formats.streams import input_file
 
 _BASE_S = 1_420_070_400
@@ -190,12 +191,13 @@ def _base_s(zone: str) -> int:
     if zone in _UTC_NAMES:
         return _BASE_S
     try:
-        return find_zone(zone).instant(_BASE_S * 1_000_000) // 1_000_000
-    except InvalidRequestError as error:
+        start = datetime.datetime(2015, 1, 1, tzinfo=zoneinfo.ZoneInfo(zone))
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise UnsupportedError(
             "an ORC file was written in an unknown time zone: pip install tzdata, or read it with Spark",
             zone=zone,
         ) from error
+    return int(start.timestamp())
 
 
 # --- views of the file ------------------------------------------------------------------------------------------------

@@ -103,7 +103,7 @@ def _encoded(value: int) -> bytes:
 
 
 # --- compression ------------------------------------------------------------------------------------------------------
-_NONE, _ZLIB, _SNAPPY, _LZ4, _ZSTD = 0, 1, 2, 4, 5
+_NONE, _ZLIB, _SNAPPY, _ZSTD = 0, 1, 2, 5
 
 
 def original_chunks(data: bytes, compression: int, block_bytes: int) -> bytes:
@@ -135,33 +135,7 @@ def _inflated(chunk: bytes, compression: int) -> bytes:
         return bytes(pa.Codec("snappy").decompress(chunk, _varint(chunk, 0)[0], asbytes=True))
     if compression == _ZSTD:
         return bytes(pa.CompressedInputStream(pa.BufferReader(chunk), "zstd").read())
-    if compression == _LZ4:
-        return _unlz4(chunk)
-    raise UnsupportedError("ORC files compressed with LZO are not supported: rewrite them with zstd")
-
-
-def _unlz4(chunk: bytes) -> bytes:
-    """Decompress an LZ4 block. pyarrow cannot do this, because the decompressed size is unknown."""
-    plain, position = bytearray(), 0
-    while True:
-        token = chunk[position]
-        length, position = _lz4_length(chunk, position + 1, token >> 4)
-        plain += chunk[position : position + length]
-        position += length
-        if position >= len(chunk):
-            return bytes(plain)
-        start = len(plain) - int.from_bytes(chunk[position : position + 2], "little")
-        length, position = _lz4_length(chunk, position + 2, token & 15)
-        for index in range(start, start + length + 4):
-            plain.append(plain[index])
-
-
-def _lz4_length(chunk: bytes, position: int, length: int) -> tuple[int, int]:
-    if length == 15:
-        while chunk[position] == 255:
-            length, position = length + 255, position + 1
-        length, position = length + chunk[position], position + 1
-    return length, position
+    raise UnsupportedError("ORC files compressed with LZ4 or LZO are not supported: rewrite them with zstd")
 
 
 # The numbers that the specification gives to message fields and to kinds of types.

@@ -23,7 +23,7 @@ from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, Wanted
 from holdfast.formats.columns.conversion import BatchBuffer, leaves, map_children, plain_batch, plain_schema
 from holdfast.formats.columns.types import BASE, BEYOND, NANOSECONDS, NESTED, check_columns
 from holdfast.formats.parquet_reader import SparkFile
-from holdfast.formats.spark.schema_json import SPARK_SCHEMA_KEY, spark_schema_json
+from holdfast.formats.schema_json import SPARK_SCHEMA_KEY, spark_schema_json
 from holdfast.formats.streams import output_stream
 from holdfast.stores.option_values import MIB, as_boolean, choice, number
 

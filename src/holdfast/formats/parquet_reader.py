@@ -28,7 +28,7 @@ from holdfast.formats.columns.dates import has_old_calendar, refuse_old
 from holdfast.formats.columns.nesting import children, is_string
 from holdfast.formats.columns.types import refuse_shredded
 from holdfast.formats.filters import RowFilter
-from holdfast.formats.spark.schema_json import SPARK_SCHEMA_KEY, recognized_schema
+from holdfast.formats.schema_json import SPARK_SCHEMA_KEY, recognized_schema
 from holdfast.formats.streams import input_file
 
 _INSTANT = pa.timestamp("us", "UTC")

@@ -16,16 +16,17 @@ import pyarrow.compute as pc
 from holdfast.errors import InvalidRequestError
 from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, Wanted
 from holdfast.formats.columns.types import BEYOND, KINDS, check_types
-from holdfast.formats.lines.blocks import (
-    BYTE_ORDER_MARK,
+from holdfast.formats.lines import (
     CODEC_EXTENSIONS,
-    TEXT_PARSERS,
+    CODEC_PARSERS,
     LineWriter,
     after_last_line,
     decode_lines,
     read_blocks,
+    text_bytes,
 )
-from holdfast.formats.lines.render import scalar_text, text_bytes
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +50,7 @@ def _check_schema(schema: pa.Schema) -> None:
 
 def _open_writer(sink: ByteSink, schema: pa.Schema, options: TextOptions) -> LineWriter:
     def render(batch: pa.RecordBatch) -> Any:
-        lines = scalar_text(batch.column(0))
+        lines = batch.column(0).cast(pa.string())
         _refuse_lossy_values(lines, schema.names[0])
         return text_bytes(pc.binary_join_element_wise(lines, "\n", ""))
 
@@ -76,7 +77,7 @@ def _read(source: BinaryIO, wanted: Wanted, options: TextOptions, groups: Sequen
     first = True
     for block in read_blocks(source, options.codec, after_last_line):
         if first:
-            block = block.removeprefix(BYTE_ORDER_MARK)
+            block = block.removeprefix(_BYTE_ORDER_MARK)
             first = False
         if block:
             column = pa.array(decode_lines(block, "text"), pa.string())
@@ -86,7 +87,7 @@ def _read(source: BinaryIO, wanted: Wanted, options: TextOptions, groups: Sequen
 TEXT: FileFormat[TextOptions] = FileFormat(
     name="text",
     default_options=TextOptions(),
-    parsers=TEXT_PARSERS,
+    parsers=CODEC_PARSERS,
     holds=frozenset({"string", "collated string"}),
     reasons=dict.fromkeys(
         {*KINDS, *BEYOND, "time of nanoseconds"} - {"string", "collated string", "geometry", "geography"},

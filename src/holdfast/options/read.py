@@ -17,7 +17,6 @@ _SPECS = (
     OptionSpec("columns", "columns", as_columns),
     OptionSpec("filters", "conditions", parse_conditions),
     OptionSpec("splitSize", "split_size_bytes", size(1)),
-    OptionSpec("timeZone", "time_zone"),
     OptionSpec("reader", "reader", one_of("auto", "native", "python")),
 )
 READ_KEYS = (*LOCATION_KEYS, "fileFormat", "partitionBy", *(spec.name for spec in _SPECS))
@@ -35,8 +34,6 @@ class ReadOptions:
         format_options: the format's options as strings, which are parsed once the format is known.
         columns: the columns to read; None for all.
         conditions: only rows that meet all of them are read.
-        time_zone: the time zone of timestamps in the names of partition directories, which is that of the session that
-            wrote them; None if unknown.
         reader: ``native`` for Spark's own reader, ``python`` for Holdfast's, or ``auto`` for Spark's own where it reads
             the same rows.
         split_size_bytes: approximate number of bytes that a task reads; 128 MiB is Spark's own
@@ -48,7 +45,6 @@ class ReadOptions:
     format_options: Mapping[str, str] = field(default_factory=dict)
     columns: tuple[str, ...] | None = None
     conditions: tuple[Condition, ...] = ()
-    time_zone: str | None = None
     reader: str = "auto"
     split_size_bytes: int = 128 * MIB
 

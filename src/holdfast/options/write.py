@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from holdfast.commit import CommitSettings, HadoopSettings, SaveMode, get_committer
 from holdfast.errors import InvalidRequestError
@@ -66,7 +66,6 @@ _WRITE = (
     OptionSpec("writeId", "write_id", as_name),
     OptionSpec("writeToken", "token"),
     OptionSpec("mergeSchema", "merge_schema", as_boolean),
-    OptionSpec("timeZone", "time_zone", as_name),
 )
 WRITE_KEYS = (
     *LOCATION_KEYS,
@@ -96,8 +95,6 @@ class WriteOptions:
             retried. Empty for none.
         token: identifies one call of the write, so that the call can find its job. Empty for none.
         merge_schema: let the rows add columns to the table and widen its types.
-        time_zone: the time zone of timestamps in directory names, unless the table already defines one; empty if
-            unknown.
     """
 
     store: LocationOptions
@@ -111,7 +108,6 @@ class WriteOptions:
     write_id: str = ""
     token: str = ""
     merge_schema: bool = False
-    time_zone: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,13 +126,6 @@ class WriteRequest:
     options: WriteOptions
     overwrite: bool
     strings: Mapping[str, str] = field(repr=False)
-
-    def in_time_zone(self, zone: str) -> WriteRequest:
-        """Return the same request with `zone` as its time zone, unless it has one."""
-        if self.options.time_zone:
-            return self
-        options = replace(self.options, time_zone=zone)
-        return replace(self, options=options, strings={**self.strings, "timezone": zone})
 
 
 def parse_write_request(given: Sequence[GivenOption], overwrite: bool) -> WriteRequest:

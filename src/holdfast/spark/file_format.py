@@ -8,12 +8,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from holdfast.commit import Snapshot
+from holdfast.commit.ids import file_owner
 from holdfast.errors import InvalidRequestError
-from holdfast.formats import FormatOptions, format_of_path, get_format
-from holdfast.formats.lines.blocks import codec_of_name
+from holdfast.formats import FileFormat, FormatOptions, format_of_path, get_format
+from holdfast.formats.lines import codec_of_name
 from holdfast.options.file_format import FormatRequest
 from holdfast.options.read import READ_KEYS, ReadOptions
-from holdfast.table.contract import decode_table
+from holdfast.table.contract import TableRecord, decode_table
 from holdfast.table.reader import ReadSettings, first_with_bytes
 
 
@@ -23,7 +24,6 @@ class FormatChoice:
 
     name: str
     option_strings: Mapping[str, str] = field(default_factory=dict)
-    time_zone: str = "UTC"
 
     @classmethod
     def of(cls, options: ReadOptions, snapshot: Snapshot) -> FormatChoice:
@@ -38,10 +38,8 @@ class FormatChoice:
         recorded = table.reader_options if table is not None and table.file_format == name else {}
         strings = {key.lower(): value for key, value in recorded.items()}
         strings |= {key.lower(): value for key, value in options.format_options.items()}
-        if options.time_zone is not None and "timezone" in get_format(name).parsers:
-            strings["timezone"] = options.time_zone
-        zone = (table.time_zone if table is not None else "") or options.time_zone or "UTC"
-        choice = cls(name, strings, zone)
+        _require_types(get_format(name), table, snapshot)
+        choice = cls(name, strings)
         parsed = choice.parsed("")
         if table is not None and table.file_format == name:
             _require_recorded(table.reader_options, get_format(name).reader_options(parsed))
@@ -53,7 +51,6 @@ class FormatChoice:
             file_format=get_format(self.name),
             format_options=self.parsed(path),
             split_bytes=max(split_bytes, 1),
-            time_zone=self.time_zone,
         )
 
     def settings_of(self, split_bytes: int) -> Callable[[str], ReadSettings]:
@@ -84,6 +81,20 @@ class FormatChoice:
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_options"}
+
+
+def _require_types(file_format: FileFormat[Any], table: TableRecord | None, snapshot: Snapshot) -> None:
+    """Refuse files that do not tell the types of their values, except those that Holdfast wrote into its own table."""
+    if file_format.tells_types:
+        return
+    described = table is not None and table.file_format == file_format.name
+    for file in snapshot.files:
+        if file.size_bytes and not (described and file_owner(file.path)):
+            raise InvalidRequestError(
+                f"{file_format.name} files that no log describes are read by Spark only: use spark.read, or write the "
+                "table with the committer two_phase",
+                file=file.path,
+            )
 
 
 def _require_recorded(recorded: Mapping[str, str], given: Mapping[str, str]) -> None:

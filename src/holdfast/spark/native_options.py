@@ -95,8 +95,6 @@ def spark_options(table: TableRecord, choice: FormatChoice, options: ReadOptions
     given["__globPaths__"] = "false"  # take paths literally, whatever characters they contain
     # Files that were deleted or cannot be read are errors.
     given |= {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
-    if zone := table.time_zone or options.time_zone:
-        given["timeZone"] = zone
     if choice.name == "parquet":
         # Do not rebase dates in files without metadata about their calendar, such as Holdfast's.
         given |= {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}

@@ -13,7 +13,6 @@ from holdfast.options.keywords import (
     from_columns,
     from_conditions,
     from_options,
-    from_text,
     from_url,
     to_strings,
     with_absolute_paths,
@@ -75,13 +74,11 @@ def read(
 def parse_for_session(spark: SparkSession, given: list[GivenOption]) -> tuple[ReadOptions, dict[str, str]]:
     """Parse the options of a read by a session, and return them with the strings that Spark passes on.
 
-    The session's time zone is the default. In classic Spark, relative paths become absolute.
+    In classic Spark, relative paths become absolute.
 
     Raises:
         InvalidRequestError: an option is invalid, or the path is relative and the session is Spark Connect's.
     """
-    if not any(one.name == "timezone" for one in given):
-        given = given + from_text("timeZone", spark.conf.get("spark.sql.session.timeZone"), "timeZone")
     if is_classic(spark):
         given = with_absolute_paths(given)
     parsed = parse_read_options(given)

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
-import pyarrow.types as pat
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
@@ -54,7 +53,7 @@ class SplitGroup(InputPartition):
 
 # --- schema -----------------------------------------------------------------------------------------------------------
 def infer_schema(options: ReadOptions) -> StructType:
-    """Return the schema that the log records; without a log, infer it from the first file, or from all text files.
+    """Return the schema that the log records; without a log, that of the first file.
 
     Raises:
         NotFoundError: the destination holds no data.
@@ -116,8 +115,6 @@ def _whole_schema(ctx: CommitContext, options: ReadOptions, snapshot: Snapshot) 
         files,
         opener(ctx),
         choice.settings(path, options.split_size_bytes),
-        settings_of=choice.settings_of(options.split_size_bytes),
-        each=ctx.runner.map,
     )
     return spark_schema(_wanted(table.schema, options.columns))
 
@@ -166,8 +163,6 @@ class HoldfastReader(DataSourceReader):
                     directories = tuple(parse_partition_path(files[0].path)) if files else ()
                 total = sum(file.size_bytes + _OPEN_COST_BYTES for file in files)
                 goal = min(self._options.split_size_bytes, max(total // _WANTED_TASKS, _LEAST_TASK_BYTES))
-                if table is None or not table.time_zone:
-                    self._require_zone(directories)
                 splits = self._plan(ctx, files, choice, directories, goal)
                 whole = self._whole(ctx, choice, snapshot) if files else None
             return [SplitGroup(group, choice, directories, whole) for group in _packed(splits, goal)]
@@ -178,22 +173,12 @@ class HoldfastReader(DataSourceReader):
         Columns that Spark requests have the requested types. If there is no log and no choice of columns, Spark
         requests all columns, so the result is None.
         """
-        by_position = get_format(choice.name).maybe_by_position
+        by_position = get_format(choice.name).by_position
         if not by_position or (snapshot.table is None and self._options.columns is None):
             return None
         found = arrow_schema(_whole_schema(ctx, replace(self._options, columns=None), snapshot))
         wanted = {field.name.lower(): field for field in self._schema}
         return pa.schema([wanted.get(field.name.lower(), field) for field in found])
-
-    def _require_zone(self, directories: Sequence[str]) -> None:
-        """Require a time zone for local times in directory names: another zone would silently shift the timestamps."""
-        names = {name.lower() for name in directories}
-        for field in self._schema if self._options.time_zone is None else ():
-            if field.name.lower() in names and pat.is_timestamp(field.type) and field.type.tz is not None:
-                raise InvalidRequestError(
-                    "partition directories hold local timestamps: give the option timeZone, or use holdfast.read",
-                    column=field.name,
-                )
 
     def _plan(
         self,

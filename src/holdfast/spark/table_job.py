@@ -92,13 +92,12 @@ class TableJob:
 
         schema = without_foreign_metadata(schema)
         arrow = described_schema(schema)
-        options = replace(options, partition_by=_settings(options, "UTC").check_schema(arrow))
+        options = replace(options, partition_by=_settings(options).check_schema(arrow))
         written = TableRecord(
             fields=json.loads(nullable(schema).json())["fields"],
             file_format=options.format.name,
             reader_options=options.format.file_format.reader_options(options.format.options),
             partition_by=options.partition_by,
-            time_zone=options.time_zone if _names_instants(arrow, options.partition_by) else "",
         )
         given = {TOKEN: options.token, WRITE_ID: options.write_id}
         return cls(options, written, schema.json(), {name: value for name, value in given.items() if value})
@@ -121,12 +120,6 @@ class TableJob:
                 job = self._as_in(known)
         if not self._keeps_a_log:
             self._require_unchanged(ctx, table)
-        zone_is_known = job.written.time_zone or not _names_instants(job.columns, job.written.partition_by)
-        if not zone_is_known:
-            raise InvalidRequestError(
-                "partition directories hold local timestamps: give the option timeZone, or use holdfast.write",
-                partition_by=list(job.written.partition_by),
-            )
         return job
 
     @property
@@ -164,10 +157,8 @@ class TableJob:
         return find_existing(ctx, self.written, self.columns, self.options.format.options, limit=limit)
 
     def _as_in(self, known: TableRecord) -> TableJob:
-        zone = known.time_zone or self.written.time_zone
-        given = replace(self.written, time_zone=zone)
-        after = agree(known, given, merge=self.options.merge_schema)
-        names = {str(one["name"]).lower() for one in given.fields}
+        after = agree(known, self.written, merge=self.options.merge_schema)
+        names = {str(one["name"]).lower() for one in self.written.fields}
         by_position = get_format(known.file_format).by_position
         partition_by = set(after.partition_by)
         fields = [
@@ -176,7 +167,7 @@ class TableJob:
             if str(one["name"]).lower() in names or (by_position and one["name"] not in partition_by)
         ]
         job = self.with_files(replace(after, fields=fields))
-        _settings(job.options, zone).check_schema(job.columns)
+        _settings(job.options).check_schema(job.columns)
         return job
 
     def with_files(self, written: TableRecord) -> TableJob:
@@ -213,7 +204,7 @@ class TableJob:
         from holdfast.table.writer import TableWriter
 
         # If there are no rows, one empty file records the schema for plain readers; every job has a task 0.
-        settings = _settings(self.options, self.written.time_zone or "UTC", write_empty_file=attempt.owner.task == 0)
+        settings = _settings(self.options, write_empty_file=attempt.owner.task == 0)
         table = TableWriter(self.columns, settings, attempt)
         try:
             for batch in batches:
@@ -226,7 +217,7 @@ class TableJob:
     def _partition(self, directory: str) -> str:
         from holdfast.table.partition import canonical_directory
 
-        return canonical_directory(directory, self.columns, self.written.time_zone or "UTC")
+        return canonical_directory(directory, self.columns)
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[CommitContext]:
@@ -236,14 +227,7 @@ class TableJob:
             yield replace(ctx, contract=self.contract, partition=functools.cache(self._partition))
 
 
-def _names_instants(schema: pa.Schema, partition_by: tuple[str, ...]) -> bool:
-    import pyarrow.types as pat
-
-    kinds = [schema.field(name).type for name in partition_by]
-    return any(pat.is_timestamp(kind) and kind.tz is not None for kind in kinds)
-
-
-def _settings(options: WriteOptions, time_zone: str, *, write_empty_file: bool = False) -> WriteSettings:
+def _settings(options: WriteOptions, *, write_empty_file: bool = False) -> WriteSettings:
     from holdfast.table.writer import WriteSettings
 
     return WriteSettings(
@@ -253,5 +237,4 @@ def _settings(options: WriteOptions, time_zone: str, *, write_empty_file: bool =
         max_records_per_file=options.max_records_per_file,
         target_file_size_bytes=options.target_file_size_bytes,
         write_empty_file=write_empty_file and not options.partition_by,
-        time_zone=time_zone,
     )

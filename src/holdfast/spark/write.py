@@ -32,7 +32,6 @@ from holdfast.spark.session import is_classic, registered, require_dataframe, re
 _log = logging.getLogger(__name__)
 
 _OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
-_TIME_ZONE = "spark.sql.session.timeZone"
 
 
 def write(
@@ -106,7 +105,6 @@ def run_write(df: DataFrame, request: WriteRequest, *, repartition: bool = False
     Raises:
         HoldfastError: see `write`.
     """
-    request = request.in_time_zone(str(df.sparkSession.conf.get(_TIME_ZONE)))
     options = request.options
     require_reachable(df.sparkSession, options.store.url)
     _refuse_dynamic_session(df, request)

@@ -33,7 +33,6 @@ class TableRecord:
         reader_options: the options that all readers of the files must use, by Spark's names, such as CSV's ``header``
             and ``sep``.
         partition_by: columns whose values are in directory names, outermost first, spelled as in `fields`.
-        time_zone: the zone of timestamps in directory names; empty if there are none.
         adopted: fingerprint of the files of other writers that were inspected before the first append
             (`holdfast.table.existing`), if all readers return the same values from them. Empty if there were no such
             files, or if readers differ.
@@ -43,7 +42,6 @@ class TableRecord:
     file_format: str
     reader_options: Mapping[str, str] = field(default_factory=dict)
     partition_by: tuple[str, ...] = ()
-    time_zone: str = ""
     adopted: str = ""
 
     @property
@@ -63,7 +61,6 @@ class TableRecord:
             "format": self.file_format,
             "format_options": dict(self.reader_options),
             "partition_by": list(self.partition_by),
-            "time_zone": self.time_zone,
             **({"adopted": self.adopted} if self.adopted else {}),
         }
 
@@ -92,7 +89,6 @@ def decode_table(table: Mapping[str, object]) -> TableRecord:
             file_format=str(table["format"]),
             reader_options={str(key): str(one) for key, one in options.items()},
             partition_by=tuple(map(str, partition_by)),
-            time_zone=str(table.get("time_zone", "")),
             adopted=str(table.get("adopted", "")),
         )
 
@@ -133,8 +129,7 @@ def agree(known: TableRecord, given: TableRecord, *, merge: bool, written: bool 
         InvalidRequestError: the rows do not fit; the error describes the table.
         ConflictError: the rows do not fit and `written` is set: another job changed the table in the meantime.
     """
-    alike = replace(given, time_zone=known.time_zone, adopted=known.adopted) == known
-    if alike and given.time_zone in ("", known.time_zone):
+    if replace(given, adopted=known.adopted) == known:
         return known  # the usual append; return early, because the code below loads the format
     try:
         _require_layout(known, given)
@@ -187,12 +182,6 @@ def _require_layout(known: TableRecord, given: TableRecord) -> None:
                 table=before,
                 given=now,
             )
-    if known.time_zone and given.time_zone and known.time_zone != given.time_zone:
-        raise _Misfit(
-            f"the table's directories hold timestamps in another time zone: write in that zone, {OR_OVERWRITE}",
-            table=known.time_zone,
-            given=given.time_zone,
-        )
 
 
 def _require_partition_types(known: TableRecord, after: TableRecord, given: TableRecord) -> None:
@@ -269,8 +258,7 @@ def _require_wanted_type(path: str, wanted: SparkType, known: SparkType, file_fo
         for name in inner:
             _require_wanted_type(f"{path}.{name.removesuffix('Type')}", wanted[name], known[name], file_format)
         return
-    as_text = wanted == "string" and file_format.is_text
-    if not (as_text or wanted == known or read_exactly(file_format, wanted, known)):
+    if not (wanted == known or read_exactly(file_format, wanted, known)):
         raise InvalidRequestError(
             f"the table's column has another type: {_HINT}",
             column=path,

@@ -10,11 +10,10 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, BinaryIO
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as pat
@@ -25,13 +24,13 @@ from holdfast.commit.layout import iter_visible
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import FORMATS, FileFormat, FormatOptions, format_of_bytes, format_of_path, get_format
 from holdfast.formats.columns.conversion import map_children
-from holdfast.formats.columns.nesting import children, is_binary, is_list, is_string
-from holdfast.formats.spark.schema_json import arrow_schema_of, spark_schema_json
-from holdfast.formats.spark.texts import is_rounded, parse_float
+from holdfast.formats.columns.nesting import is_binary, is_list, is_string
+from holdfast.formats.columns.types import check_names
+from holdfast.formats.schema_json import arrow_schema_of, spark_schema_json
 from holdfast.stores.base import ObjectInfo
 from holdfast.table.contract import TableRecord
-from holdfast.table.files import File, map_files, opener
-from holdfast.table.partition import parse_partition_path, segment
+from holdfast.table.files import File, naming_file, opener
+from holdfast.table.partition import parse_partition_path
 from holdfast.table.partition_values import parse_values
 from holdfast.table.widening import MismatchError, Rules, fold, merge_fields, nullable_fields
 from holdfast.wording import OR_OVERWRITE
@@ -78,38 +77,6 @@ def _stored(field: pa.Field) -> pa.Field:
     else:
         kind = map_children(kind, _stored)
     return pa.field(field.name, kind, True)
-
-
-# --- names that differ only in case -----------------------------------------------------------------------------------
-def _require_folded(fields: Iterable[pa.Field]) -> None:
-    """Check that no two names, including nested ones, differ only in case, because Spark does not distinguish them.
-
-    Raises:
-        InvalidRequestError: two names differ only in case.
-    """
-    columns = list(fields)
-    _require_names([column.name for column in columns])
-    for column in columns:
-        _require_folded_below(column.type)
-
-
-def _require_folded_below(kind: pa.DataType) -> None:
-    if pat.is_dictionary(kind):
-        kind = kind.value_type
-    if pat.is_struct(kind):
-        _require_folded(children(kind))
-    else:
-        for child in children(kind):
-            _require_folded_below(child.type)
-
-
-def _require_names(names: Sequence[str]) -> None:
-    """Check that no two of the names differ only in case; see `_require_folded`."""
-    if len({name.lower() for name in names}) < len(names):
-        raise InvalidRequestError(
-            f"the existing files have columns whose names differ only in case: use another destination, {OR_OVERWRITE}",
-            columns=list(names[:20]),
-        )
 
 
 _BITS = 256
@@ -171,16 +138,19 @@ def _columns_of(
         mine = [one for one in given.fields if str(one["name"]).lower() not in partition_by]
         return [*mine, *directories], False
 
-    def look(file: File, source: BinaryIO) -> tuple[File, Fields, bool]:
-        schema = file_format.read_schema(source, options)
-        _require_folded(schema)
-        found = fields_of(schema)
-        return file, found, is_plain(schema, found)
+    open_file = opener(ctx)
+
+    def look(file: File) -> tuple[File, Fields, bool]:
+        with naming_file(file.path), open_file(file) as source:
+            schema = file_format.read_schema(source, options)
+            check_names(schema)
+            found = fields_of(schema)
+            return file, found, is_plain(schema, found)
 
     plain = True
     rules = Rules(file_format=file_format, merge=True, written=True)
     columns: dict[str, tuple[Mapping[str, Any], File]] = {}  # a column, and the file from which its type comes
-    for file, found, is_ours in map_files(files, opener(ctx), look, ctx.runner.map, footers=True):
+    for file, found, is_ours in ctx.runner.map(look, files):
         plain = plain and is_ours
         for one in found:
             name = str(one["name"]).lower()
@@ -237,7 +207,7 @@ def find_existing(
     if file_format.name != given.file_format or _folded(directories) != _folded(given.partition_by):
         deque(alike, maxlen=0)
         return record  # the contract refuses the write, and describes the destination
-    if file_format.inference is not None:
+    if not file_format.tells_types:
         raise InvalidRequestError(
             f"the destination holds {name} files that no log describes, and they do not tell their types: load them "
             f"into a new table, use another destination, {OR_OVERWRITE}",
@@ -245,7 +215,7 @@ def find_existing(
         )
     fields, plain = _columns_of(ctx, alike, file_format, options, replace(given, partition_by=directories))
     deque(alike, maxlen=0)
-    _require_values(values, directories, given, schema)
+    _require_values(values, directories, schema)
     return replace(record, fields=fields, adopted=others.text() if plain and limit is None else "")
 
 
@@ -287,36 +257,11 @@ def _sniff_format(ctx: CommitContext, file: VisibleFile) -> str | None:
     return format_of_bytes(ctx.store.get(ctx.key(file.path), 0, min(longest, file.size_bytes), file.etag))
 
 
-def _require_values(
-    values: Sequence[set[str | None]], directories: Sequence[str], given: TableRecord, schema: pa.Schema
-) -> None:
+def _require_values(values: Sequence[set[str | None]], directories: Sequence[str], schema: pa.Schema) -> None:
     """Check that the value of each directory fits the type of its column exactly; if not, readers would fail."""
     folded = {name.lower(): name for name in schema.names}
     for name, seen in zip(directories, values, strict=True):
         column = folded.get(name.lower())
         if column is None:
             continue
-        kind = schema.field(column).type
-        texts = sorted(value for value in seen if value is not None)
-        parse_values(texts, kind, given.time_zone or "UTC", column)
-        for text in texts:
-            if _is_cut(text, kind):
-                raise InvalidRequestError(
-                    "the existing files hold values that do not fit the rows' types: cast the rows, use another "
-                    f"destination, {OR_OVERWRITE}",
-                    directory=segment(name, text),
-                    type=str(kind),
-                    reason="the type would round the value",
-                )
-
-
-_BEYOND_MICROSECONDS = re.compile(r"\.[0-9]{6}[0-9]*[1-9]")
-
-
-def _is_cut(text: str, kind: pa.DataType) -> bool:
-    """Check whether the type would change the value of a directory; only floats and timestamps can."""
-    if pat.is_floating(kind):
-        number = parse_float(text)
-        assert number is not None, "the value was parsed before"
-        return is_rounded(text, number, single=bool(pat.is_float32(kind)))
-    return bool(pat.is_timestamp(kind) and _BEYOND_MICROSECONDS.search(text))
+        parse_values(sorted(value for value in seen if value is not None), schema.field(column).type, column)

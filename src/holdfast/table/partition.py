@@ -72,11 +72,11 @@ def segment(column: str, value: str | None) -> str:
     return name
 
 
-def canonical_directory(directory: str, schema: pa.Schema, time_zone: str) -> str:
+def canonical_directory(directory: str, schema: pa.Schema) -> str:
     """Return Holdfast's name for a partition directory that another writer may have named differently.
 
-    Other writers use ``month=01``, escape more characters, or print a double with more digits (older Java). Such names
-    mean the same partition. A directory whose value does not fit the schema is returned unchanged.
+    Other writers use ``month=01``, or escape more characters. Such names mean the same partition. A directory whose
+    value does not fit the schema is returned unchanged.
     """
     folded = {name.lower(): name for name in schema.names}
     segments = []
@@ -85,8 +85,8 @@ def canonical_directory(directory: str, schema: pa.Schema, time_zone: str) -> st
         if name is None:
             return directory
         try:
-            values = parse_values([text], schema.field(name).type, time_zone, name)
-            segments.append(segment(name, partition_texts(values, time_zone, name)[0]))
+            values = parse_values([text], schema.field(name).type, name)
+            segments.append(segment(name, partition_texts(values, name)[0]))
         except InvalidRequestError:
             return directory
     return "/".join(segments) if segments else directory
@@ -139,6 +139,9 @@ def resolve_partition_columns(schema: pa.Schema, partition_by: Sequence[str]) ->
 
 # Kinds of types that directory names cannot represent, and why; shown in the error and in a table of the documentation.
 PARTITION_REASONS: Mapping[str, str] = {
+    "float": "Spark reads some of them back rounded: cast the column to a decimal or a string",
+    "timestamp": "Spark reads it in the time zone of its session: partition by a date, or by a string",
+    "timestamp_ntz": "Spark reads it as a timestamp with a zone: partition by a date, or by a string",
     "binary": "Spark reads other bytes back than it names: partition by hex(column) or base64(column)",
     "time": "Spark cannot read a time back from a directory: cast the column to a string",
     "interval": "a directory's name does not say which fields an interval has: cast the column to a string",
@@ -158,7 +161,7 @@ PARTITION_REASONS: Mapping[str, str] = {
 def _check_partition_field(field: pa.Field) -> None:
     kind = kind_of(field)
     if kind is None or kind in PARTITION_REASONS:
-        reason = PARTITION_REASONS.get(kind or "", "partition by a number, string, date or timestamp")
+        reason = PARTITION_REASONS.get(kind or "", "partition by a whole number, a string or a date")
         raise InvalidRequestError(
             f"a directory name cannot hold this type: {reason}", column=field.name, type=str(field.type)
         )
@@ -185,14 +188,12 @@ class PartitionSplitter:
         schema: the schema of the batches.
         partition_by: the partition columns as the schema spells them (`resolve_partition_columns`),
             outermost first.
-        time_zone: the session's time zone, in which timestamps are converted to text.
     """
 
-    def __init__(self, schema: pa.Schema, partition_by: Sequence[str], time_zone: str = "UTC") -> None:
+    def __init__(self, schema: pa.Schema, partition_by: Sequence[str]) -> None:
         self.columns = tuple(partition_by)
         self._data_names = [name for name in schema.names if name not in set(partition_by)]
         self.data_schema = pa.schema([schema.field(name) for name in self._data_names])
-        self._time_zone = time_zone
 
     def split(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Yield each partition's directory (``a=1/b=x``, empty if unpartitioned) with its rows, in their order.
@@ -220,24 +221,10 @@ class PartitionSplitter:
             start = end
 
     def _encode(self, name: str, column: Any) -> _Codes:
+        if pat.is_dictionary(column.type):  # an incoming dictionary may contain a value twice, or null
+            column = column.cast(column.type.value_type)
         encoded = pc.dictionary_encode(column, null_encoding="encode")
-        if not pat.is_dictionary(column.type):
-            dictionary, indices = encoded.dictionary, encoded.indices
-        else:  # an incoming dictionary may contain a value twice, or null: encode its values again
-            plain = column.cast(column.type.value_type)
-            encoded = pc.dictionary_encode(plain, null_encoding="encode")
-            dictionary, indices = encoded.dictionary, encoded.indices
-        names = [segment(name, text) for text in partition_texts(dictionary, self._time_zone, name)]
-        return _Codes(_merge_equal(indices, names), names)
-
-
-def _merge_equal(indices: Any, names: Sequence[str]) -> Any:
-    """Give equal names the same index: NaN values with different payloads have different indices, but one name."""
-    first: dict[str, int] = {}
-    mapping = [first.setdefault(name, code) for code, name in enumerate(names)]
-    if len(first) == len(names):
-        return indices
-    return pa.array(mapping, pa.int32()).take(indices)
+        return _Codes(encoded.indices, [segment(name, text) for text in partition_texts(encoded.dictionary, name)])
 
 
 def _combine(columns: Sequence[_Codes]) -> Any:

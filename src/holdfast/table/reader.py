@@ -14,7 +14,6 @@ Worked composition::
 
 from __future__ import annotations
 
-import io
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,11 +22,11 @@ from typing import Any, BinaryIO, Protocol, TypeVar
 import pyarrow as pa
 
 from holdfast.commit import VisibleFile
-from holdfast.errors import HoldfastError, InvalidRequestError
+from holdfast.errors import InvalidRequestError
 from holdfast.formats import FileFormat, FormatOptions, RowFilter, require_all
 from holdfast.formats.columns.conversion import keep_rows
 from holdfast.table.files import File as ListedFile
-from holdfast.table.files import ForEach, infer_files, naming_file
+from holdfast.table.files import naming_file
 from holdfast.table.partition import parse_partition_path, raw_partition_values
 from holdfast.table.partition_values import infer_type, parse_values
 from holdfast.wording import nearest
@@ -47,13 +46,11 @@ class ReadSettings:
         format_options: the format's options; None for its defaults.
         split_bytes: the file size above which a file is divided, if its format supports that (Parquet does, by row
             groups).
-        time_zone: the session's time zone, which applies to timestamps in the names of partition directories.
     """
 
     file_format: FileFormat[Any]
     format_options: FormatOptions | None = None
     split_bytes: int = 128 * _MIB
-    time_zone: str = "UTC"
 
     @property
     def options(self) -> FormatOptions:
@@ -109,34 +106,18 @@ def first_with_bytes(files: Sequence[File]) -> File | None:
     return next((file for file in files if file.size_bytes), files[0] if files else None)
 
 
-def _schema_of_nothing(settings: ReadSettings) -> pa.Schema:
-    try:
-        found = settings.file_format.read_schema(io.BytesIO(), settings.options)  # the text format has a fixed schema
-    except HoldfastError:
-        found = pa.schema([])
-    if not found.names:
-        raise InvalidRequestError("the schema is unknown, every file is empty: give a schema, or check the URL")
-    return found
-
-
 # --- schema -----------------------------------------------------------------------------------------------------------
 def read_schema(
     files: Sequence[VisibleFile],
     open_file: OpenFile,
     settings: ReadSettings,
-    *,
-    settings_of: Callable[[str], ReadSettings] | None = None,
-    each: ForEach = map,
 ) -> TableSchema:
     """Return the schema of the first file that is not empty, then the partition columns, typed as Spark infers them.
 
-    Partition columns come last, or at the position of a column in the file with the same name, as in Spark. CSV and
-    JSON do not store types, so all such files are read completely.
+    Partition columns come last, or at the position of a column in the file with the same name, as in Spark.
 
     Args:
-        settings: the settings for the first file.
-        settings_of: returns the settings for the file at a path; None if `settings` apply to all files.
-        each: applies a function to files, concurrently if it can.
+        settings: the settings for the first file, of a format whose files tell their types.
 
     Raises:
         InvalidRequestError: there is no file, every file is empty, files are partitioned differently, or several
@@ -149,41 +130,14 @@ def read_schema(
     partition_by = tuple(parse_partition_path(first.path))
     directories = [file.path for file in files if file.size_bytes or parse_partition_path(file.path)]
     values = [raw_partition_values(path, partition_by) for path in directories]
-    if first.size_bytes and settings.file_format.inference is not None:
-        found = infer_files(
-            (file for file in files if file.size_bytes),
-            open_file,
-            settings.file_format,
-            lambda path: (settings_of(path) if settings_of is not None else settings).options,
-            each,
-        )
-    elif first.size_bytes:
-        with naming_file(first.path), open_file(first) as source:
-            found = settings.file_format.read_schema(source, settings.options)
-    else:
-        found = _schema_of_nothing(settings)
+    if not (first.size_bytes or settings.file_format.is_text):
+        raise InvalidRequestError("the schema is unknown, every file is empty: give a schema, or check the URL")
+    with naming_file(first.path), open_file(first) as source:
+        found = settings.file_format.read_schema(source, settings.options)
     inferred = {name: pa.field(name, infer_type([row[name] for row in values])) for name in partition_by}
     folded = {name.lower(): field for name, field in inferred.items()}
     fields = [folded.pop(field.name.lower(), field) for field in found]
     return _unambiguous(TableSchema(pa.schema([*fields, *folded.values()]), partition_by))
-
-
-def given_schema(schema: pa.Schema, files: Sequence[VisibleFile]) -> TableSchema:
-    """Combine a known schema with the partition columns that the files' directories have.
-
-    Raises:
-        InvalidRequestError: a partition column is not in the schema, or several columns have the same name.
-    """
-    partition_by: list[str] = []
-    folded = {name.lower(): name for name in schema.names}
-    first = first_with_bytes(files)
-    for name in parse_partition_path(first.path) if first is not None else ():
-        if name.lower() not in folded:
-            raise InvalidRequestError(
-                f"the schema lacks a partition column: add it ({nearest(name, schema.names)})", column=name
-            )
-        partition_by.append(folded[name.lower()])
-    return _unambiguous(TableSchema(schema, tuple(partition_by)))
 
 
 def _unambiguous(table: TableSchema) -> TableSchema:
@@ -208,7 +162,7 @@ def plan_splits(
     Only files larger than `ReadSettings.split_bytes` are opened.
     """
     splits: list[ReadSplit] = []
-    for file in _prune([file for file in files if file.size_bytes], schema, settings, filters):
+    for file in _prune([file for file in files if file.size_bytes], schema, filters):
         if file.size_bytes <= settings.split_bytes:
             splits.append(ReadSplit(file))
             continue
@@ -218,16 +172,14 @@ def plan_splits(
     return splits
 
 
-def _prune(
-    files: Sequence[VisibleFile], schema: TableSchema, settings: ReadSettings, filters: Sequence[RowFilter]
-) -> Sequence[VisibleFile]:
+def _prune(files: Sequence[VisibleFile], schema: TableSchema, filters: Sequence[RowFilter]) -> Sequence[VisibleFile]:
     names = set(schema.partition_by)
     row_filter = require_all([one for one in filters if one.columns <= names])
     if row_filter is None or not names or not files:
         return files
     rows = [_values_of(file, schema) for file in files]
     columns = [
-        parse_values([row[index] for row in rows], schema.schema.field(name).type, settings.time_zone, name)
+        parse_values([row[index] for row in rows], schema.schema.field(name).type, name)
         for index, name in enumerate(schema.partition_by)
     ]
     numbered = pa.record_batch(
@@ -301,7 +253,7 @@ def read_splits(
     whole_schema = pa.schema([schema.schema.field(name) for name in wanted])
     for split in splits:
         settings = settings_of(split.file.path)
-        constants = _constants(split.file, schema, settings)
+        constants = _constants(split.file, schema)
         with naming_file(split.file.path), open_file(split.file) as source:
             for batch in settings.file_format.read_batches(
                 source, data_schema, from_file, early, settings.options, split.row_groups
@@ -314,11 +266,11 @@ def read_splits(
                         yield whole
 
 
-def _constants(file: VisibleFile, schema: TableSchema, settings: ReadSettings) -> dict[str, Any]:
+def _constants(file: VisibleFile, schema: TableSchema) -> dict[str, Any]:
     """Return the values of a file's partition columns, as arrays of length one."""
     texts = _values_of(file, schema)
     return {
-        name: parse_values([text], schema.schema.field(name).type, settings.time_zone, name)
+        name: parse_values([text], schema.schema.field(name).type, name)
         for name, text in zip(schema.partition_by, texts, strict=True)
     }
 

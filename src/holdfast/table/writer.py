@@ -80,7 +80,6 @@ class WriteSettings:
             its file ends, so many small partitions do not make the writer end files too early.
         write_empty_file: whether to write one file without rows if there are no rows, so that the schema can be read
             back.
-        time_zone: the session's time zone, in which timestamps in directory names are shown.
     """
 
     file_format: FileFormat[Any]
@@ -91,7 +90,6 @@ class WriteSettings:
     buffer_bytes: int = 256 * _MIB
     max_open_files: int = 64
     write_empty_file: bool = False
-    time_zone: str = "UTC"
 
     @property
     def options(self) -> FormatOptions:
@@ -187,7 +185,7 @@ class TableWriter:
         self._schema = schema
         self._settings = settings
         self._attempt = attempt
-        self._splitter = PartitionSplitter(schema, partition_by, settings.time_zone)
+        self._splitter = PartitionSplitter(schema, partition_by)
         self._extension = settings.file_format.extension(settings.options)
         self._gathered = BatchBuffer(schema)
         self._gather_bytes = min(_GATHER_BYTES, settings.buffer_bytes // 8)

@@ -199,18 +199,6 @@ def test_files_by_position_have_their_columns_in_the_tables_order(tmp_path: Path
     assert sorted(contents(tmp_path)[""].splitlines()) == [b",b1", b"a1,b1", b"a1,b1"]
 
 
-def test_directories_name_instants_in_the_tables_zone(tmp_path: Path) -> None:
-    """Whatever zone a later session has."""
-    for number, zone in enumerate(("America/Los_Angeles", "Asia/Kathmandu", "UTC")):
-        write(tmp_path, TIMES, [{"id": number, "t": INSTANT}], fileFormat="csv", partitionBy="t", timeZone=zone)
-    assert list(contents(tmp_path)) == ["t=2026-01-01 00%3A00%3A00"]
-
-
-def test_without_a_zone_directories_cannot_name_instants(tmp_path: Path) -> None:
-    with pytest.raises(InvalidRequestError, match="give the option timeZone"):
-        prepared(tmp_path, TIMES, [{"id": 1, "t": INSTANT}], partitionBy="t")
-
-
 def test_a_committer_without_a_log_changes_no_table_that_a_log_describes(tmp_path: Path) -> None:
     """It could not tell readers of the new column; rows that fit may come through it."""
     write(tmp_path, AB, [{"a": "1", "b": "x"}], fileFormat="csv")

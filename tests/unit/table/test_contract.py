@@ -207,15 +207,6 @@ def test_partition_columns_keep_their_type_and_have_to_be_there() -> None:
     assert agree(known, narrow, merge=False) == known
 
 
-def test_timestamp_directories_keep_their_zone() -> None:
-    def of(zone: str) -> TableRecord:
-        return table(field("id", "long"), field("t", "timestamp"), partition_by=("t",), time_zone=zone)
-
-    with pytest.raises(InvalidRequestError, match="another time zone"):
-        agree(of("UTC"), of("Asia/Kathmandu"), merge=True)
-    assert agree(of("UTC"), of("UTC"), merge=False) == of("UTC")
-
-
 # --- in the decision --------------------------------------------------------------------------------------------------
 def test_what_another_job_changed_meanwhile_is_a_conflict() -> None:
     with pytest.raises(ConflictError, match="another job changed the table in the meantime"):
@@ -243,9 +234,7 @@ def test_files_by_position_are_the_first_columns_of_the_table() -> None:
 
 # --- the record -------------------------------------------------------------------------------------------------------
 def test_the_record_survives_the_log() -> None:
-    record = table(
-        *BASE.fields, partition_by=("day",), time_zone="UTC", reader_options={"header": "true"}, file_format="csv"
-    )
+    record = table(*BASE.fields, partition_by=("day",), reader_options={"header": "true"}, file_format="csv")
     assert decode_table(json.loads(json.dumps(record.encode()))) == record
 
 
@@ -302,8 +291,6 @@ VECTOR = {"type": "udt", "class": "x.Vector", "pyClass": "x.Vector", "sqlType": 
         ("long", "long", "parquet"),
         ("long", "integer", "parquet"),
         ("decimal(12,2)", "decimal(10,2)", "orc"),
-        ("string", "timestamp", "csv"),
-        (array("string"), array("long"), "json"),
         ("string", "varchar(3)", "parquet"),
         (struct(x="long"), struct(x="integer", y="string"), "parquet"),
         (array(struct(X="double")), array(struct(x="float")), "parquet"),

@@ -17,8 +17,7 @@ from holdfast.commit import CommitContext, open_context
 from holdfast.commit.layout import iter_visible
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import get_format
-from holdfast.formats.spark.ddl import parse_type
-from holdfast.formats.spark.schema_json import spark_schema_json
+from holdfast.formats.schema_json import spark_schema_json
 from holdfast.stores.base import ObjectInfo
 from holdfast.table.contract import TableRecord, decode_table
 from holdfast.table.existing import find_existing, fingerprint
@@ -201,7 +200,7 @@ def test_names_that_differ_in_case_only_are_refused(directory: tuple[Path, Commi
     path, ctx = directory
     for columns in ({"id": pa.array([1]), "ID": pa.array([2])}, {"id": pa.array([[{"s": {"A": 1, "a": 2}}]])}):
         put(path, "a.parquet", a_file("parquet", **columns))
-        with pytest.raises(InvalidRequestError, match=r"differ only in case.*file='a\.parquet'"):
+        with pytest.raises(InvalidRequestError, match=r"differ only by case.*file='a\.parquet'"):
             found(ctx)
 
 
@@ -240,19 +239,15 @@ def test_types_that_spark_does_not_have_are_refused(
         found(ctx, file_format)
 
 
-ROUNDED = [
-    ("double", ["5", "1e300", "0.1234567890123"], ["9007199254740993"]),
-    ("float", ["5", "0.1", "16777216"], ["0.1234567890123", "1e300", "16777217"]),
-    ("decimal(10,2)", ["5", "1.25"], ["1.005", "123456789.5"]),
-]
-
-
-@pytest.mark.parametrize(("ddl", "kept", "rounded"), ROUNDED)
+@pytest.mark.parametrize(
+    ("kind", "kept", "rounded"),
+    [(pa.decimal128(10, 2), ["5", "1.25"], ["1.005", "123456789.5"]), (pa.int32(), ["5", "05"], ["5.0", "9999999999"])],
+)
 def test_numbers_of_directories_stay_what_they_are(
-    directory: tuple[Path, CommitContext], ddl: str, kept: list[str], rounded: list[str]
+    directory: tuple[Path, CommitContext], kind: pa.DataType, kept: list[str], rounded: list[str]
 ) -> None:
     path, ctx = directory
-    schema = pa.schema([("id", pa.int64()), ("c", parse_type(ddl))])
+    schema = pa.schema([("id", pa.int64()), ("c", kind)])
     fields = json.loads(spark_schema_json(schema))["fields"]
     given = TableRecord(fields=fields, file_format="parquet", partition_by=("c",))
 
@@ -264,22 +259,9 @@ def test_numbers_of_directories_stay_what_they_are(
     assert look() is not None
     for text in rounded:
         put(path, f"c={text}/a.parquet", parquet(("id",)))
-        with pytest.raises(InvalidRequestError, match=r"not fit the (rows' types|column's type)"):
+        with pytest.raises(InvalidRequestError, match="not fit the column's type"):
             look()
         (path / f"c={text}/a.parquet").unlink()
-
-
-def test_directories_of_finer_timestamps_than_spark_has_are_refused(directory: tuple[Path, CommitContext]) -> None:
-    path, ctx = directory
-    schema = pa.schema([("id", pa.int64()), ("t", pa.timestamp("us"))])
-    fields = json.loads(spark_schema_json(schema))["fields"]
-    given = TableRecord(fields=fields, file_format="text", partition_by=("t",))
-    options = get_format("text").default_options
-    put(path, "t=2026-01-01 00%3A00%3A00.1234560/a.txt", b"1\n")
-    assert find_existing(ctx, given, schema, options) is not None
-    put(path, "t=2026-01-01 00%3A00%3A00.1234567/a.txt", b"1\n")
-    with pytest.raises(InvalidRequestError, match=r"not fit the rows' types.*directory=.*1234567"):
-        find_existing(ctx, given, schema, options)
 
 
 @pytest.mark.parametrize("limit", [None, 1])

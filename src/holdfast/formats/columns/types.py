@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -136,7 +136,7 @@ UNREACHABLE: Mapping[str, str] = {
 
 
 def check_names(schema: pa.Schema) -> None:
-    """Check that the column names are unique, regardless of case.
+    """Check that the names of columns, and those of the fields of each struct, are unique, regardless of case.
 
     With ``spark.sql.caseSensitive`` on, Spark's own writers accept both ``a`` and ``A``. But every reader without that
     setting fails on such a table, so the schema is rejected here.
@@ -145,24 +145,21 @@ def check_names(schema: pa.Schema) -> None:
         InvalidRequestError: two names are equal, or a name contains NUL (Spark truncates such a name when it passes it
             to Python).
     """
+    _check_fields("", list(schema))
+
+
+def _check_fields(path: str, fields: Sequence[pa.Field]) -> None:
     seen: dict[str, str] = {}
-    for field in schema:
-        _refuse_nul(field)
-    for name in schema.names:
-        folded = name.lower()
-        if folded in seen:
+    for field in fields:
+        name = path + field.name
+        if "\0" in name:
+            raise InvalidRequestError("a column name contains NUL: rename the column", column=name.replace("\0", r"\0"))
+        if name.lower() in seen:
             raise InvalidRequestError(
-                "two column names are equal or differ only by case: rename one", first=seen[folded], second=name
+                "two names are equal or differ only by case: rename one", first=seen[name.lower()], second=name
             )
-        seen[folded] = name
-
-
-def _refuse_nul(field: pa.Field) -> None:
-    if "\0" in field.name:
-        spelled = field.name.replace("\0", r"\0")
-        raise InvalidRequestError("a column name contains NUL: rename the column", column=spelled)
-    for child in children(field.type):
-        _refuse_nul(child)
+        seen[name.lower()] = name
+        _check_fields(f"{name}.", children(field.type))
 
 
 def check_types(file_format: FileFormat[Any], schema: pa.Schema) -> None:
@@ -182,7 +179,8 @@ def check_types(file_format: FileFormat[Any], schema: pa.Schema) -> None:
                 column=path,
                 type=str(kind),
             )
-        _check_struct_names(column.name, column.type)
+        if holds(column.type, lambda kind: bool(pat.is_struct(kind)) and kind.num_fields == 0):
+            raise InvalidRequestError("no format supports a struct without fields: add a field", column=column.name)
 
 
 def check_columns(file_format: FileFormat[Any], schema: pa.Schema) -> None:
@@ -232,17 +230,6 @@ def _unsupported(path: str, kind: pa.DataType, holds: frozenset[str]) -> Iterato
 def _beyond(column: pa.Field, holds: frozenset[str]) -> Iterator[tuple[str, pa.DataType, str]]:
     for word in sorted(beyond_arrow(column) - holds):
         yield column.name, column.type, word
-
-
-def _check_struct_names(path: str, kind: pa.DataType) -> None:
-    if pat.is_struct(kind):
-        if kind.num_fields == 0:
-            raise InvalidRequestError("no format supports a struct without fields: add a field", column=path)
-        names = [field.name.lower() for field in children(kind)]
-        if len(set(names)) < len(names):
-            raise InvalidRequestError("two field names of a struct differ only by case: rename one", column=path)
-    for child in children(kind):
-        _check_struct_names(f"{path}.{child.name}", child.type)
 
 
 # PySpark recognizes the type by the metadata of its second field.

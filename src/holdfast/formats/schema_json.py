@@ -19,7 +19,6 @@ from holdfast.errors import CorruptDataError, InvalidRequestError
 from holdfast.formats.columns.conversion import map_children
 from holdfast.formats.columns.nesting import children, is_binary, is_list, is_string
 from holdfast.formats.columns.types import VARIANT, describe, spark_field, special_struct
-from holdfast.formats.spark.ddl import parse_type
 
 SPARK_SCHEMA_KEY = b"org.apache.spark.sql.parquet.row.metadata"
 """The key of a Parquet footer under which Spark stores its own schema."""
@@ -35,6 +34,15 @@ _SIMPLE = {
     pa.float64(): "double",
     pa.date32(): "date",
 }
+_BY_NAME = {
+    **{name: kind for kind, name in _SIMPLE.items()},
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+    "variant": VARIANT,
+}
+_DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 _DAY_TIME = re.compile(r"interval (day|hour|minute|second)( to (hour|minute|second))?")
 _TIME = re.compile(r"time\([0-6]\)")
 _LARGEST_PRECISION = 38
@@ -198,13 +206,27 @@ def _described_column(field: dict[str, Any]) -> pa.Field:
         ) from error
 
 
+def _named_type(text: str) -> pa.DataType:
+    if text in _BY_NAME:
+        return _BY_NAME[text]
+    if found := _DECIMAL.fullmatch(text):
+        return pa.decimal128(int(found[1]), int(found[2]))
+    if text.startswith(("char(", "varchar(")):
+        return pa.string()
+    if _DAY_TIME.fullmatch(text):
+        return pa.duration("us")
+    if _TIME.fullmatch(text):
+        return pa.time64("us")
+    raise InvalidRequestError("only Spark reads this type: use holdfast.read", type=text)
+
+
 def _arrow_field(field: dict[str, Any]) -> pa.Field:
     return pa.field(field["name"], _arrow_type(field["type"]), bool(field["nullable"]))
 
 
 def _arrow_type(described: Any) -> pa.DataType:
     if isinstance(described, str):
-        return parse_type(described)
+        return _named_type(described)
     kind = described["type"]
     if kind == "array":
         return pa.list_(pa.field("element", _arrow_type(described["elementType"]), bool(described["containsNull"])))

@@ -1,4 +1,4 @@
-"""Write and read line-based files (CSV, JSON lines, text): codecs, a line writer, and blocks of whole lines."""
+"""Write and read line-based files (CSV, JSON lines, text): codecs, blocks of whole lines, and values as text."""
 
 from __future__ import annotations
 
@@ -6,19 +6,22 @@ from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
 
-from holdfast.errors import CorruptDataError, InvalidRequestError
+from holdfast.errors import CorruptDataError
 from holdfast.formats.base import ByteSink, OptionParser
 from holdfast.formats.columns.conversion import plain_batch, plain_schema
+from holdfast.formats.columns.dates import check_years
 from holdfast.formats.streams import input_file, output_stream
 from holdfast.stores.option_values import choice
 
 BLOCK_BYTES = 8 * 1024 * 1024
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 # For text, Spark's snappy and lz4 use Hadoop's own framing, which no other software reads, so they are not supported.
 _CODECS = {"none": "", "uncompressed": "", "gzip": "gzip", "bzip2": "bz2", "zstd": "zstd"}
 CODEC_EXTENSIONS = {"": "", "gzip": ".gz", "bz2": ".bz2", "zstd": ".zst"}
+CODEC_PARSERS: dict[str, OptionParser] = dict.fromkeys(("compression", "codec"), ("codec", choice(_CODECS)))
 
 
 def codec_of_name(path: str) -> str:
@@ -27,37 +30,7 @@ def codec_of_name(path: str) -> str:
     return next((codec for codec, known in CODEC_EXTENSIONS.items() if known and known == ending), "")
 
 
-def only(accepted: tuple[str, ...], instead: str) -> OptionParser:
-    """Return the parser of a Spark option that is supported only with some values; `instead` says what else to do."""
-
-    def check(value: str) -> None:
-        if value.lower() not in (word.lower() for word in accepted):
-            raise InvalidRequestError(f"this value is not supported: {instead}")
-
-    return "", check
-
-
-_UTF8 = only(("utf-8", "utf8"), "files are UTF-8; omit the option")
-_LINE_FEED = only(("\n", "\\n"), "lines end in \\n; omit the option")
-
-TEXT_PARSERS: dict[str, OptionParser] = {
-    "compression": ("codec", choice(_CODECS)),
-    "codec": ("codec", choice(_CODECS)),
-    "encoding": _UTF8,
-    "charset": _UTF8,
-    "linesep": _LINE_FEED,
-}
-
-
-_TIMES = "cast the column to a string in the pattern you want, with date_format"
-
-TIME_PARSERS: dict[str, OptionParser] = {
-    "dateformat": only(("yyyy-MM-dd",), _TIMES),
-    "timestampformat": only((), _TIMES),
-    "timestampntzformat": only((), _TIMES),
-}
-
-
+# --- lines ------------------------------------------------------------------------------------------------------------
 class LineWriter:
     """A `BatchWriter` of text lines. Each batch goes straight to the sink, through the codec if there is one.
 
@@ -88,7 +61,9 @@ class LineWriter:
         return 0
 
     def write(self, batch: pa.RecordBatch) -> None:
-        data = self._render(plain_batch(batch, self._plain))
+        batch = plain_batch(batch, self._plain)
+        check_years("a reader of text files", batch)
+        data = self._render(batch)
         if len(data):
             self._stream.write(data)
 
@@ -96,26 +71,8 @@ class LineWriter:
         self._stream.close()
 
 
-def read_chunks(source: BinaryIO, codec: str) -> Iterator[bytes]:
-    """Yield the decompressed file in chunks of `BLOCK_BYTES`.
-
-    Args:
-        source: the file, read from its current position.
-        codec: a pyarrow codec; empty for none.
-
-    Raises:
-        CorruptDataError: the file is not compressed with the codec.
-    """
-    stream = input_file(source, codec or None)
-    try:
-        while block := stream.read(BLOCK_BYTES):
-            yield block
-    except OSError as error:
-        raise CorruptDataError("a file cannot be decompressed: check the compression option", codec=codec) from error
-
-
 def read_blocks(source: BinaryIO, codec: str, find_end: Callable[[bytes], int]) -> Iterator[bytes]:
-    """Yield the decompressed file in blocks, each of which consists of whole records.
+    """Yield the decompressed file in blocks of about `BLOCK_BYTES`, each of which consists of whole records.
 
     Args:
         source: the file, read from its current position.
@@ -125,13 +82,16 @@ def read_blocks(source: BinaryIO, codec: str, find_end: Callable[[bytes], int]) 
     Raises:
         CorruptDataError: the file is not compressed with the codec.
     """
+    stream = input_file(source, codec or None)
     pending = b""
-    for block in read_chunks(source, codec):
-        pending += block
-        end = find_end(pending)
-        if end:
-            yield pending[:end]
-            pending = pending[end:]
+    try:
+        while block := stream.read(BLOCK_BYTES):
+            pending += block
+            if end := find_end(pending):
+                yield pending[:end]
+                pending = pending[end:]
+    except OSError as error:
+        raise CorruptDataError("a file cannot be decompressed: check the compression option", codec=codec) from error
     if pending:
         yield pending
 
@@ -157,3 +117,53 @@ def decode_lines(block: bytes, format_name: str) -> list[str]:
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     return text.removesuffix("\n").split("\n")
+
+
+# --- values -----------------------------------------------------------------------------------------------------------
+def scalar_text(values: Any) -> Any:
+    """Return a string array with the unquoted text of each value, which Spark's readers parse; null stays null.
+
+    Dates and timestamps use ISO 8601; timestamps with a zone are in UTC and end in ``Z``. Floats have the fewest digits
+    that identify them; ``NaN`` and ``Infinity`` are spelled as in Java.
+    """
+    kind = values.type
+    if pat.is_timestamp(kind):
+        text = values.cast(pa.timestamp("us")).cast(pa.string())
+        text = pc.replace_substring(text, " ", "T", max_replacements=1)
+        return text if kind.tz is None else pc.binary_join_element_wise(text, "Z", "")
+    text = values.cast(pa.string())
+    if not pat.is_floating(kind):
+        return text
+    text = pc.if_else(pc.equal(text, "-0"), "-0.0", text)  # a JSON parser reads -0 as an integer and drops the sign
+    if pc.all(pc.is_finite(values)).as_py() in (True, None):
+        return text
+    text = pc.if_else(pc.is_nan(values), "NaN", text)
+    return pc.if_else(pc.is_inf(values), pc.if_else(pc.less(values, 0), "-Infinity", "Infinity"), text)
+
+
+def parse_texts(texts: Any, field: pa.Field) -> Any:
+    """Parse strings that `scalar_text` returned; null stays null.
+
+    Raises:
+        CorruptDataError: a text is not a value of the column's type.
+    """
+    if pat.is_null(field.type):
+        return pa.nulls(len(texts))
+    try:
+        return texts.cast(field.type)
+    except pa.ArrowInvalid as error:
+        raise CorruptDataError(
+            "a file holds a text that is not a value of its column's type: find out what changed the file",
+            column=field.name,
+            type=str(field.type),
+        ) from error
+
+
+def text_bytes(lines: Any) -> Any:
+    """Return the concatenated bytes of a string array without nulls, without copying them."""
+    if len(lines) == 0:
+        return b""
+    _, offsets, data = lines.buffers()
+    bounds = pa.Array.from_buffers(pa.int32(), len(lines) + 1, [None, offsets], offset=lines.offset)
+    start, end = bounds[0].as_py(), bounds[-1].as_py()
+    return b"" if data is None or start == end else data.slice(start, end - start)

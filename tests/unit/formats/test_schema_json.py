@@ -13,7 +13,7 @@ import pytest
 from holdfast.errors import UnsupportedError
 from holdfast.formats import get_format
 from holdfast.formats.columns.types import VARIANT, describe, spark_field, special_struct, with_spark_fields_of
-from holdfast.formats.spark.schema_json import recognized_schema, spark_schema_json
+from holdfast.formats.schema_json import recognized_schema, spark_schema_json
 
 POINT_STRUCT = {
     "type": "struct",

@@ -1,1 +1,0 @@
-"""Read and write lines of text, for CSV, JSON lines and text files."""

@@ -1,1 +1,0 @@
-"""Convert between Arrow schemas and Spark's notations for schemas, without PySpark."""
