@@ -64,10 +64,6 @@ class Duration:
     min_ms: int
     max_ms: int
 
-    @property
-    def mean_ms(self) -> float:
-        return self.total_ms / self.count if self.count else 0.0
-
     def __add__(self, other: Duration) -> Duration:
         if not self.count or not other.count:
             return self if self.count else other

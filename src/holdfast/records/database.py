@@ -17,7 +17,6 @@ from holdfast.records.cells import (
     CellReader,
     Content,
     apply_writes,
-    contents_of,
     limit_of,
     naming_cell,
     read_cells,
@@ -397,12 +396,6 @@ class DatabaseSnapshot(CellReader):
         """
         definition = self._table(table)
         return rows_of(definition, self._cells(definition, *rows_range(definition, start, end, prefix, after)))
-
-    def names(self, table: str, **bounds: Row | None) -> Iterator[Row]:
-        """Yield the names of the rows that `scan` would yield with these bounds, also if values cannot be read."""
-        definition = self._table(table)
-        cells = self._cells(definition, *rows_range(definition, **bounds))
-        return (row for row, _contents in contents_of(definition, cells))
 
     def history(self, table: str, row: Row, *, column: str = VALUE) -> list[tuple[int, Value | None]]:
         """Return the values of a cell with their update counters, the oldest first; None where it was deleted.
