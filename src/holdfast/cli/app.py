@@ -88,9 +88,9 @@ def uploads() -> None:
 
 @group(
     {
-        "Look": {"fs.listing": "ls find stat test", "fs.copying": "cat head"},
+        "Look": {"fs.listing": "ls find stat test", "fs.copying": "cat"},
         "Copy": {"fs.copying": "put get cp"},
-        "Change": {"fs.moving": "mv rm", "fs.changing": "mkdir touch chmod chown getfattr setfattr"},
+        "Change": {"fs.moving": "mv rm", "fs.changing": "mkdir touch chmod chown"},
         "Measure": {"fs.sizes": "du quota"},
     }
 )

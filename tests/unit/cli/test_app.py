@@ -46,7 +46,7 @@ def test_help_has_examples_that_fit_a_terminal(path: tuple[str, ...]) -> None:
     assert max(map(len, result.stdout.splitlines())) <= 80
     if path not in _GROUPS:
         assert f"holdfast {' '.join(path)}" in result.stdout.split("Examples:")[1]
-        assert ("--json" in result.stdout) == (path not in (("fs", "cat"), ("fs", "head")))
+        assert ("--json" in result.stdout) == (path != ("fs", "cat"))
 
 
 @pytest.mark.parametrize("path", [(), *_GROUPS], ids=" ".join)

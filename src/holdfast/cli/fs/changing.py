@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import contextlib
 import itertools
 import re
@@ -14,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import click
 
 from holdfast.cli.arguments import time_ms
-from holdfast.cli.command import Glob, Opens, Recursive, Run, Shape, Urls, argument, command, option
-from holdfast.cli.output import Column
+from holdfast.cli.command import Glob, Opens, Recursive, Run, Urls, argument, command, option
 from holdfast.cli.screen import in_one_line
 from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.wording import counted
@@ -154,104 +151,6 @@ def chown(
         item.namespace.set_owner(item.status.path, user or None, group or None)
 
     _change_all(run, urls, glob, apply, recursive=recursive)
-
-
-# --- extended attributes ----------------------------------------------------------------------------------------------
-@command(Opens.NAMESPACES)
-def setfattr(
-    run: Run,
-    urls: Urls,
-    glob: Glob,
-    name: Annotated[str | None, option("-n --name", "Set this attribute, such as user.origin.", metavar="NAME")],
-    value: Annotated[str | None, option("-v --value", "Its value.  [default: empty]", metavar="VALUE")],
-    removed: Annotated[str | None, option("-x --remove", "Remove this attribute.", metavar="NAME")],
-) -> None:
-    """Set or remove an extended attribute.
-
-    Examples:
-      holdfast fs setfattr -n user.origin -v lab7 holdfast://prod/data
-      holdfast fs setfattr -n user.hash -v 0xcafe holdfast://prod/data/one.csv
-      holdfast fs setfattr -x user.origin holdfast://prod/data
-
-    A value that begins with 0x is hexadecimal, with 0s Base64; everything else is text, which may be in double quotes.
-    """
-    if (name is None) == (removed is None) or (removed is not None and value is not None):
-        raise click.UsageError("give -n NAME with -v VALUE to set an attribute, or -x NAME to remove one")
-    content = _decoded(value or "")
-
-    def apply(item: Item) -> None:
-        if name is not None:
-            item.namespace.set_xattr(item.status.path, name, content)
-        else:
-            item.namespace.remove_xattr(item.status.path, removed or "")
-
-    _change_all(run, urls, glob, apply)
-
-
-@command(Opens.NAMESPACES, Shape.LINES)
-def getfattr(
-    run: Run,
-    urls: Urls,
-    glob: Glob,
-    name: Annotated[str | None, option("-n --name", "Show only this attribute.", metavar="NAME")],
-) -> None:
-    """Show the extended attributes of files and directories.
-
-    Examples:
-      holdfast fs getfattr holdfast://prod/data
-      holdfast fs getfattr -n user.hash --glob 'holdfast://prod/data/*.csv'
-
-    A value that is not text is shown in Base64, behind 0s.
-    """
-    from holdfast.cli.fs.items import Problems, find_items, titles
-
-    problems = Problems(run.out, lines=True)
-    items: list[Item] = []
-    found: list[tuple[Item, str, bytes]] = []
-    for item in find_items(run, urls, glob=glob):
-        with problems.noted(item.url):
-            values = item.namespace.xattrs(item.status.path)
-            if name is not None and name not in values:
-                raise InvalidRequestError(
-                    "there is no such extended attribute: check the name", name=name, url=item.url
-                )
-            items.append(item)
-            found += [(item, one, value) for one, value in sorted(values.items()) if name in (None, one)]
-    names = titles(items)
-    columns = (
-        Column("url", None, lambda one: one[0].url),
-        Column("", "path", lambda one: names[one[0].url]),
-        Column("name", "name", lambda one: one[1]),
-        Column("value", "value", lambda one: _encoded(one[2])),
-        Column("base64", None, lambda one: base64.b64encode(one[2]).decode()),
-    )
-    run.out.lines(columns, found, nothing="no extended attributes" if items else "")
-    problems.end(len(items))
-
-
-def _decoded(text: str) -> bytes:
-    """Return the value that a text means, as in Hadoop's ``setfattr``.
-
-    Raises:
-        InvalidRequestError: it is not what its beginning promises.
-    """
-    try:
-        if text[:2] in ("0x", "0X"):
-            return bytes.fromhex(text[2:])
-        if text[:2] in ("0s", "0S"):
-            return base64.b64decode(text[2:], validate=True)
-    except (ValueError, binascii.Error) as error:
-        raise InvalidRequestError("the value is not hexadecimal (0x) or Base64 (0s): correct it", value=text) from error
-    if len(text) >= 2 and text[0] == text[-1] == '"':
-        text = text[1:-1]
-    return text.encode("utf-8", "surrogateescape")
-
-
-def _encoded(value: bytes) -> str:
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return f"0s{base64.b64encode(value).decode()}"
 
 
 # --- modes ------------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""`stat`, `test`, `du`, `quota` and extended attributes."""
+"""`stat`, `test`, `du` and `quota`."""
 
 from __future__ import annotations
 
@@ -127,46 +127,5 @@ def test_a_quota_that_is_exceeded_is_one_sentence(ns: Namespace) -> None:
 )
 def test_wrong_quotas(arguments: list[str], sentence: str) -> None:
     result = run_fs("quota", *arguments)
-    assert result.exit_code == 2
-    assert sentence in result.stderr
-
-
-# --- extended attributes ----------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    ("value", "content"),
-    [("lab7", b"lab7"), ('"in quotes"', b"in quotes"), ("0xcafe", b"\xca\xfe"), ("0sAAE=", b"\x00\x01"), ("", b"")],
-)
-def test_attributes_are_set_and_removed(ns: Namespace, value: str, content: bytes) -> None:
-    assert run_fs("setfattr", "-n", "user.a", "-v", value, ":/data").stdout == "changed 1 path\n"
-    assert ns.xattrs("/data") == {"user.a": content}
-    run_fs("setfattr", "-x", "user.a", ":/data")
-    assert ns.xattrs("/data") == {}
-
-
-def test_attributes_are_shown(ns: Namespace) -> None:
-    ns.set_xattr("/data", "user.b", b"\xff\x00")
-    ns.set_xattr("/data", "user.a", b"text")
-    assert [line.split() for line in run_fs("getfattr", ":/data").stdout.splitlines()[1:]] == [
-        ["/data", "user.a", "text"],
-        ["/data", "user.b", "0s/wA="],
-    ]
-    assert "user.a" not in run_fs("getfattr", "-n", "user.b", ":/data").stdout
-    assert [one["base64"] for one in lines(run_fs("getfattr", "--json", ":/data"))] == ["dGV4dA==", "/wA="]
-    assert run_fs("getfattr", ":/other").stdout == "no extended attributes\n"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (["setfattr", ":/data"], "give -n NAME with -v VALUE"),
-        (["setfattr", "-n", "user.a", "-x", "user.b", ":/data"], "give -n NAME with -v VALUE"),
-        (["setfattr", "-n", "user.a", "-v", "0xzz", ":/data"], "not hexadecimal"),
-        (["setfattr", "-n", "color", "-v", "red", ":/data"], "begins with user."),
-        (["setfattr", "-x", "user.a", ":/data"], "no such extended attribute"),
-        (["getfattr", "-n", "user.a", ":/data"], "no such extended attribute"),
-    ],
-)
-def test_wrong_attributes(arguments: list[str], sentence: str) -> None:
-    result = run_fs(*arguments)
     assert result.exit_code == 2
     assert sentence in result.stderr
