@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 
 from holdfast.records.database import Database, open_database
 from holdfast.spark.units import TransactionalMap
-from holdfast.units.open_work_list import open_work_list
-from holdfast.units.unit_transaction import UnitTransaction
+from holdfast.units.unit import UnitTransaction
+from holdfast.units.work_list import open_work_list
 
 __all__ = ["CONTENDERS", "visit_with_jobs", "visit_with_work_list"]
 

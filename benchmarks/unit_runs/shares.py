@@ -14,7 +14,7 @@ from benchmarks.unit_runs.tasks import VARIANTS, reads, step
 from benchmarks.unit_runs.workloads import CELLS
 from holdfast.spark.units import TransactionalMap
 from holdfast.units.progress import Statistics
-from holdfast.units.unit_transaction import UnitTransaction
+from holdfast.units.unit import UnitTransaction
 
 __all__ = ["Shares", "measure_shares"]
 
@@ -70,7 +70,7 @@ def measure_shares(spark: SparkSession, variant: str, units: int, place: Place) 
     seconds, found = _run(spark, variant, units, place)
     calls_s = found.read_s + found.commit_s
     reads = 0 if VARIANTS[variant].hints else 2 * units  # what is named beforehand is read with a commit
-    trips = sum(found.commits.buckets.values()) + reads
+    trips = found.groups + found.conflicts + reads
     network_s = min(calls_s, trips * place.added_s)
     shares = Shares(
         spark=_TASKS * seconds - found.run_s,

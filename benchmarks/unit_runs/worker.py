@@ -20,7 +20,7 @@ from benchmarks.unit_runs import peers
 from benchmarks.unit_runs.tasks import run_attempt
 from benchmarks.unit_runs.workloads import pairs
 from holdfast.records.database import Database
-from holdfast.spark.units.tasks import database_of_process
+from holdfast.spark.units.tasks import open_alone
 
 __all__ = ["Order", "main", "order_json"]
 
@@ -65,7 +65,9 @@ class _Dead(Exception):
     """The task is given up here."""
 
 
-def _prepare(order: Order, connections: dict[str, peers.Connection]) -> Callable[[], dict[str, Any]]:
+def _prepare(
+    order: Order, connections: dict[str, peers.Connection], databases: dict[str, Database]
+) -> Callable[[], dict[str, Any]]:
     """Connect, and return what does the work."""
     if order.variant in peers.PEERS:
         if order.url not in connections:
@@ -73,7 +75,9 @@ def _prepare(order: Order, connections: dict[str, peers.Connection]) -> Callable
         connection = connections[order.url]
         connection.execute("SELECT 1")
         return lambda: _run_peer(order, connection)
-    database = database_of_process(order.url)
+    if order.url not in databases:
+        databases[order.url] = open_alone(order.url)
+    database = databases[order.url]
     database.tables()
     return lambda: _run_units(order, database)
 
@@ -127,12 +131,13 @@ def _taken(work: Callable[[], dict[str, Any]]) -> Mapping[str, Any]:
 def main() -> None:
     """Obey orders until the standard input ends."""
     connections: dict[str, peers.Connection] = {}
+    databases: dict[str, Database] = {}
     work: Callable[[], dict[str, Any]] | None = None
     for line in sys.stdin:
         order = json.loads(line)
         answer: Mapping[str, Any]
         if order["do"] == "prepare":
-            work = _prepare(Order(**order["order"]), connections)
+            work = _prepare(Order(**order["order"]), connections, databases)
             answer = {"ready": True}
         else:
             assert work is not None, "first prepare"

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from holdfast.spark.read import count, read
     from holdfast.spark.units.runner import TransactionalMap, TransactionalReduce
     from holdfast.spark.write import write
-    from holdfast.units.open_work_list import open_work_list
     from holdfast.units.watch import watch
+    from holdfast.units.work_list import open_work_list
 
 __all__ = [
     "HoldfastError",
@@ -41,7 +41,7 @@ _MODULES = {
     "count": "holdfast.spark.read",
     "job": "holdfast.spark.job",
     "open_database": "holdfast.records.database",
-    "open_work_list": "holdfast.units.open_work_list",
+    "open_work_list": "holdfast.units.work_list",
     "read": "holdfast.spark.read",
     "watch": "holdfast.units.watch",
     "write": "holdfast.spark.write",

@@ -21,7 +21,7 @@ from pyspark.sql.functions import xxhash64
 
 import holdfast
 from holdfast.spark.units import TransactionalMap, TransactionalReduce
-from holdfast.units.open_work_list import open_work_list
+from holdfast.units.work_list import open_work_list
 from tests.integration.catalog_statements import outcomes
 from tests.integration.spark_session import by_value
 
@@ -31,7 +31,7 @@ by_value(__name__)
 def write_and_read(spark: SparkSession, base: Path) -> Any:
     df = spark.range(0, 100, 1, 2).selectExpr("id", "cast(id % 3 as int) as k", "concat('v', id) as v")
     url = str(base / "t")
-    first = holdfast.write(df, url, partition_by="k", repartition=True, sort_within_partitions=True)
+    first = holdfast.write(df, url, partition_by="k")
     again = holdfast.write(df.filter("k = 1 and id < 10"), url, mode="overwrite-partitions", partition_by=["k"])
     with holdfast.job(spark, str(base / "files")) as job:
         results = job.run(df, _save)

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from holdfast.records.database import open_database
 from holdfast.spark.units import TransactionalMap
-from holdfast.units.open_work_list import open_work_list
+from holdfast.units.work_list import open_work_list
 from tests.databases import needs_postgres
 from tests.integration.dying_units import add_words, counted, counted_words, lines_of_words
 from tests.integration.spark_session import by_value
@@ -117,34 +117,3 @@ def test_units_of_a_work_list_that_were_lost_run_again(
         kill_at(gate, server, job, lambda: items.counts()[0] == 0)
         job.result(PATIENCE_S)
         assert {row: columns["value"] for row, columns in db.scan("words")} == dict.fromkeys(range(len(LINES)), 1)
-
-
-def test_rows_that_a_task_has_reported_are_there(
-    spark: SparkSession, server: PostgresServer, url: str, gate: Gate, background: Any
-) -> None:
-    def rows(split: int, _rows: Any) -> Iterator[tuple[int, int]]:
-        for number in range(split * 10, split * 10 + 10):
-            if number == 15:
-                gate.pass_on()
-            yield number, number
-
-    context = spark.sparkContext
-    group = "rows that are loaded"
-
-    def load() -> None:
-        context.setJobGroup(group, group)
-        frame = spark.createDataFrame(context.parallelize([0, 1], 2).mapPartitionsWithIndex(rows), "row int, n int")
-        writer = frame.write.format("holdfast-database").option("url", url).option("table", "words")
-        writer.option("batchRows", 2).mode("append").save()
-
-    def one_is_done() -> bool:
-        tracker = context.statusTracker()
-        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
-        stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
-        return any(stage is not None and stage.numCompletedTasks == 1 for stage in stages)
-
-    job = background(load)
-    kill_at(gate, server, job, one_is_done)
-    job.result(PATIENCE_S)
-    with open_database(url) as db:
-        assert dict(db.scan("words")) == {number: {"n": number} for number in range(20)}

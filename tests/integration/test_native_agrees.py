@@ -127,22 +127,6 @@ def test_columns_of_orc_that_are_called_col_go_by_name(spark: Any, tmp_path: Pat
     assert rows(holdfast.read(spark, str(tmp_path), columns=first)) == ["(1,)", "(None,)"]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "value",
-    ["date'1582-10-10'", pytest.param("timestamp_ntz'1582-10-10 12:00:00'", marks=pytest.mark.slow)],
-)
-def test_days_that_two_calendars_count_otherwise_are_found(spark: Any, tmp_path: Path, value: str) -> None:
-    """They are the largest values in the file: its statistics must not exclude them."""
-    holdfast.write(
-        spark.sql(f"select {value} as v union all select {value} - interval 50 year").coalesce(1), str(tmp_path)
-    )
-    text = value.split("'")[1]
-    for operator, count in (("=", 1), (">=", 1), ("<=", 2)):
-        assert is_native(frame := holdfast.read(spark, str(tmp_path), filters=[("v", operator, text)]))
-        assert frame.count() == count
-
-
 # --- files in odd places ----------------------------------------------------------------------------------------------
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["parquet"])

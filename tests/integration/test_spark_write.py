@@ -199,9 +199,8 @@ def test_tasks_without_rows_write_no_file(spark: SparkSession, rows: DataFrame, 
 
 def test_limits_of_files(spark: SparkSession, rows: DataFrame, tmp_path: Path) -> None:
     target = tmp_path / "t"
-    result = holdfast.write(
-        rows, str(target), partition_by=["k"], repartition=True, sort_within_partitions=True, max_records_per_file=10
-    )
+    sorted_rows = rows.repartition("k").sortWithinPartitions("k")
+    result = holdfast.write(sorted_rows, str(target), partition_by=["k"], max_records_per_file=10)
     counts = [pq.ParquetFile(target / path).metadata.num_rows for path in visible(target)]
     assert (sum(counts), max(counts)) == (100, 10)
     assert len(counts) == result.files == 4 + 4 + 4  # 34, 33 and 33 rows
@@ -217,7 +216,7 @@ def test_the_report_and_the_result_agree(rows: DataFrame, tmp_path: Path) -> Non
 
 def test_a_name_with_a_comma_and_backticks(spark: SparkSession, tmp_path: Path) -> None:
     df = spark.createDataFrame([(1, "x"), (2, "y")], ["id", "a,`b"])
-    holdfast.write(df, str(tmp_path / "t"), partition_by="a,`b", repartition=True)
+    holdfast.write(df, str(tmp_path / "t"), partition_by="a,`b")
     assert sorted(holdfast.read(spark, str(tmp_path / "t")).collect()) == [(1, "x"), (2, "y")]
 
 
@@ -260,8 +259,6 @@ def test_holdfast_write_raises_our_own_errors(rows: DataFrame, tmp_path: Path) -
         holdfast.write(rows, str(tmp_path / "t"), partition_by="kk")
     with pytest.raises(InvalidRequestError, match="no such mode"):
         holdfast.write(rows, str(tmp_path / "t"), mode="upsert")
-    with pytest.raises(InvalidRequestError, match="pass partition_by"):
-        holdfast.write(rows, str(tmp_path / "t"), repartition=True)
 
 
 def test_the_destination_may_not_be_a_file(rows: DataFrame, tmp_path: Path) -> None:

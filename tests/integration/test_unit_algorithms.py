@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from holdfast.records.database import Database, open_database
 from holdfast.spark.units import TransactionalMap
-from holdfast.units.open_work_list import open_work_list
+from holdfast.units.work_list import open_work_list
 from tests.integration.dying_units import ANYTIME, COMMITTED, COMMITTING, FUNCTION, Dying, marks
 from tests.integration.unit_algorithms import (
     MaximumFlow,

@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from holdfast.records.database import Database, open_database
 from holdfast.spark.units import TransactionalMap, TransactionalReduce
-from holdfast.units.open_work_list import open_work_list
+from holdfast.units.work_list import open_work_list
 from tests.frozen import thaw
 from tests.integration.dying_units import add_words, change_words, counted, counted_words, lines_of_words
 from tests.integration.spark_session import by_value, spark_session

@@ -16,8 +16,8 @@ from holdfast.errors import FencedError, InvalidRequestError
 from holdfast.records.database import Database, open_database
 from holdfast.spark.units import TransactionalMap, TransactionalReduce, runner
 from holdfast.units.jobs import begin_job, forget_job
-from holdfast.units.open_work_list import open_work_list
 from holdfast.units.report import JobReport
+from holdfast.units.work_list import open_work_list
 from tests.integration.spark_session import by_value
 from tests.variants import variants
 
@@ -136,14 +136,14 @@ REFUSED: dict[str, tuple[Callable[[SparkSession], Any], Any, str]] = {
         ["a", "k"],
         "the key of a unit is null",
     ),
-    "double": (lambda spark: spark.sql("SELECT 1.5D AS k"), "k", "cast the column to string"),
-    "decimal": (lambda spark: spark.sql("SELECT 1.5 AS k"), "k", "take to_json(array(column))"),
-    "boolean": (lambda spark: spark.sql("SELECT true AS k"), "k", "cast the column to string"),
-    "date": (lambda spark: spark.sql("SELECT current_date() AS k"), "k", "cast the column to string"),
-    "timestamp": (lambda spark: spark.sql("SELECT current_timestamp() AS k"), "k", "take unix_micros of the column"),
-    "struct": (lambda spark: spark.sql("SELECT struct(1 AS a) AS k"), "k", "take the fields as columns"),
-    "array": (lambda spark: spark.sql("SELECT array('x, y') AS k"), "k", "take to_json of the column"),
-    "map": (lambda spark: spark.sql("SELECT map('x, y', 1) AS k"), "k", "take to_json(map_entries(column))"),
+    "double": (lambda spark: spark.sql("SELECT 1.5D AS k"), "k", "take unix_micros of a timestamp"),
+    "decimal": (lambda spark: spark.sql("SELECT 1.5 AS k"), "k", "take unix_micros of a timestamp"),
+    "boolean": (lambda spark: spark.sql("SELECT true AS k"), "k", "take unix_micros of a timestamp"),
+    "date": (lambda spark: spark.sql("SELECT current_date() AS k"), "k", "take unix_micros of a timestamp"),
+    "timestamp": (lambda spark: spark.sql("SELECT current_timestamp() AS k"), "k", "take unix_micros of a timestamp"),
+    "struct": (lambda spark: spark.sql("SELECT struct(1 AS a) AS k"), "k", "take unix_micros of a timestamp"),
+    "array": (lambda spark: spark.sql("SELECT array('x, y') AS k"), "k", "take unix_micros of a timestamp"),
+    "map": (lambda spark: spark.sql("SELECT map('x, y', 1) AS k"), "k", "take unix_micros of a timestamp"),
     "no key": (lambda spark: spark.range(3), None, "pass key='column'"),
     "no such column": (lambda spark: spark.range(3), "ide", "did you mean id"),
     "two such columns": (lambda spark: spark.sql("SELECT 1 AS k, 2 AS k"), "k", "several columns have it"),

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 from holdfast.records.database import Database, open_database
 from holdfast.spark.units import TransactionalMap
-from holdfast.units.open_work_list import open_work_list
+from holdfast.units.work_list import open_work_list
 from tests.frozen import thaw
 from tests.integration.dying_units import ANYTIME, COMMITTED, COMMITTING, FUNCTION, Dying, marks
 from tests.integration.spark_session import by_value

@@ -30,9 +30,6 @@ _EQUIVALENT: Mapping[str, tuple[str, ...]] = {
         "two_phase.roll_forward.roll_forward swap 45ea31",
     ),
     "Equivalent: the keys of all cells begin with the same byte": ("records.splits._middle first-left-out 791474",),
-    "Equivalent: sums of digests are compared with each other only, and all are limited in the same way": (
-        "records.loads.Loaded.__add__ off-by-one 46727b",
-    ),
     "Equivalent: a record is deleted that does not exist": (
         "records.cell_transaction.CellTransaction._put boundary 19d290",
     ),
@@ -54,11 +51,9 @@ _OTHERS: Mapping[str, tuple[str, ...]] = {
         "two_phase.job._roll_forward_with_retries leave-loop c0888c",
         "two_phase.streams._is_announced return-early 91dba6",
         "records.cell_transaction.CellTransaction._left quantifier c289f8",
-        "records.loads.begin_load last-left-out fd15e5",
         "records.splits._survey boundary 1dfc5f",
         "records.splits._survey off-by-one 13f221",
         "transactions.sqlite.ticket_queue.TicketQueue._await boundary 26d4a2",
-        "units.open_work_list.OpenWorkList._combine last-left-out 90f390",
         "namespace.collector.Collector._collect_garbage off-by-one 70ff4a 2",
         "namespace.object_store.store.NamespaceStore.list_uploads_page operand f76a33",
         "units.execution.UnitExecution.reads_ahead operand 19709f",

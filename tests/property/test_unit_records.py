@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from holdfast.errors import CorruptDataError
 from holdfast.transactions.base import Record
 from holdfast.units.jobs import Job, job_key
-from holdfast.units.progress import Latencies, Statistics, TaskProgress
+from holdfast.units.progress import Statistics, TaskProgress
 
 _COUNTS = st.integers(0, 10**9)
 _JSON = st.recursive(
@@ -26,7 +26,6 @@ _STATISTICS = st.builds(
     units=_COUNTS,
     conflicts=_COUNTS,
     run_s=st.integers(0, 10**6).map(float),
-    commits=st.builds(Latencies, st.dictionaries(st.integers(0, 400), st.integers(1, 100), max_size=5)),
 )
 _PROGRESS = st.builds(
     TaskProgress,
@@ -71,14 +70,3 @@ def test_a_damaged_record_is_refused(progress: TaskProgress, data: st.DataObject
 def test_sums_of_statistics_can_be_taken_apart(one: Statistics, other: Statistics) -> None:
     assert one.plus(other).since(one) == other
     assert one.plus(other) == other.plus(one) == Statistics.total([one, other])
-
-
-@given(st.lists(st.floats(1e-6, 100), min_size=1), st.floats(0.01, 1))
-def test_a_quantile_is_at_most_a_fifth_too_large(durations: list[float], share: float) -> None:
-    latencies = Latencies()
-    for one in durations:
-        latencies.note(one)
-    found = latencies.quantile_s(share)
-    right = sorted(durations)[max(0, -(-int(share * len(durations) * 10**6) // 10**6) - 1)]
-    assert found is not None and found >= right * 0.999
-    assert found <= max(right, 1e-5) * 1.2

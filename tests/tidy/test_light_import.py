@@ -40,9 +40,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         holdfast.reed  # noqa: B018  # reading the attribute is the test
 
 
-@pytest.mark.parametrize(
-    "module", ["holdfast.formats", "holdfast.spark.source", "holdfast.spark.writer", "holdfast.spark.database.writer"]
-)
+@pytest.mark.parametrize("module", ["holdfast.formats", "holdfast.spark.source", "holdfast.spark.writer"])
 def test_what_spark_loads_to_plan_or_to_commit_is_light(module: str) -> None:
     assert _loaded("-c", f"import sys, {module}\nprint(*sorted(sys.modules))").isdisjoint({*_HEAVY} - {"pyspark"})
 

@@ -16,15 +16,10 @@ from holdfast.stores.provider import GivenOption
 from holdfast.stores.url import LOST_SLASH, absolute_url
 from holdfast.wording import nearest
 
-# For each mode: whether Spark's own mode is overwrite, and the name and value of the option that refines Spark's mode.
-_MODES: Mapping[str, tuple[bool, str, str]] = {
-    "append": (False, "ifExists", "append"),
-    "overwrite": (True, "", ""),
-    "overwrite-partitions": (True, "partitionOverwriteMode", "dynamic"),
-    "fail": (False, "ifExists", "fail"),
-    "error": (False, "ifExists", "fail"),
-    "errorifexists": (False, "ifExists", "fail"),
-    "ignore": (False, "ifExists", "ignore"),
+_MODES: Mapping[str, str] = {
+    **{mode: mode for mode in ("append", "overwrite", "overwrite-partitions", "fail", "ignore")},
+    "error": "fail",
+    "errorifexists": "fail",
 }
 _PATHS = frozenset({"path", "scratchdir", "shareddir", "reportdir"})
 
@@ -59,6 +54,18 @@ def from_url(url: object, keyword: str = "url") -> list[GivenOption]:
     return from_text("path", url, keyword)
 
 
+def as_mode(mode: object) -> str:
+    """Return a mode by its first name, which is that of a `SaveMode`.
+
+    Raises:
+        InvalidRequestError: the mode is unknown.
+    """
+    word = mode.strip().lower().replace("_", "-") if isinstance(mode, str) else ""
+    if word not in _MODES:
+        raise InvalidRequestError(f"no such mode: {nearest(str(mode), _MODES)}", mode=mode)
+    return _MODES[word]
+
+
 def from_mode(mode: object, keyword: str = "mode") -> tuple[bool, list[GivenOption]]:
     """Convert a mode into Spark's overwrite flag and the option that refines the flag; None means append.
 
@@ -67,11 +74,12 @@ def from_mode(mode: object, keyword: str = "mode") -> tuple[bool, list[GivenOpti
     """
     if mode is None:
         return False, []
-    word = mode.strip().lower().replace("_", "-") if isinstance(mode, str) else ""
-    if word not in _MODES:
-        raise InvalidRequestError(f"no such mode: {nearest(str(mode), _MODES)}", mode=mode)
-    overwrite, name, value = _MODES[word]
-    return overwrite, from_text(name, value, keyword) if name else []
+    found = as_mode(mode)
+    if found == "overwrite":
+        return True, []
+    if found == "overwrite-partitions":
+        return True, from_text("partitionOverwriteMode", "dynamic", keyword)
+    return False, from_text("ifExists", found, keyword)
 
 
 def from_columns(name: str, value: object, keyword: str) -> list[GivenOption]:
@@ -125,17 +133,6 @@ def column_names(value: object, keyword: str) -> tuple[str, ...]:
 def join_columns(names: Sequence[str]) -> str:
     """Quote and join column names as the options ``partitionBy`` and ``columns`` take them."""
     return ",".join("`" + name.replace("`", "``") + "`" for name in names)
-
-
-def as_flag(value: object, keyword: str) -> bool:
-    """Return a keyword's value, which must be True or False: as a flag, the string ``"false"`` would count as true.
-
-    Raises:
-        InvalidRequestError: the value is neither.
-    """
-    if not isinstance(value, bool):
-        raise InvalidRequestError("expected True or False: pass one of them", option=keyword, value=value)
-    return value
 
 
 # --- options ----------------------------------------------------------------------------------------------------------

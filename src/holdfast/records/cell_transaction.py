@@ -164,12 +164,6 @@ class CellTransaction(CellReader):
         elif self._head(key)[1] is not None:
             self._put(definition, key, b"")
 
-    def get_record(self, key: bytes) -> bytes | None:
-        """Return the value of a record of the database itself, None if there is none."""
-        self._require_use()
-        content = self._stored([key]).get(key)
-        return None if content is None else content.encoded
-
     def put_record(self, key: bytes, value: bytes | None) -> None:
         """Write a record of the database itself, or delete it."""
         self._require_use()

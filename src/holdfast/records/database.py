@@ -33,7 +33,6 @@ from holdfast.records.keys import (
     new_id,
     table_key,
 )
-from holdfast.records.loads import abort_old_loads
 from holdfast.records.row_keys import Row
 from holdfast.records.tables import Table, check_table_name, history_length, list_tables, missing_table, read_table
 from holdfast.records.values import Value, encode_value
@@ -49,7 +48,7 @@ T = TypeVar("T")
 _BATCH = 500
 """Cells that `put_many` writes in a transaction."""
 
-_OLD_LOAD_S = 7 * 24 * 3600.0
+_OLD_CALL_S = 7 * 24 * 3600.0
 
 
 class Database(CellCalls):
@@ -149,15 +148,51 @@ class Database(CellCalls):
         if record is not None and record.version == dropped.version:
             raise ConflictError("the database has lost the drop, perhaps in a failover: drop it again", table=name)
 
-    def collect(self, *, loads_older_than_s: float = _OLD_LOAD_S) -> int:
-        """Delete what is left of dropped tables and work lists, and of loads that were given up; count the records.
+    def rename_table(self, name: str, to: str, *, replace: bool = False) -> Table:
+        """Give a table another name, and return it. Its cells stay where they are.
+
+        Guarantee: it has the new name, and no longer the old one, in one step. Units that use one of the two names
+        meanwhile fail, and change nothing.
 
         Args:
-            loads_older_than_s: a load that began so long ago, a week unless told otherwise, is aborted: its driver has
-                died. So has the caller of a `put_many`.
+            replace: whether to drop, in the same step, a table that has the new name.
+
+        Raises:
+            NotFoundError: no table has the old name.
+            ConflictError: a table has the new name, and is not to be replaced; or the database has lost the step, as in
+                a failover: do it again.
+
+        Crash: the next call of `drop_table` or `collect` deletes the rest of the cells of the replaced table.
         """
-        abort_old_loads(self.backend, self.environment, loads_older_than_s)
-        deleted = delete_old_counts(self.backend, self.environment, loads_older_than_s)
+        old_key, new_key = table_key(check_table_name(name)), table_key(check_table_name(to))
+
+        def rename(transaction: Transaction) -> int:
+            found = transaction.get_many([old_key, new_key])
+            if old_key not in found:
+                raise missing_table(self.backend, name)
+            renamed = Table.of(name, found[old_key])
+            if new_key in found and (old_key == new_key or not replace):
+                raise ConflictError("a table has this name: choose another one, or replace it", table=to)
+            transaction.delete(old_key)
+            transaction.put(new_key, renamed.to_bytes())
+            if new_key in found:
+                transaction.put(dropped_key(Table.of(to, found[new_key]).id), b"")
+            return renamed.id
+
+        table_id = run_transaction(self.backend, rename, self.environment)
+        self.collect()
+        table = self.table(to)
+        if table.id != table_id:
+            raise ConflictError("the database has lost the new name, perhaps in a failover: rename again", table=name)
+        return table
+
+    def collect(self, *, calls_older_than_s: float = _OLD_CALL_S) -> int:
+        """Delete what is left of dropped tables and work lists; count the records.
+
+        Args:
+            calls_older_than_s: a `put_many` that began so long ago, a week by default, has died.
+        """
+        deleted = delete_old_counts(self.backend, self.environment, calls_older_than_s)
         return deleted + collect_dropped(self.backend)
 
     # --- cells --------------------------------------------------------------------------------------------------------

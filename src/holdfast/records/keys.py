@@ -56,21 +56,6 @@ def dropped_range() -> tuple[bytes, bytes]:
     return DROPPED, after_prefix(DROPPED)
 
 
-def load_key(load_id: int) -> bytes:
-    """Return the key of the record of a load."""
-    return LOAD + id_bytes(load_id)
-
-
-def load_of(key: bytes) -> int:
-    """Return the id in the key of the record of a load."""
-    return int(_ID.unpack_from(key, len(LOAD))[0])
-
-
-def loads_range() -> tuple[bytes, bytes]:
-    """Return the range of the records of all loads."""
-    return LOAD, after_prefix(LOAD)
-
-
 def commit_count_key(now_s: float, token: str) -> bytes:
     """Return the key of the number of transactions of a call.
 
@@ -171,10 +156,8 @@ KINDS = {
     "CELL": b"Sc",  # table id, row, column (`cells`)
     "HISTORY": b"Sh",  # table id, row, column, 0, update counter: an earlier or present value of a cell
     "DROPPED": b"Sd",  # table or list id: one that was dropped, and of which not all is deleted yet (`dropped`)
-    "LOAD": b"Si",  # load id: a load that has not ended (`loads`)
     "COMMITS": b"Sm",  # seconds, token: how many transactions of a call took effect, as its number (`several_commits`)
     "JOB": b"Sj",  # job: a job of computation units (`holdfast.units.jobs`)
-    "ABSENCE": b"Sa",  # job: there is none yet, and a driver reads its rows (`holdfast.units.jobs`)
     "PROGRESS": b"Sp",  # job id, shard: how far a task of a job is (`holdfast.units.progress`)
     "COUNTER": b"Sn",  # job id, slot: how many units a worker of a work list has done, as its number
     "WORK_LIST": b"Sl",  # work list: its definition (`holdfast.units.work_list`)
@@ -185,6 +168,6 @@ KINDS = {
 assert len(set(KINDS.values())) == len(KINDS), "each kind has its own bytes"
 
 TABLE, CELL, HISTORY, DROPPED = KINDS["TABLE"], KINDS["CELL"], KINDS["HISTORY"], KINDS["DROPPED"]
-LOAD, COMMITS, JOB = KINDS["LOAD"], KINDS["COMMITS"], KINDS["JOB"]
-ABSENCE, PROGRESS, COUNTER = KINDS["ABSENCE"], KINDS["PROGRESS"], KINDS["COUNTER"]
+COMMITS, JOB = KINDS["COMMITS"], KINDS["JOB"]
+PROGRESS, COUNTER = KINDS["PROGRESS"], KINDS["COUNTER"]
 WORK_LIST, WORK, BEAT = KINDS["WORK_LIST"], KINDS["WORK"], KINDS["BEAT"]

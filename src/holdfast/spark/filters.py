@@ -1,4 +1,4 @@
-"""Apply the conditions of a read before rows reach Spark.
+"""Apply the conditions of a read before rows reach Spark. Only the Python reader takes conditions.
 
 Spark can push a query's conditions down to a Python source, but that is unsafe: Spark reuses the scan that the
 conditions restricted, so the next query over the same DataFrame, with other conditions or none, gets only the
@@ -11,22 +11,15 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Callable, Mapping, Sequence
-from datetime import date
-from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
-from pyspark.sql import Column, DataFrame
-from pyspark.sql.functions import coalesce, col, isnan, lit
-from pyspark.sql.types import DataType, DateType, DoubleType, FloatType, TimestampNTZType, TimestampType
 
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import RowFilter
-from holdfast.options.read import ReadOptions
 from holdfast.options.values import Condition
-from holdfast.spark.types import arrow_schema
 from holdfast.wording import nearest
 
 if TYPE_CHECKING:
@@ -40,7 +33,7 @@ _OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
     "<=": lambda field, value: field <= value,
     ">": lambda field, value: field > value,
     ">=": lambda field, value: field >= value,
-    "in": lambda field, values: is_in(field, values),
+    "in": lambda field, values: _is_in(field, values),
 }
 
 
@@ -75,13 +68,13 @@ def row_filters(conditions: Sequence[Condition], schema: pa.Schema) -> list[RowF
             )
         kind = schema.field(one.column).type
         values = one.value if isinstance(one.value, tuple) else (one.value,)
-        typed = typed_values(values, kind, one)
+        typed = _typed_values(values, kind, one)
         expression = _OPERATORS[one.operator](pc.field(one.column), typed if one.operator == "in" else typed[0])
         found.append(RowFilter(expression, frozenset((one.column,))))
     return found
 
 
-def typed_values(values: Sequence[object], kind: pa.DataType, condition: Condition) -> Any:
+def _typed_values(values: Sequence[object], kind: pa.DataType, condition: Condition) -> Any:
     """Convert a condition's values to an array of the column's type; dates, timestamps and decimals are given as text.
 
     Raises:
@@ -112,7 +105,7 @@ def typed_values(values: Sequence[object], kind: pa.DataType, condition: Conditi
         ) from error
 
 
-def is_in(field: Any, values: pa.Array) -> Any:
+def _is_in(field: Any, values: pa.Array) -> Any:
     """Return an expression that is true if the field equals one of the values.
 
     Arrow compares bits, even in statistics, so 0.0 and -0.0 are both searched for.
@@ -132,76 +125,3 @@ def _are_local(texts: Sequence[str]) -> bool:
         except ValueError:
             continue
     return False
-
-
-def narrowed(frame: DataFrame, options: ReadOptions, names: Sequence[str]) -> DataFrame:
-    """Return the frame with only the columns and rows that the read requests.
-
-    Args:
-        frame: a DataFrame with all columns and rows.
-        options: the options of the read.
-        names: the names of all columns, in the table's order.
-
-    Raises:
-        InvalidRequestError: a column does not exist, or a condition does not fit its column.
-    """
-    if options.columns is not None:
-        folded = {name.lower(): name for name in names}
-        for name in options.columns:
-            if name.lower() not in folded:
-                raise InvalidRequestError(f"no such column: {nearest(name, names)}", column=name)
-        names = [folded[name.lower()] for name in options.columns]
-    chosen = frame.select([_column(name) for name in names])
-    if not options.conditions:
-        return chosen
-    arrow = arrow_schema(chosen.schema)
-    require_comparable(options.conditions, chosen.schema)
-    row_filters(options.conditions, arrow)  # refuses invalid conditions
-    types = {field.name: field.dataType for field in chosen.schema.fields}
-    met = [_condition(one, types[one.column], arrow.field(one.column).type) for one in options.conditions]
-    return chosen.filter(reduce(Column.__and__, met))
-
-
-def _column(name: str) -> Column:
-    return col("`" + name.replace("`", "``") + "`")
-
-
-def _condition(condition: Condition, kind: DataType, arrow: object) -> Column:
-    """Translate a condition to Spark, meaning what the Python reader means: null never matches, and NaN only ``!=``."""
-    values = condition.value if isinstance(condition.value, tuple) else (condition.value,)
-    typed = typed_values(values, arrow, condition).to_pylist()
-    literals = [_literal(value, kind) for value in typed]
-    column = _column(condition.column)
-    if 0 in values and isinstance(kind, FloatType | DoubleType):
-        column = column + lit(0.0).cast(kind)  # Spark overlooks negative zeros in Parquet's statistics
-    if isinstance(kind, DateType | TimestampType | TimestampNTZType) and any(map(_in_the_gap, typed)):
-        column = coalesce(column, column)  # prevent pushdown: Spark would compare a file's statistics with another day
-    if condition.operator == "in":
-        met = column.isin(*literals)
-    else:
-        met = {
-            "=": column == literals[0],
-            "!=": column != literals[0],
-            "<": column < literals[0],
-            "<=": column <= literals[0],
-            ">": column > literals[0],
-            ">=": column >= literals[0],
-        }[condition.operator]
-    if isinstance(kind, FloatType | DoubleType) and condition.operator != "!=":
-        met = met & ~isnan(column)
-    return met
-
-
-def _in_the_gap(value: date) -> bool:
-    """Check whether `java.sql.Date` lacks this day; because of time zones, its neighbors count as well."""
-    return (1582, 10, 4) <= (value.year, value.month, value.day) <= (1582, 10, 15)
-
-
-def _literal(value: object, kind: DataType) -> Column:
-    """Convert a value to a Spark literal; times become text with a zone, so that the session's zone does not matter."""
-    plain = value if isinstance(value, bool | int | float | str | bytes) else _iso(value)
-    return lit(plain).cast(kind)
-
-
-def _iso(value: object) -> str:
-    return value.isoformat() if hasattr(value, "isoformat") else str(value)

@@ -12,7 +12,6 @@ from pyspark.sql import SparkSession
 from holdfast.commit import (
     CommitContext,
     Committer,
-    JobOutcome,
     JobRecord,
     SaveMode,
     TaskCommit,
@@ -22,25 +21,16 @@ from holdfast.commit import (
 from holdfast.commit.context import table_in_the_way
 from holdfast.commit.two_phase.decision_log import read_log, read_newest
 from holdfast.errors import HoldfastError, InvalidRequestError
-from holdfast.options.keywords import from_options, from_text, from_url, with_absolute_paths
+from holdfast.options.keywords import as_mode, from_options, from_text, from_url, with_absolute_paths
 from holdfast.options.write import JobOptions, parse_job_options
 from holdfast.spark.failures import errors_of_tasks
 from holdfast.spark.session import is_classic, require_dataframe, require_reachable, require_session
+from holdfast.spark.table_job import warn_pending
 from holdfast.spark.task import RUNS, TaskFunction
 from holdfast.spark.write import JobResult
 from holdfast.table.foreign import refuse_foreign_write
-from holdfast.wording import nearest
 
 _log = logging.getLogger(__name__)
-
-_MODES = {
-    "append": SaveMode.APPEND,
-    "overwrite": SaveMode.OVERWRITE,
-    "overwrite-partitions": SaveMode.OVERWRITE_PARTITIONS,
-    "fail": SaveMode.FAIL,
-    "error": SaveMode.FAIL,
-    "errorifexists": SaveMode.FAIL,
-}
 
 
 def job(
@@ -73,14 +63,14 @@ def job(
 
     Crash: if the driver dies, the job stays undecided and invisible: ``holdfast recover`` aborts it.
     """
-    word = str(mode).strip().lower().replace("_", "-")
-    if word not in _MODES:
-        raise InvalidRequestError(f"no such mode for a job: {nearest(str(mode), _MODES)}", mode=mode)
+    chosen = SaveMode(as_mode(mode))
+    if chosen is SaveMode.IGNORE:
+        raise InvalidRequestError("a job has no mode ignore: choose fail", mode=mode)
     require_session(spark)
     given = [*from_url(url), *from_text("committer", committer, "committer"), *from_options(options)]
     parsed = parse_job_options(with_absolute_paths(given) if is_classic(spark) else given)
     require_reachable(spark, parsed.store.url)
-    return Job(parsed, _MODES[word])
+    return Job(parsed, chosen)
 
 
 class Job:
@@ -184,7 +174,7 @@ class Job:
             raise InvalidRequestError("nothing has run, nothing is committed: call job.run in the block", url=ctx.url)
         tasks = {commit.task for commit in self._commits}
         outcome = self._committer.commit_job(ctx, record, self._commits, tasks)
-        _warn(outcome)
+        warn_pending(outcome)
         self._result = JobResult.of(self._options.store.url, outcome)
 
     def _abort(self, ctx: CommitContext, record: JobRecord) -> None:
@@ -196,7 +186,7 @@ class Job:
             return
         if outcome.committed:
             _log.warning("the job was committed before the error; its files are visible: job=%s", record.job)
-        _warn(outcome)
+        warn_pending(outcome)
 
     @property
     def _committer(self) -> Committer:
@@ -204,8 +194,3 @@ class Job:
 
     def _opened(self) -> CommitContext:
         return self._options.store.open(self._options.settings, committer=self._options.committer)
-
-
-def _warn(outcome: JobOutcome) -> None:
-    if not outcome.finished:
-        _log.warning(outcome.pending_reason)

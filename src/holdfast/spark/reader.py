@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 from holdfast.commit import CommitContext, Snapshot, VisibleFile, read_snapshot
 from holdfast.commit.nesting import refuse_part
 from holdfast.errors import HoldfastError, InvalidRequestError, NotFoundError
-from holdfast.formats import RowFilter, get_format
+from holdfast.formats import get_format
 from holdfast.options.read import ReadOptions
 from holdfast.spark.failures import one_sentence
 from holdfast.spark.file_format import FormatChoice
@@ -63,13 +63,18 @@ def infer_schema(options: ReadOptions) -> StructType:
         snapshot = _snapshot(ctx)
         found = _whole_schema(ctx, options, snapshot)
     if options.columns is not None:
-        found = _chosen(found, options.columns)
+        found = chosen_columns(found, options.columns)
     require_comparable(options.conditions, found)
     row_filters(options.conditions, arrow_schema(found))  # refuse an invalid condition when the DataFrame is created
     return found
 
 
-def _chosen(found: StructType, columns: Sequence[str]) -> StructType:
+def chosen_columns(found: StructType, columns: Sequence[str]) -> StructType:
+    """Return these columns of a schema, in this order.
+
+    Raises:
+        InvalidRequestError: one does not exist.
+    """
     names = {field.name.lower(): field for field in found.fields}
     for name in columns:
         if name.lower() not in names:
@@ -143,10 +148,6 @@ class HoldfastReader(DataSourceReader):
         self._wanted = json.loads(schema.json())["fields"]
         require_comparable(options.conditions, schema)
         self._filters = row_filters(options.conditions, self._schema)
-
-    def narrow(self, filters: Sequence[RowFilter]) -> None:
-        """Restrict the scan to rows that also meet these filters. Call this before `partitions`."""
-        self._filters = [*self._filters, *filters]
 
     def partitions(self) -> Sequence[InputPartition]:
         """Plan the input of each task."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader
+from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
 from holdfast.errors import InvalidRequestError, UnsupportedError
@@ -15,8 +15,7 @@ from holdfast.stores.provider import GivenOption
 
 # Each of a job's many short-lived processes needs only one of these modules, and does not import the others.
 if TYPE_CHECKING:
-    from holdfast.spark.database.reader import DatabaseReader
-    from holdfast.spark.database.writer import DatabaseWriter
+    from holdfast.spark.database import DatabaseReader
     from holdfast.spark.reader import HoldfastReader
     from holdfast.spark.writer import HoldfastStreamWriter, HoldfastWriter
 
@@ -61,11 +60,6 @@ class HoldfastDataSource(DataSource):
             require_path(self.options)
             return HoldfastWriter(parse_write_options(self._given(), overwrite), schema)
 
-    def streamReader(self, schema: StructType) -> NoStreamReader:
-        """Return a reader that raises an error when the query starts."""
-
-        return NoStreamReader()
-
     def streamWriter(self, schema: StructType, overwrite: bool) -> HoldfastStreamWriter:
         """Check the write of a stream's batch; the batch's tasks will announce its job."""
         from holdfast.options.write import parse_stream_options
@@ -94,29 +88,8 @@ def _require_same_columns(columns: Sequence[str] | None, schema: StructType) -> 
         )
 
 
-class NoStreamReader(DataSourceStreamReader):
-    """A reader that raises an error at the first call of a new or restarted query.
-
-    The constructor does not raise it: if the constructor fails, PySpark's worker tries to stop the missing reader and
-    reports that failure instead.
-    """
-
-    def initialOffset(self) -> NoReturn:
-        """Raise the error. Called by a new query; `latestOffset` is called by every query."""
-        with one_sentence():
-            raise UnsupportedError(
-                "a destination cannot be read as a stream: call holdfast.read, which returns the data of that moment"
-            )
-
-    def latestOffset(self, *limits: Any) -> NoReturn:
-        self.initialOffset()
-
-    def read(self, partition: Any) -> NoReturn:
-        self.initialOffset()
-
-
 class HoldfastDatabaseDataSource(DataSource):
-    """``spark.read.format("holdfast-database")`` and ``df.write.format("holdfast-database")``.
+    """``spark.read.format("holdfast-database")``.
 
     Options are listed in docs/reference/options.md.
     """
@@ -128,7 +101,7 @@ class HoldfastDatabaseDataSource(DataSource):
     def schema(self) -> StructType:
         """Infer the schema from a sample. Spark calls this only if the user gave none."""
         from holdfast.options.database import parse_database_read
-        from holdfast.spark.database.reader import infer_schema
+        from holdfast.spark.database import infer_schema
 
         with one_sentence():
             refuse_table_properties(self.options)
@@ -137,16 +110,13 @@ class HoldfastDatabaseDataSource(DataSource):
     def reader(self, schema: StructType) -> DatabaseReader:
         """Build a scan of the columns in `schema`."""
         from holdfast.options.database import parse_database_read
-        from holdfast.spark.database.reader import DatabaseReader
+        from holdfast.spark.database import DatabaseReader
 
         with one_sentence():
             options = parse_database_read(self.options)
             return DatabaseReader(options, schema)
 
-    def writer(self, schema: StructType, overwrite: bool) -> DatabaseWriter:
-        """Check a write, and announce its load in the database."""
-        from holdfast.options.database import parse_database_write
-        from holdfast.spark.database.writer import DatabaseWriter
-
+    def writer(self, schema: StructType, overwrite: bool) -> NoReturn:
+        """Refuse to write."""
         with one_sentence():
-            return DatabaseWriter(parse_database_write(self.options), schema, overwrite)
+            raise UnsupportedError("units write tables of a database: put each row with a holdfast.TransactionalMap")

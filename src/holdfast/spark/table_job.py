@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from holdfast.commit import CommitContext, JobRecord, SaveMode, TaskAttempt, TaskCommit, get_committer
+from holdfast.commit import CommitContext, JobOutcome, JobRecord, SaveMode, TaskAttempt, TaskCommit, get_committer
 from holdfast.commit.destination import has_output
 from holdfast.commit.two_phase.decision_log import WRITE_ID, read_newest
 from holdfast.commit.writes import TOKEN
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from holdfast.table.writer import WriteSettings
+
+_log = logging.getLogger(__name__)
 
 _ADDING = (SaveMode.APPEND, SaveMode.OVERWRITE_PARTITIONS)
 _INSPECTED_FILES = 1000  # before each job of a committer without a log: one page of a listing
@@ -219,12 +222,26 @@ class TableJob:
 
         return canonical_directory(directory, self.columns)
 
+    def abort(self, job: JobRecord) -> None:
+        """Abort a job, unless it is committed: Spark also aborts it if a process died after the commit."""
+        with self.opened() as ctx:
+            outcome = get_committer(self.options.committer).abort_job(ctx, job)
+        if outcome.committed:
+            _log.warning("the job was committed before its driver failed; its data is visible: job=%s", job.job)
+        warn_pending(outcome)
+
     @contextlib.contextmanager
     def opened(self) -> Iterator[CommitContext]:
         """Open the destination in this process, with this table's contract."""
         options = self.options
         with options.store.open(options.settings, committer=options.committer) as ctx:
             yield replace(ctx, contract=self.contract, partition=functools.cache(self._partition))
+
+
+def warn_pending(outcome: JobOutcome) -> None:
+    """Log what a job has left to do."""
+    if not outcome.finished:
+        _log.warning(outcome.pending_reason)
 
 
 def _settings(options: WriteOptions, *, write_empty_file: bool = False) -> WriteSettings:

@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any
 
 from pyspark import TaskContext, cloudpickle
 
@@ -124,23 +124,6 @@ class Task:
         self.attempt = str(attempt.owner.attempt)
         self.work_path = work_path
 
-    @overload
-    def open(self, path: str | os.PathLike[str], mode: Literal["wb", "xb"] = "wb") -> TaskFile: ...
-
-    @overload
-    def open(
-        self,
-        path: str | os.PathLike[str],
-        mode: Literal["w", "wt", "x", "xt"],
-        *,
-        encoding: str = "utf-8",
-        errors: str = "strict",
-        newline: str | None = None,
-    ) -> TextFile: ...
-
-    @overload
-    def open(self, path: str | os.PathLike[str], mode: str) -> TaskFile | TextFile: ...
-
     def open(
         self,
         path: str | os.PathLike[str],
@@ -149,7 +132,7 @@ class Task:
         encoding: str = "utf-8",
         errors: str = "strict",
         newline: str | None = None,
-    ) -> TaskFile | TextFile:
+    ) -> Any:
         """Open a new file at `path` of the destination; it becomes visible when the job commits.
 
         Args:
@@ -157,6 +140,9 @@ class Task:
                 ``_`` or ``.``, because readers of Hadoop and Spark skip such files.
             mode: ``wb``, or ``w`` for text; ``xb`` and ``x`` mean the same here.
             encoding, errors, newline: for text, as in Python's own `open`.
+
+        Returns:
+            A `TaskFile`, or for text an `io.TextIOWrapper` of one.
 
         Raises:
             InvalidRequestError: the path leaves the destination or is already used by this task, the mode is not

@@ -16,7 +16,6 @@ from holdfast.commit.two_phase.decision_log import find_write, read_log
 from holdfast.commit.writes import find_files, find_written
 from holdfast.errors import HoldfastError, InvalidRequestError, OutcomeUnknownError
 from holdfast.options.keywords import (
-    as_flag,
     from_columns,
     from_mode,
     from_options,
@@ -42,8 +41,6 @@ def write(
     partition_by: str | Sequence[str] | None = None,
     file_format: str | None = None,
     committer: str | None = None,
-    repartition: bool = False,
-    sort_within_partitions: bool = False,
     **options: object,
 ) -> JobResult:
     """Write a DataFrame so that all of it becomes visible at once and exactly once, or nothing at all.
@@ -61,10 +58,6 @@ def write(
         partition_by: columns that become directories, outermost first.
         file_format: ``parquet`` (the default), ``csv``, ``json``, ``orc``, ``avro``, ``text`` or ``arrow``.
         committer: the commit protocol; ``two_phase`` by default.
-        repartition: whether to move all rows of a partition to one task first, which costs a shuffle but leads to few
-            files.
-        sort_within_partitions: whether to sort each task's rows by `partition_by` first, so that a task has only one
-            open file at a time.
         options: those of docs/reference/options.md, also in snake case: ``compression="zstd"``,
             ``max_records_per_file=10_000``.
 
@@ -90,16 +83,10 @@ def write(
         given += from_text("writeToken", SystemIds().token(), "writeToken")
     if is_classic(df.sparkSession):
         given = with_absolute_paths(given)
-    request = parse_write_request(given, overwrite)
-    return run_write(
-        df,
-        request,
-        repartition=as_flag(repartition, "repartition"),
-        sort=as_flag(sort_within_partitions, "sort_within_partitions"),
-    )
+    return run_write(df, parse_write_request(given, overwrite))
 
 
-def run_write(df: DataFrame, request: WriteRequest, *, repartition: bool = False, sort: bool = False) -> JobResult:
+def run_write(df: DataFrame, request: WriteRequest) -> JobResult:
     """Run a write whose options are parsed; see `write`.
 
     Raises:
@@ -108,13 +95,12 @@ def run_write(df: DataFrame, request: WriteRequest, *, repartition: bool = False
     options = request.options
     require_reachable(df.sparkSession, options.store.url)
     _refuse_dynamic_session(df, request)
-    rows = _arrange(df, options.partition_by, repartition, sort)
     earlier = _find_earlier(options)
     if earlier is not None:
         return earlier
     try:
         with registered(df.sparkSession):
-            writer = rows.write.format("holdfast").mode("overwrite" if request.overwrite else "append")
+            writer = df.write.format("holdfast").mode("overwrite" if request.overwrite else "append")
             writer.options(**request.strings).save()
     except (PySparkException, Py4JError) as error:  # Py4JError: a Python process of Spark's died
         return _after_failure(error, options)
@@ -172,17 +158,6 @@ def _refuse_dynamic_session(df: DataFrame, request: WriteRequest) -> None:
             "overwrite-partitions, or pass partition_overwrite_mode='static'",
             setting=_OVERWRITE_MODE,
         )
-
-
-def _arrange(df: DataFrame, columns: tuple[str, ...], repartition: bool, sort: bool) -> DataFrame:
-    if not (repartition or sort):
-        return df
-    if not columns:
-        raise InvalidRequestError("repartition and sort_within_partitions use the partition columns: pass partition_by")
-    keys = [f"`{name.replace('`', '``')}`" for name in columns]  # as text: Spark Connect has its own Column class
-    if repartition:
-        df = df.repartition(*keys)
-    return df.sortWithinPartitions(*keys) if sort else df
 
 
 def _find_result(options: WriteOptions, *, succeeded: bool) -> JobResult:

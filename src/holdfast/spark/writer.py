@@ -28,7 +28,7 @@ from holdfast.commit.writes import JobIds, refuse_running
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.options.write import StreamOptions, WriteOptions
 from holdfast.spark.failures import one_sentence, refuse_table
-from holdfast.spark.table_job import TableJob, TaskReport
+from holdfast.spark.table_job import TableJob, TaskReport, warn_pending
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -100,9 +100,7 @@ class HoldfastWriter(DataSourceArrowWriter):
             commits = [message.commit if isinstance(message, TaskReport) else None for message in messages]
             with self._table.opened() as ctx:
                 committer = get_committer(self._table.options.committer)
-                outcome = committer.commit_job(ctx, self._job, commits, len(messages))
-            if not outcome.finished:
-                _log.warning(outcome.pending_reason)
+                warn_pending(committer.commit_job(ctx, self._job, commits, len(messages)))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Abort the job, unless it is committed.
@@ -112,14 +110,7 @@ class HoldfastWriter(DataSourceArrowWriter):
         with one_sentence():
             if self._job is None:
                 return
-            with self._table.opened() as ctx:
-                outcome = get_committer(self._table.options.committer).abort_job(ctx, self._job)
-            if outcome.committed:
-                _log.warning(
-                    "the job was committed before its driver failed; its data is visible: job=%s", self._job.job
-                )
-            if not outcome.finished:
-                _log.warning(outcome.pending_reason)
+            self._table.abort(self._job)
 
 
 # --- streams ----------------------------------------------------------------------------------------------------------
@@ -211,8 +202,7 @@ class HoldfastStreamWriter(DataSourceStreamArrowWriter):
                 outcome = TWO_PHASE.commit_job(ctx, jobs[0], commits, tasks)
             if not outcome.committed:
                 _log.info("the batch is already committed, this attempt's output is discarded: batch=%s", batchId)
-            if not outcome.finished:
-                _log.warning(outcome.pending_reason)
+            warn_pending(outcome)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """Abort this attempt at the batch, unless it is committed. Spark may write the batch again.
@@ -220,16 +210,8 @@ class HoldfastStreamWriter(DataSourceStreamArrowWriter):
         If no task has reported, this method does not know the job; the stream's next commit aborts it.
         """
         with one_sentence():
-            jobs = _jobs([message for message in messages if isinstance(message, TaskReport)])
-            if not jobs:
-                return
-            with self._table.opened() as ctx:
-                for job in jobs:
-                    outcome = TWO_PHASE.abort_job(ctx, job)
-                    if outcome.committed:
-                        _log.warning("the batch was committed before its driver failed: batch=%s", batchId)
-                    if not outcome.finished:
-                        _log.warning(outcome.pending_reason)
+            for job in _jobs([message for message in messages if isinstance(message, TaskReport)]):
+                self._table.abort(job)
 
 
 def _all_reports(messages: Sequence[WriterCommitMessage | None]) -> list[TaskReport]:

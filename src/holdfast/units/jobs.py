@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -16,14 +15,13 @@ from holdfast.errors import (
     InputChangedError,
     InvalidRequestError,
     NotFoundError,
-    OutcomeUnknownError,
     UnavailableError,
 )
 from holdfast.records.batches import read_records
-from holdfast.records.keys import ABSENCE, JOB, new_id
+from holdfast.records.keys import JOB, new_id
 from holdfast.records.row_keys import integer_of
 from holdfast.runtime import Environment
-from holdfast.transactions.base import ABSENT, Backend, Commit, Record, SnapshotReader
+from holdfast.transactions.base import Backend, Record, SnapshotReader
 from holdfast.transactions.retry import run_until_known
 from holdfast.transactions.transaction import Transaction
 from holdfast.units.job_input import JobInput
@@ -48,7 +46,6 @@ MAP, REDUCE, WORK_LIST = "map", "reduce", "work list"
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,127}")
 _MOST_SHARDS = 100_000
 _TRIES = 10
-_NOTE_TRIES = 20
 _MOST_RUNS = 100
 """Failed runs that are remembered: the attempts of older ones are dead."""
 
@@ -77,10 +74,9 @@ class Job:
         kind: ``map``, ``reduce`` or ``work list``.
         keys: where the keys of the units come from: names and types of columns, or a work list; empty if it is all the
             same.
-        units: how many units it has; None if nobody knows.
-        digest: of its input; empty if it has none that is fixed.
+        units: how many units it has; None if that is not known (yet).
+        digest: of its input; empty if that is not fixed.
         batch: tells the batch of a stream from another one that has its number; empty if nothing does.
-        absence: the version of the note of its absence from which it was begun; `ABSENT` if there was none.
         began_s: when it began, seconds since the epoch.
         ended_s: when it was finished; None if it is not.
         report: what was known about it at its end.
@@ -96,7 +92,6 @@ class Job:
     units: int | None = None
     digest: str = ""
     batch: str = ""
-    absence: int = ABSENT
     ended_s: float | None = None
     report: Mapping[str, object] = field(default_factory=dict)
     ended_runs: Sequence[str] = ()
@@ -105,6 +100,11 @@ class Job:
     def is_finished(self) -> bool:
         """Whether all units are done."""
         return self.ended_s is not None
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether the job goes on as it has begun: its input is fixed, or it has none."""
+        return self.units is not None or self.kind == WORK_LIST
 
     def to_bytes(self) -> bytes:
         """Return the value of the record."""
@@ -116,7 +116,6 @@ class Job:
             "units": self.units,
             "digest": self.digest,
             "batch": self.batch,
-            "absence": self.absence,
             "began": self.began_s,
             "ended": self.ended_s,
             "report": dict(self.report),
@@ -144,7 +143,6 @@ class Job:
                 units=None if units is None else int(units),
                 digest=str(found["digest"]),
                 batch=str(found.get("batch", "")),
-                absence=int(found.get("absence", ABSENT)),
                 began_s=float(found["began"]),
                 ended_s=None if ended is None else float(ended),
                 report=dict(found["report"]),
@@ -154,112 +152,116 @@ class Job:
             raise CorruptDataError("the record of a job cannot be read: report it", job=name) from error
 
 
-def planned_tasks(
-    reader: SnapshotReader, name: str, *, kind: str, shards: int | None, default: int, keys: str = ""
-) -> int:
-    """Return how many tasks a job has, or will have: to know it before the input is read.
-
-    Raises: like `begin_job`; but another number of tasks is an `InputChangedError`.
-    """
-    shards = None if shards is None else _checked_shards(shards)
-    job = _find(reader, name)
-    if job is None:
-        return shards or default
-    _require_same(reader, job, kind=kind, shards=shards, keys=keys)
-    return job.shards
-
-
 def begin_job(
     database: Backend,
     name: str,
     *,
     kind: str,
-    shards: int,
     environment: Environment,
+    shards: int | None = None,
+    default: int = 1,
     keys: str = "",
-    job_input: JobInput | None = None,
     batch: str = "",
-    absence: int | None = None,
+    job_input: JobInput | None = None,
 ) -> Job:
     """Create a job, or return the one that has this name, to go on with it.
 
-    Guarantee: all tasks of a job have a record of their progress, from its begin until it is forgotten. A job has the
-    input with which it was created, and is returned for no other. That is durable, also if the database makes other
-    commits durable later.
+    The driver then reads its rows, and calls `fix_input`. Until one driver has done that, a job that is given another
+    kind, number of tasks, key or batch is begun anew.
+
+    Guarantee: all tasks of a job have a record of their progress, from its begin until it is forgotten. That is
+    durable, also if the database makes other commits durable later.
 
     Args:
-        shards: number of tasks; see `planned_tasks`.
+        shards: number of tasks; None for that of a job that exists, or for `default`.
         keys, batch: see `Job`.
-        job_input: all units; None if they are not known.
-        absence: what `note_absence` has returned before the driver read its rows; None if nobody else knows the name.
+        job_input: all units, if they are known already.
 
     Raises:
-        InvalidRequestError: the name is not valid.
-        InputChangedError: the job exists with another input or other keys, or is of another kind.
-        ConflictError: the job exists, and has another number of tasks.
-        FencedError: since `note_absence`, the job was forgotten, or it began and was forgotten; also if another one has
-            its name by now, unless that has the same input.
+        InvalidRequestError: the name or the number is not valid.
+        InputChangedError: the job has begun with another input, kind, key, batch or number of tasks.
         UnavailableError: the database went away, or loses what it has committed. Repeat later.
     """
     key = job_key(name)
-    shards = _checked_shards(shards)
+    number = None if shards is None else _checked_shards(shards)
     new = Job(
         name=name,
         id=new_id(environment.ids),
-        shards=shards,
+        shards=number or default,
         kind=kind,
         keys=keys,
         units=None if job_input is None else job_input.units,
         digest="" if job_input is None else job_input.digest,
         batch=batch,
-        absence=ABSENT if absence is None else absence,
         began_s=environment.clock.now_s(),
     )
 
     def begin(transaction: Transaction) -> Job:
         found = _find(transaction, name)
-        if found is not None:
+        if found is not None and (found.is_fixed or _difference(found, new, number) is None):
             return found
-        if absence is not None:
-            require_absence(transaction, key, absence)
-        transaction.insert(key, new.to_bytes())
+        if found is not None:
+            _delete_progress(transaction, found)
+        transaction.put(key, new.to_bytes())
         start = TaskProgress(statistics=Statistics()).to_bytes()
         for shard in range(new.shards):
             transaction.put(progress_key(new.id, shard), start)
         return new
 
     job = _durably(database, begin, environment, name, _stays)
-    try:
-        _require_begun(database, job, new)
-    except (InputChangedError, ConflictError):
-        if absence is not None and absence != job.absence:
-            # The job that was seen, or noted as absent, was forgotten, and this one knows nothing of what it has done.
-            raise FencedError(GONE, job=name) from None
-        raise
+    error = _difference(job, new, number)
+    if error is not None:
+        raise error
+    return job if job_input is None else fix_input(database, job, job_input, environment)
+
+
+def fix_input(database: Backend, job: Job, job_input: JobInput, environment: Environment) -> Job:
+    """Fix the input of a job, unless that is done, and return the job.
+
+    Guarantee: a job has one input, and is returned for no other. That is durable.
+
+    Raises:
+        InputChangedError: the job has another input.
+        FencedError: the job was forgotten since it was begun, whether or not another one has its name by now.
+        UnavailableError: the database went away, or loses what it has committed. Repeat later.
+    """
+
+    def fix(transaction: Transaction) -> Job:
+        found = _find(transaction, job.name)
+        if found is None or found.id != job.id:
+            raise FencedError(GONE, job=job.name)
+        if not found.is_fixed:
+            found = replace(found, units=job_input.units, digest=job_input.digest)
+            transaction.put(job_key(job.name), found.to_bytes())
+        return found
+
+    if not job.is_fixed:
+        job = _durably(database, fix, environment, job.name, _stays)
+    if job.digest != job_input.digest:
+        raise other_rows(job, given=job_input.units)
     return job
 
 
-def _require_begun(reader: SnapshotReader, job: Job, given: Job) -> None:
-    """Check that the job that exists is the one that was to begin.
-
-    Raises:
-        InvalidRequestError, InputChangedError, ConflictError: see `begin_job`.
-    """
-    _require_same(reader, job, kind=given.kind, shards=None, keys=given.keys)
-    if job.shards != given.shards:  # `planned_tasks` has found no job, or one that was forgotten since
-        raise ConflictError(
-            "another driver began the job meanwhile, with another number of tasks: run it again without a number, and "
-            "it goes on",
-            job=job.name,
-            tasks=job.shards,
-        )
-    if job.digest != given.digest or _is_another_batch(job, given):
-        raise other_rows(job, given=given.units)
-
-
-def _is_another_batch(job: Job, given: Job) -> bool:
-    """Return whether a batch has the keys of the one that has begun, but was made anew: its values may be others."""
-    return "" not in (job.batch, given.batch) and job.batch != given.batch
+def _difference(job: Job, given: Job, shards: int | None) -> InputChangedError | None:
+    """Return the error that a job is not the one to be run; None if it is."""
+    shown: dict[str, object]
+    if job.kind != given.kind:
+        sentence, shown = "the job exists, and is of another kind: run it as it was", {"kind": job.kind}
+    elif shards is not None and job.shards != shards:
+        sentence = "the job has another number of tasks: leave the number out to go on with it"
+        shown = {"tasks": job.shards}
+    elif job.keys != given.keys:
+        sentence = "the job has another key: give the columns, pairs or work list with which it began"
+        shown = {"key": job.keys, "given": given.keys}
+    elif "" not in (job.batch, given.batch) and job.batch != given.batch:
+        return other_rows(job)  # Spark has made a batch anew that had this number: its values may be others
+    else:
+        return None
+    return InputChangedError(
+        f"{sentence}; choose another name only if this job does something else, since it would run again what is done",
+        job=job.name,
+        **shown,
+    )
 
 
 def other_rows(job: Job, **variables: object) -> InputChangedError:
@@ -274,32 +276,6 @@ def other_rows(job: Job, **variables: object) -> InputChangedError:
     if job.kind == REDUCE:
         sentence += "; if the function puts what it makes of all rows of a key, run all rows of these keys"
     return InputChangedError(sentence, job=job.name, **variables)
-
-
-def _require_same(reader: SnapshotReader, job: Job, *, kind: str, shards: int | None, keys: str) -> None:
-    """Check that a job is the one to be run.
-
-    Raises:
-        InvalidRequestError, InputChangedError: see `begin_job`.
-    """
-    shown: dict[str, object]
-    if job.kind != kind:
-        sentence, shown = "the job exists, and is of another kind: run it as it was", {"kind": job.kind}
-    elif shards is not None and job.shards != shards:
-        sentence = "the job has another number of tasks: leave the number out to go on with it"
-        shown = {"tasks": job.shards}
-    elif job.keys != keys:
-        sentence = "the job has another key: give the columns, pairs or work list with which it began"
-        shown = {"key": job.keys, "given": keys}
-    else:
-        return
-    if WORK_LIST in (kind, job.kind):  # what was on a work list runs once, whatever the names of its jobs
-        or_else = ", or choose another name"
-    elif (job.is_finished and job.units != 0) or any(task.done for task in read_progress(reader, job)):
-        or_else = "; choose another name only if this job does something else, since it would run again what is done"
-    else:
-        or_else = ", or, if nobody runs it, choose another name"
-    raise InputChangedError(f"{sentence}{or_else}", job=job.name, **shown)
 
 
 def _checked_shards(shards: object) -> int:
@@ -495,7 +471,12 @@ def _delete_progress(transaction: Transaction, job: Job) -> None:
 
 def _stays(job: Job, found: Job | None) -> bool:
     """Whether the record of a job still says at least what a transaction has returned."""
-    return found is not None and found.id == job.id and (found.is_finished or not job.is_finished)
+    return (
+        found is not None
+        and found.id == job.id
+        and (found.is_finished or not job.is_finished)
+        and job.digest in ("", found.digest)
+    )
 
 
 def _durably(
@@ -521,50 +502,3 @@ def _durably(
         if is_there(result, _find(database, name)):
             return result
     raise UnavailableError("the database loses what it has committed: repeat later", job=name)
-
-
-def note_absence(database: Backend, job: bytes) -> int:
-    """Note that a job does not exist; return the version of the note, or that of the one from which the job was begun.
-
-    Args:
-        job: the key of its record.
-
-    Raises:
-        UnavailableError: one reply after the other is lost.
-
-    Crash: the note stays until a job with this name begins.
-    """
-    note = _note_key(job)
-    for _ in range(_NOTE_TRIES):
-        found = database.get_many([job, note])
-        if job in found:
-            return _absence_of(found[job].value)
-        if note in found:
-            return found[note].version
-        with suppress(OutcomeUnknownError):  # the next look shows it
-            database.commit(Commit(reads={job: ABSENT, note: ABSENT}, puts={note: b""}))
-    raise UnavailableError("the database loses one reply after the other: run the job again later")
-
-
-def _absence_of(job: bytes) -> int:
-    """Return from which note a job was begun, by the value of its record; `ABSENT` if from none."""
-    try:
-        return int(json.loads(job).get("absence", ABSENT))
-    except (ValueError, TypeError, AttributeError):  # who reads the job says that it is damaged
-        return ABSENT
-
-
-def require_absence(transaction: Transaction, job: bytes, version: int) -> None:
-    """Check, in the transaction that begins a job, that it has not come and gone since `note_absence`.
-
-    Raises:
-        FencedError: it has.
-    """
-    record = transaction.get(_note_key(job))
-    if record is None or record.version != version:
-        raise FencedError(GONE)
-    transaction.delete(_note_key(job))
-
-
-def _note_key(job: bytes) -> bytes:
-    return ABSENCE + job[len(JOB) :]

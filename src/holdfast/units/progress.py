@@ -1,52 +1,16 @@
-"""Count what units cost, and how long calls of the database take."""
+"""Count what units cost, and record how far a task is."""
 
 from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from functools import reduce
 from operator import add, attrgetter, sub
 
 from holdfast.errors import CorruptDataError
 from holdfast.records.keys import COUNTER, PROGRESS, id_bytes
-
-_BUCKETS_PER_DOUBLING = 4
-_FIRST_S = 1e-5
-
-
-@dataclass(slots=True)
-class Latencies:
-    """A histogram of durations. Each bucket is 19 % wide, so a quantile is right to within a tenth.
-
-    Attributes:
-        buckets: number of durations by bucket.
-    """
-
-    buckets: dict[int, int] = field(default_factory=dict)
-
-    def note(self, duration_s: float) -> None:
-        """Count a duration."""
-        bucket = 0
-        limit_s = _FIRST_S
-        while duration_s > limit_s:
-            bucket += 1
-            limit_s *= 2 ** (1 / _BUCKETS_PER_DOUBLING)
-        self.buckets[bucket] = self.buckets.get(bucket, 0) + 1
-
-    def quantile_s(self, share: float) -> float | None:
-        """Return the duration that this share of all does not exceed, None if there are none."""
-        wanted = share * sum(self.buckets.values())
-        passed = 0
-        for bucket, count in sorted(self.buckets.items()):
-            passed += count
-            if passed >= wanted:
-                return _limit_s(bucket)
-        return None
-
-
-def _limit_s(bucket: int) -> float:
-    return float(_FIRST_S * 2 ** (bucket / _BUCKETS_PER_DOUBLING))
 
 
 @dataclass(slots=True)
@@ -66,7 +30,6 @@ class Statistics:
         unavailable: calls that were repeated because the database was not available.
         run_s: seconds in all; function_s: of them in the functions, without their calls of the transaction; read_s,
             commit_s: in these calls and other reads, and in commits.
-        commits: durations of commits.
     """
 
     units: int = 0
@@ -83,37 +46,19 @@ class Statistics:
     function_s: float = 0.0
     read_s: float = 0.0
     commit_s: float = 0.0
-    commits: Latencies = field(default_factory=Latencies)
-
-    def add(self, other: Statistics) -> None:
-        """Add the figures of another task or attempt."""
-        total = self.plus(other)
-        for one in fields(self):
-            setattr(self, one.name, getattr(total, one.name))
 
     def plus(self, other: Statistics) -> Statistics:
         """Return the sum of both."""
-        found = Statistics(*map(add, _NUMBERS(self), _NUMBERS(other)))
-        found.commits.buckets.update(self.commits.buckets)
-        for bucket, count in other.commits.buckets.items():
-            found.commits.buckets[bucket] = found.commits.buckets.get(bucket, 0) + count
-        return found
+        return Statistics(*map(add, _NUMBERS(self), _NUMBERS(other)))
 
     def since(self, before: Statistics) -> Statistics:
         """Return what was added to earlier figures."""
-        found = Statistics(*map(sub, _NUMBERS(self), _NUMBERS(before)))
-        for bucket, count in self.commits.buckets.items():
-            if count != before.commits.buckets.get(bucket, 0):
-                found.commits.buckets[bucket] = count - before.commits.buckets.get(bucket, 0)
-        return found
+        return Statistics(*map(sub, _NUMBERS(self), _NUMBERS(before)))
 
     @staticmethod
     def total(parts: Iterable[Statistics]) -> Statistics:
         """Return the sum of several tasks."""
-        found = Statistics()
-        for part in parts:
-            found.add(part)
-        return found
+        return reduce(Statistics.plus, parts, Statistics())
 
     @property
     def conflict_share(self) -> float:
@@ -134,13 +79,16 @@ class Statistics:
         parts["other"] = total_s - sum(parts.values())  # an attempt that died has not recorded the rest of its time
         return {name: part_s / total_s if total_s > 0 else 0.0 for name, part_s in parts.items()}
 
+    @property
+    def commit_latency_s(self) -> float:
+        """How many seconds a commit took, on average; 0 if there was none."""
+        tries = self.groups + self.conflicts + self.unknown
+        return self.commit_s / tries if tries else 0.0
+
     def to_json(self) -> dict[str, object]:
         """Return the figures as values of JSON."""
-        found: dict[str, object] = {
-            name: round(value, 6) if isinstance(value, float) else value
-            for name, value in zip(_NAMES, _NUMBERS(self), strict=True)
-        }
-        return {**found, "commits": {str(bucket): count for bucket, count in sorted(self.commits.buckets.items())}}
+        figures = zip(_NAMES, _NUMBERS(self), strict=True)
+        return {name: round(value, 6) if isinstance(value, float) else value for name, value in figures}
 
     @staticmethod
     def of(found: object) -> Statistics:
@@ -149,25 +97,16 @@ class Statistics:
         Raises:
             CorruptDataError: they are damaged.
         """
-        if not isinstance(found, Mapping):
-            raise CorruptDataError("stored statistics cannot be read: keep the database and report it")
         statistics = Statistics()
-        for one in fields(statistics):
-            value = found.get(one.name, 0)
-            try:
-                if one.name == "commits":
-                    buckets = {int(bucket): int(count) for bucket, count in dict(value or {}).items()}
-                    statistics.commits = Latencies(buckets)
-                else:
-                    setattr(statistics, one.name, type(getattr(statistics, one.name))(value))
-            except (TypeError, ValueError, OverflowError) as error:
-                raise CorruptDataError(
-                    "stored statistics cannot be read: keep the database and report it", field=one.name
-                ) from error
+        try:
+            for name, value in dict(found).items():  # type: ignore[call-overload]  # anything else is damage
+                setattr(statistics, name, type(getattr(statistics, name))(value))
+        except (TypeError, ValueError, OverflowError, AttributeError) as error:
+            raise CorruptDataError("stored statistics cannot be read: keep the database and report it") from error
         return statistics
 
 
-_NAMES = tuple(one.name for one in fields(Statistics) if one.name != "commits")
+_NAMES = tuple(one.name for one in fields(Statistics))
 _NUMBERS = attrgetter(*_NAMES)
 """The figures in the order of the constructor. They are added up in every commit."""
 
@@ -234,11 +173,6 @@ class TaskProgress:
     deferred: Sequence[bytes] = ()
     is_finished: bool = False
     statistics: Statistics
-
-    @property
-    def figures(self) -> Statistics:
-        """The statistics, with the exact number of units."""
-        return replace(self.statistics, units=self.done)
 
     def to_bytes(self) -> bytes:
         """Return the value of the record."""

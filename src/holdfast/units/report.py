@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from holdfast.errors import CorruptDataError, InvalidRequestError
+from holdfast.errors import CorruptDataError
 from holdfast.transactions.base import Backend, SnapshotReader
 from holdfast.units.jobs import Job, find_job, read_progress
 from holdfast.units.progress import Statistics, TaskProgress
@@ -68,14 +68,13 @@ class JobReport:
         """Return names and values for people."""
         total = self.total
         shares = ", ".join(f"{share:.0%} {name}" for name, share in total.shares.items())
-        p50, p99 = (latency_text(total.commits.quantile_s(share)) for share in (0.5, 0.99))
         found = [
             ("units", f"{total.units - self.earlier:,} in {self.seconds:,.1f} s, {self.units_per_s:,.0f}/s"),
             ("tasks", f"{self.number:,}"),
             ("commits", f"{total.groups:,} with {total.group_size:,.1f} units each"),
             ("conflicts", f"{total.conflicts:,}, {total.conflict_share:.1%} of all commits"),
             ("runs repeated", f"{total.reruns:,}"),
-            ("commit latency", f"{p50} (p50), {p99} (p99)"),
+            ("commit latency", latency_text(total.commit_latency_s)),
             ("time in tasks", shares),
         ]
         if self.earlier:  # what follows the first line is of the job, which has these units too
@@ -99,8 +98,7 @@ class JobReport:
             "units_per_s": round(self.units_per_s, 3),
             "conflict_share": round(total.conflict_share, 6),
             "group_size": round(total.group_size, 3),
-            "commit_p50_s": total.commits.quantile_s(0.5),
-            "commit_p99_s": total.commits.quantile_s(0.99),
+            "commit_latency_s": round(total.commit_latency_s, 6),
             "shares": {name: round(share, 4) for name, share in total.shares.items()},
             "total": total.to_json(),
             "number": self.number,
@@ -136,10 +134,8 @@ class JobReport:
             raise CorruptDataError("the report of a job cannot be read: keep the database and report it") from error
 
 
-def latency_text(duration_s: float | None) -> str:
-    """Return a duration for people; None is unknown."""
-    if duration_s is None:
-        return "-"
+def latency_text(duration_s: float) -> str:
+    """Return a duration for people."""
     return f"{duration_s * 1000:.2g} ms" if duration_s < 0.1 else f"{duration_s:.2g} s"
 
 
@@ -184,29 +180,16 @@ class JobState:
         """
         return self.report or JobReport.of_progress(self.job, self.tasks, max(0.0, now_s - self.job.began_s))
 
-    def units(self, given: int | None = None) -> int | None:
-        """Return how many units the job has; None if nobody knows, since units of a work list add units.
+    @property
+    def units(self) -> int | None:
+        """How many units the job has; None if that is not known, since units of a work list add units."""
+        return self.done if self.job.is_finished else self.job.units
 
-        Args:
-            given: the number, if the caller knows it.
-
-        Raises:
-            InvalidRequestError: more are done than were given.
-        """
-        if given is not None and given < self.done:
-            raise InvalidRequestError(
-                "the job has more units than that: leave the number out, or correct it", units=given, done=self.done
-            )
-        return self.done if self.job.is_finished else given if given is not None else self.job.units
-
-    def share(self, given: int | None = None) -> float | None:
-        """Return which share of all units is done, from 0 to 1; None if it is not known how many there are."""
-        return share_of(self.done, self.units(given))
-
-
-def share_of(done: int, units: int | None) -> float | None:
-    """Return which share of units is done, from 0 to 1; None if it is not known how many there are."""
-    return None if units is None else min(1.0, done / units) if units else 1.0
+    @property
+    def share(self) -> float | None:
+        """Which share of all units is done, from 0 to 1; None if it is not known how many there are."""
+        units = self.units
+        return None if units is None else min(1.0, self.done / units) if units else 1.0
 
 
 def read_state(reader: SnapshotReader, name: str) -> JobState:

@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from holdfast.errors import ConflictError, FencedError, OutcomeUnknownError, UnavailableError
-from holdfast.transactions.base import Backend, Commit, Committed
+from holdfast.transactions.base import Backend, Commit, Committed, Record
 from holdfast.units.execution import UnitExecution
-from holdfast.units.jobs import Job, job_key, require_run
-from holdfast.units.progress import GONE, Statistics, TaskProgress, progress_key
+from holdfast.units.jobs import WORK_LIST, Job, job_key, require_run
+from holdfast.units.progress import GONE, GONE_FROM_LIST, Statistics, TaskProgress, progress_key
 from holdfast.units.unit import Unit
 from holdfast.units.unit_loop import Standing, UnitLoop
 
@@ -72,47 +72,140 @@ class ShardTask:
 
     def _finish(self) -> None:
         """Record that the task is finished, durably: once Spark has been told, it never runs the task again."""
-        patiently, ledger = self._loop.patiently, self._ledger
+        patiently, ledger, key = self._loop.patiently, self._ledger, self._ledger.key
         is_durable = False
         while not is_durable:
             patiently(ledger.finish)
             patiently(self._backend.make_durable)
             # A database that crashed before it was asked to make that durable has perhaps lost it. Another attempt may
             # have recorded the same since, which need not be durable yet.
-            is_durable = patiently(ledger.is_unchanged)
+            is_durable = ledger.is_finished_by(patiently(lambda: self._backend.get_many([key])).get(key))
 
 
 _TRIES = 20
 """Others write the record at most once for each attempt at the task that still runs."""
 
 
-class TaskLedger:
-    """The progress of one task, as one attempt sees it.
+class ProgressRecord:
+    """The record of a task's progress, as one attempt at the task sees it.
 
     Args:
+        number: of the task.
+        statistics: the figures of this attempt; they are added to those of others in the record.
         run: which run of the job the attempt belongs to.
-        statistics: the figures of this attempt; they are recorded with the progress.
 
     Attributes:
+        key: of the record.
         progress: as it was read or written last.
     """
 
-    def __init__(self, database: Backend, job: Job, shard: int, statistics: Statistics, *, run: str = "") -> None:
+    def __init__(self, database: Backend, job: Job, number: int, statistics: Statistics, *, run: str = "") -> None:
+        self.key = progress_key(job.id, number)
         self.progress = TaskProgress(statistics=Statistics())
         self._database = database
         self._job = job
         self._run = run
-        self._key = progress_key(job.id, shard)
         self._statistics = statistics
-        self._others = Statistics()  # the figures of other attempts that the record has
+        self._recorded = Statistics()  # what the record has of them
         self._version = 0
-        self._proposed = self.progress
-        self._proposed_bytes = b""
+        self._proposed = b"", self.progress, self._recorded  # by the last write
+
+    def propose(self, progress: TaskProgress, done: int = 0) -> Commit:
+        """Return what writes a progress, with the figures of this attempt.
+
+        Args:
+            done: how many units take effect with it, which are not in the figures yet.
+        """
+        own = self._statistics.plus(Statistics(units=done, groups=bool(done)))
+        found = replace(progress, statistics=self.progress.statistics.plus(own.since(self._recorded)))
+        self._proposed = found.to_bytes(), found, own
+        return Commit(reads={self.key: self._version}, puts={self.key: self._proposed[0]})
+
+    def committed(self, version: int) -> None:
+        """Note that the commit of what was proposed last took effect."""
+        _value, self.progress, self._recorded = self._proposed
+        self._proposed = b"", self.progress, self._recorded
+        self._version = version
+
+    def load(self) -> None:
+        """Read how far the task is.
+
+        Raises:
+            FencedError: the job was forgotten, or its run has ended.
+        """
+        key = job_key(self._job.name)
+        found = self._database.get_many([self.key, key] if self._run else [self.key])
+        self.see(found.get(self.key))
+        if key in found:
+            require_run(Job.of(key, found[key]), self._run)
+
+    def see(self, record: Record | None) -> None:
+        """Take the record as it was read.
+
+        Raises:
+            FencedError: it is absent: the job was forgotten.
+        """
+        if record is None:
+            raise FencedError(GONE_FROM_LIST if self._job.kind == WORK_LIST else GONE)
+        value, _progress, own = self._proposed
+        if record.value == value:  # a commit whose reply was lost has taken effect
+            self._statistics.units, self._statistics.groups = own.units, own.groups
+            self.committed(record.version)
+        self._version = record.version
+        self.progress = TaskProgress.of(record.value)
+
+    def write(self, *, is_finished: bool) -> bool:
+        """Write the figures so far, and perhaps that the task is finished. Return whether that is written.
+
+        If another attempt has written meanwhile, or the reply is lost, read the record.
+
+        Raises:
+            FencedError: the job was forgotten, or is finished.
+        """
+        finished = is_finished or self.progress.is_finished
+        assert not (finished and self.progress.deferred), "U3: every unit was done, as this attempt has seen it"
+        try:
+            outcome = self._database.commit(self.propose(replace(self.progress, is_finished=finished)))
+        except OutcomeUnknownError:
+            self._statistics.unknown += 1
+        else:
+            if isinstance(outcome, Committed):
+                self.committed(outcome.version)
+                return True
+        self.load()
+        return False
+
+    def finish(self) -> None:
+        """Record that the task is finished, unless that is recorded already: twins would overwrite it in turns.
+
+        Raises:
+            FencedError: the job was forgotten, or is finished.
+            UnavailableError: the record cannot be written; repeat later.
+        """
+        for _ in range(_TRIES):
+            if self.progress.is_finished and self._recorded.units == self._statistics.units:
+                return
+            if self.write(is_finished=True):
+                return
+        raise UnavailableError("the end of the task cannot be recorded: run the task again later")
+
+    def is_finished_by(self, record: Record | None) -> bool:
+        """Return whether the record is the one that `finish` has written or seen. It goes on with this one.
+
+        Raises: like `see`.
+        """
+        before = self._version
+        self.see(record)
+        return self.progress.is_finished and self._version == before
+
+
+class TaskLedger(ProgressRecord):
+    """The progress of one task, which the commits of its units write."""
 
     @property
     def keys(self) -> Collection[bytes]:
         """The record of the progress."""
-        return (self._key,)
+        return (self.key,)
 
     def standing(self, unit: Unit) -> Standing:
         """Return how a unit stands."""
@@ -122,96 +215,33 @@ class TaskLedger:
 
     def change(self, done: Sequence[Unit], put_off: Collection[bytes]) -> Commit:
         """Return what records that units are done."""
-        self._proposed = self._after(done, put_off)
         if not done:
-            return Commit(reads={self._key: self._version})
-        self._proposed_bytes = self._proposed.to_bytes()
-        return Commit(reads={self._key: self._version}, puts={self._key: self._proposed_bytes})
+            return Commit(reads={self.key: self._version})
+        return self.propose(self._after(done, put_off), len(done))
 
-    def committed(self, version: int) -> None:
-        """Note that the commit with the last change took effect."""
-        self._proposed_bytes = b""
-        self._version = version
-        self.progress = self._proposed
-
-    def load(self) -> None:
-        """Read how far the task is.
+    def see(self, record: Record | None) -> None:
+        """Take the record as it was read.
 
         Raises:
-            FencedError: the job was forgotten, or its run has ended.
+            FencedError: it is absent: the job was forgotten.
             ConflictError: the database has lost what it had committed, so units that were done have to run again.
         """
-        key = job_key(self._job.name)
-        found_records = self._database.get_many([self._key, key] if self._run else [self._key])
-        record = found_records.get(self._key)
-        if record is None:
-            raise FencedError(GONE)
-        if key in found_records:
-            require_run(Job.of(key, found_records[key]), self._run)
-        found = TaskProgress.of(record.value)
-        if self._has_lost(found):
-            raise ConflictError("the database has lost commits, perhaps in a crash: run the task again")
-        if record.value == self._proposed_bytes:
-            # The commit whose reply was lost has taken effect, and its figures are recorded.
-            self._statistics.units += found.done - self.progress.done
-            self._statistics.groups += 1
-            self.committed(record.version)
-        own = self.progress.statistics.since(self._others)
-        self._others = found.statistics.since(own)
-        self._version = record.version
-        self.progress = found
-
-    def is_unchanged(self) -> bool:
-        """Read the record, and return whether it is the one that this attempt has seen last.
-
-        Raises: like `load`.
-        """
-        before = self._version
-        self.load()
-        return self._version == before
-
-    def _has_lost(self, found: TaskProgress) -> bool:
-        """Check whether something was done, and is not done any more."""
         known = self.progress
+        super().see(record)
+        found = self.progress
         again = set(found.deferred).difference(known.deferred)
-        return (
+        if (
             found.last < known.last
             or (known.is_finished and not found.is_finished)
             or any(unit_id <= known.last for unit_id in again)
-        )
-
-    def finish(self) -> None:
-        """Record that the task is finished.
-
-        Raises:
-            FencedError: the job was forgotten, or is finished.
-            UnavailableError: the record cannot be written; repeat later.
-        """
-        for _ in range(_TRIES):
-            if self.progress.is_finished:
-                return
-            self._proposed = replace(self._after((), ()), is_finished=True)
-            assert not self._proposed.deferred, "U3: every unit of the input was done, as this attempt has seen it"
-            commit = Commit(reads={self._key: self._version}, puts={self._key: self._proposed.to_bytes()})
-            try:
-                outcome = self._database.commit(commit)
-            except OutcomeUnknownError:
-                self._statistics.unknown += 1
-                outcome = None
-            if isinstance(outcome, Committed):
-                self.committed(outcome.version)
-            else:
-                self.load()
-        raise UnavailableError("the end of the task cannot be recorded: run the task again later")
+        ):
+            raise ConflictError("the database has lost commits, perhaps in a crash: run the task again")
 
     def _after(self, done: Sequence[Unit], put_off: Collection[bytes]) -> TaskProgress:
         done_ids = {unit.id for unit in done}
-        statistics = self._others.plus(self._statistics)
-        statistics.units += len(done)
-        statistics.groups += bool(done)
-        return TaskProgress(
+        return replace(
+            self.progress,
             last=max(self.progress.last, *put_off, *done_ids, b""),
             done=self.progress.done + len(done),
             deferred=sorted({*self.progress.deferred, *put_off} - done_ids),
-            statistics=statistics,
         )

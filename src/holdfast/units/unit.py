@@ -1,4 +1,4 @@
-"""Define units and the functions that they call."""
+"""Define units, the functions that they call, and what these functions get."""
 
 from __future__ import annotations
 
@@ -7,10 +7,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import date, time, timedelta
 from decimal import Decimal
-from typing import Any, TypeAlias
+from threading import get_ident
+from typing import Any, TypeAlias, TypeVar
 
 from holdfast.errors import InvalidRequestError
+from holdfast.records.cell_transaction import CellCalls, CellTransaction
+from holdfast.records.cells import CellReader
 from holdfast.records.row_keys import Row, encode_row
+from holdfast.records.values import Value
+from holdfast.runtime import TimeIsUp
+from holdfast.units.work_list import NewItem, WorkList, new_records
 from holdfast.wording import nearest
 
 UnitFunction: TypeAlias = "Callable[..., object]"
@@ -25,8 +31,8 @@ UnitReads: TypeAlias = "Callable[[Any, Any], Iterable[Cell]]"
 MAX_ID_BYTES = 32 * 1024
 """The ids of all units that are put off are part of one record."""
 
-_MOST_SHOWN, _MOST_PARTS = 100, 8
-"""Of a key in a message: characters or bytes of a part, and parts."""
+_MOST_SHOWN = 100
+"""Characters of a key in a message."""
 
 _IMMUTABLE = (str, bytes, int, float, bool, complex, type(None), Decimal, date, time, timedelta)
 
@@ -90,15 +96,9 @@ def id_of(key: Row) -> bytes:
 
 
 def shown_key(key: Row) -> Row:
-    """Return a key for a message: without the ends of long texts, which would hide the rest of it."""
-    if isinstance(key, tuple):
-        shown: tuple[Any, ...] = tuple(map(shown_key, key[:_MOST_PARTS]))
-        return shown if len(key) <= _MOST_PARTS else (*shown, "…")
-    if isinstance(key, str) and len(key) > _MOST_SHOWN:
-        return f"{key[:_MOST_SHOWN]}…"
-    if isinstance(key, bytes) and len(key) > _MOST_SHOWN:
-        return key[:_MOST_SHOWN] + b"..."
-    return key
+    """Return a key for a message; of a long one the begin as text, since it would hide the rest of the message."""
+    text = repr(key)
+    return key if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
 
 
 def _is_immutable(value: object) -> bool:
@@ -172,3 +172,102 @@ class UnitSettings:
             given = getattr(self, name)
             if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < 10**7:
                 raise InvalidRequestError(f"{name} is a number of seconds greater than 0: change it", given=given)
+
+
+# --- what a function gets ---------------------------------------------------------------------------------------------
+T = TypeVar("T")
+
+
+class UnitTransaction(CellCalls):
+    """The transaction of one unit: the first argument of its function.
+
+    Guarantee: all that the function reads and writes through it takes effect in one step, exactly once, as if the units
+    of all tasks ran one after the other. The function may run several times before that, and may then see cells that
+    never existed together; whatever it does with them is dropped. So it writes nothing elsewhere, and its loops end.
+    After the function has returned, and in other threads and forked children, every call is refused.
+
+    Attributes:
+        failure: what a call found wrong with the database; the unit fails then, even if the function goes on.
+    """
+
+    __slots__ = ("_cells", "_emit_to", "_is_over", "_thread", "failure")
+
+    def __init__(self, cells: CellTransaction, emit_to: WorkList | None) -> None:
+        self._cells = cells
+        self._emit_to = emit_to
+        self._thread = get_ident()
+        self._is_over = False
+        self.failure: BaseException | None = None
+
+    def end(self) -> None:
+        """Refuse further calls: what somebody who has kept the transaction writes now would be another unit's."""
+        self._is_over = True
+
+    def scan(
+        self,
+        table: str,
+        *,
+        start: Row | None = None,
+        end: Row | None = None,
+        prefix: Row | None = None,
+        limit: int | None = None,
+    ) -> list[tuple[Row, dict[str, Value]]]:
+        """Return rows in order, each with its values by column.
+
+        A unit that scans conflicts with every unit that changes the range meanwhile: keep the range small.
+
+        Args:
+            start, end: the first row, and the first row that is not returned any more.
+            prefix: only rows that begin with this text, these bytes, or these parts of a tuple.
+            limit: the most rows to return.
+        """
+        return self._call(lambda cells: cells.scan(table, start=start, end=end, prefix=prefix, limit=limit))
+
+    def emit(self, key: Row, value: Value | None = None, *, priority: int = 0) -> None:
+        """Add a key to the work list, in the same step as everything else. See `OpenWorkList.add`."""
+        self.emit_many([(key, value, priority)])
+
+    def emit_many(self, items: Iterable[NewItem]) -> None:
+        """Add many keys to the work list, in the same step as everything else.
+
+        Args:
+            items: pairs of key and value, or triples with a priority.
+        """
+        self._call(lambda cells: self._add_work(cells, items))
+
+    def _add_work(self, cells: CellTransaction, items: Iterable[NewItem]) -> None:
+        work = self._emit_to
+        if work is None:
+            raise InvalidRequestError("the job has no work list: pass emit_to='name of the list'")
+        records = list(new_records(work, items))  # all or none: the function may catch the error of an item
+        cells.require(work.definition_key, work.version)
+        for key, encoded in records:
+            cells.put_record(key, encoded)
+
+    def _read(self, call: Callable[[CellReader], T]) -> T:
+        return self._call(call)
+
+    def _write(self, call: Callable[[CellTransaction], T]) -> T:
+        return self._call(call)
+
+    def _call(self, call: Callable[[CellTransaction], T]) -> T:
+        if self._is_over:
+            raise InvalidRequestError(
+                "the unit of this transaction has ended: use it only while its function runs, and do not keep it"
+            )
+        if get_ident() != self._thread:
+            # Two threads could see two versions of a cell, of which only one is validated.
+            error = InvalidRequestError(
+                "a transaction belongs to the thread in which its function was called: read and write there"
+            )
+            self.failure = self.failure or error
+            raise error
+        try:
+            return call(self._cells)
+        except TimeIsUp:
+            raise  # the alarm comes back to it
+        except BaseException as error:
+            # The function may catch the error of a wrong call. Nobody validates what is wrong with the database.
+            if type(error) is not InvalidRequestError:
+                self.failure = self.failure or error
+            raise

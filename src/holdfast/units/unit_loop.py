@@ -308,7 +308,7 @@ def _advice(error: BaseException) -> str:
             "mend it, or create the table; if it was dropped since the job began, write again what units that are done "
             "had put there, since they do not run again"
         )
-    return "mend it"
+    return "mend it, and run the job or the query again, which goes on where it was"
 
 
 def _text_of(error: BaseException) -> str:

@@ -14,10 +14,9 @@ from __future__ import annotations
 import heapq
 import math
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeAlias
 
 from holdfast.errors import FencedError, InvalidRequestError, NotFoundError
 from holdfast.records.cells import VALUE, present, read_cells, rows_range, value_of
@@ -25,22 +24,17 @@ from holdfast.records.database import Database, DatabaseSnapshot, require_open_d
 from holdfast.records.keys import cell_of, column_bytes
 from holdfast.records.row_keys import Row
 from holdfast.records.values import Value
-from holdfast.transactions.base import MAX_NUMBER
-from holdfast.units.jobs import find_job
 from holdfast.units.progress import Statistics
-from holdfast.units.report import JobState, read_state, share_of
+from holdfast.units.report import JobState, read_state
 from holdfast.units.unit_loop import patiently
 
 Number: TypeAlias = "int | float"
-
-T = TypeVar("T")
 
 _MOST_TOP = 10_000
 _MOST_SECONDS = 10**6
 _MOST_SHOWN = 10
 _RATE_VIEWS = 10
 _PATIENCE_S = 60.0
-_BEGIN_POLL_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,22 +54,14 @@ class View:
         sum: of their values.
         top: the rows with the largest values, the largest first.
         state: how far the job is; None if no job was named.
-        units: how many units the job has; None if nobody knows.
         units_per_s: over the last views; None in the first one; in the last one that of the job's report.
-        idle_s: seconds since the view in which a unit was last seen to be done.
-        is_final: whether the job is finished: then everything is exact.
-        took_s: how long reading took, seconds.
     """
 
     rows: int
     sum: Number
     top: Sequence[TopRow]
     state: JobState | None = field(default=None, repr=False)  # it has the figures of all tasks
-    units: int | None = None
     units_per_s: float | None = None
-    idle_s: float = 0.0
-    is_final: bool = False
-    took_s: float = 0.0
 
     @property
     def done(self) -> int:
@@ -83,9 +69,19 @@ class View:
         return 0 if self.state is None else self.state.done
 
     @property
+    def units(self) -> int | None:
+        """How many units the job has; None if that is not known."""
+        return None if self.state is None else self.state.units
+
+    @property
     def share(self) -> float | None:
         """Which share of the units is done, from 0 to 1; None if it is not known how many there are."""
-        return share_of(self.done, self.units)
+        return None if self.state is None else self.state.share
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the job is finished: then everything is exact."""
+        return self.state is not None and self.state.job.is_finished
 
     @property
     def ends_in_s(self) -> float | None:
@@ -116,8 +112,6 @@ def watch(
     top: int = 10,
     column: str = VALUE,
     every_s: float = 1.0,
-    units: int | None = None,
-    begin_within_s: float = 60.0,
 ) -> Iterator[View]:
     """Yield views of a table, until the job is finished; the last one is exact.
 
@@ -129,121 +123,66 @@ def watch(
         top: how many of the rows with the largest values to show.
         column: which one has the values; all are numbers. What a view sums up is in this column alone.
         every_s: seconds from one view to the next.
-        units: how many units the job has, if you know it, and Holdfast does not: that of a work list.
-        begin_within_s: how long to wait until there is such a job, and such a table, seconds.
 
     Raises:
         InvalidRequestError: a value in the column is no number, or an argument is not valid.
-        NotFoundError: there is no such table, or no such job, also after the wait.
+        NotFoundError: there is no such table, or no such job.
         FencedError: the job was forgotten meanwhile.
         UnavailableError: the database did not come back within a minute.
     """
     require_open_database(database)
-    _check("top", top, 1, _MOST_TOP)
-    _check("units", 0 if units is None else units, 0, MAX_NUMBER)
-    _check("every_s", every_s, 0, _MOST_SECONDS, float)
-    _check("begin_within_s", begin_within_s, 0, _MOST_SECONDS, float)
-    return _views(_Watch(database, table, job, top, column, units), every_s, begin_within_s)
+    if type(top) is not int or not 1 <= top <= _MOST_TOP:
+        raise InvalidRequestError(f"top is a number from 1 to {_MOST_TOP:,}: change it", given=top)
+    if type(every_s) not in (int, float) or not 0 <= every_s <= _MOST_SECONDS:
+        raise InvalidRequestError(f"every_s is a number from 0 to {_MOST_SECONDS:,}: change it", given=every_s)
+    return _views(database, table, job, top, column, every_s)
 
 
-def _check(name: str, given: Any, least: int, most: int, kind: type = int) -> None:
-    is_number = isinstance(given, int | kind) and not isinstance(given, bool)
-    if not is_number or not least <= given <= most:
-        raise InvalidRequestError(f"{name} is a number from {least} to {most:,}: change it", given=given)
+def _views(database: Database, table: str, job: str | None, top: int, column: str, every_s: float) -> Iterator[View]:
+    clock = database.environment.clock
+    seen: deque[tuple[float, int]] = deque(maxlen=_RATE_VIEWS)  # when so many units were done
+    job_id: int | None = None
 
+    def read() -> View:
+        with database.snapshot() as snapshot:
+            state = None if job is None else _state(snapshot, job, job_id)
+            return replace(read_column(snapshot, table, column, top), state=state)
 
-def _views(found: _Watch, every_s: float, begin_within_s: float) -> Iterator[View]:
-    clock = found.database.environment.clock
-    view = found.first(begin_within_s)
     while True:
+        before_s = clock.elapsed_s()
+        view = patiently(read, _PATIENCE_S, database.environment, Statistics())
+        now_s = clock.elapsed_s()
+        if view.state is not None:
+            job_id = view.state.job.id
+            while seen and seen[-1][1] > view.done:
+                seen.pop()  # the database has lost units
+            seen.append((now_s, view.done))
+            view = replace(view, units_per_s=_rate(view.state, *seen[0], *seen[-1]))
         yield view
         if view.is_final:
             return
-        clock.sleep(max(every_s - view.took_s, view.took_s))
-        view = found.look()
-
-
-@dataclass
-class _Watch:
-    """Reads views, and remembers when units were done."""
-
-    database: Database
-    table: str
-    job: str | None
-    top: int
-    column: str
-    given_units: int | None
-    _job_id: int | None = None
-    _rates: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=_RATE_VIEWS))
-    _moved_s: float = 0.0  # when a unit was last seen to be done
-
-    def first(self, begin_within_s: float) -> View:
-        """Return the first view, as soon as there are such a job and such a table."""
-        clock = self.database.environment.clock
-        began_s = clock.elapsed_s()
-        while True:
-            try:
-                return self.look()
-            except NotFoundError:
-                if self.job is None or self._is_over(self.job) or clock.elapsed_s() - began_s >= begin_within_s:
-                    raise
-            clock.sleep(_BEGIN_POLL_S)
-
-    def _is_over(self, job: str) -> bool:
-        """Check whether the job is finished already: then no table comes into being anymore."""
-        with suppress(NotFoundError):
-            return _patiently(self.database, lambda: find_job(self.database.backend, job)).is_finished
-        return False
-
-    def look(self) -> View:
-        """Return a view."""
-        clock = self.database.environment.clock
-        before_s = clock.elapsed_s()
-        view, state = _patiently(self.database, self._read)
-        now_s = clock.elapsed_s()
         took_s = now_s - before_s
-        if state is None:
-            return replace(view, took_s=took_s)
-        if self._job_id not in (None, state.job.id):
-            raise FencedError("the job was forgotten and begun again meanwhile: watch it again", job=self.job)
-        self._job_id = state.job.id
-        while self._rates and self._rates[-1][1] > state.done:
-            self._rates.pop()  # the database has lost units
-        if not self._rates or self._rates[-1][1] != state.done:
-            self._moved_s = now_s
-        self._rates.append((now_s, state.done))
-        return replace(
-            view,
-            state=state,
-            units=state.units(self.given_units),
-            units_per_s=self._rate(state),
-            idle_s=now_s - self._moved_s,
-            is_final=state.job.is_finished,
-            took_s=took_s,
-        )
-
-    def _read(self) -> tuple[View, JobState | None]:
-        with self.database.snapshot() as snapshot:
-            state: JobState | None = None
-            if self.job is not None:
-                try:
-                    state = read_state(snapshot.reader, self.job)
-                except NotFoundError:
-                    if self._job_id is None:
-                        raise
-                    raise FencedError("the job was forgotten meanwhile", job=self.job) from None
-            return read_column(snapshot, self.table, self.column, self.top), state
-
-    def _rate(self, state: JobState) -> float | None:
-        """Return how many units are done per second: over the last views, at the end as the job's report says."""
-        if state.report is not None:
-            return state.report.units_per_s or None
-        (first_s, first), (last_s, last) = self._rates[0], self._rates[-1]
-        return (last - first) / (last_s - first_s) if last_s > first_s else None
+        clock.sleep(max(every_s - took_s, took_s))
 
 
-def _patiently(database: Database, call: Callable[[], T]) -> T:
-    return patiently(call, _PATIENCE_S, database.environment, Statistics())
+def _state(snapshot: DatabaseSnapshot, job: str, job_id: int | None) -> JobState:
+    """Return how far a job is; after the first view, it is the one of that view."""
+    try:
+        state = read_state(snapshot.reader, job)
+    except NotFoundError:
+        if job_id is None:
+            raise
+        raise FencedError("the job was forgotten meanwhile", job=job) from None
+    if job_id not in (None, state.job.id):
+        raise FencedError("the job was forgotten and begun again meanwhile: watch it again", job=job)
+    return state
+
+
+def _rate(state: JobState, first_s: float, first: int, last_s: float, last: int) -> float | None:
+    """Return how many units are done per second: over the last views, at the end as the job's report says."""
+    if state.report is not None:
+        return state.report.units_per_s or None
+    return (last - first) / (last_s - first_s) if last_s > first_s else None
 
 
 # --- a column ---------------------------------------------------------------------------------------------------------

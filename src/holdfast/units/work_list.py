@@ -1,26 +1,23 @@
 """Keep a list of work in the database, from which long-lived tasks take units, and to which units add others.
 
 An item is a key with a value and a priority. It waits under all three, so what is added again while it waits is still
-one item, no value takes the place of another one, and nobody has to read before adding. Values that are to be
-*combined* wait under their priority and key alone: whoever adds one reads the one that waits. A worker *claims* several
-items: one transaction deletes them from those that wait, and writes them into a claim of the worker. The commit of a
-unit validates the claim and takes the unit's item out of it, in the same step in which the unit's writes and the items
-that it adds take effect. So:
+one item, no value takes the place of another one, and to add reads nothing. A worker *claims* several items: one
+transaction deletes them from those that wait, and writes them into a claim of the worker. The commit of a unit
+validates the claim and takes the unit's item out of it, in the same step in which the unit's writes and the items that
+it adds take effect. So:
 
 - a claim that somebody else has dissolved makes every later commit of its worker conflict: zombies do nothing;
 - the list is at its end when nothing waits and nothing is claimed, as seen in one read. Nobody can add to it then,
   because only units add to it, and each unit that runs has a claim.
 
-A claim is dissolved, and its items wait again, when its worker gave no sign of life for the time of a lease. What was
-combined gets a place of its own, since other values of its key may have been combined meanwhile. Whoever waits for work
-observes the workers' heartbeats on its own monotonic clock: no two clocks are compared, and if the time is wrong, units
-run twice, but only one commit counts.
+A claim is dissolved, and its items wait again, when its worker gave no sign of life for the time of a lease. Whoever
+waits for work observes the workers' heartbeats on its own monotonic clock: no two clocks are compared, and if the time
+is wrong, units run twice, but only one commit counts.
 
 | key | record |
 |---|---|
 | ``Sl`` name | the definition of a list |
 | ``Sw`` list id, ``r``, priority, key, digest of the value | an item that waits |
-| ``Sw`` list id, ``r``, priority, key | one whose value is combined with those that are added |
 | ``Sw`` list id, ``t``, slot, token | a claim: the items that one worker has taken |
 | ``Sb`` list id, slot, token | the heartbeat of a worker, as a number that grows |
 | ``Sd`` list id | the mark of a list that was dropped, until nothing of it is left |
@@ -30,18 +27,29 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from base64 import b64decode, b64encode
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from holdfast.errors import ConflictError, CorruptDataError, InvalidRequestError, NotFoundError
-from holdfast.records.batches import collect_dropped, read_records
+from holdfast.errors import ConflictError, CorruptDataError, InvalidRequestError, NotFoundError, OutcomeUnknownError
+from holdfast.records.batches import batches, collect_dropped, in_several_commits, read_records
+from holdfast.records.database import Database, require_open_database
 from holdfast.records.keys import BEAT, ID_BYTES, WORK, WORK_LIST, dropped_key, id_bytes, new_id
 from holdfast.records.row_keys import Row, decode_row, encode_row, integer_of
 from holdfast.records.values import Value, decode_value, encode_value
 from holdfast.runtime import Environment
-from holdfast.transactions.base import MAX_KEY_BYTES, Backend, Record, SnapshotReader
+from holdfast.transactions.base import (
+    ABSENT,
+    MAX_KEY_BYTES,
+    Backend,
+    Commit,
+    Committed,
+    Conflict,
+    Record,
+    SnapshotReader,
+)
 from holdfast.transactions.retry import run_transaction
 from holdfast.transactions.transaction import Transaction
 from holdfast.wording import nearest
@@ -59,7 +67,7 @@ class Item:
     """An item that waits, or that is claimed.
 
     Attributes:
-        place: the end of its record's key: priority and key, as bytes, and a digest of the value unless it is combined.
+        place: the end of its record's key: priority and key, as bytes, and a digest of the value.
         encoded: the bytes of its value; empty for None.
     """
 
@@ -74,40 +82,7 @@ class Item:
     @property
     def value(self) -> Value | None:
         """The value of the unit."""
-        return decode_item(self.encoded)
-
-    def place_of_its_own(self, claim: bytes) -> bytes:
-        """Return where the item waits when a claim is dissolved: others may have been combined in its place meanwhile.
-
-        Args:
-            claim: identifies the claim, so that two equal values, of which each counts, do not become one.
-        """
-        _key, end = decode_row(self.place, decode_row(self.place)[1])
-        return self.place if len(self.place) > end else self.place + _digest(claim + self.encoded)
-
-
-def encode_item(value: Value | None) -> bytes:
-    """Return the bytes of an item's value.
-
-    Raises:
-        InvalidRequestError: the value is not valid: change it.
-    """
-    encoded = b"" if value is None else encode_value(value)
-    if len(encoded) > _MOST_VALUE_BYTES:
-        raise InvalidRequestError(
-            f"the value of an item is limited to {_MOST_VALUE_BYTES} bytes: put it into a table, and add its row",
-            bytes=len(encoded),
-        )
-    return encoded
-
-
-def decode_item(encoded: bytes) -> Value | None:
-    """Return the value of an item."""
-    return decode_value(encoded) if encoded else None
-
-
-def _digest(encoded: bytes) -> bytes:
-    return blake2b(encoded, digest_size=_DIGEST_BYTES).digest()
+        return decode_value(self.encoded) if self.encoded else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,13 +143,8 @@ class WorkList:
         prefix = BEAT + id_bytes(self.id)
         return prefix, prefix + b"\xff" * (ID_BYTES + 1)
 
-    def new_item(
-        self, key: Row, value: Value | None, priority: object, *, combined: bool = False
-    ) -> tuple[bytes, bytes]:
-        """Return the record of an item.
-
-        Args:
-            combined: whether it is the item in which all values of the key, with this priority, are combined.
+    def new_item(self, key: Row, value: Value | None, priority: object) -> tuple[bytes, bytes]:
+        """Return the record of an item: its key and its value.
 
         Raises:
             InvalidRequestError: the key, the value or the priority is not valid: change it.
@@ -185,8 +155,13 @@ class WorkList:
         record = self.item_key(encode_row(number) + encode_row(key))
         if len(record) > MAX_KEY_BYTES - _DIGEST_BYTES:
             raise InvalidRequestError("the key of an item is too long: shorten it", bytes=len(record))
-        encoded = encode_item(value)
-        return record if combined else record + _digest(encoded), encoded
+        encoded = b"" if value is None else encode_value(value)
+        if len(encoded) > _MOST_VALUE_BYTES:
+            raise InvalidRequestError(
+                f"the value of an item is limited to {_MOST_VALUE_BYTES} bytes: put it into a table, and add its row",
+                bytes=len(encoded),
+            )
+        return record + blake2b(encoded, digest_size=_DIGEST_BYTES).digest(), encoded
 
 
 def _definition_key(name: object) -> bytes:
@@ -288,61 +263,265 @@ def drop_work_list(database: Backend, name: str, environment: Environment) -> No
 NewItem: TypeAlias = "tuple[Row, Value | None] | tuple[Row, Value | None, int]"
 """A key, its value, and perhaps its priority."""
 
-Combine: TypeAlias = "Callable[[Any, Any], Value | None]"
-"""Makes one value of the one that waits and a new one, such as `min`; the order in which values come is by chance."""
+
+def new_records(work: WorkList, items: Iterable[NewItem]) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the records of items.
+
+    Raises:
+        InvalidRequestError: an item is not valid, such as a text of two letters, which Python would take apart.
+    """
+    for item in items:
+        given: object = item
+        if not isinstance(given, tuple) or len(given) not in (2, 3):
+            raise InvalidRequestError(
+                "an item is a pair (key, value), or (key, value, priority): make tuples", type=type(given).__name__
+            )
+        key, value, priority = item if len(item) == 3 else (*item, 0)
+        yield work.new_item(key, value, priority)
+
+
+# --- claims -----------------------------------------------------------------------------------------------------------
+_MOST_BYTES = 2 * 1024 * 1024
+"""Values of a claim: they are written again with every commit of its worker."""
+
+_MOST_ITEMS = 1024
+"""Of a claim: no group is larger."""
+
+_TRIES = 20
 
 
 @dataclass(frozen=True, slots=True)
-class NewRecord:
-    """An item that is to be added.
+class Claim:
+    """The items that one worker has taken.
 
     Attributes:
-        key: of its record.
-        encoded: its value.
+        version: of the record; a worker whose claim has another version has lost it.
     """
 
     key: bytes
-    encoded: bytes
+    version: int
+    items: Mapping[bytes, Item]
 
-    def combined_with(self, waiting: bytes | None, combine: Combine) -> bytes:
-        """Return the bytes of the value that waits from now on.
 
-        A transaction that conflicts combines again, so each time `combine` gets values of its own: it may change them.
+def encode_claim(items: Collection[Item]) -> bytes:
+    """Return the value of a claim's record."""
+    return json.dumps([[b64encode(one.place).decode(), b64encode(one.encoded).decode()] for one in items]).encode()
+
+
+def decode_claim(key: bytes, record: Record) -> Claim:
+    """Return the claim in a record.
+
+    Raises:
+        CorruptDataError: it is damaged.
+    """
+    try:
+        items = [
+            Item(b64decode(place, validate=True), b64decode(encoded, validate=True))
+            for place, encoded in json.loads(record.value)
+        ]
+    except (ValueError, TypeError) as error:
+        raise CorruptDataError("a claim of a work list cannot be read: report it", key=key) from error
+    return Claim(key, record.version, {one.place: one for one in items})
+
+
+def take_items(
+    database: Backend,
+    work: WorkList,
+    claim_key: bytes,
+    waiting: Sequence[tuple[bytes, Record]],
+    required: Mapping[bytes, int],
+) -> Claim | None:
+    """Claim items that were seen waiting; return None if somebody else was first, or the worker has a claim already.
+
+    Args:
+        required: versions that records must have, or the worker may not claim anything.
+
+    Raises:
+        OutcomeUnknownError: perhaps they are claimed, now or later: look for the claim.
+    """
+    keys: list[bytes] = []
+    items: list[Item] = []
+    size = 0
+    for key, record in waiting:
+        item = work.item_of(key, record)
+        assert item is not None, "claims are no items"
+        size += len(record.value)
+        if items and size > _MOST_BYTES:
+            break
+        keys.append(key)
+        items.append(item)
+    versions = {key: record.version for key, record in waiting[: len(keys)]}
+    outcome = database.commit(
+        Commit(
+            reads={**versions, **required, work.definition_key: work.version, claim_key: ABSENT},
+            deletes=keys,
+            puts={claim_key: encode_claim(items)},
+        )
+    )
+    if not isinstance(outcome, Committed):
+        return None
+    return Claim(claim_key, outcome.version, {one.place: one for one in items})
+
+
+def dissolve(database: Backend, work: WorkList, claim: Claim) -> bool:
+    """Let the items of a claim wait again; return whether that is done.
+
+    An item that was added again meanwhile waits once.
+
+    Guarantee: its worker commits nothing anymore.
+    """
+    puts = {work.item_key(item.place): item.encoded for item in claim.items.values()}
+    deletes = [claim.key, work.beat_key(claim.key)]
+    try:
+        outcome = database.commit(Commit(reads={claim.key: claim.version}, puts=puts, deletes=deletes))
+    except OutcomeUnknownError:
+        return False
+    return isinstance(outcome, Committed)
+
+
+def dissolve_slot(database: Backend, work: WorkList, slot: int) -> None:
+    """Dissolve the claims of earlier attempts at a worker: Spark has started another one."""
+    prefix = work.claim_key(slot)
+    _dissolve_range(database, work, (prefix, prefix + b"\xff"), _TRIES)
+
+
+def dissolve_all(database: Backend, work: WorkList) -> None:
+    """Dissolve all claims, of workers that cannot get new ones: each commit that is faster makes its claim smaller."""
+    _dissolve_range(database, work, work.claims, _MOST_ITEMS)
+
+
+def _dissolve_range(database: Backend, work: WorkList, claims: tuple[bytes, bytes], tries: int) -> None:
+    for _ in range(tries):
+        found = list(read_records(database, *claims))
+        if all(dissolve(database, work, decode_claim(key, record)) for key, record in found):
+            return
+
+
+_Sign: TypeAlias = "tuple[int, int]"
+"""Of life: the version of a claim, and the heartbeat of its worker."""
+
+
+@dataclass(slots=True)
+class ClaimWatch:
+    """Observes the claims of others, to find those whose workers are dead.
+
+    A claim is expired if neither it nor the heartbeat of its worker has changed for the time of a lease, as measured by
+    the monotonic clock of the observer.
+    """
+
+    database: Backend
+    work: WorkList
+    environment: Environment
+    lease_s: float
+    _seen: dict[bytes, tuple[_Sign, float]] = field(default_factory=dict)
+
+    def dissolve_expired(self, own: bytes) -> int:
+        """Look at all claims but one's own; dissolve those that are expired, and return how many."""
+        now_s = self.environment.clock.elapsed_s()
+        claims = [one for one in read_records(self.database, *self.work.claims) if one[0] != own]
+        beats = self.database.get_many([self.work.beat_key(key) for key, _record in claims]) if claims else {}
+        seen: dict[bytes, tuple[_Sign, float]] = {}
+        count = 0
+        for key, record in claims:
+            beat = beats.get(self.work.beat_key(key))
+            sign = (record.version, 0 if beat is None else beat.number)
+            last, since_s = self._seen.get(key, (sign, now_s))
+            if sign != last:
+                since_s = now_s
+            seen[key] = (sign, since_s)
+            if now_s - since_s >= self.lease_s:
+                count += dissolve(self.database, self.work, decode_claim(key, record))
+        self._seen = seen
+        return count
+
+
+# --- what people open -------------------------------------------------------------------------------------------------
+_BATCH = 500
+
+
+class OpenWorkList:
+    """A work list of an open database: keys with values and priorities, which workers take and units add to.
+
+    Attributes:
+        name: of the list.
+    """
+
+    def __init__(self, database: Database, work: WorkList) -> None:
+        self.name = work.name
+        self._database = database
+        self._work = work
+
+    def add(self, key: Row, value: Value | None = None, *, priority: int = 0) -> None:
+        """Add a key. What waits already with this value and this priority waits, and runs, once.
+
+        A job that runs takes it too, unless it has ended: then give the next run another name.
 
         Args:
-            waiting: those of the value that waits; None if none does.
+            priority: keys with smaller numbers are taken first.
 
         Raises:
-            InvalidRequestError: the combined value cannot be stored.
+            NotFoundError: the list was dropped.
         """
-        if waiting is None:
-            return self.encoded
-        return encode_item(combine(decode_item(waiting), decode_item(self.encoded)))
+        self.add_many([(key, value, priority)])
+
+    def add_many(self, items: Iterable[NewItem]) -> int:
+        """Add many keys, some hundreds in each transaction; return how many were given.
+
+        Raises:
+            InvalidRequestError: an item is not valid.
+            NotFoundError: the list was dropped.
+            ConflictError: the database has lost some of the keys meanwhile, as in a failover.
+            OutcomeUnknownError: the reply was lost.
+
+        Crash: some are there. After that, and after these errors, add all of them again, unless a job works on the
+            list: what it has done already would run again. So fill a list before its job begins, or let the units see
+            what is done, in a table.
+        """
+        count = 0
+        backend = self._database.backend
+        found = batches(new_records(self._work, items), _BATCH, lambda record: len(record[1]))
+        for batch, adds in in_several_commits(found, backend, self._database.environment):
+            reads = {self._work.definition_key: self._work.version}
+            if isinstance(backend.commit(Commit(reads=reads, puts=dict(batch), adds=adds)), Conflict):
+                raise NotFoundError("the work list was dropped: open it again with create=True", list=self.name)
+            count += len(batch)
+        return count
+
+    def counts(self) -> tuple[int, int]:
+        """Return how many keys wait, and how many workers have taken, at one moment."""
+        with self._database.backend.snapshot() as reader:
+            return count_items(reader, self._work)
+
+    def drop(self) -> None:
+        """Drop the list with everything that waits."""
+        drop_work_list(self._database.backend, self.name, self._database.environment)
+
+    def __repr__(self) -> str:
+        return f"OpenWorkList({self.name!r})"
 
 
-def new_records(work: WorkList, items: Iterable[NewItem], combine: Combine | None) -> Iterable[NewRecord]:
-    """Yield the records of items; those whose values are combined have a place for their key.
+def count_items(reader: SnapshotReader, work: WorkList) -> tuple[int, int]:
+    """Return how many keys of a list wait, and how many workers have taken."""
+    waiting = claimed = 0
+    for key, record in read_records(reader, *work.range):
+        if work.item_of(key, record) is not None:
+            waiting += 1
+        else:
+            claimed += len(decode_claim(key, record).items)
+    return waiting, claimed
+
+
+def open_work_list(database: Database, name: str, *, create: bool = False) -> OpenWorkList:
+    """Open a work list of a database.
+
+    Args:
+        create: whether to create it if it does not exist.
 
     Raises:
-        InvalidRequestError: an item is not valid, or `combine` is no function.
+        InvalidRequestError: `database` is not an open database, or the name is not valid.
+        NotFoundError: it does not exist.
     """
-    if combine is not None and not callable(combine):
-        raise InvalidRequestError(
-            "combine is a function of two values, such as min: pass it itself, not its name", combine=combine
-        )
-    for item in items:
-        _require_item(item)
-        key, value, priority = item if len(item) == 3 else (*item, 0)
-        yield NewRecord(*work.new_item(key, value, priority, combined=combine is not None))
-
-
-def _require_item(item: object) -> None:
-    """Check that something is an item: a text of two letters, which Python would take apart, is none.
-
-    Raises:
-        InvalidRequestError: it is not.
-    """
-    if not isinstance(item, tuple) or len(item) not in (2, 3):
-        raise InvalidRequestError(
-            "an item is a pair (key, value), or (key, value, priority): make tuples", type=type(item).__name__
-        )
+    require_open_database(database)
+    if create:
+        return OpenWorkList(database, create_work_list(database.backend, name, database.environment, exist_ok=True))
+    return OpenWorkList(database, find_work_list(database.backend, name))

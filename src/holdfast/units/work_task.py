@@ -4,21 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 
 from holdfast.errors import FencedError, HoldfastError, OutcomeUnknownError
 from holdfast.records.batches import PageSize, read_pages
 from holdfast.runtime import Periodic, ThreadPeriodic
 from holdfast.runtime.backoff import Backoff
-from holdfast.transactions.base import ABSENT, Backend, Commit, Committed, Record, ScanPage
-from holdfast.units.claims import Claim, ClaimWatch, decode_claim, dissolve_slot, encode_claim, take_items
+from holdfast.transactions.base import ABSENT, Backend, Commit, Record, ScanPage
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import Job, job_key, require_running
-from holdfast.units.progress import GONE_FROM_LIST, LIST_DROPPED, Statistics, TaskProgress, counter_key, progress_key
+from holdfast.units.progress import LIST_DROPPED, Statistics, counter_key
+from holdfast.units.shard_task import ProgressRecord
 from holdfast.units.unit import Unit
 from holdfast.units.unit_loop import Standing, UnitLoop
-from holdfast.units.work_list import Item, WorkList
+from holdfast.units.work_list import (
+    Claim,
+    ClaimWatch,
+    Item,
+    WorkList,
+    decode_claim,
+    dissolve_slot,
+    encode_claim,
+    take_items,
+)
 
 _BEATS = 4
 """Heartbeats in the time of a lease."""
@@ -66,7 +74,7 @@ class WorkTask:
         self._ledger = ClaimLedger(self._database, work, self._key, counter_key(job.id, slot))
         self._loop = UnitLoop(execution, self._ledger)
         self._watch = ClaimWatch(self._database, work, execution.environment, execution.settings.lease_s)
-        self._progress = SlotProgress(self._database, job, slot, execution.statistics)
+        self._progress = ProgressRecord(self._database, job, slot, execution.statistics)
         self._periodic = periodic or ThreadPeriodic()
         self._window = PageSize()
 
@@ -131,7 +139,7 @@ class WorkTask:
                 looked_s = clock.elapsed_s()
                 self._loop.patiently(lambda: self._watch.dissolve_expired(self._key))
                 self._loop.measure()
-                self._loop.patiently(self._progress.record)
+                self._loop.patiently(partial(self._progress.write, is_finished=False))
 
     def _look(self) -> Sequence[tuple[bytes, Record]]:
         """Return items that wait, and then claims, if not many wait: nothing if the list is at its end.
@@ -258,86 +266,3 @@ class ClaimLedger:
     def standing(self, unit: Unit) -> Standing:
         """Return how a unit stands: to do as long as it is in the claim."""
         return Standing.TO_DO if unit.id in self._claim.items else Standing.DONE
-
-
-_TRIES = 20
-
-
-class SlotProgress:
-    """The record of one worker. Unlike that of a task, no unit depends on it: only the end of the job.
-
-    Attributes:
-        key: the key of the record.
-
-    Args:
-        statistics: the figures of this attempt.
-    """
-
-    def __init__(self, database: Backend, job: Job, slot: int, statistics: Statistics) -> None:
-        self._database = database
-        self._job = job
-        self.key = progress_key(job.id, slot)
-        self._statistics = statistics
-        self._recorded = Statistics()
-        self._unknown: tuple[bytes, Statistics] | None = None  # a write whose reply was lost
-        self._version = 0
-        self._progress = TaskProgress(statistics=Statistics())
-
-    def load(self) -> None:
-        """Read the record.
-
-        Raises:
-            FencedError: the job was forgotten.
-        """
-        self._see(self._database.get_many([self.key]).get(self.key))
-
-    def _see(self, record: Record | None) -> None:
-        if record is None:
-            raise FencedError(GONE_FROM_LIST)
-        self._version = record.version
-        self._progress = TaskProgress.of(record.value)
-        if self._unknown is not None and self._unknown[0] == record.value:
-            self._recorded = self._unknown[1]
-
-    def is_finished_by(self, record: Record | None) -> bool:
-        """Return whether the record is the one that `finish` has written or seen. It goes on with this one.
-
-        Raises: like `load`.
-        """
-        before = self._version
-        self._see(record)
-        return self._progress.is_finished and self._version == before
-
-    def record(self) -> None:
-        """Write the figures so far; if another attempt has written, read them, and try again the next time."""
-        self._write(is_finished=False)
-
-    def finish(self) -> None:
-        """Write all figures, and that the worker has found the list at its end.
-
-        If that is written already, it writes no times again: else twins would overwrite each other's record.
-
-        Raises:
-            FencedError: the job was forgotten.
-        """
-        for _ in range(_TRIES):
-            if self._progress.is_finished and self._recorded.units == self._statistics.units:
-                return
-            if self._write(is_finished=True):
-                return
-
-    def _write(self, *, is_finished: bool) -> bool:
-        now = self._statistics.plus(Statistics())
-        total = self._progress.statistics.plus(now.since(self._recorded))
-        progress = replace(self._progress, statistics=total, is_finished=is_finished or self._progress.is_finished)
-        value = progress.to_bytes()
-        try:
-            outcome = self._database.commit(Commit(reads={self.key: self._version}, puts={self.key: value}))
-        except OutcomeUnknownError:
-            self._unknown = value, now
-            outcome = None
-        if isinstance(outcome, Committed):
-            self._version, self._progress, self._recorded = outcome.version, progress, now
-            return True
-        self.load()
-        return False

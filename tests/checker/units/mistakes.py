@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from holdfast.errors import InvalidRequestError, OutcomeUnknownError
 from holdfast.records.cell_transaction import CellTransaction
@@ -25,7 +25,6 @@ from holdfast.transactions.base import (
 )
 from holdfast.transactions.retry import run_transaction
 from holdfast.transactions.transaction import Transaction
-from holdfast.units.claims import Claim
 from holdfast.units.execution import Attempt, LockedReads, UnitExecution
 from holdfast.units.job_input import JobInput
 from holdfast.units.jobs import Job, job_key
@@ -33,7 +32,7 @@ from holdfast.units.progress import Statistics, TaskProgress
 from holdfast.units.shard_task import ShardTask, TaskLedger
 from holdfast.units.unit import Unit
 from holdfast.units.unit_loop import UnitLoop
-from holdfast.units.work_list import WorkList
+from holdfast.units.work_list import Claim, WorkList
 from holdfast.units.work_task import ClaimLedger, WorkTask
 
 __all__ = [
@@ -123,8 +122,8 @@ def no_fence(
 
 def begin_after_the_end(shipped: Callable[..., None], self: TaskLedger) -> None:
     """In place of `TaskLedger.load`: if there is no record of the progress, write a new one."""
-    if self._key not in self._database.get_many([self._key]):
-        self._database.commit(Commit(inserts={self._key: TaskProgress(statistics=Statistics()).to_bytes()}))
+    if self.key not in self._database.get_many([self.key]):
+        self._database.commit(Commit(inserts={self.key: TaskProgress(statistics=Statistics()).to_bytes()}))
     shipped(self)
 
 
@@ -137,18 +136,12 @@ def begin_with_any_input(
     database: Backend,
     name: str,
     *,
-    kind: str,
-    shards: int,
-    environment: Environment,
-    keys: str = "",
     job_input: JobInput | None = None,
-    batch: str = "",
-    absence: int | None = None,
+    **given: Any,
 ) -> Job:
     """In place of `begin_job`: take any job that has the name."""
-    given = {"kind": kind, "shards": shards, "keys": keys, "batch": batch, "absence": absence}
     try:
-        return shipped(database, name, environment=environment, job_input=job_input, **given)
+        return shipped(database, name, job_input=job_input, **given)
     except InvalidRequestError:
         key = job_key(name)
         return Job.of(key, database.get_many([key])[key])

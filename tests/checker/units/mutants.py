@@ -7,7 +7,7 @@ from functools import partial
 from holdfast.records import batches
 from holdfast.records.cell_transaction import CellTransaction
 from holdfast.transactions.transaction import Transaction
-from holdfast.units import claims, jobs
+from holdfast.units import jobs, work_list
 from holdfast.units.execution import LockedReads, UnitExecution
 from holdfast.units.shard_task import ShardTask, TaskLedger
 from holdfast.units.unit_loop import UnitLoop
@@ -219,14 +219,14 @@ MUTANTS = (
     _Mutant(
         name="items-not-validated",
         slip="A claim does not validate that its items still wait.",
-        swap=swap(claims.take_items, mistakes.claim_anything),
+        swap=swap(work_list.take_items, mistakes.claim_anything),
         scenes=("workers", "emitted-work", "lost-claims"),
         breaks="W1",
     ),
     _Mutant(
         name="lease-without-version",
         slip="Who takes over the items of a claim leaves the claim as it is.",
-        swap=swap(claims.dissolve, mistakes.take_over_a_claim),
+        swap=swap(work_list.dissolve, mistakes.take_over_a_claim),
         scenes=("expired-lease",),
         breaks="W1",
     ),

@@ -20,7 +20,6 @@ from holdfast.commit import SaveMode
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import FORMATS
 from holdfast.options.keywords import (
-    as_flag,
     from_columns,
     from_mode,
     from_options,
@@ -276,8 +275,6 @@ def test_modes_and_their_options(parsed: dict[str, Any], options: dict[str, Any]
         ({"partition_by": ["k", 1]}, "columns are given by name"),
         ({"partition_by": [""]}, "columns are given by name"),
         ({"file_format": ["csv"]}, "expected a string"),
-        ({"repartition": 4}, "expected True or False"),
-        ({"sort_within_partitions": "false"}, "expected True or False"),
         ({"header": ["true"], "file_format": "csv"}, "options are strings, whole numbers or booleans"),
         ({"secret_key": b"canary"}, "options are strings, whole numbers or booleans"),
         ({"max_records_per_file": 1e6}, "options are strings, whole numbers or booleans"),
@@ -454,7 +451,6 @@ def test_urls() -> None:
 def test_what_says_nothing() -> None:
     assert from_text("committer", None, "committer") == from_columns("partitionBy", None, "x") == []
     assert from_columns("partitionBy", [], "x") == [] and from_mode(None) == (False, [])
-    assert as_flag(True, "x") and not as_flag(False, "x")
     assert join_columns(["a`", "b"]) == "`a```,`b`"
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from holdfast.errors import InvalidRequestError, NotFoundError
 from holdfast.records import open_database
-from holdfast.units.open_work_list import open_work_list
 from holdfast.units.watch import watch
+from holdfast.units.work_list import open_work_list
 
 
 def test_a_db_that_is_not_there_wants_to_be_created(tmp_path: Path) -> None:

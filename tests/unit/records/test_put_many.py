@@ -130,7 +130,7 @@ def test_a_call_whose_last_step_fails_has_succeeded(fault: str) -> None:
     db, shaky = _db()
     fail_at(shaky, calls, fault)
     assert db.put_many("t", values) == 600
-    assert db.collect(loads_older_than_s=-2) == (0 if fault == "lost with effect" else 1)
+    assert db.collect(calls_older_than_s=-2) == (0 if fault == "lost with effect" else 1)
 
 
 def test_calls_that_do_not_end_leave_a_record_for_a_week() -> None:
@@ -142,7 +142,7 @@ def test_calls_that_do_not_end_leave_a_record_for_a_week() -> None:
     with pytest.raises(InvalidRequestError):
         db.put_many("t", [*((number, number) for number in range(1100)), "ab"])  # type: ignore[list-item]  # the mistake under test
     assert db.collect() == 0
-    assert db.collect(loads_older_than_s=-2) == 1
+    assert db.collect(calls_older_than_s=-2) == 1
     assert not shaky.inner.scan(*old_commit_counts_range(2**40), 1).records
 
 

@@ -58,6 +58,49 @@ def test_an_existing_table_is_kept() -> None:
     assert db.get("stock", "apples") == 5
 
 
+@pytest.mark.parametrize("backend", [*FAST, *SERVERS])
+def test_a_table_takes_the_place_of_another_one(backend: str, request: pytest.FixtureRequest) -> None:
+    with open_dbs(backend, request) as (db, other):
+        for name in ("stock", "new"):
+            db.create_table(name)
+            db.put(name, "apples", name)
+        db.put("stock", "pears", 1)
+        assert db.rename_table("new", "stock", replace=True) == db.table("stock")
+        assert dict(other.scan("stock")) == {"apples": {"value": "new"}}
+        assert [one.name for one in db.tables()] == ["stock"]
+        assert db.backend.scan(*dropped_range(), 9).records == []
+        assert db.rename_table("stock", "goods").name == "goods"
+        assert other.get("goods", "apples") == "new"
+        assert _records(db) == 2
+
+
+def test_what_cannot_be_renamed() -> None:
+    db = memory_db()
+    db.create_table("stock")
+    db.create_table("new")
+    with pytest.raises(ConflictError, match="a table has this name"):
+        db.rename_table("new", "stock")
+    with pytest.raises(ConflictError, match="a table has this name"):
+        db.rename_table("stock", "stock", replace=True)
+    with pytest.raises(NotFoundError, match="did you mean stock"):
+        db.rename_table("stok", "new", replace=True)
+    with pytest.raises(InvalidRequestError, match="the name of a table"):
+        db.rename_table("stock", "a b")
+    assert [one.name for one in db.tables()] == ["new", "stock"]
+
+
+@pytest.mark.parametrize("name", ["stock", "new"])
+def test_a_transaction_that_uses_a_table_fails_if_its_name_changes(name: str) -> None:
+    db = memory_db()
+    for table in ("stock", "new"):
+        db.create_table(table)
+    cells = begin(db.backend)
+    cells.put(name, "apples", 1)
+    cells.end_unit()
+    db.rename_table("new", "stock", replace=True)
+    assert isinstance(db.backend.commit(cells.to_commit()), Conflict)
+
+
 @pytest.mark.parametrize("name", ["", "a b", "a/b", "é", "-a", ".a", "a" * 65, "a\n", "a\0", None, 1, b"a"])
 def test_other_names_are_refused(name: Any) -> None:
     db = memory_db()

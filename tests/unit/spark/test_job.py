@@ -230,7 +230,7 @@ class Session:
 
 @pytest.mark.parametrize("mode", ["ignore", "upsert", ""])
 def test_an_unknown_mode_is_refused(mode: str) -> None:
-    with pytest.raises(InvalidRequestError, match="no such mode for a job"):
+    with pytest.raises(InvalidRequestError, match=r"no such mode|a job has no mode ignore"):
         holdfast.job(Session(), "/data/x", mode=mode)  # type: ignore[arg-type]  # never asked
 
 

@@ -14,15 +14,27 @@ from py4j.protocol import Py4JJavaError
 
 pytest.importorskip("pyspark.sql")
 
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    LongType,
+    MapType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
 
 from holdfast.commit import TWO_PHASE, SaveMode, Snapshot, open_context
 from holdfast.errors import InvalidRequestError, NotFoundError, UnavailableError
 from holdfast.formats import get_format
 from holdfast.options.location import LocationOptions
 from holdfast.options.read import ReadOptions
-from holdfast.spark import native, native_options
+from holdfast.options.values import Condition
+from holdfast.spark import native
 from holdfast.spark.file_format import FormatChoice
 from holdfast.spark.hadoop_path import hadoop_path
+from holdfast.spark.native import limit_of_columns, limit_of_read
 from holdfast.stores.interceptors import InterceptedStore
 from holdfast.stores.s3.options import S3Options
 from holdfast.table.contract import TableRecord
@@ -139,7 +151,7 @@ def spark_options(file_format: str, **options: str) -> dict[str, str]:
     )
     snapshot = Snapshot(head=1, files=(), table=record.encode())
     read = ReadOptions(store=LocationOptions(url="/data"), file_format=file_format, format_options=options)
-    return native_options.spark_options(record, FormatChoice.of(read, snapshot), read)
+    return native.spark_options(record, FormatChoice.of(read, snapshot), read)
 
 
 def test_files_are_read_with_the_options_that_they_were_written_with() -> None:
@@ -253,3 +265,67 @@ def test_spark_is_not_asked_where_a_filter_keeps_files_from_it() -> None:
     assert (
         place("file:///data/t", known, hadoop={"mapreduce.input.pathFilter.class": "org.example.NoTemporaries"}) is None
     )
+
+
+# --- what only the Python reader reads --------------------------------------------------------------------------------
+OPTIONS = ReadOptions(store=LocationOptions(url="/data/t"))
+
+
+def session(version: str = "4.3.0", **settings: str) -> Any:
+    """Spark with settings, two underscores for a dot."""
+    named = {name.replace("__", "."): value for name, value in settings.items()}
+    return SimpleNamespace(version=version, conf=SimpleNamespace(get=lambda name, default="": named.get(name, default)))
+
+
+@pytest.mark.parametrize(
+    ("name", "setting", "value"),
+    [
+        ("orc", "spark__sql__caseSensitive", "TRUE"),
+        ("parquet", "spark__sql__files__ignoredPathSegmentRegex", "^[.]"),
+        ("parquet", "spark__sql__parquet__int96TimestampConversion", "true"),
+        ("orc", "spark__sql__orc__impl", "hive"),
+    ],
+)
+def test_settings_under_which_spark_reads_otherwise(name: str, setting: str, value: str) -> None:
+    choice = FormatChoice(name)
+    assert limit_of_read(session(), OPTIONS, choice) == ""
+    assert f"{setting.replace('__', '.')}=" in limit_of_read(session(**{setting: value}), OPTIONS, choice)
+
+
+@pytest.mark.parametrize("name", ["csv", "json", "text", "avro", "arrow"])
+def test_text_and_what_stock_spark_does_not_know_are_read_here(name: str) -> None:
+    assert "reads Parquet and ORC only" in limit_of_read(session(), OPTIONS, FormatChoice(name))
+
+
+def test_filters_are_applied_here() -> None:
+    options = ReadOptions(store=LocationOptions(url="/data/t"), conditions=(Condition("a", "=", 1),))
+    assert "filter the DataFrame" in limit_of_read(session(), options, FormatChoice("parquet"))
+
+
+@pytest.mark.parametrize("name", ["", "x`y"])
+@pytest.mark.parametrize("depth", range(5))
+def test_names_that_spark_does_not_find_in_orc(name: str, depth: int) -> None:
+    inner = StructType([StructField("a", LongType()), StructField(name, LongType())])
+    kinds: list[DataType] = [inner, ArrayType(inner), MapType(LongType(), inner), MapType(inner, LongType())]
+    schema = inner if depth == 0 else StructType([StructField("s", kinds[depth - 1])])
+    assert "not find ORC columns" in limit_of_columns(session(), FormatChoice("orc"), schema)
+    assert limit_of_columns(session(), FormatChoice("parquet"), schema) == ""
+
+
+def test_timestamps_in_orc_need_a_spark_that_knows_the_type() -> None:
+    instants = StructType([StructField("s", ArrayType(TimestampType()))])
+    others = StructType([StructField("s", TimestampNTZType())])
+    old = session(version="4.1.0")
+    assert "Spark 4.1.0 cannot read timestamps in ORC" in limit_of_columns(old, FormatChoice("orc"), instants)
+    assert limit_of_columns(old, FormatChoice("parquet"), instants) == ""
+    assert limit_of_columns(old, FormatChoice("orc"), others) == ""
+    assert limit_of_columns(session(), FormatChoice("orc"), instants) == ""
+
+
+def test_field_ids_count_only_if_the_session_reads_by_them() -> None:
+    field = StructField("x", LongType(), metadata={"parquet.field.id": 7})
+    schema = StructType([StructField("s", ArrayType(StructType([field])))])
+    by_ids = session(spark__sql__parquet__fieldId__read__enabled="true")
+    assert "by ids" in limit_of_columns(by_ids, FormatChoice("parquet"), schema)
+    assert limit_of_columns(session(), FormatChoice("parquet"), schema) == ""
+    assert limit_of_columns(by_ids, FormatChoice("orc"), schema) == ""

@@ -167,7 +167,7 @@ def test_a_bad_unit(name: str, settings: UnitSettings) -> None:
 def test_a_table_that_was_dropped_between_two_runs_is_not_just_created() -> None:
     """The units that are done have written to it, and do not run again; nothing tells a new table from one of old."""
     world = UnitWorld()
-    with pytest.raises(InvalidRequestError, match=r"nothing of the unit was written: mend it error=.KeyError"):
+    with pytest.raises(InvalidRequestError, match=r"of the unit was written: mend it, and run .* error=.KeyError"):
         world.run(with_bad(raises), _KEYS)
     world.db.drop_table("t")
     advice = r"mend it, or create the table; if it was dropped since the job began, write again what .*do not run again"
@@ -537,22 +537,16 @@ def test_a_key_that_is_too_long() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "shown"),
-    [
-        ("k" * 32_000, f"'{'k' * 100}…'"),
-        (b"k" * 32_000, f"b'{'k' * 100}...'"),
-        ((7, "k" * 32_000), f"(7, '{'k' * 100}…')"),
-        ((7,) * 2000, "(7, 7, 7, 7, 7, 7, 7, 7, '…')"),
-    ],
-    ids=["text", "bytes", "pair", "many parts"],
+    "key", ["k" * 32_000, b"k" * 32_000, (7, "k" * 32_000), (7,) * 2000], ids=["text", "bytes", "pair", "many parts"]
 )
-def test_a_long_key_does_not_hide_what_went_wrong(key: Row, shown: str) -> None:
+def test_a_long_key_does_not_hide_what_went_wrong(key: Row) -> None:
+    begin = repr(key)[:50]
     with pytest.raises(InvalidRequestError, match="error='ValueError: bad'") as caught:
         UnitWorld().run(fails_always, [key])
-    assert str(caught.value).endswith(f" unit={shown}")
+    assert begin in str(caught.value) and len(str(caught.value)) < 600
     with pytest.raises(InvalidRequestError, match="two units have the same key") as caught:
         surveyed([id_of(key), id_of(key)], repeats=False)
-    assert str(caught.value).endswith(f" unit={shown}")
+    assert begin in str(caught.value) and len(str(caught.value)) < 600
 
 
 def fails_always(txn: Any, key: Row, value: object) -> None:

@@ -13,8 +13,7 @@ from holdfast.transactions.memory import MemoryBackend
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import begin_job
 from holdfast.units.shard_task import ShardTask
-from holdfast.units.unit import Unit, UnitSettings
-from holdfast.units.unit_transaction import UnitTransaction
+from holdfast.units.unit import Unit, UnitSettings, UnitTransaction
 
 _ENVIRONMENT = Environment()
 

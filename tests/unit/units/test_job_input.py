@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
-from holdfast.errors import InputChangedError, InvalidRequestError
+from holdfast.errors import FencedError, InputChangedError, InvalidRequestError
 from holdfast.runtime import Environment
 from holdfast.runtime.simulated import CountingIds
 from holdfast.transactions.base import Backend
 from holdfast.transactions.memory import MemoryBackend
 from holdfast.units import job_input
 from holdfast.units.job_input import JobInput, TaskInput, surveyed, units_of
-from holdfast.units.jobs import MAP, REDUCE, Job, begin_job, end_job, find_job, planned_tasks
+from holdfast.units.jobs import MAP, REDUCE, Job, begin_job, end_job, find_job, fix_input, forget_job, list_jobs
+from holdfast.units.progress import progress_range
 from holdfast.units.unit import Unit, id_of
-from tests.units_world import Shaky, finish
+from tests.forgetful_database import ForgetfulDatabase
+from tests.units_world import Shaky, fail_at, finish
 
 
 def survey(keys: Iterable[int], *, repeats: bool = False) -> TaskInput:
@@ -141,15 +144,6 @@ def test_all_rows_of_a_key_are_advised_for_a_function_that_makes_one_value_of_th
         begin(db, range(5), REDUCE)
 
 
-def test_a_job_that_had_no_units_may_get_another_name() -> None:
-    db = MemoryBackend(CountingIds())
-    job = begin(db, [])
-    finish(db, job)
-    end_job(db, job, {}, Environment())
-    with pytest.raises(InputChangedError, match="or, if nobody runs it, choose another name"):
-        planned_tasks(db, "j", kind=MAP, shards=2, default=1)
-
-
 def test_a_batch_that_was_made_anew_is_not_one_that_has_begun() -> None:
     """Its keys are the same, its values need not be: for keys that are done, they would be dropped."""
     db = MemoryBackend(CountingIds())
@@ -160,12 +154,12 @@ def test_a_batch_that_was_made_anew_is_not_one_that_has_begun() -> None:
 
     job = batch("1")
     assert [batch(made) for made in ("1", "")] == [job] * 2
-    with pytest.raises(InputChangedError, match=r"began with other rows.*given=40"):
+    with pytest.raises(InputChangedError, match="began with other rows"):
         batch("2")
     finish(db, job)
     end_job(db, job, {}, Environment())
     assert [batch(made).is_finished for made in ("1", "")] == [True, True]
-    with pytest.raises(InputChangedError, match=r"is finished, and had other rows.*given=40"):
+    with pytest.raises(InputChangedError, match="is finished, and had other rows"):
         batch("2")
 
 
@@ -183,3 +177,82 @@ def test_of_two_drivers_with_different_rows_one_begins_the_job(call: int) -> Non
         other.append(begin(Shaky(db, meanwhile), range(40)).units)
     assert other in ([40], [60])
     assert find_job(db, "j").units == other[0]
+
+
+# --- between the begin and the input ----------------------------------------------------------------------------------
+def begun(database: Backend, *, keys: str = "", shards: int | None = None) -> Job:
+    return begin_job(database, "j", kind=MAP, keys=keys, shards=shards, environment=Environment())
+
+
+def fixed(database: Backend, job: Job, rows: int = 4) -> Job:
+    return fix_input(database, job, JobInput([survey(range(rows))]), Environment())
+
+
+def test_drivers_that_read_their_rows_at_the_same_time_share_a_job() -> None:
+    db = MemoryBackend(CountingIds())
+    first, second = begun(db), begun(db)
+    assert first == second
+    job = fixed(db, first)
+    assert fixed(db, second) == job == begun(db)
+    with pytest.raises(InputChangedError, match="the job began with other rows"):
+        fixed(db, second, rows=5)
+
+
+@pytest.mark.parametrize("was_fixed", [False, True])
+@pytest.mark.parametrize("again", [False, True])
+def test_a_job_that_was_forgotten_while_its_rows_were_read_is_not_begun_again(was_fixed: bool, again: bool) -> None:
+    """What it has done is not known: also of another one that has its name by now, with the same rows."""
+    db = MemoryBackend(CountingIds())
+    job = begun(db)
+    if was_fixed:
+        fixed(db, begun(db))
+    forget_job(db, "j", Environment())
+    if again:
+        fixed(db, begun(db))
+    with pytest.raises(FencedError, match="look at what its units have written before you run it again"):
+        fixed(db, job)
+    assert len(list_jobs(db)) == again
+
+
+@pytest.mark.parametrize("given", [{"keys": "another"}, {"shards": 3}])
+def test_a_job_whose_rows_could_not_be_read_is_begun_anew_with_another_key(given: dict[str, Any]) -> None:
+    db = MemoryBackend(CountingIds())
+    first, second = begun(db), begun(db, **given)
+    assert [job.id for job in list_jobs(db)] == [second.id]
+    with pytest.raises(FencedError):
+        fixed(db, first)
+    fixed(db, second)
+    with pytest.raises(InputChangedError, match="choose another name only if"):
+        begun(db, keys="a third")
+    assert len(db.scan(*progress_range(first.id), 9).records) == 0
+
+
+@pytest.mark.parametrize("fault", ["lost with effect", "lost without effect"])
+def test_a_reply_that_is_lost_changes_nothing(fault: str) -> None:
+    inner = MemoryBackend(CountingIds())
+    beginning, fixing = Shaky(inner), Shaky(inner)
+    fail_at(beginning, 2, fault)
+    fail_at(fixing, 2, fault)
+    assert [fixed(fixing, begun(beginning))] == list_jobs(inner)
+    assert (beginning.calls[1], fixing.calls[1]) == ("commit", "commit")
+
+
+@pytest.mark.parametrize("lost", [1, 2])
+def test_a_database_that_loses_the_input_or_the_begin(lost: int) -> None:
+    """The input alone is fixed again; without the begin, it is not known whether there was a job."""
+    database = ForgetfulDatabase(keeps=False)
+    database.forget_nothing_before()
+    job = begun(database)
+    losses = [lost]
+
+    def lose(_number: int, name: str) -> None:
+        if name == "make_durable" and losses:
+            database.forget(losses.pop())
+
+    shaky = Shaky(database, lose)
+    if lost == 1:
+        assert [fixed(shaky, job)] == list_jobs(database)
+    else:
+        with pytest.raises(FencedError, match="or the database has lost it"):
+            fixed(shaky, job)
+    assert not losses

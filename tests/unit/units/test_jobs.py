@@ -14,11 +14,10 @@ from holdfast.runtime import Environment
 from holdfast.runtime.simulated import CountingIds, StillClock
 from holdfast.transactions.base import Commit
 from holdfast.transactions.memory import MemoryBackend
-from holdfast.units.jobs import MAP, WORK_LIST, begin_job, end_job, forget_job, list_jobs, planned_tasks
-from holdfast.units.open_work_list import open_work_list
+from holdfast.units.jobs import MAP, WORK_LIST, begin_job, end_job, forget_job, list_jobs
 from holdfast.units.progress import progress_range
 from holdfast.units.unit import UnitSettings
-from holdfast.units.work_list import find_work_list
+from holdfast.units.work_list import find_work_list, open_work_list
 from tests.forgetful_database import ForgetfulDatabase
 from tests.unit.records.databases import FAST, SERVERS, open_dbs
 from tests.units_world import Shaky, UnitWorld, change_at, fail_at, finish
@@ -141,11 +140,11 @@ def test_a_number_of_tasks_may_come_from_numpy() -> None:
     assert list_jobs(db) == [job]
 
 
-def test_the_number_of_tasks_is_known_before_the_job_begins() -> None:
+def test_the_number_of_tasks_is_that_of_the_job_or_the_default() -> None:
     world = UnitWorld(name="old", shards=4)
-    for name, shards, expected in (("new", None, 7), ("new", 3, 3), ("old", None, 4), ("old", 4, 4)):
-        with world.inner.snapshot() as reader:
-            assert planned_tasks(reader, name, kind=MAP, shards=shards, default=7) == expected
+    for name, shards, expected in (("new", None, 7), ("other", 3, 3), ("old", None, 4), ("old", 4, 4)):
+        job = begin_job(world.inner, name, kind=MAP, shards=shards, default=7, environment=world.environment)
+        assert job.shards == expected
 
 
 @pytest.mark.parametrize("unfinished", range(3))

@@ -10,12 +10,10 @@ from holdfast.errors import InvalidRequestError
 from holdfast.records.row_keys import Row
 from holdfast.runtime import Alarm, NeverPeriodic
 from holdfast.transactions.base import MAX_KEY_BYTES, Backend, ScanPage
-from holdfast.units.claims import take_items
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import WORK_LIST, begin_job
-from holdfast.units.open_work_list import OpenWorkList, open_work_list
 from holdfast.units.unit import UnitSettings
-from holdfast.units.work_list import find_work_list
+from holdfast.units.work_list import OpenWorkList, find_work_list, open_work_list, take_items
 from holdfast.units.work_task import WorkTask
 from tests.units_world import Shaky, UnitWorld
 

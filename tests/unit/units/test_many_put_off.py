@@ -6,12 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from holdfast.runtime import Alarm, NeverPeriodic
-from holdfast.units.claims import decode_claim, dissolve
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import WORK_LIST, begin_job
-from holdfast.units.open_work_list import open_work_list
 from holdfast.units.unit import UnitSettings
-from holdfast.units.work_list import find_work_list
+from holdfast.units.work_list import decode_claim, dissolve, find_work_list, open_work_list
 from holdfast.units.work_task import WorkTask
 from tests.units_world import Shaky, UnitWorld, units
 

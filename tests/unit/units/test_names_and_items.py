@@ -10,9 +10,9 @@ import pytest
 
 from holdfast.errors import InvalidRequestError
 from holdfast.units.jobs import forget_job
-from holdfast.units.open_work_list import open_work_list
 from holdfast.units.report import poll
 from holdfast.units.watch import watch
+from holdfast.units.work_list import open_work_list
 from tests.units_world import UnitWorld
 
 _NAMES: list[Any] = [5, None, "", "two words", "\udc80"]

@@ -21,7 +21,7 @@ from holdfast.errors import (
 from holdfast.records.row_keys import Row
 from holdfast.transactions.base import Commit, Record
 from holdfast.transactions.memory import MemoryBackend
-from holdfast.units.claims import decode_claim
+from holdfast.units.job_input import JobInput
 from holdfast.units.jobs import (
     MAP,
     REDUCE,
@@ -30,13 +30,14 @@ from holdfast.units.jobs import (
     end_job,
     end_run,
     find_job,
+    fix_input,
     forget_job,
-    planned_tasks,
     read_progress,
 )
 from holdfast.units.progress import Statistics, TaskProgress, progress_key
 from holdfast.units.unit import Unit, UnitSettings
 from holdfast.units.unit_loop import patiently
+from holdfast.units.work_list import decode_claim
 from tests.units_world import Death, Shaky, UnitWorld, change_at, replayed, units
 
 _KEYS = ("a", "b", "c", "d", "e", "f")
@@ -372,13 +373,15 @@ def test_what_a_twin_has_put_off_meanwhile_runs_at_the_end() -> None:
 @pytest.mark.parametrize("kind", [REDUCE, WORK_LIST])
 def test_a_job_of_another_kind_is_refused(kind: str) -> None:
     world = UnitWorld()
-    with pytest.raises(InputChangedError, match=r"of another kind: .*, or.* choose another name job='job' kind='map'"):
+    fix_input(world.inner, world.job, JobInput([]), world.environment)
+    with pytest.raises(InputChangedError, match=r"of another kind: .*; choose another name only if.* kind='map'"):
         begin_job(world.inner, "job", kind=kind, shards=1, environment=world.environment)
 
 
 def test_a_job_goes_on_with_its_key() -> None:
     world = UnitWorld()
-    with pytest.raises(InputChangedError, match=r"another key.*, or, if nobody runs it, choose another name"):
+    fix_input(world.inner, world.job, JobInput([]), world.environment)
+    with pytest.raises(InputChangedError, match=r"another key.*; choose another name only if"):
         begin_job(world.inner, "job", kind=MAP, shards=1, keys="pairs", environment=world.environment)
 
 
@@ -387,25 +390,22 @@ def test_a_job_goes_on_with_its_key() -> None:
 def test_nobody_is_told_to_run_again_what_is_done(is_finished: bool, changed: dict[str, Any]) -> None:
     """Under another name, units that have taken effect would do so once more."""
     world = UnitWorld()
+    fix_input(world.inner, world.job, JobInput([]), world.environment)
     world.run(count, _KEYS)
     if is_finished:
         end_job(world.inner, world.job, {}, world.environment)
-    given: dict[str, Any] = {"kind": MAP, "shards": None, **changed}
+    given: dict[str, Any] = {"kind": MAP, "environment": world.environment, **changed}
     advice = "; choose another name only if this job does something else, since it would run again what is done"
     with pytest.raises(InputChangedError, match=advice):
-        planned_tasks(world.inner, "job", default=1, **given)
-    with pytest.raises(InputChangedError, match="or choose another name job='job'"):  # each key is on a list once
-        planned_tasks(world.inner, "job", default=1, kind=WORK_LIST, shards=None, keys="work list: l")
+        begin_job(world.inner, "job", **given)
 
 
 def test_of_two_drivers_with_different_parallelism_the_second_one_goes_on() -> None:
-    """The second driver has planned its tasks before the first one began the job."""
     world = UnitWorld()
-    with pytest.raises(ConflictError, match=r"another driver began the job meanwhile.*run it again without a number"):
-        begin_job(world.inner, "job", kind=MAP, shards=2, environment=world.environment)
-    assert planned_tasks(world.inner, "job", kind=MAP, shards=None, default=2) == world.job.shards
+    job = fix_input(world.inner, world.job, JobInput([]), world.environment)
+    assert begin_job(world.inner, "job", kind=MAP, default=2, environment=world.environment) == job
     with pytest.raises(InputChangedError, match="another number of tasks: leave the number out"):
-        planned_tasks(world.inner, "job", kind=MAP, shards=2, default=2)
+        begin_job(world.inner, "job", kind=MAP, shards=2, environment=world.environment)
 
 
 def test_the_progress_of_many_tasks_is_read_page_by_page() -> None:

@@ -15,8 +15,7 @@ from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import Job, begin_job
 from holdfast.units.progress import Statistics
 from holdfast.units.shard_task import ShardTask
-from holdfast.units.unit import Cell, Unit, UnitSettings
-from holdfast.units.unit_transaction import UnitTransaction
+from holdfast.units.unit import Cell, Unit, UnitSettings, UnitTransaction
 
 _ENVIRONMENT = Environment()
 

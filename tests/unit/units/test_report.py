@@ -19,8 +19,6 @@ def _task(units: int, **more: float) -> Statistics:
     found = Statistics(units=units, groups=10, conflicts=2, reruns=3)
     for name, value in more.items():
         setattr(found, name, value)
-    for number in range(100):
-        found.commits.note(0.001 if number < 98 else 0.5)
     return found
 
 
@@ -29,8 +27,6 @@ def test_the_figures_of_the_job_are_those_of_its_tasks() -> None:
     assert (report.job, report.kind, report.number, report.total.units) == ("count", "map", 2, 400)
     assert (report.units_per_s, report.total.group_size) == (50.0, 20.0)
     assert report.total.conflict_share == pytest.approx(4 / 24)
-    assert report.total.commits.quantile_s(0.5) == pytest.approx(0.001, rel=0.2)
-    assert report.total.commits.quantile_s(0.99) == pytest.approx(0.5, rel=0.2)
 
 
 def test_units_are_counted_by_the_progress() -> None:
@@ -73,7 +69,7 @@ def test_a_report_without_units_has_no_figures() -> None:
     report = JobReport.of_tasks(JOB, [], 0.0)
     assert report.units_per_s == 0.0
     assert JobReport.of(report.to_json()) == report
-    assert dict(report.summary())["commit latency"] == "- (p50), - (p99)"
+    assert dict(report.summary())["commit latency"] == "0 ms"
 
 
 def test_of_very_many_tasks_only_the_total_is_stored() -> None:
@@ -92,7 +88,7 @@ def test_a_summary_names_what_happened() -> None:
         ("commits", "10 with 150.0 units each"),
         ("conflicts", "2, 16.7% of all commits"),
         ("runs repeated", "3"),
-        ("commit latency", "1.1 ms (p50), 0.55 s (p99)"),
+        ("commit latency", "56 ms"),
         ("time in tasks", "0% functions, 0% reads, 25% commits, 75% other"),
         ("put off", "3"),
         ("with locks", "4"),
@@ -118,9 +114,9 @@ def test_figures_for_programs_are_rounded() -> None:
 
 @pytest.mark.parametrize(
     ("duration_s", "text"),
-    [(None, "-"), (0.0005, "0.5 ms"), (0.09445, "94 ms"), (0.1, "0.1 s"), (0.156, "0.16 s"), (12.3, "12 s")],
+    [(0.0, "0 ms"), (0.0005, "0.5 ms"), (0.09445, "94 ms"), (0.1, "0.1 s"), (0.156, "0.16 s"), (12.3, "12 s")],
 )
-def test_a_latency_is_told_with_two_digits(duration_s: float | None, text: str) -> None:
+def test_a_latency_is_told_with_two_digits(duration_s: float, text: str) -> None:
     assert latency_text(duration_s) == text
 
 

@@ -12,7 +12,7 @@ from holdfast.errors import FencedError, HoldfastError, InvalidRequestError, Out
 from holdfast.records.batches import read_records
 from holdfast.runtime.simulated import SuspendedClock
 from holdfast.transactions.base import Commit
-from holdfast.units.claims import ClaimWatch
+from holdfast.units.work_list import ClaimWatch
 from tests.unit.units.work_worlds import LEASE_S, WorkWorld
 from tests.units_world import Death, Shaky, fail_at
 

@@ -12,13 +12,20 @@ from holdfast.errors import ConflictError, FencedError, NotFoundError, OutcomeUn
 from holdfast.records.batches import read_records
 from holdfast.runtime import Alarm
 from holdfast.transactions.base import Commit, Outcome, ScanPage
-from holdfast.units.claims import decode_claim, dissolve, dissolve_all, dissolve_slot, encode_claim, take_items
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import end_job, forget_job, job_key, read_progress
-from holdfast.units.open_work_list import open_work_list
 from holdfast.units.progress import LIST_DROPPED, counter_range
 from holdfast.units.shard_task import ShardTask
 from holdfast.units.unit import UnitSettings
+from holdfast.units.work_list import (
+    decode_claim,
+    dissolve,
+    dissolve_all,
+    dissolve_slot,
+    encode_claim,
+    open_work_list,
+    take_items,
+)
 from tests.forgetful_database import ForgetfulDatabase
 from tests.unit.units.work_worlds import ITEMS, LEASE_S, WorkWorld, grow, limited
 from tests.units_world import (
@@ -392,18 +399,17 @@ def test_what_the_error_of_a_dropped_list_advises_neither_loses_nor_doubles() ->
     assert world.items.counts() == (3, 0)
 
 
-@pytest.mark.parametrize("combine", [None, min])
 @pytest.mark.parametrize("again", [False, True])
-def test_nobody_adds_to_a_dropped_list(combine: Callable[[Any, Any], Any] | None, *, again: bool) -> None:
+def test_nobody_adds_to_a_dropped_list(*, again: bool) -> None:
     world = WorkWorld()
     dropped = world.items
     dropped.drop()
     if again:
         world.items = open_work_list(world.db, "list", create=True)
     with pytest.raises(NotFoundError, match="the work list was dropped: open it again with create=True"):
-        dropped.add(1, 5, combine=combine)
+        dropped.add(1, 5)
     assert not again or world.items.counts() == (0, 0)
-    open_work_list(world.db, "list", create=True).add(1, 5, combine=combine)
+    open_work_list(world.db, "list", create=True).add(1, 5)
 
 
 def test_after_a_conflict_the_items_of_a_claim_take_effect_one_by_one() -> None:

@@ -7,12 +7,10 @@ from typing import Any
 from holdfast.records.batches import read_records
 from holdfast.runtime import Alarm, NeverPeriodic, Periodic
 from holdfast.transactions.base import Backend
-from holdfast.units.claims import Claim, take_items
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import WORK_LIST, begin_job, read_progress
-from holdfast.units.open_work_list import open_work_list
 from holdfast.units.unit import UnitFunction, UnitSettings
-from holdfast.units.work_list import WorkList, find_work_list
+from holdfast.units.work_list import Claim, WorkList, find_work_list, open_work_list, take_items
 from holdfast.units.work_task import WorkTask
 from tests.units_world import Shaky, UnitWorld
 

@@ -12,10 +12,9 @@ from holdfast.records.keys import cells_range, dropped_id_of, dropped_range
 from holdfast.records.tables import Table, list_tables
 from holdfast.records.values import Value
 from holdfast.transactions.base import Record
-from holdfast.units.claims import decode_claim
 from holdfast.units.jobs import Job, list_jobs, read_progress
 from holdfast.units.progress import TaskProgress
-from holdfast.units.work_list import WorkList, list_work_lists
+from holdfast.units.work_list import WorkList, decode_claim, list_work_lists
 from holdfast_checker.histories.effects import Effect
 from holdfast_checker.kernel.world import View
 from holdfast_checker.simulated.database import DATABASE, Copy, Records

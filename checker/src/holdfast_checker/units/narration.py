@@ -9,9 +9,8 @@ from holdfast.records.cells import Content
 from holdfast.records.keys import cell_of
 from holdfast.records.row_keys import decode_row
 from holdfast.transactions.base import Record
-from holdfast.units.claims import decode_claim
 from holdfast.units.progress import TaskProgress
-from holdfast.units.work_list import Item
+from holdfast.units.work_list import Item, decode_claim
 from holdfast_checker.kernel.world import View
 from holdfast_checker.narrative.sentences import Weight
 from holdfast_checker.simulated.database import DATABASE

@@ -23,7 +23,7 @@ _JOB: tuple[Column, ...] = (
     Column("job", "job", lambda state: state.job.name),
     Column("kind", "kind", lambda state: state.job.kind),
     Column("finished", "state", lambda state: state.job.is_finished, lambda one: "finished" if one else "not finished"),
-    Column("share", "done", lambda state: state.share(), lambda share: "-" if share is None else percent(share)),
+    Column("share", "done", lambda state: state.share, lambda share: "-" if share is None else percent(share)),
     Column("done", "units", lambda state: state.done, grouped),
     Column("deferred", None, lambda state: state.deferred),
     Column("conflicts", None, lambda state: state.statistics.conflicts),
@@ -81,8 +81,7 @@ def _show_job(run: Run, state: JobState, report: JobReport) -> None:
         Column("", "conflicts", lambda one: one[1].conflict_share, "{:.1%}".format),
         Column("", "repeated", lambda one: one[1].reruns, grouped),
         Column("", "group", lambda one: one[1].group_size, "{:.1f}".format),
-        Column("", "p50", lambda one: one[1].commits.quantile_s(0.5), latency_text),
-        Column("", "p99", lambda one: one[1].commits.quantile_s(0.99), latency_text),
+        Column("", "latency", lambda one: one[1].commit_latency_s, latency_text),
         Column("", "functions", lambda one: one[1].shares["functions"], "{:.0%}".format),
         Column("", "reads", lambda one: one[1].shares["reads"], "{:.0%}".format),
         Column("", "commits", lambda one: one[1].shares["commits"], "{:.0%}".format),
@@ -120,8 +119,6 @@ def watch(
     top: Annotated[int, option("--top", "How many rows to show.", type=click.IntRange(1, 10_000), default=10)],
     column: Annotated[str, option("--column", "The column with the values: numbers.", default="value")],
     every: Annotated[float, option("--every", "How often to look.", type=age, default="1s")],
-    units: Annotated[int | None, option("--units", "How many units the job has.", type=click.IntRange(min=0))],
-    wait: Annotated[float, option("--wait", "How long to wait for the job.", type=age, default="1m")],
 ) -> None:
     """Show the largest values in TABLE while units write to it.
 
@@ -136,10 +133,8 @@ def watch(
     from holdfast.units.watch import watch as views_of
 
     out = run.out
-    views = views_of(
-        open_url(run, url), table, job=job, top=top, column=column, every_s=every, units=units, begin_within_s=wait
-    )
-    with out.waiting("reading the table" if job is None else f"waiting for the job {job}"):
+    views = views_of(open_url(run, url), table, job=job, top=top, column=column, every_s=every)
+    with out.waiting("reading the table"):
         views = itertools.chain([next(views)], views)
     for view in views:
         out.line(_view_form(view))
@@ -169,6 +164,5 @@ def _view_form(view: View) -> dict[str, object]:
         "tasks_finished": state.finished,
         "units_per_s": view.units_per_s,
         "ends_in_s": view.ends_in_s,
-        "idle_s": round(view.idle_s, 3),
         "is_final": view.is_final,
     }

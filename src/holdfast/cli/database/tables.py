@@ -103,8 +103,7 @@ def stats(run: Run, url: Url) -> None:
     from holdfast.records.cells import table_size
     from holdfast.records.tables import list_tables
     from holdfast.units.jobs import list_jobs
-    from holdfast.units.open_work_list import count_items
-    from holdfast.units.work_list import list_work_lists
+    from holdfast.units.work_list import count_items, list_work_lists
 
     out = run.out
     sizes = []

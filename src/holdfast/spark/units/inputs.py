@@ -7,52 +7,151 @@ units in the same order.
 
 from __future__ import annotations
 
-import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from pyspark.sql.functions import concat, is_valid_utf8, lit, raise_error, when, xxhash64
 from pyspark.sql.types import ArrayType, MapType, StructType
 
-from holdfast.errors import InvalidRequestError, UnsupportedError
+from holdfast.errors import InvalidRequestError
 from holdfast.records.row_keys import Row
 from holdfast.spark.failures import one_sentence
 from holdfast.spark.session import is_classic, require_dataframe
-from holdfast.spark.units.tasks import UnitsTask, key_of, key_of_row
+from holdfast.spark.units.tasks import UnitsTask, key_of_row
 from holdfast.units.job_input import JobInput, TaskInput, surveyed
 from holdfast.units.unit import Unit, id_of
 from holdfast.wording import nearest
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark import RDD, SparkContext
+    from pyspark import RDD
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType
 
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _KEY_TYPES = (*_INTEGERS, "string", "binary")
-_AS_JSON = "with unix_micros of timestamps in it, since another text may be that of two values"
-_AS_KEY = {
-    "decimal": "take to_json(array(column)), since a text depends on spark.sql.ansi.enabled",
-    "timestamp": "take unix_micros of the column, since a text depends on the time zone, and may be that of two",
-    "struct": "take the fields as columns, since a text may be that of two values",
-    "map": f"take to_json(map_entries(column)), {_AS_JSON}",
-    **dict.fromkeys(("array", "variant"), f"take to_json of the column, {_AS_JSON}"),
-}
-"""What to do with columns of other types, if a text is not the same key: as texts, ["x, y"] and ["x", "y"] are one."""
-
-_NUMBER = "number long"
+_OTHERS = (
+    "cast dates, doubles and booleans to string; take unix_micros of a timestamp, the fields of a struct as columns, "
+    "to_json(map_entries(column)) of a map, and to_json(array(column)) of the rest"
+)
 _OWN_HASH = "holdfast units"
 _TASKS_WITHOUT_CONTEXT = 8
 _TABLE_ROWS = 1000
 
 
-def as_input(data: Any, key: str | Sequence[str] | None) -> _FrameInput | _PairInput:
+_Work: TypeAlias = "Callable[[int, Iterable[Any]], Iterator[tuple[int, bytes]]]"
+"""Takes the number of a task and its rows, and yields pairs of that number and a result."""
+
+_Collect: TypeAlias = "Callable[[_Work], Sequence[Any]]"
+"""Runs the same in each of Spark's tasks, and returns what all of them have yielded."""
+
+
+class Input(NamedTuple):
+    """The input of a job.
+
+    Attributes:
+        keys: where the keys of the units come from.
+        parallelism: how many tasks a job has by default.
+        arranged: takes a number of tasks, and brings each row to the task of its key; Spark may do that at once.
+    """
+
+    keys: str
+    parallelism: int
+    arranged: Callable[[int], Rows]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a job, each in the task of its key.
+
+    Attributes:
+        collect: runs in each task, over its rows. Spark keeps the files of a shuffle, so the second pass over an RDD
+            does not evaluate the source; over Spark Connect, which has no RDDs, each pass does.
+        in_slots: runs in as many tasks without rows.
+        ids_of, pairs_of: return the ids of the units of rows, or their keys and values.
+    """
+
+    collect: _Collect
+    in_slots: Callable[[], _Collect]
+    ids_of: Callable[[Iterable[Any]], Iterable[bytes]]
+    pairs_of: Callable[[Iterable[Any]], Iterable[tuple[Row, object]]]
+    tasks: int
+
+    def survey(self, *, repeats: bool) -> JobInput:
+        """Return which units each task has: the first pass over the rows; see `holdfast.units.job_input`.
+
+        It takes all columns: a source may have other rows if some are left out, as a CSV file has whose malformed lines
+        are dropped.
+        """
+        ids_of = self.ids_of
+
+        def survey(shard: int, rows: Iterable[Any]) -> Iterator[tuple[int, bytes]]:
+            with one_sentence():
+                yield shard, surveyed(ids_of(rows), repeats=repeats).to_bytes()
+
+        found = {int(shard): TaskInput.of(encoded) for shard, encoded in self.collect(survey)}
+        return JobInput([found.get(shard, TaskInput()) for shard in range(self.tasks)])
+
+    def run(self, task: UnitsTask) -> None:
+        """Run the units in the tasks of the job: the second pass."""
+        pairs_of = self.pairs_of
+
+        def run(shard: int, rows: Iterable[Any]) -> Iterator[tuple[int, bytes]]:
+            return task.run_shard(shard, pairs_of(rows))
+
+        if len(self.collect(run)) < self.tasks:  # Spark knows that there are no rows, and has left the shuffle out
+            self.in_slots()(lambda shard, rows: task.run_shard(shard, _none_of(rows)))
+
+
+def run_workers(spark: SparkSession, task: UnitsTask) -> None:
+    """Run a worker in each task of a job."""
+
+    def work(slot: int, rows: Iterable[Any]) -> Iterator[tuple[int, bytes]]:
+        _none_of(rows)
+        return task.run_worker(slot)
+
+    _slots(spark, task.job.shards)(work)
+
+
+def _none_of(rows: Iterable[Any]) -> tuple[()]:
+    for _row in rows:  # Spark requires the rows to be consumed
+        pass
+    return ()
+
+
+def _slots(spark: SparkSession, tasks: int) -> _Collect:
+    return _of_frame(spark.range(0, tasks, 1, tasks))
+
+
+def _of_rdd(rdd: RDD[Any]) -> _Collect:
+    return lambda work: rdd.mapPartitionsWithIndex(work).collect()
+
+
+def _of_frame(df: DataFrame) -> _Collect:
+    if is_classic(df.sparkSession):
+        return _of_rdd(df.rdd)
+    schema = df.schema
+
+    def collect(work: _Work) -> Sequence[Any]:
+        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            import pyarrow as pa
+            from pyspark import TaskContext
+
+            context = TaskContext.get()
+            assert context is not None, "Spark calls this in tasks only"
+            for number, found in work(context.partitionId(), _rows_of(batches, schema)):
+                yield pa.RecordBatch.from_pydict({"number": [number], "found": [found]})
+
+        return df.mapInArrow(run, "number long, found binary").collect()
+
+    return collect
+
+
+def as_input(data: Any, key: str | Sequence[str] | None) -> Input:
     """Return the rows of a DataFrame, or the pairs of an RDD.
 
     Raises:
@@ -62,11 +161,17 @@ def as_input(data: Any, key: str | Sequence[str] | None) -> _FrameInput | _PairI
     if hasattr(type(data), "repartitionAndSortWithinPartitions"):  # a DataFrame of Spark Connect has every attribute
         if key is not None:
             raise InvalidRequestError("the key of an RDD's pair is its first part: leave out the argument key")
-        return _PairInput(data)
+        return Input("pairs", int(data.context.defaultParallelism), partial(_arranged_pairs, data))
     require_dataframe(data)
-    if not is_classic(data.sparkSession):  # its client keeps what columns a DataFrame had; the server reads them anew
+    spark = data.sparkSession
+    parallelism = _TASKS_WITHOUT_CONTEXT
+    if is_classic(spark):
+        parallelism = int(spark.sparkContext.defaultParallelism)
+    else:  # its client keeps what columns a DataFrame had; the server reads them anew
         data = data.select("*")
-    return _FrameInput(data, _key_columns(data, key))
+    columns = _key_columns(data, key)
+    keys = "columns: " + ", ".join(f"{column.name} {column.type}" for column in columns)
+    return Input(keys, parallelism, partial(_arranged_rows, data, columns))
 
 
 class _KeyColumn(NamedTuple):
@@ -92,9 +197,8 @@ def _key_columns(df: DataFrame, key: str | Sequence[str] | None) -> tuple[_KeyCo
             raise InvalidRequestError(f"the DataFrame has no such column for the key: {hint}", column=name)
         kind = found[0].dataType.simpleString()
         if kind not in _KEY_TYPES:
-            advice = _AS_KEY.get(re.split("[<(]", kind)[0], "cast the column to string")
             raise InvalidRequestError(
-                f"the key of a unit is a text, an integer or bytes: {advice}", column=name, type=kind
+                f"the key of a unit is a text, an integer or bytes: {_OTHERS}", column=name, type=kind
             )
         columns.append(_KeyColumn(name, "bigint" if kind in _INTEGERS else kind))
     return tuple(columns)
@@ -126,133 +230,32 @@ def _quoted(column: _KeyColumn) -> str:
     return f"`{column.name.replace('`', '``')}`"
 
 
-@dataclass(frozen=True)
-class _FrameInput:
-    """The rows of a DataFrame."""
+def _arranged_rows(df: DataFrame, columns: tuple[_KeyColumn, ...], tasks: int) -> Rows:
+    """Bring each row to the task of its key. Spark's hash of an integer depends on its width: all get the same.
 
-    df: DataFrame
-    columns: tuple[_KeyColumn, ...]
-
-    @property
-    def keys(self) -> str:
-        """Where the keys of the units come from."""
-        return "columns: " + ", ".join(f"{column.name} {column.type}" for column in self.columns)
-
-    @property
-    def parallelism(self) -> int:
-        """How many tasks a job has by default."""
-        spark = self.df.sparkSession
-        return int(spark.sparkContext.defaultParallelism) if is_classic(spark) else _TASKS_WITHOUT_CONTEXT
-
-    def arranged(self, tasks: int) -> _RddRows | _ConnectRows:
-        """Bring each row to the task of its key. Spark's hash of an integer depends on its width: all get the same.
-
-        What tells the task is a hash of the key and a constant, by which nothing else is partitioned. The key itself
-        could be that of a table's buckets, and its hash that of a shuffle in the query. Spark leaves the shuffle out
-        then, because the rows are in place, and next reads the table without its buckets, or merges the partitions of
-        the other shuffle, because nothing needs them (`EnsureRequirements`, `DisableUnnecessaryBucketedScan`,
-        `CoalesceShufflePartitions`).
-        """
-        df = _with_true_texts(self.df, self.columns)
-        quoted = list(map(_quoted, self.columns))
-        places = [df[name].cast(column.type) for name, column in zip(quoted, self.columns, strict=True)]
-        df = df.repartition(tasks, xxhash64(lit(_OWN_HASH), *places)).sortWithinPartitions(*quoted)
-        names = tuple(column.name for column in self.columns)
-        if not is_classic(df.sparkSession):
-            return _ConnectRows(df, names, tasks)
-        return _RddRows(df.rdd, partial(_ids_of_rows, names), partial(_pairs_of_rows, names), tasks)
-
-
-@dataclass(frozen=True)
-class _PairInput:
-    """The pairs of an RDD: key and value."""
-
-    rdd: RDD[Any]
-
-    @property
-    def keys(self) -> str:
-        return "pairs"
-
-    @property
-    def parallelism(self) -> int:
-        return int(self.rdd.context.defaultParallelism)
-
-    def arranged(self, tasks: int) -> _RddRows:
-        rdd = self.rdd.mapPartitions(_with_ids).repartitionAndSortWithinPartitions(tasks, zlib.crc32)
-        return _RddRows(rdd, partial(map, itemgetter(0)), partial(map, itemgetter(1)), tasks)
-
-
-@dataclass(frozen=True)
-class _RddRows:
-    """An RDD after a shuffle. Spark keeps the files of the shuffle, so the second pass does not evaluate the source."""
-
-    rdd: RDD[Any]
-    ids_of: Callable[[Iterable[Any]], Iterable[bytes]]
-    pairs_of: Callable[[Iterable[Any]], Iterable[tuple[Row, object]]]
-    tasks: int
-
-    def survey(self, *, repeats: bool) -> JobInput:
-        """Return which units each task has: the first pass over the rows; see `holdfast.units.job_input`."""
-        ids_of = self.ids_of
-
-        def survey(shard: int, rows: Iterable[Any]) -> Iterator[tuple[int, bytes]]:
-            with one_sentence():
-                yield shard, surveyed(ids_of(rows), repeats=repeats).to_bytes()
-
-        return _job_input(self.tasks, self.rdd.mapPartitionsWithIndex(survey).collect())
-
-    def run(self, task: UnitsTask) -> None:
-        """Run the units in the tasks of the job: the second pass."""
-        pairs_of = self.pairs_of
-
-        def run(shard: int, rows: Iterable[Any]) -> Iterator[int]:
-            return task.run_shard(shard, pairs_of(rows))
-
-        found = self.rdd.mapPartitionsWithIndex(run).collect()
-        if len(found) < self.tasks:  # Spark knows that there are no rows, and has left the shuffle out
-            _run_in_slots(self.rdd.context, self.tasks, partial(_run_without_rows, task))
-
-
-@dataclass(frozen=True)
-class _ConnectRows:
-    """A DataFrame of Spark Connect, which has no RDDs. Each pass evaluates the source.
-
-    The first one, too, takes all columns: a source may have other rows if some are left out, as a CSV file has whose
-    malformed lines are dropped.
+    What tells the task is a hash of the key and a constant, by which nothing else is partitioned. The key itself
+    could be that of a table's buckets, and its hash that of a shuffle in the query. Spark leaves the shuffle out
+    then, because the rows are in place, and next reads the table without its buckets, or merges the partitions of
+    the other shuffle, because nothing needs them (`EnsureRequirements`, `DisableUnnecessaryBucketedScan`,
+    `CoalesceShufflePartitions`).
     """
-
-    df: DataFrame
-    names: tuple[str, ...]
-    tasks: int
-
-    def survey(self, *, repeats: bool) -> JobInput:
-        names = self.names
-
-        def survey(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            import pyarrow as pa
-
-            columns = ([batch.column(name).to_pylist() for name in names] for batch in batches)
-            rows = chain.from_iterable(zip(*lists, strict=True) for lists in columns)
-            with one_sentence():
-                found = surveyed((id_of(key_of(row, names)) for row in rows), repeats=repeats)
-            yield pa.RecordBatch.from_pydict({"shard": [_partition()], "input": [found.to_bytes()]})
-
-        return _job_input(self.tasks, self.df.mapInArrow(survey, "shard long, input binary").collect())
-
-    def run(self, task: UnitsTask) -> None:
-        names, schema = self.names, self.df.schema
-
-        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            yield from _as_batches(task.run_shard(_partition(), _pairs_of_rows(names, _rows_of(batches, schema))))
-
-        found = self.df.mapInArrow(run, _NUMBER).collect()
-        if len(found) < self.tasks:  # as above
-            _run_in_connect_slots(self.df.sparkSession, self.tasks, partial(_run_without_rows, task))
+    spark = df.sparkSession
+    df = _with_true_texts(df, columns)
+    quoted = list(map(_quoted, columns))
+    places = [df[name].cast(column.type) for name, column in zip(quoted, columns, strict=True)]
+    df = df.repartition(tasks, xxhash64(lit(_OWN_HASH), *places)).sortWithinPartitions(*quoted)
+    names = tuple(column.name for column in columns)
+    in_slots = partial(_slots, spark, tasks)
+    return Rows(_of_frame(df), in_slots, partial(_ids_of_rows, names), partial(_pairs_of_rows, names), tasks)
 
 
-def _job_input(tasks: int, found: Iterable[Any]) -> JobInput:
-    by_shard = {int(shard): TaskInput.of(encoded) for shard, encoded in found}
-    return JobInput([by_shard.get(shard, TaskInput()) for shard in range(tasks)])
+def _arranged_pairs(rdd: RDD[Any], tasks: int) -> Rows:
+    pairs = rdd.mapPartitions(_with_ids).repartitionAndSortWithinPartitions(tasks, zlib.crc32)
+
+    def in_slots() -> _Collect:
+        return _of_rdd(rdd.context.parallelize(range(tasks), tasks))
+
+    return Rows(_of_rdd(pairs), in_slots, partial(map, itemgetter(0)), partial(map, itemgetter(1)), tasks)
 
 
 def _ids_of_rows(names: tuple[str, ...], rows: Iterable[Any]) -> Iterator[bytes]:
@@ -263,32 +266,6 @@ def _pairs_of_rows(names: tuple[str, ...], rows: Iterable[Any]) -> Iterator[tupl
     return ((key_of_row(row, names), row) for row in rows)
 
 
-def _run_without_rows(task: UnitsTask, shard: int) -> Iterator[int]:
-    return task.run_shard(shard, ())
-
-
-def run_workers(spark: SparkSession, task: UnitsTask) -> None:
-    """Run a worker in each task of a job."""
-    if is_classic(spark):
-        _run_in_slots(spark.sparkContext, task.job.shards, task.run_worker)
-    else:
-        _run_in_connect_slots(spark, task.job.shards, task.run_worker)
-
-
-def _run_in_slots(context: SparkContext, slots: int, work: Callable[[int], Iterator[int]]) -> None:
-    """Call a function in each task of a job."""
-    context.parallelize(range(slots), slots).mapPartitionsWithIndex(lambda slot, _rows: work(slot)).collect()
-
-
-def _run_in_connect_slots(spark: SparkSession, slots: int, work: Callable[[int], Iterator[int]]) -> None:
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for _batch in batches:
-            pass
-        yield from _as_batches(work(_partition()))
-
-    spark.range(0, slots, 1, slots).mapInArrow(run, _NUMBER).collect()
-
-
 def _with_ids(pairs: Iterable[object]) -> Iterator[tuple[bytes, tuple[Row, object]]]:
     with one_sentence():
         for pair in pairs:
@@ -296,15 +273,6 @@ def _with_ids(pairs: Iterable[object]) -> Iterator[tuple[bytes, tuple[Row, objec
                 raise InvalidRequestError("the elements of the RDD are no pairs: map them to (key, value)")
             unit = Unit.of(*pair)  # a value that Spark cannot copy either: its own message would not name the unit
             yield unit.id, (unit.key, pair[1])
-
-
-def _partition() -> int:
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    if context is None:
-        raise UnsupportedError("units run in Spark tasks only")
-    return int(context.partitionId())
 
 
 def _rows_of(batches: Iterable[pa.RecordBatch], schema: StructType) -> Iterator[Any]:
@@ -343,10 +311,3 @@ def _has_fields(found: pa.DataType, known: DataType) -> bool:
     else:
         return True
     return len(fields) == len(inner) and all(map(_has_fields, (field.type for field in fields), inner))
-
-
-def _as_batches(numbers: Iterator[int]) -> Iterator[pa.RecordBatch]:
-    import pyarrow as pa
-
-    for one in numbers:
-        yield pa.RecordBatch.from_pydict({"number": [one]})

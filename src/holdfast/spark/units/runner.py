@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from contextlib import closing
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -25,11 +25,9 @@ from holdfast.runtime import Environment
 from holdfast.spark.failures import errors_of_tasks
 from holdfast.spark.session import require_session
 from holdfast.spark.units.inputs import as_input, run_workers
-from holdfast.spark.units.run_errors import BATCH_GOES_ON, JOB_GOES_ON, errors_of_rows, named_errors
-from holdfast.spark.units.streams import Batch, batch_of_query, check_prefix
+from holdfast.spark.units.streams import batch_of_query, check_prefix
 from holdfast.spark.units.tasks import UnitsTask
 from holdfast.transactions.base import Backend
-from holdfast.units.claims import dissolve_all
 from holdfast.units.job_input import JobInput
 from holdfast.units.jobs import (
     MAP,
@@ -39,21 +37,16 @@ from holdfast.units.jobs import (
     begin_job,
     end_job,
     end_run,
-    job_key,
+    fix_input,
     list_jobs,
-    note_absence,
-    planned_tasks,
+    other_rows,
     read_progress,
 )
 from holdfast.units.progress import LIST_DROPPED, Statistics
-from holdfast.units.report import JobReport
+from holdfast.units.report import JobReport, poll
 from holdfast.units.unit import UnitFunction, UnitReads, UnitSettings
 from holdfast.units.unit_loop import patiently
-from holdfast.units.work_list import WorkList, find_work_list
-
-if TYPE_CHECKING:
-    pass
-
+from holdfast.units.work_list import WorkList, dissolve_all, find_work_list
 
 _log = logging.getLogger(__name__)
 
@@ -62,17 +55,14 @@ T = TypeVar("T")
 _DEFAULT_WORKERS = 4
 
 
-@dataclass(frozen=True, slots=True)
-class _Prepared:
+class _Prepared(NamedTuple):
     """What a job will do.
 
     Attributes:
-        tasks: how many it has.
-        run: runs them all.
+        run: runs all tasks.
         job_input: see `UnitsTask`.
     """
 
-    tasks: int
     run: Callable[[UnitsTask], None]
     job_input: JobInput | None = None
 
@@ -94,7 +84,7 @@ class TransactionalMap:
     again with its name and the same rows, and it goes on from there. With other rows it is refused as a whole.
 
     Args:
-        function: takes a `holdfast.units.unit_transaction.UnitTransaction`, a key and a value. It runs in Spark's
+        function: takes a `holdfast.units.unit.UnitTransaction`, a key and a value. It runs in Spark's
             workers, perhaps several times for one unit, and has no effects but through the transaction.
         database: the URL of a database, which every executor can reach.
         reads: takes a key and a value, and names cells that the unit will read, as (table, row) or (table, row,
@@ -155,19 +145,16 @@ class TransactionalMap:
         key: str | Sequence[str] | None,
         job: str | None,
         tasks: int | None,
-        batch: Batch | None = None,
+        batch: str = "",
     ) -> JobReport:
         found = as_input(data, key)
 
-        def prepare(backend: Backend, name: str) -> _Prepared:
-            shards = planned_tasks(
-                backend, name, kind=self._kind, shards=tasks, default=found.parallelism, keys=found.keys
-            )
-            with errors_of_rows(backend, name), errors_of_tasks():
-                rows = found.arranged(shards)  # Spark may bring the rows to their tasks here
-                return _Prepared(shards, rows.run, rows.survey(repeats=self._kind == REDUCE))
+        def prepare(job: Job) -> _Prepared:
+            with errors_of_rows(job), errors_of_tasks():
+                rows = found.arranged(job.shards)  # Spark may bring the rows to their tasks here
+                return _Prepared(rows.run, rows.survey(repeats=self._kind == REDUCE))
 
-        return self._run(job, self._kind, found.keys, self._emit_to, prepare, batch)
+        return self._run(job, self._kind, found.keys, tasks, found.parallelism, self._emit_to, prepare, batch)
 
     def for_each_batch(
         self, *, key: str | Sequence[str], job: str, tasks: int | None = None
@@ -191,9 +178,8 @@ class TransactionalMap:
 
         def run_batch(batch: DataFrame, number: int) -> None:
             try:
-                found = batch_of_query(job, batch, number, self._function)
-                self._run_rows(batch, key, found.job, tasks, found)
-                found.end()
+                found = batch_of_query(job, batch, number)
+                self._run_rows(batch, key, found.job, tasks, found.made)
             except InputChangedError as error:
                 raise InputChangedError(
                     "Spark repeats a batch of the stream, with other rows, another key, kind or number of tasks than "
@@ -227,57 +213,48 @@ class TransactionalMap:
             )
         context = getattr(spark, "sparkContext", None) if hasattr(spark, "_jsparkSession") else None
         parallelism = _DEFAULT_WORKERS if context is None else int(context.defaultParallelism)
-        keys = f"work list: {work_list}"
-
-        def prepare(backend: Backend, name: str) -> _Prepared:
-            shards = planned_tasks(backend, name, kind=WORK_LIST, shards=tasks, default=parallelism, keys=keys)
-            return _Prepared(shards, partial(run_workers, spark))
-
-        return self._run(job, WORK_LIST, keys, work_list, prepare)
+        prepared = _Prepared(partial(run_workers, spark))
+        return self._run(
+            job, WORK_LIST, f"work list: {work_list}", tasks, parallelism, work_list, lambda _job: prepared
+        )
 
     def _run(
         self,
         name: str | None,
         kind: str,
         keys: str,
+        tasks: int | None,
+        parallelism: int,
         emit_to: str | None,
-        prepare: Callable[[Backend, str], _Prepared],
-        batch: Batch | None = None,
+        prepare: Callable[[Job], _Prepared],
+        batch: str = "",
     ) -> JobReport:
         environment, clock = self._environment, self._environment.clock
-        is_known = name is not None and kind != WORK_LIST  # what is on a list runs once, whoever forgets its jobs
         name = name if name is not None else f"{kind.replace(' ', '-')}-{environment.ids.token()}"
         with (
             closing(open_database(self._url, environment=environment)) as database,
-            named_errors(database.backend, name, JOB_GOES_ON if batch is None else BATCH_GOES_ON) as begun,
+            named_errors(database.backend, name) as begun,
         ):
             backend = database.backend
-            if batch is not None:
-                batch.require_own(backend)
             work = None if emit_to is None else _list_of_job(backend, emit_to, name)
-            absence = note_absence(backend, job_key(name)) if is_known else None
-            prepared = prepare(backend, name)
             job = begin_job(
                 backend,
                 name,
                 kind=kind,
-                shards=prepared.tasks,
+                shards=tasks,
+                default=parallelism,
                 keys=keys,
-                job_input=prepared.job_input,
-                batch="" if batch is None else batch.made,
-                absence=absence,
+                batch=batch,
                 environment=environment,
             )
-            begun.job_id = job.id
-            if batch is not None:
-                batch.begin(job.id)
+            begun.append(job.id)
+            prepared = prepare(job)
+            if prepared.job_input is not None:
+                job = fix_input(backend, job, prepared.job_input, environment)
             if job.is_finished:
                 if kind == WORK_LIST and work is not None:
                     _require_no_new_items(backend, job, work)
-                if batch is not None:
-                    _log.info("Spark repeats a batch that has counted, nothing runs: %s", name)
-                else:
-                    _log.warning("the job was finished before, nothing runs: give new work another name: %s", name)
+                _log.warning("the job was finished before, nothing runs: give new work another name: %s", name)
                 return replace(JobReport.of(job.report), ran=False)
             earlier = sum(one.done for one in read_progress(backend, job))
             before_s = clock.elapsed_s()
@@ -350,6 +327,53 @@ class TransactionalReduce(TransactionalMap):
     """
 
     _kind = REDUCE
+
+
+@contextmanager
+def named_errors(backend: Backend, job: str) -> Iterator[list[int]]:
+    """Tell with each error of a block that runs a job which one it is, and how many units are done; log it for others'.
+
+    Yields a list to which the block appends the id of the job that it has begun. If that is forgotten meanwhile, it is
+    not known how many of its units have taken effect, whether or not another job has its name by now.
+    """
+    begun: list[int] = []
+    try:
+        yield begun
+    except HoldfastError as error:
+        figures = {} if not begun and isinstance(error, FencedError) else _figures(backend, job, begun)
+        raise type(error)(error.message, **{**error.variables, "job": job, **figures}) from error.__cause__
+    except BaseException:
+        if figures := _figures(backend, job, begun):
+            shown = " ".join(f"{name}={value!r}" for name, value in {"job": job, **figures}.items())
+            _log.warning("run the job again with its name, and it goes on: %s", shown)
+        raise
+
+
+def _figures(backend: Backend, job: str, begun: Sequence[int]) -> dict[str, object]:
+    """Return how many units are done, and of how many, as far as that is known."""
+    try:
+        state = poll(backend, job)
+    except NotFoundError:
+        return {} if begun else {"done": 0}
+    except HoldfastError:
+        return {}
+    if begun and state.job.id not in begun:
+        return {}
+    return {"done": state.done} if state.job.units is None else {"done": state.done, "units": state.job.units}
+
+
+@contextmanager
+def errors_of_rows(job: Job) -> Iterator[None]:
+    """Raise another error than that of the first pass over the rows, if the job has an input: it had other rows.
+
+    What else the first pass advises, another key or a function for all rows of a key, would be refused.
+    """
+    try:
+        yield
+    except InvalidRequestError as error:
+        if type(error) is InvalidRequestError and job.is_fixed:
+            raise other_rows(job, error=error.message.partition(":")[0]) from None
+        raise
 
 
 def _list_of_job(backend: Backend, name: str, job: str) -> WorkList:

@@ -15,9 +15,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from py4j.protocol import Py4JError
@@ -25,8 +23,7 @@ from pyspark.errors import PySparkException
 
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.spark.session import is_classic
-from holdfast.transactions.base import SnapshotReader
-from holdfast.units.jobs import Job, job_key
+from holdfast.units.jobs import job_key
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -38,87 +35,23 @@ _LONGEST_NUMBER = 2**63 - 1
 _MADE = re.compile(r'"batchTimestampMs":(\d+)')
 
 
-class _Turn(NamedTuple):
-    """One call of the function of a `foreachBatch`."""
-
-    application: str
-    execution: str
-    number: int
-
-
-_ENDED = object()
-"""Stands for the function of a job that has ended: not even the same one has anything to do."""
-
-_begun: dict[tuple[str, str], tuple[_Turn, Mapping[int, object]]] = {}
-"""By prefix and query: the batch that was last, and the functions that have begun its jobs in this process, by job id.
-
-An id tells whether two functions share a job; the URL does not, since a database has many.
-"""
-
-_lock = threading.Lock()
-"""A `foreachBatch` may run its functions in threads."""
-
-
-@dataclass(slots=True)
-class Batch:
-    """A batch of a stream, and its job.
+class Batch(NamedTuple):
+    """A batch of a stream.
 
     Attributes:
-        job: the name of the job.
+        job: the name of its job.
         made: when Spark has made the batch; empty if that is not known.
-        job_id: which job has the name, as soon as it has begun.
     """
 
     job: str
     made: str
-    _place: tuple[str, str]
-    _turn: _Turn
-    _function: object
-    job_id: int | None = None
 
-    def require_own(self, database: SnapshotReader) -> None:
-        """Check that the function has something to do in this turn, and that no other one has begun the job.
 
-        Raises:
-            InvalidRequestError: it has ended the job, or another one has begun it: that one's work would count as this
-                one's.
-        """
-        jobs = self._jobs()
-        key = job_key(self.job)
-        record = database.get_many([key]).get(key) if jobs else None
-        if record is not None:
-            self._require_own(jobs, Job.of(key, record).id)
+_calls: dict[tuple[str, str], tuple[str, ...]] = {}
+"""By prefix and query: the call of a `foreachBatch` that has run a job last."""
 
-    def begin(self, job_id: int) -> None:
-        """Note that the function has begun the job, before any unit runs.
-
-        Raises:
-            InvalidRequestError: see `require_own`.
-        """
-        with _lock:
-            jobs = self._jobs()
-            self._require_own(jobs, job_id)
-            _begun[self._place] = self._turn, {**jobs, job_id: self._function}
-        self.job_id = job_id
-
-    def end(self) -> None:
-        """Note that the job has ended."""
-        assert self.job_id is not None, "it has begun"
-        with _lock:
-            _begun[self._place] = self._turn, {**self._jobs(), self.job_id: _ENDED}
-
-    def _jobs(self) -> Mapping[int, object]:
-        turn, jobs = _begun.get(self._place, (self._turn, {}))
-        return jobs if turn == self._turn else {}
-
-    def _require_own(self, jobs: Mapping[int, object], job_id: int) -> None:
-        if jobs.get(job_id, self._function) is not self._function:
-            raise InvalidRequestError(
-                "the job of this batch has begun already: if a foreachBatch runs several functions, give each a job "
-                "name of its own; if it calls one again, after an error of something else, let the query fail and "
-                "start it again",
-                job=self._place[0],
-            )
+_lock = threading.Lock()
+"""A `foreachBatch` may run its functions in threads."""
 
 
 def check_prefix(prefix: str) -> None:
@@ -131,14 +64,12 @@ def check_prefix(prefix: str) -> None:
     job_key(_name(prefix, _LONGEST_ID, _LONGEST_NUMBER))
 
 
-def batch_of_query(prefix: str, batch: DataFrame, number: int, function: object) -> Batch:
+def batch_of_query(prefix: str, batch: DataFrame, number: int) -> Batch:
     """Return the batch with which Spark calls the function of `foreachBatch`.
 
-    Args:
-        function: what its units run.
-
     Raises:
-        InvalidRequestError: no stream calls this.
+        InvalidRequestError: no stream calls this; or a job with this name has run in this call of the function. If it
+            is that of another function, its work would count as this one's.
         UnsupportedError: the stream is one of Spark Connect.
     """
     spark = batch.sparkSession
@@ -154,8 +85,16 @@ def batch_of_query(prefix: str, batch: DataFrame, number: int, function: object)
             "this function is for batches of a stream: pass it to foreachBatch; and if it is, other threads and "
             "PYSPARK_PIN_THREAD=false hide the query from it: call it in the thread of foreachBatch, and unset that"
         )
-    turn = _Turn(context.applicationId, context.getLocalProperty(_EXECUTION_ID) or "", number)
-    return Batch(_name(prefix, query, number), _made(spark, query, number), (prefix, query), turn, function)
+    call = context.applicationId, context.getLocalProperty(_EXECUTION_ID) or "", str(number)
+    with _lock:
+        last, _calls[prefix, query] = _calls.get((prefix, query)), call
+    if last == call:
+        raise InvalidRequestError(
+            "the job of this batch has begun already: if a foreachBatch runs several functions, give each a job name "
+            "of its own; if it calls one again after an error, let the query fail and start it again",
+            job=prefix,
+        )
+    return Batch(_name(prefix, query, number), _made(spark, query, number))
 
 
 def _made(spark: SparkSession, query: str, number: int) -> str:

@@ -18,7 +18,7 @@ from holdfast.errors import InvalidRequestError
 from holdfast.records import open_database
 from holdfast.runtime import Environment
 from holdfast.units.jobs import list_jobs
-from holdfast.units.open_work_list import open_work_list
+from holdfast.units.work_list import open_work_list
 from tests.patience import PATIENCE_S
 from tests.unit.cli.destinations import on_screen, run
 from tests.unit.units.watched_jobs import TABLE, RunningClock, WatchedJob, text
@@ -119,11 +119,10 @@ def test_a_column_of_texts_is_refused(url: str) -> None:
     assert "choose another column" in json.loads(result.stdout)["error"]
 
 
-def test_a_job_that_does_not_begin_is_an_error(url: str, clock: RunningClock) -> None:
-    result = run("database", "watch", url, TABLE, "--job", "cuont", "--wait", "3s")
+def test_a_job_that_has_not_begun_is_an_error(url: str) -> None:
+    result = run("database", "watch", url, TABLE, "--job", "cuont")
     assert result.exit_code == 2
     assert "no such job" in result.stderr
-    assert sum(clock.waits) < 4
 
 
 def test_ctrl_c_ends_the_watch(url: str) -> None:
@@ -171,7 +170,7 @@ def test_a_job_is_shown_by_task_and_in_all(url: str) -> None:
     _finish(url)
     found = json.loads(run("database", "jobs", url, "count", "--json").stdout)
     assert (found["job"], found["finished"], found["total"]["units"], len(found["tasks"])) == ("count", True, 40, 4)
-    assert found["units_per_s"] > 0 and 0 < found["commit_p50_s"] <= found["commit_p99_s"]
+    assert found["units_per_s"] > 0 and found["commit_latency_s"] > 0
     assert sum(found["shares"].values()) == pytest.approx(1.0, abs=0.001)
     lines = run("database", "jobs", url, "count").stdout.splitlines()
     assert any(line.split()[:2] == ["units", "40"] for line in lines)

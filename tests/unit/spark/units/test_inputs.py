@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from threading import Lock
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,6 +26,8 @@ would do units twice."""
 
 class _Pairs:
     """An RDD that tells how it is asked to divide its pairs; the names are those of PySpark."""
+
+    context = SimpleNamespace(defaultParallelism=3)
 
     def mapPartitions(self, _function: object) -> _Pairs:
         return self

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -25,31 +25,27 @@ from holdfast.errors import (
     StorageFullError,
     UnavailableError,
 )
-from holdfast.records.batches import read_records
 from holdfast.records.database import Database, open_database
-from holdfast.records.keys import ABSENCE
 from holdfast.runtime import Environment
 from holdfast.runtime.simulated import CountingIds
 from holdfast.spark.units import runner
-from holdfast.spark.units.run_errors import errors_of_rows
-from holdfast.spark.units.tasks import UnitsTask, database_of_process
-from holdfast.transactions.base import Backend
+from holdfast.spark.units.runner import errors_of_rows
+from holdfast.spark.units.tasks import UnitsTask
 from holdfast.units.job_input import JobInput, surveyed
 from holdfast.units.jobs import (
     MAP,
     WORK_LIST,
+    Job,
     begin_job,
     end_job,
     find_job,
     forget_job,
-    job_key,
     list_jobs,
-    note_absence,
 )
-from holdfast.units.open_work_list import open_work_list
 from holdfast.units.progress import LIST_DROPPED
 from holdfast.units.report import JobReport
 from holdfast.units.unit import id_of
+from holdfast.units.work_list import open_work_list
 from tests.forgetful_database import ForgetfulDatabase
 from tests.units_world import finish
 
@@ -92,22 +88,21 @@ class _Driver:
         reads: Callable[[], None] = lambda: None,
     ) -> JobReport:
         job_input = JobInput([surveyed(map(id_of, (1, 2)), repeats=False)]) if kind == MAP else None
-        prepared = runner._Prepared(1, tasks, job_input)
 
-        def prepare(_database: Backend, _name: str) -> runner._Prepared:
-            reads()
-            return prepared
+        def prepare(job: Job) -> runner._Prepared:
+            with errors_of_rows(job):
+                reads()
+            return runner._Prepared(tasks, job_input)
 
-        return self.map._run(name, kind, "", emit_to, prepare)
+        return self.map._run(name, kind, "", None, 1, emit_to, prepare)
 
 
 @pytest.fixture
-def url(tmp_path: Path) -> Iterator[str]:
+def url(tmp_path: Path) -> str:
     found = f"sqlite://{tmp_path}/units.db"
     with open_database(found, create=True) as db:
         db.create_table("t")
-    yield found
-    database_of_process(found).close()
+    return found
 
 
 @pytest.fixture
@@ -141,29 +136,24 @@ def test_the_db_is_closed_after_an_error(driver: _Driver) -> None:
     assert driver.open == 0
 
 
-def test_an_unnamed_job_is_named_without_notes_too(driver: _Driver, caplog: pytest.LogCaptureFixture) -> None:
-    class WithoutNotes(Exception):
-        @property
-        def add_note(self) -> None:  # type: ignore[override]  # as in Python 3.10
-            raise AttributeError("add_note")
-
+def test_an_unnamed_job_is_named_after_errors_of_others_too(driver: _Driver, caplog: pytest.LogCaptureFixture) -> None:
     def fail(task: UnitsTask) -> list[str]:
-        raise WithoutNotes
+        raise RuntimeError("injected")
 
-    with pytest.raises(WithoutNotes):
+    with pytest.raises(RuntimeError):
         driver.run(fail, name=None)
     (told,) = (record.getMessage() for record in caplog.records if "it goes on" in record.getMessage())
-    assert told.startswith("then run the job again with its name, and it goes on (WithoutNotes): job='map-")
+    assert told.startswith("run the job again with its name, and it goes on: job='map-")
 
 
-def test_the_error_of_a_database_that_is_away_says_how_the_job_goes_on(driver: _Driver) -> None:
+def test_the_error_of_a_database_that_is_away_names_the_job(driver: _Driver) -> None:
     def fail(task: UnitsTask) -> list[str]:
         raise PySparkException(
             "Job aborted due to stage failure:\n  File worker.py\nholdfast.errors.UnavailableError: the database "
             "cannot be reached: check that the server runs\n\tat org.apache.spark"
         )
 
-    with pytest.raises(UnavailableError, match=r"run the job again with its name, and it goes on.*job='job'"):
+    with pytest.raises(UnavailableError, match=r"check that the server runs job='job' done=0 units=2"):
         driver.run(fail)
 
 
@@ -178,7 +168,7 @@ def test_an_end_that_cannot_be_recorded_tells_the_name_under_which_the_job_goes_
 
     with monkeypatch.context() as patched:
         patched.setattr(runner, "end_job", fail)
-        with pytest.raises(kind, match=r"run the job again with its name, and it goes on.*job='map-\w+'") as raised:
+        with pytest.raises(kind, match=r"job='map-\w+' done=2 units=2") as raised:
             driver.run(in_this_process, name=None)
     report = driver.run(in_this_process, name=str(raised.value.variables["job"]))
     assert (report.total.units, report.earlier) == (2, 2)
@@ -224,8 +214,8 @@ def test_a_job_that_is_run_and_forgotten_while_a_driver_reads_its_rows_is_not_ru
         with open_database(url) as db:
             assert driver.run(in_this_process).total.units == 2
             forget_job(db.backend, "job", db.environment)
-            if again:  # another driver reads its rows, too, and begins later
-                note_absence(db.backend, job_key("job"))
+            if again:  # another driver reads its rows, too
+                begin_job(db.backend, "job", kind=MAP, environment=db.environment)
 
     if began == "before":
         with pytest.raises(InvalidRequestError, match="injected"):
@@ -236,7 +226,7 @@ def test_a_job_that_is_run_and_forgotten_while_a_driver_reads_its_rows_is_not_ru
     assert driver.open == 0
     with open_database(url) as db:
         assert {row: columns["value"] for row, columns in db.scan("t")} == {1: 1, 2: 1}
-        assert list_jobs(db.backend) == []
+        assert len(list_jobs(db.backend)) == again
     assert driver.run(in_this_process).total.units == 2, "who has looked runs it again"
 
 
@@ -260,25 +250,24 @@ def test_a_job_that_is_begun_while_a_driver_reads_its_rows_goes_on(driver: _Driv
     ],
 )
 def test_rows_that_cannot_be_units_are_other_rows_than_those_of_the_job(
-    tasks: Callable[[UnitsTask], list[str]], advice: str, driver: _Driver, url: str
+    tasks: Callable[[UnitsTask], list[str]], advice: str, driver: _Driver
 ) -> None:
     """Another key would be refused, too, and under another name, units would run twice."""
 
     def survey() -> None:
-        with open_database(url) as db, errors_of_rows(db.backend, "job"):
-            raise InvalidRequestError("two units have the same key: choose columns that identify each row unit=7")
+        raise InvalidRequestError("two units have the same key: choose columns that identify each row unit=7")
 
     with pytest.raises(InvalidRequestError, match="choose columns"):
-        survey()
+        driver.run(tasks, reads=survey)
     with suppress(InvalidRequestError):
         driver.run(tasks)
     with pytest.raises(InputChangedError, match=advice) as caught:
         driver.run(in_this_process, reads=survey)
-    assert "choose columns" not in str(caught.value) and "unit=7" in caught.value.message
+    assert "choose columns" not in str(caught.value)
     assert {"error": "two units have the same key", "job": "job"}.items() <= caught.value.variables.items()
 
 
-def test_a_driver_whose_rows_cannot_be_read_disturbs_no_other_one(driver: _Driver, url: str) -> None:
+def test_a_driver_whose_rows_cannot_be_read_disturbs_no_other_one(driver: _Driver) -> None:
     def fail() -> None:
         raise InvalidRequestError("the key of a unit is null")
 
@@ -286,8 +275,6 @@ def test_a_driver_whose_rows_cannot_be_read_disturbs_no_other_one(driver: _Drive
         with pytest.raises(InvalidRequestError, match=r"is null job='job' done=0"):
             driver.run(in_this_process, reads=fail)
     assert driver.run(in_this_process).total.units == 2
-    with open_database(url) as db:
-        assert list(read_records(db.backend, ABSENCE, ABSENCE + b"\xff")) == []
 
 
 def test_a_work_list_that_is_dropped_does_not_end_the_job(driver: _Driver, url: str) -> None:
@@ -339,9 +326,7 @@ def test_the_error_of_a_unit_is_told_without_the_pages_of_spark(driver: _Driver)
             "failed unit=7\n\tat org.apache.spark"
         )
 
-    with pytest.raises(
-        InvalidRequestError, match=r"^the function failed; then run .*, and it goes on unit=7 job='job'"
-    ):
+    with pytest.raises(InvalidRequestError, match=r"^the function failed unit=7 job='job' done=0 units=2"):
         driver.run(fail)
 
 
@@ -390,7 +375,6 @@ def test_the_report_of_a_job_that_went_on_tells_how_fast_its_last_run_was(tmp_pa
             assert report.units_per_s * report.seconds == pytest.approx(1)
             assert "units: 1 in" in str(report)
             assert "earlier runs: 10 units" in str(report)
-    database_of_process(url).close()
 
 
 def test_a_job_goes_on_with_the_work_list_with_which_it_began(tmp_path: Path, spark: Any) -> None:
@@ -410,7 +394,6 @@ def test_a_job_goes_on_with_the_work_list_with_which_it_began(tmp_path: Path, sp
         open_work_list(db, "first", create=True).add("a")
         assert units.run_work_list(spark, "first", job="j").total.units == 1
         assert dict(db.scan("t")) == {"a": {"value": 1}}
-    database_of_process(url).close()
 
 
 def test_a_work_list_goes_on_with_what_is_added_while_its_job_ends(
@@ -432,7 +415,6 @@ def test_a_work_list_goes_on_with_what_is_added_while_its_job_ends(
         report = runner.TransactionalMap(fail_or_count, database=db).run_work_list(spark, "list", job="j", tasks=1)
         assert report.total.units == 3 and items.counts() == (0, 0)
         assert {row: cells["value"] for row, cells in db.scan("t")} == {"a": 1, "b": 1, "c": 1}
-    database_of_process(url).close()
 
 
 def test_a_finished_job_does_not_take_what_was_added_to_its_list_since(tmp_path: Path, spark: Any) -> None:
@@ -451,7 +433,6 @@ def test_a_finished_job_does_not_take_what_was_added_to_its_list_since(tmp_path:
             units.run_work_list(spark, "list", job="j")
         assert units.run_work_list(spark, "list", job="k", tasks=1).total.units == 1
         assert dict(db.scan("t")) == {key: {"value": 1} for key in "ab"}
-    database_of_process(url).close()
 
 
 @pytest.mark.parametrize(
