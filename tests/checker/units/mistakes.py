@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 from holdfast.errors import InvalidRequestError, OutcomeUnknownError
 from holdfast.records.cell_transaction import CellTransaction
@@ -136,12 +136,18 @@ def begin_with_any_input(
     database: Backend,
     name: str,
     *,
+    kind: str,
+    environment: Environment,
+    shards: int | None = None,
+    default: int = 1,
+    keys: str = "",
+    batch: str = "",
     job_input: JobInput | None = None,
-    **given: Any,
 ) -> Job:
     """In place of `begin_job`: take any job that has the name."""
+    given = {"kind": kind, "shards": shards, "default": default, "keys": keys, "batch": batch, "job_input": job_input}
     try:
-        return shipped(database, name, job_input=job_input, **given)
+        return shipped(database, name, environment=environment, **given)
     except InvalidRequestError:
         key = job_key(name)
         return Job.of(key, database.get_many([key])[key])
