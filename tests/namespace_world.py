@@ -10,7 +10,6 @@ from holdfast.namespace import Configuration, Namespace
 from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.configuration import create_namespace
 from holdfast.runtime import Environment, SerialRunner
-from holdfast.runtime.simulated import CountingIds, StillClock
 from holdfast.stores.base import ObjectStore
 from holdfast.stores.memory import MemoryStore
 from holdfast.transactions.base import (
@@ -23,6 +22,7 @@ from holdfast.transactions.base import (
     SnapshotReader,
 )
 from holdfast.transactions.memory import MemoryBackend
+from tests.clocks import CountingIds, StillClock
 
 __all__ = ["SUPERUSER", "HookedDatabase", "World", "all_records"]
 

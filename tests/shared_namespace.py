@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.namespace import Configuration, Namespace, init_namespace, open_namespace
-from holdfast.stores.url import open_destination
+from holdfast.stores.registry import open_destination
 from holdfast.transactions.registry import open_backend
 from tests.namespace_check import problems_of
 

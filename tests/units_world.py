@@ -17,7 +17,6 @@ from holdfast.records.batches import read_records
 from holdfast.records.database import Database
 from holdfast.records.row_keys import Row, encode_row
 from holdfast.runtime import Alarm, Environment, SeededRandom
-from holdfast.runtime.simulated import CountingIds, SimulatedClock
 from holdfast.transactions.base import Backend, Commit, LockedTransaction, Outcome, Record, ScanPage, SnapshotReader
 from holdfast.transactions.memory import MemoryBackend
 from holdfast.units.execution import UnitExecution
@@ -25,6 +24,7 @@ from holdfast.units.jobs import MAP, Job, begin_job, read_progress
 from holdfast.units.progress import Statistics, TaskProgress, progress_range
 from holdfast.units.shard_task import ShardTask
 from holdfast.units.unit import Unit, UnitFunction, UnitReads, UnitSettings
+from tests.clocks import CountingIds, SimulatedClock
 from tests.forgetful_database import ForgetfulDatabase
 from tests.patience import PATIENCE_S
 

@@ -35,6 +35,8 @@ _POLL_S = 0.05
 _STOP_S = 5.0
 _LOG_TAIL_BYTES = 2000
 _PROBE_BUCKET = "holdfast-probe"
+_ACCESS_KEY = "holdfast"
+_SECRET_KEY = "holdfast-secret"  # of a loopback server: it protects nothing
 
 _LAUNCHER = """
 import ctypes, os, signal, sys
@@ -133,8 +135,6 @@ class SeaweedServer:
 
     Args:
         directory: directory for the data; None for a temporary one that `stop` removes.
-        access_key: access key of the clients.
-        secret_key: secret key of the clients.
         start_timeout_s: how long `start` waits.
         binary: path of ``weed``; None to search for it.
     """
@@ -143,14 +143,10 @@ class SeaweedServer:
         self,
         directory: Path | str | None = None,
         *,
-        access_key: str = "holdfast",
-        secret_key: str = "holdfast-secret",  # a loopback server's key protects nothing
         start_timeout_s: float = 60.0,
         binary: str | None = None,
     ) -> None:
         self._given_directory = None if directory is None else Path(directory).absolute()  # the server runs elsewhere
-        self._access_key = access_key
-        self._secret_key = secret_key
         self._start_timeout_s = start_timeout_s
         self._binary = binary
         self._process: subprocess.Popen[bytes] | None = None
@@ -168,10 +164,7 @@ class SeaweedServer:
     def options(self) -> S3Options:
         """Return the options to open a store on this server."""
         return S3Options(
-            endpoint_url=self.endpoint_url,
-            region="us-east-1",
-            access_key=self._access_key,
-            secret_key=self._secret_key,
+            endpoint_url=self.endpoint_url, region="us-east-1", access_key=_ACCESS_KEY, secret_key=_SECRET_KEY
         )
 
     @property
@@ -179,8 +172,8 @@ class SeaweedServer:
         """Return the variables that make any AWS tool use this server."""
         return {
             "AWS_ENDPOINT_URL": self.endpoint_url,
-            "AWS_ACCESS_KEY_ID": self._access_key,
-            "AWS_SECRET_ACCESS_KEY": self._secret_key,
+            "AWS_ACCESS_KEY_ID": _ACCESS_KEY,
+            "AWS_SECRET_ACCESS_KEY": _SECRET_KEY,
             "AWS_DEFAULT_REGION": "us-east-1",
         }
 
@@ -195,9 +188,9 @@ class SeaweedServer:
         Raises:
             InvalidRequestError: no bucket can have this name.
         """
-        client = self._client()
         try:
-            client.create_bucket(Bucket=name)
+            with self._client() as client:
+                client.create_bucket(Bucket=name)
         except ClientError as error:
             code = error.response["Error"]["Code"]
             if code == "InvalidBucketName":
@@ -207,19 +200,12 @@ class SeaweedServer:
                 ) from error
             if code not in ("BucketAlreadyExists", "BucketAlreadyOwnedByYou"):
                 raise
-        finally:
-            client.close()
 
-    def _client(self) -> Any:  # boto3 makes its classes at run time
+    def _client(self) -> contextlib.closing[Any]:  # boto3 makes its classes at run time
         config = Config(retries={"total_max_attempts": 1}, connect_timeout=5, read_timeout=10)
-        return boto3.session.Session().client(
-            "s3",
-            endpoint_url=self.endpoint_url,
-            region_name="us-east-1",
-            aws_access_key_id=self._access_key,
-            aws_secret_access_key=self._secret_key,
-            config=config,
-        )
+        keys = {"aws_access_key_id": _ACCESS_KEY, "aws_secret_access_key": _SECRET_KEY, "region_name": "us-east-1"}
+        session = boto3.session.Session(**keys)
+        return contextlib.closing(session.client("s3", endpoint_url=self.endpoint_url, config=config))
 
     # --- life ---------------------------------------------------------------------------------------------------------
     def __enter__(self) -> SeaweedServer:
@@ -274,7 +260,7 @@ class SeaweedServer:
         return UnavailableError("the embedded S3 server exited: see its log", log=self._log_tail())
 
     def _write_identity(self, path: Path) -> None:
-        keys = {"accessKey": self._access_key, "secretKey": self._secret_key}
+        keys = {"accessKey": _ACCESS_KEY, "secretKey": _SECRET_KEY}
         identity = {"name": "holdfast", "credentials": [keys], "actions": ["Admin", "Read", "Write", "List", "Tagging"]}
         path.touch(mode=0o600)
         path.write_text(json.dumps({"identities": [identity]}), encoding="utf-8")
@@ -321,21 +307,17 @@ class SeaweedServer:
         try:
             socket.create_connection(("127.0.0.1", self._s3_port), timeout=1).close()
             self.create_bucket(_PROBE_BUCKET)
-            client = self._client()
-            try:
+            with self._client() as client:
                 client.put_object(Bucket=_PROBE_BUCKET, Key="probe", Body=b"x" * 4096)
                 client.delete_object(Bucket=_PROBE_BUCKET, Key="probe")
                 client.delete_bucket(Bucket=_PROBE_BUCKET)
-            finally:
-                client.close()
         except (OSError, BotoCoreError, ClientError):
             return False
         return True
 
     def _log_tail(self) -> str:
         assert self._home is not None
-        log = (self._home / "server.log").read_bytes()[-_LOG_TAIL_BYTES:].decode(errors="replace")
-        return log.replace(self._secret_key, "…")
+        return (self._home / "server.log").read_bytes()[-_LOG_TAIL_BYTES:].decode(errors="replace")
 
     def kill(self) -> None:
         """Kill the server at once, like a power failure; the data stay for the next `start`."""

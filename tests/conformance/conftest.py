@@ -15,7 +15,7 @@ from holdfast.stores.base import MultipartLimits
 from holdfast.stores.interceptors import InterceptedStore
 from holdfast.stores.local.store import LocalStore
 from holdfast.stores.memory import MemoryStore
-from holdfast.stores.s3.options import S3Options
+from holdfast.stores.s3 import S3Options
 from holdfast.stores.s3.store import S3Store
 from tests.interceptors import Faulty, Recorder, Throttled, ThrottleOptions
 from tests.servers.moto import MotoServer

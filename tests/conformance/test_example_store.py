@@ -18,7 +18,7 @@ from holdfast.options.write import parse_write_options
 from holdfast.stores import registry
 from holdfast.stores.base import iter_uploads, multipart
 from holdfast.stores.conformance import run_conformance
-from holdfast.stores.url import open_destination
+from holdfast.stores.registry import open_destination
 from tests.patience import PATIENCE_S
 from tests.tidy.source_tree import ROOT
 

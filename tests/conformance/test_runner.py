@@ -152,13 +152,13 @@ def test_checks_follow_capabilities() -> None:
     assert not least & {"check_create", "check_abort", "check_rename", "check_copy", "check_put_metadata"}
     assert "check_object_beside_directory" in least
     by_file = names(Capabilities(rename=True))
-    assert {"check_rename", "check_path_that_is_a_file", "check_rename_dir_unsupported"} <= by_file
+    assert {"check_rename", "check_path_that_is_a_file", "check_unsupported_rename_dir"} <= by_file
     assert not by_file & {"check_object_beside_directory", "check_rename_dir"}
     in_a_database = names(Capabilities(multipart=MultipartLimits(), transactions=True))
     assert {"check_apply", "check_apply_race", "check_abort"} <= in_a_database
     in_one_step = names(Capabilities(rename=True, rename_dir=True))
     assert "check_rename_dir" in in_one_step
-    assert not in_one_step & {"check_rename_dir_unsupported", "check_rename_dir_with_uploads"}
+    assert not in_one_step & {"check_unsupported_rename_dir", "check_rename_dir_with_uploads"}
     assert {"check_create", "check_rename", "check_abort", "check_copy", "check_upload_metadata"} <= names(
         Capabilities(multipart=MultipartLimits(), rename=True, metadata=True, copy=True)
     )

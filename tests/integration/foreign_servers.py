@@ -26,7 +26,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from holdfast.errors import UnavailableError
 from holdfast.s3_server import end_group, free_ports, start_server
-from holdfast.stores.s3.options import S3Options
+from holdfast.stores.s3 import S3Options
 from tests.patience import PATIENCE_S
 from tests.servers.moto import MotoServer
 from tests.servers.tls import Authority, TlsFront

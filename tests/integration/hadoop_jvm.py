@@ -20,7 +20,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf
 from pyspark.java_gateway import launch_gateway
 
-from holdfast.stores.s3.options import S3Options
+from holdfast.stores.s3 import S3Options
 from tests.class_archive import java_options
 from tests.patience import PATIENCE_S
 

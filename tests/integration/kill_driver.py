@@ -17,7 +17,7 @@ from typing import TypeVar
 from holdfast.commit import COMMITTERS, open_context
 from holdfast.runtime import SerialRunner
 from holdfast.stores.interceptors import InterceptedStore, StoreCall
-from holdfast.stores.s3.options import S3Options
+from holdfast.stores.s3 import S3Options
 
 T = TypeVar("T")
 

@@ -22,7 +22,7 @@ from holdfast.stores.base import Support
 from holdfast.stores.conformance import run_conformance
 from holdfast.stores.conformance.topics import TOPICS, findings
 from holdfast.stores.probe import find_upload_listing, heeds_conditions
-from holdfast.stores.s3.options import S3Options
+from holdfast.stores.s3 import S3Options
 from holdfast.stores.s3.store import S3Store
 from tests.integration.foreign_servers import BUCKET, RECIPES, running
 from tests.servers.moto import MotoServer
@@ -57,7 +57,6 @@ def tried(options: S3Options) -> Found:
             results=report.results,
             heeds_conditions=heeds,
             upload_listing=find_upload_listing(handles[0], "probe/"),
-            expiry="",
         )
     finally:
         for handle in handles:

@@ -29,7 +29,7 @@ from holdfast.errors import (
 from holdfast.namespace import Configuration, init_namespace
 from holdfast.s3_server import SeaweedServer
 from holdfast.stores.base import iter_objects, iter_uploads, multipart
-from holdfast.stores.s3.options import S3Options
+from holdfast.stores.s3 import S3Options
 from tests.patience import PATIENCE_S
 from tests.servers.moto import MotoServer
 from tests.simulation.world import TASKS, expected, run_job, run_task, run_tasks, start

@@ -13,7 +13,7 @@ from holdfast.namespace import Configuration, Namespace, init_namespace, open_na
 from holdfast.namespace.errors import LeaseLostError
 from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.stores.base import Create, Put
-from holdfast.stores.url import open_destination
+from holdfast.stores.registry import open_destination
 from holdfast.transactions.registry import open_backend
 from tests.databases import needs_postgres
 from tests.namespace_check import problems_of

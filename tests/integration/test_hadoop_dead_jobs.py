@@ -19,7 +19,7 @@ from holdfast.commit.layout import iter_visible
 from holdfast.commit.success_file import read_success
 from holdfast.s3_server import SeaweedServer
 from holdfast.stores.base import iter_objects, iter_uploads, multipart
-from holdfast.stores.s3.options import S3Options
+from holdfast.stores.s3 import S3Options
 from tests.integration.hadoop_jvm import JARS, HadoopJob, HadoopJvm
 from tests.integration.lossy_proxy import LossyProxy
 

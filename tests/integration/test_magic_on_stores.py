@@ -1,4 +1,4 @@
-"""Test ``magic`` on a disk, SeaweedFS and moto, and its filesystem under pandas, pyarrow and fsspec."""
+"""Test ``magic`` on a disk, SeaweedFS and moto."""
 
 from __future__ import annotations
 
@@ -7,11 +7,6 @@ import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 
-import fsspec
-import pandas
-import pyarrow as pa
-import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 import pytest
 
 from holdfast.commit import COMMITTERS, CommitContext, JobRecord, SaveMode, TaskCommit, open_context
@@ -20,11 +15,10 @@ from holdfast.commit.hadoop.pending import MARKER_LENGTH, decode_pendingset
 from holdfast.commit.layout import iter_visible
 from holdfast.commit.leftovers import Action
 from holdfast.commit.success_file import read_success
-from holdfast.fs import MagicFileSystem
 from holdfast.s3_server import SeaweedServer
 from holdfast.stores.base import iter_objects, iter_uploads, multipart
 from holdfast.stores.interceptors import InterceptedStore, Operation
-from holdfast.stores.s3.options import S3Options
+from holdfast.stores.s3 import S3Options
 from tests.integration.lossy_proxy import LossyProxy
 from tests.interceptors import Fault, FaultMode, Faulty, SimulatedCrash
 from tests.servers.moto import MotoServer
@@ -126,18 +120,19 @@ def test_life_of_a_job(place: Place) -> None:
 def test_the_marker(place: Place) -> None:
     """Scenario 37, HADOOP-17414: where the store keeps metadata, the length comes back from the marker alone."""
     ctx = place.context()
-    fs = MagicFileSystem.over(ctx)
     job = start(ctx)
     attempt = MAGIC.setup_task(ctx, job, 0)
-    path = f"{ctx.url}/{magic_work_path(attempt.owner)}/a"
-    fs.pipe_file(path, b"12345")
-    info = fs.info(path)
-    length = {MARKER_LENGTH: "5"} if ctx.store.capabilities.metadata else {}
-    assert info["size"] == 0 and {name: info["metadata"].get(name) for name in length} == length
+    marker = ctx.key(f"{magic_work_path(attempt.owner)}/a")
     with attempt:
+        sink = attempt.open("a")
+        sink.write(b"12345")
+        sink.close()
         commits = [attempt.commit()]
+        info = ctx.store.head(marker)
+    length = {MARKER_LENGTH: "5"} if ctx.store.capabilities.metadata else {}
+    assert info.size_bytes == 0 and {name: info.metadata.get(name) for name in length} == length
     MAGIC.commit_job(ctx, job, commits, 1)
-    assert MARKER_LENGTH not in fs.info(f"{ctx.url}/a")["metadata"] and visible(ctx) == {"a": b"12345"}
+    assert MARKER_LENGTH not in ctx.store.head(ctx.key("a")).metadata and visible(ctx) == {"a": b"12345"}
     ctx.close()
 
 
@@ -221,62 +216,4 @@ def test_a_completed_upload_has_the_etag_that_its_parts_tell(name: str, request:
     MAGIC.commit_job(ctx, job, [commit], 1)
     etags = {info.key: info.etag.strip('"') for _path, info in iter_visible(ctx.store, ctx.prefix)}
     assert etags == {one.key: one.completed_etag for one in found.commits}
-    ctx.close()
-
-
-# --- the filesystem on a server ---------------------------------------------------------------------------------------
-TABLE = pa.table({"day": [1, 1, 2], "n": [10, 11, 12]})
-
-
-@pytest.mark.slow
-def test_every_kind_of_writer(weed: S3Options) -> None:
-    """pandas, pyarrow and plain files work with options and URLs as a user gives them."""
-    options = {
-        "endpoint": weed.endpoint_url,
-        "region": weed.region,
-        "access_key": weed.access_key,
-        "secret_key": weed.secret_key,
-        "path_style": True,
-    }
-    place = Place(f"s3://{BUCKET}/writers/out put", weed)
-    ctx = place.context()
-    job = start(ctx)
-    attempt = MAGIC.setup_task(ctx, job, 0)
-    work = f"{ctx.url}/{magic_work_path(attempt.owner)}"
-    fs = fsspec.filesystem("holdfast-magic", **options)
-    frame = TABLE.to_pandas()
-    frame.to_parquet(f"holdfast-magic://{work}/pandas.parquet", storage_options=options)
-    pq.write_table(TABLE, f"{work.removeprefix('s3://')}/table.parquet", filesystem=fs)
-    ds.write_dataset(
-        TABLE,
-        f"{work.removeprefix('s3://')}/dataset",
-        filesystem=fs,
-        format="parquet",
-        partitioning=["day"],
-        partitioning_flavor="hive",
-    )
-    with fsspec.open(f"holdfast-magic://{work}/text.txt", "w", **options) as file:
-        file.write("größe")
-    with fs.open(f"{work}/large", "wb") as file:
-        file.write(LARGE)
-    assert visible(ctx) == {}
-    with attempt:
-        commits = [attempt.commit()]
-    MAGIC.commit_job(ctx, job, commits, 1)
-    assert sorted(visible(ctx)) == [
-        "dataset/day=1/part-0.parquet",
-        "dataset/day=2/part-0.parquet",
-        "large",
-        "pandas.parquet",
-        "table.parquet",
-        "text.txt",
-    ]
-    assert debris(ctx) == [] and visible(ctx)["large"] == LARGE
-    found = pandas.read_parquet(f"holdfast-magic://{ctx.url}/pandas.parquet", storage_options=options)
-    pandas.testing.assert_frame_equal(found, frame)
-    dataset = ds.dataset(f"{BUCKET}/writers/out put/dataset", filesystem=fs, partitioning="hive")
-    assert dataset.to_table().num_rows == 3
-    with fs.open(f"{ctx.url}/large") as file:
-        file.seek(-256, 2)
-        assert file.read() == LARGE[-256:]
     ctx.close()

@@ -19,7 +19,7 @@ from holdfast.errors import DestinationExistsError, HoldfastError, InvalidReques
 from holdfast.s3_server import SeaweedServer
 from holdfast.spark.write import JobResult
 from holdfast.stores.base import iter_uploads, multipart
-from holdfast.stores.s3.options import S3Options
+from holdfast.stores.s3 import S3Options
 
 pytestmark = [
     pytest.mark.spark,

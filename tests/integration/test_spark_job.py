@@ -27,7 +27,7 @@ from holdfast.commit.leftovers import Action
 from holdfast.errors import DestinationExistsError, FencedError, InvalidRequestError
 from holdfast.s3_server import SeaweedServer
 from holdfast.spark.task import Task
-from holdfast.stores.s3.options import S3Options
+from holdfast.stores.s3 import S3Options
 from tests.integration.spark_session import assert_clean, by_value, visible
 from tests.variants import variants
 
@@ -376,21 +376,19 @@ def test_every_committer(
 
 @pytest.mark.slow
 @pytest.mark.s3
-def test_programs_that_open_files_by_themselves(rows: DataFrame, access: dict[str, Any], s3: S3Options) -> None:
-    """Users of fsspec write below the magic work path and know nothing of jobs."""
-    url = "s3://spark-job/work path"
-    server = {key: access[key] for key in ("endpoint", "region", "access_key", "secret_key")}
+@pytest.mark.parametrize("committer", ["two_phase", "magic"])
+def test_libraries_write_through_the_filesystem_of_a_task(
+    rows: DataFrame, access: dict[str, Any], s3: S3Options, committer: str
+) -> None:
+    url = f"s3://spark-job/filesystem {committer}"
 
     def save(task: Task, some: Iterable[Any]) -> None:
-        from holdfast.fs import MagicFileSystem
-
-        fs = MagicFileSystem(**server, path_style=True)
-        with fs.open(f"{task.work_path}/by fsspec/{task.partition}.txt", "wb") as file:
+        with task.filesystem.open(f"by fsspec/{task.partition}.txt", "wb") as file:
             file.write(f"{sum(map(len, some))} rows".encode())
         with task.open(f"by task/{task.partition}.txt") as own:
             own.write(b"side by side")
 
-    with holdfast.job(rows.sparkSession, url, committer="magic", **access) as job:
+    with holdfast.job(rows.sparkSession, url, committer=committer, **access) as job:
         job.run(rows, save)
         assert on_server(url, s3) == {}
     found = on_server(url, s3)

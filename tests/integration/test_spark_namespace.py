@@ -17,7 +17,7 @@ import holdfast
 from holdfast.errors import NotFoundError
 from holdfast.namespace import Configuration, Namespace, init_namespace, open_namespace
 from holdfast.s3_server import SeaweedServer
-from holdfast.stores.s3.options import S3Options
+from holdfast.stores.s3 import S3Options
 from tests.variants import variants
 
 pytestmark = [

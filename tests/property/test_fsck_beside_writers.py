@@ -23,9 +23,9 @@ from holdfast.namespace.fsck.survey import CLOSING_S
 from holdfast.namespace.keys import blob_of
 from holdfast.namespace.other_records import HARD_LIMIT_MS, SOFT_LIMIT_MS
 from holdfast.namespace.sweep import sweep
-from holdfast.runtime.simulated import CountingIds, StillClock
 from holdfast.stores.base import ObjectPage
 from holdfast.stores.memory import MemoryStore
+from tests.clocks import CountingIds, StillClock
 from tests.namespace_world import HookedDatabase, World
 
 _PATHS = ["/d/a", "/d/b", "/e/a", "/e/b", "/a"]

@@ -19,7 +19,7 @@ import boto3
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
 from werkzeug.serving import make_server
 
-from holdfast.stores.s3.options import S3Options
+from holdfast.stores.s3 import S3Options
 
 
 class MotoServer:

@@ -30,9 +30,9 @@ from holdfast.namespace.object_store.store import ChangeSet, NamespaceStore
 from holdfast.options.keywords import from_text, from_url
 from holdfast.options.write import parse_write_request
 from holdfast.runtime import Environment, SerialRunner
-from holdfast.runtime.simulated import SimulatedClock
 from holdfast.spark import write
 from holdfast.stores.base import Change, Complete, Delete, ObjectInfo, iter_objects
+from tests.clocks import SimulatedClock
 from tests.forgetful_database import ForgetfulDatabase
 from tests.interceptors import SimulatedCrash
 from tests.namespace_check import problems_of

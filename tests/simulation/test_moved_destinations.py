@@ -16,9 +16,9 @@ from holdfast.commit import TWO_PHASE, CommitContext, recover, verify
 from holdfast.errors import HoldfastError, LogRemovedError
 from holdfast.fs import NamespaceFileSystem
 from holdfast.namespace.object_store.store import NamespaceStore
-from holdfast.runtime.simulated import StillClock
 from holdfast.stores.base import ObjectStore, iter_objects
 from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
+from tests.clocks import StillClock
 from tests.namespace_world import World as NamespaceWorld
 from tests.simulation.world import HOME, PUBLICATIONS, TASKS, World, expected, run_job, run_tasks, start
 from tests.unit.commit.committer_jobs import Bucket

@@ -42,7 +42,7 @@ from holdfast.errors import (
 )
 from holdfast.stores.base import MultipartLimits, iter_objects, iter_uploads
 from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
-from holdfast.stores.memory import MemoryStore
+from holdfast_checker.simulated.memory import ImageStore
 from tests.interceptors import FOR_EVER, Fault, FaultMode, Recorder, SimulatedCrash, crash_at
 from tests.simulation.world import (
     HOME,
@@ -179,7 +179,7 @@ def test_a_file_system_in_a_database_commits_by_transactions_too() -> None:
     """It could also rename: but then readers would see one file after the other."""
     world = World("transaction")
     limits = MultipartLimits(min_part_size_bytes=4)
-    world.store = MemoryStore(limits=limits, rename=True, transactions=True, clock=world.clock, ids=world.ids)
+    world.store = ImageStore(limits=limits, rename=True, transactions=True, clock=world.clock, ids=world.ids)
     run_job(world.context(), "old")
     run_job(world.context(), "new", SaveMode.OVERWRITE)
     assert_settled(world, expected("new"))
@@ -479,7 +479,7 @@ def test_a_decision_that_was_made_step_by_step_is_rolled_forward_first() -> None
     broken = world.context(Fault(FaultMode.FAIL, Operation.COMPLETE_UPLOAD, nth=2, times=FOR_EVER))
     assert not TWO_PHASE.commit_job(broken, job, messages, TASKS).finished
     image = world.store.image()
-    world.store = MemoryStore(
+    world.store = ImageStore(
         limits=MultipartLimits(min_part_size_bytes=4), transactions=True, clock=world.clock, ids=world.ids
     )
     world.store.restore(image)

@@ -24,10 +24,10 @@ from holdfast.commit import (
 )
 from holdfast.commit.layout import is_hidden
 from holdfast.runtime import Environment, SerialRunner
-from holdfast.runtime.simulated import CountingIds, SimulatedClock
 from holdfast.stores.base import MultipartLimits, ObjectPage, ObjectStore, iter_objects, iter_uploads
 from holdfast.stores.interceptors import InterceptedStore, StoreCall
-from holdfast.stores.memory import MemoryStore
+from holdfast_checker.simulated.memory import ImageStore
+from tests.clocks import CountingIds, SimulatedClock
 from tests.interceptors import Fault, Faulty
 
 T = TypeVar("T")
@@ -85,9 +85,7 @@ class World:
         rename = publication == "rename"
         limits = None if rename else MultipartLimits(min_part_size_bytes=4)
         transactions = publication == "transaction"
-        self.store = MemoryStore(
-            limits=limits, rename=rename, transactions=transactions, clock=self.clock, ids=self.ids
-        )
+        self.store = ImageStore(limits=limits, rename=rename, transactions=transactions, clock=self.clock, ids=self.ids)
 
     def context(self, *faults: Fault, home: str = HOME, store: ObjectStore | None = None) -> CommitContext:
         """Return the context of a process with its own store handle."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeVar
 
 import click
 
@@ -21,11 +22,14 @@ from holdfast.wording import counted
 
 if TYPE_CHECKING:
     from holdfast.commit import CommitContext, Committer
-    from holdfast.stores.base import Capabilities
+    from holdfast.runtime import Runner
+    from holdfast.stores.base import Capabilities, ObjectStore
     from holdfast.stores.conformance.topics import Finding
-    from holdfast.stores.conformance.traces import Traces
+    from holdfast.stores.interceptors import StoreCall
     from holdfast.stores.probe import UploadListing
 
+T = TypeVar("T")
+_CLEANUPS = 5  # data of calls that were still running appears in a later one
 _DRIVERS = option("--drivers", "Writers in each race.", type=click.IntRange(2, 64), default=8)
 _ROUNDS = option("--rounds", "Rounds of each race.", type=click.IntRange(1, 10_000), default=40)
 
@@ -67,7 +71,6 @@ def check_store(
             "rounds": rounds,
             "heeds_conditions": found.heeds_conditions,
             "upload_listing": found.upload_listing.value,
-            "uploads_expire": found.expiry or None,
             "topics": documents(_TOPIC, topics),
             "committers": documents(_VERDICT, rows),
             "checks": {name: None if error is None else str(error) for name, error in found.results.items()},
@@ -78,7 +81,6 @@ def check_store(
     out.say("safe: the store does all that the committer needs; holdfast committers shows what each one guarantees")
     if not found.capabilities.rename and not found.capabilities.transactions:
         out.say(f"pending uploads are listed {_LISTED[found.upload_listing.name]}")
-        out.say(f"the bucket's lifecycle rules abort pending uploads: {found.expiry or 'unknown'}")
     failed = [(name, str(error)) for name, error in found.results.items() if error is not None]
     if verbose and failed:
         out.table(["check", "error"], failed)
@@ -142,7 +144,6 @@ class Found(NamedTuple):
     Attributes:
         capabilities: what the store declares, and whether it honors conditional writes.
         results: the error of each check, by the name of the check; None if the check passed.
-        expiry: when the bucket's lifecycle rules abort pending uploads; empty if unknown.
     """
 
     url: str
@@ -150,23 +151,21 @@ class Found(NamedTuple):
     results: Mapping[str, Exception | None]
     heeds_conditions: bool
     upload_listing: UploadListing
-    expiry: str
 
 
 def _test(url: str, drivers: int, rounds: int, run: Run) -> Found:
     from holdfast.stores.base import Support
     from holdfast.stores.conformance import run_conformance
-    from holdfast.stores.conformance.traces import Traces
     from holdfast.stores.interceptors import InterceptedStore
     from holdfast.stores.probe import find_upload_listing, heeds_conditions
 
     with run.reach.open(url) as ctx, contextlib.ExitStack() as stack:
         directory = ctx.key(f"_holdfast-check-{ctx.ids.token()}/")
-        traces = Traces()
-        stack.enter_context(_removed(ctx, directory, traces, run.out))
+        pending: set[tuple[str, str]] = set()
+        stack.enter_context(_removed(ctx, directory, pending, run.out))
         others = [stack.enter_context(run.reach.open(url)).store for _ in range(drivers)]  # like separate drivers
         progress = stack.enter_context(run.out.progress())
-        handles = [InterceptedStore(store, traces) for store in (ctx.store, *others)]
+        handles = [InterceptedStore(store, partial(_note_uploads, pending)) for store in (ctx.store, *others)]
         report = run_conformance(
             handles[0],
             handles[1],
@@ -182,12 +181,11 @@ def _test(url: str, drivers: int, rounds: int, run: Run) -> Found:
             results=report.results,
             heeds_conditions=heeds,
             upload_listing=find_upload_listing(handles[0], directory),
-            expiry=_expiry(ctx),
         )
 
 
 @contextlib.contextmanager
-def _removed(ctx: CommitContext, directory: str, traces: Traces, out: Output) -> Iterator[None]:
+def _removed(ctx: CommitContext, directory: str, pending: set[tuple[str, str]], out: Output) -> Iterator[None]:
     """Remove at the end whatever the block wrote, even after an error; report what cannot be removed."""
     is_local, place = ctx.url.startswith("file:"), Path(f"/{directory}")
     created = [path for path in (place, *place.parents) if is_local and not path.exists()]
@@ -199,7 +197,7 @@ def _removed(ctx: CommitContext, directory: str, traces: Traces, out: Output) ->
         if isinstance(sys.exc_info()[1], KeyboardInterrupt | SystemExit):
             out.note("interrupted: removing what was written, please wait")
         try:
-            left = traces.remove(ctx.store, directory, ctx.runner)
+            left = remove(ctx.store, directory, pending, ctx.runner)
         finally:
             if left is None or left:
                 what = "everything" if left is None else f"{counted(len(left), 'key')}, such as {left[0]!r},"
@@ -212,14 +210,37 @@ def _removed(ctx: CommitContext, directory: str, traces: Traces, out: Output) ->
                     path.rmdir()
 
 
-def _expiry(ctx: CommitContext) -> str:
-    """Describe when the server aborts a pending upload; empty if that is unknown."""
-    from holdfast.stores.base import ExpiringUploads
+def _note_uploads(pending: set[tuple[str, str]], call: StoreCall, proceed: Callable[[], T]) -> T:
+    """Keep the keys and ids of pending uploads, for servers that do not list them."""
+    answer = proceed()
+    if call.operation.value == "create_upload":
+        pending.add((call.key, str(answer)))
+    elif call.operation.value in ("complete_upload", "abort_upload"):
+        pending.discard((call.key, call.upload_id))
+    return answer
 
-    if not isinstance(ctx.store, ExpiringUploads):
-        return "never"
-    try:
-        days = ctx.store.upload_expiry_days(ctx.prefix)
-    except HoldfastError:
-        return ""
-    return "no rule" if days is None else f"after {days:g} days"
+
+def remove(store: ObjectStore, prefix: str, pending: set[tuple[str, str]], runner: Runner) -> list[str]:
+    """Delete all objects and abort all uploads below a directory; return the keys of what is left.
+
+    Args:
+        prefix: ends in ``/``.
+        pending: uploads that may be missing in the store's own listing.
+    """
+    from holdfast.stores.base import batched_keys, iter_objects, iter_uploads, multipart
+
+    left: list[str] = []
+    for _ in range(_CLEANUPS):
+        uploads, pending = pending, set()
+        if store.capabilities.multipart is not None:
+            with contextlib.suppress(HoldfastError):  # the server cannot list uploads
+                uploads |= {(one.key, one.upload_id) for one in iter_uploads(multipart(store), prefix)}
+        keys = [info.key for info in iter_objects(store, prefix, markers=True)]
+        left = sorted({*keys, *(key for key, _ in uploads)})
+        if not left:
+            break
+        for batch in batched_keys(keys):
+            store.delete_many(batch)
+        if uploads:
+            list(runner.map(lambda upload: multipart(store).abort_upload(*upload), uploads))
+    return left

@@ -128,8 +128,6 @@ class Committer:
             Raises `CorruptDataError` if a record that is needed cannot be read.
         knows_job: returns whether the committer has stored records of a job in one of these folders, or in its own
             place.
-        work_path: returns the directory in which a program may write the attempt's files itself, relative to the
-            destination; empty if there is no such directory (see `holdfast.fs`).
     """
 
     name: str
@@ -150,7 +148,6 @@ class Committer:
     abort_task: Callable[[CommitContext, JobRecord, FileOwner], None]
     find_leftovers: Callable[[CommitContext], Iterable[Leftover]] = find_nothing
     knows_job: Callable[[CommitContext, JobId, Sequence[str]], bool] = lambda ctx, job, folders: False
-    work_path: Callable[[FileOwner], str] = lambda owner: ""
 
     # --- driver -------------------------------------------------------------------------------------------------------
     def setup_job(self, ctx: CommitContext, mode: SaveMode, details: Details | None = None) -> JobRecord | None:

@@ -17,7 +17,7 @@ from holdfast.stores.base import ObjectStore
 from holdfast.stores.interceptors import InterceptedStore
 from holdfast.stores.local.store import LocalStore
 from holdfast.stores.provider import StoreOptions
-from holdfast.stores.url import open_destination
+from holdfast.stores.registry import open_destination
 from holdfast.versioned_log import RecordStore
 
 Progress = Callable[[str, int, int], None]

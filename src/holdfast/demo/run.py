@@ -30,7 +30,7 @@ from holdfast.commit import open_context, read_snapshot, verify
 from holdfast.errors import UnavailableError, UnsupportedError
 from holdfast.runtime import SystemClock
 from holdfast.s3_server import SeaweedServer, isolated_environment
-from holdfast.stores.s3.options import S3Options
+from holdfast.stores.s3 import S3Options
 from holdfast.wording import counted
 
 MARKS = "HOLDFAST_DEMO_MARKS"

@@ -13,7 +13,7 @@ from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, Wanted
 from holdfast.formats.columns.conversion import BatchBuffer, plain_batch, plain_schema
 from holdfast.formats.columns.types import BEYOND, KINDS, NANOSECONDS, check_types
 from holdfast.formats.streams import input_file, output_stream
-from holdfast.stores.option_values import choice
+from holdfast.stores.provider import choice
 
 _WRITE_ROWS = 64 * 1024
 

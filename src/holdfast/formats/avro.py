@@ -29,7 +29,7 @@ from holdfast.formats.columns.conversion import (
 from holdfast.formats.columns.dates import check_years, has_old_calendar, refuse_old
 from holdfast.formats.columns.nesting import children, is_string
 from holdfast.formats.columns.types import BASE, INTERVALS, NESTED, TIMES, check_map_keys, check_types
-from holdfast.stores.option_values import choice
+from holdfast.stores.provider import choice
 
 _SYNC_BYTES = 1024 * 1024
 _READ_ROWS = 16 * 1024

@@ -32,7 +32,7 @@ from holdfast.formats.lines import (
     scalar_text,
     text_bytes,
 )
-from holdfast.stores.option_values import as_boolean
+from holdfast.stores.provider import as_boolean
 
 _NO_VALUE = "\ufdd0"  # Spark's nullValue: with it, an absent value is null, but the empty string is not
 

@@ -33,7 +33,7 @@ from holdfast.formats.lines import (
     scalar_text,
     text_bytes,
 )
-from holdfast.stores.option_values import as_boolean
+from holdfast.stores.provider import as_boolean
 
 _READ_ROWS = 16 * 1024
 

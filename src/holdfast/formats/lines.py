@@ -14,7 +14,7 @@ from holdfast.formats.base import ByteSink, OptionParser
 from holdfast.formats.columns.conversion import plain_batch, plain_schema
 from holdfast.formats.columns.dates import check_years
 from holdfast.formats.streams import input_file, output_stream
-from holdfast.stores.option_values import choice
+from holdfast.stores.provider import choice
 
 BLOCK_BYTES = 8 * 1024 * 1024
 

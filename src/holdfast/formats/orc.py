@@ -42,7 +42,7 @@ from holdfast.formats.columns.nesting import children
 from holdfast.formats.columns.types import BASE, NANOSECONDS, NESTED, check_columns
 from holdfast.formats.orc_reader import open_orc
 from holdfast.formats.streams import output_stream
-from holdfast.stores.option_values import choice
+from holdfast.stores.provider import choice
 
 _STRIPE_BYTES = 64 * 1024 * 1024
 _WRITE_ROWS = 64 * 1024

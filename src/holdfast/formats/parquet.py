@@ -25,7 +25,7 @@ from holdfast.formats.columns.types import BASE, BEYOND, NANOSECONDS, NESTED, ch
 from holdfast.formats.parquet_reader import SparkFile
 from holdfast.formats.schema_json import SPARK_SCHEMA_KEY, spark_schema_json
 from holdfast.formats.streams import output_stream
-from holdfast.stores.option_values import MIB, as_boolean, choice, number
+from holdfast.stores.provider import MIB, as_boolean, choice, number
 
 # Dictionary encoding of mostly distinct values costs a hash per value and still falls back to plain pages. A sample of
 # the first 65,536 rows decides: in it, a string column with 1,000 different values has 1,000 of them, random doubles

@@ -1,17 +1,14 @@
-"""Let pandas, pyarrow and other users of fsspec read and write: a namespace, or through the committer `magic`.
+"""Let pandas, pyarrow and other users of fsspec work with a namespace, by URLs like ``holdfast://name/path``.
 
 Worked composition::
 
-    fs = NamespaceFileSystem(database="sqlite:///data/ns.db")      # holdfast://name/path: see `holdfast.fs.namespace`
-    with fs.open("name/images/0001.tar", "wb") as file:
-        file.write(b"...")                                         # appears as a whole when it is closed
-
-    fs = MagicFileSystem(endpoint="http://127.0.0.1:8333")
-    with fs.open(f"{work_path}/images/0001.tar", "wb") as file:   # work_path is that of a running task of `magic`
-        file.write(b"...")                                         # images/0001.tar is invisible until the job commits
+    fs = NamespaceFileSystem(database="sqlite:///data/ns.db")     # or fsspec.filesystem("holdfast", ...)
+    with fs.transaction:                                          # both files appear in one step
+        fs.pipe_file("name/day=1/a", b"...")
+        fs.pipe_file("name/day=2/b", b"...")
+    fs.mv("name/day=1", "name/archive")                           # one step, however many files
 """
 
-from holdfast.fs.filesystem import MagicFileSystem
 from holdfast.fs.namespace import NamespaceFileSystem
 
-__all__ = ["MagicFileSystem", "NamespaceFileSystem"]
+__all__ = ["NamespaceFileSystem"]

@@ -1,31 +1,32 @@
-"""Provide the file objects of filesystems: those of the magic one, and what all share, such as text and compression."""
+"""Provide the file objects of the filesystem, and let the files of a ``with fs.transaction`` block appear in one step.
+
+Text and compression are layers around a file; none of them may publish a file whose block has failed.
+"""
 
 from __future__ import annotations
 
-import abc
-import contextlib
 import inspect
 import io
 import sys
+import threading
 from collections.abc import Callable
 from opcode import opmap
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
-from fsspec.compression import compr
 from fsspec.core import get_compression
 from fsspec.spec import AbstractBufferedFile
+from fsspec.transaction import Transaction
 
-from holdfast.commit.context import CommitContext
-from holdfast.commit.records import FileEntry
-from holdfast.commit.sinks import FileSink, PartBudget, UploadSink
-from holdfast.commit.task import ATTEMPT_METADATA, complete_upload
 from holdfast.commit.text_file import SequentialFile, TextFile
-from holdfast.errors import HoldfastError, NotFoundError
-from holdfast.runtime import BackgroundExecutor
+from holdfast.errors import InvalidRequestError
+from holdfast.namespace import Namespace
+from holdfast.namespace.errors import FeatureUnsupportedError, PathExistsError, PathNotFoundError
+from holdfast.namespace.file_reader import FileReader
+from holdfast.namespace.file_writer import MOST_INLINE_BYTES, FileWriter
 from holdfast.runtime.process import finalize, finish_finalizers
-from holdfast.stores.base import multipart
 
+_APPEND_ATTEMPTS = 10
 _LEAVES_WITH_ERROR = opmap.get("WITH_EXCEPT_START")
 
 
@@ -55,73 +56,132 @@ def _is_given_an_error(frame: FrameType) -> bool:
     )
 
 
-class PlainSink:
-    """A file that becomes visible at its key on close: through one put if it is small, else through an upload."""
+class WritingText(TextFile):
+    """Text written to a `WritingNamespaceFile`; dropping its last reference discards the file."""
 
-    def __init__(self, ctx: CommitContext, key: str, *, background: BackgroundExecutor, budget: PartBudget) -> None:
-        self.path = key
-        self._ctx = ctx
-        self._background = background
-        self._budget = budget
-        self._buffer = bytearray()
-        self._upload: UploadSink | None = None
+    def __del__(self) -> None:
+        if not self.closed and isinstance(self.buffer, WritingNamespaceFile):
+            finalize(self.buffer.discard)
 
-    def write(self, data: bytes | bytearray | memoryview, /) -> int:
-        view = memoryview(data).cast("B")
-        if self._upload is not None:
-            return self._upload.write(view)
-        self._buffer += view
-        if len(self._buffer) > self._ctx.settings.part_size_bytes:
-            self._upload = self._start_upload()
-            self._upload.write(self._buffer)
-            self._buffer = bytearray()
-        return len(view)
 
-    def close(self) -> None:
-        if self._upload is not None:
-            self._upload.close()
-        else:
-            self._ctx.store.put(self.path, bytes(self._buffer))
+def open_layers(open_binary: Callable[..., Any], path: str, mode: str, options: dict[str, Any]) -> Any:
+    """Open a file, binary or text, so that no layer publishes a file whose block failed.
 
-    def discard(self) -> None:
-        self._buffer = bytearray()
-        if self._upload is not None:
-            self._upload.discard()
+    Args:
+        open_binary: fsspec's own `open`, which knows nothing about discarding.
+        options: what the caller gave besides the mode.
 
-    def _start_upload(self) -> UploadSink:
-        ctx = self._ctx
-        token = ctx.ids.token()  # distinguishes this file from others at the same key
-
-        def complete(file: FileEntry) -> None:
-            if not complete_upload(ctx, file, token):  # type: ignore[arg-type]  # any text can serve as an attempt id
-                raise NotFoundError("the upload of the file was aborted: write the file again", key=file.path)
-
-        return UploadSink(
-            multipart(ctx.store),
-            self.path,
-            self.path,
-            background=self._background,
-            budget=self._budget,
-            base_part_bytes=ctx.settings.part_size_bytes,
-            metadata={ATTEMPT_METADATA: token},
-            on_uploaded=complete,
+    Raises:
+        FeatureUnsupportedError: the file would be compressed while it is written.
+    """
+    finish_finalizers()
+    text = {name: options.pop(name) for name in ("encoding", "errors", "newline") if name in options}
+    if "r" not in mode and get_compression(path, options.pop("compression", None)) is not None:
+        raise FeatureUnsupportedError(
+            "a file is compressed by its writer: open it without compression, and wrap it, as in gzip.open(file, 'wb')",
+            path=path,
         )
+    file = open_binary(path, mode if "b" in mode else mode.replace("t", "") + "b", **options)
+    return file if "b" in mode else WritingText(file, **text)
 
 
-class NewFile(SequentialFile):
-    """A file that takes effect only when `close` returns without an error.
+# --- files of a namespace ---------------------------------------------------------------------------------------------
+class ReadingNamespaceFile(AbstractBufferedFile):  # type: ignore[misc]  # fsspec ships no types
+    """A file as it was when it was opened, read in ranges with fsspec's caches. A pickled one is opened anew."""
 
-    Leaving a ``with`` block with an error discards the file, and so does dropping the last reference to an open file.
-    Both hold also if the block, or the last reference, is that of an object around this one, such as `fsspec.OpenFile`
-    or a text file, which only calls `close`.
+    def __init__(self, fs: Any, path: str, reader: FileReader, details: dict[str, Any], **options: Any) -> None:
+        self._reader = reader
+        super().__init__(fs, path, "rb", **{**options, "size": reader.size})
+        self.details = details
+
+    def _fetch_range(self, start: int, end: int) -> bytes:
+        return self._reader.read(start, max(end - start, 0))
+
+    def __reduce__(self) -> Any:
+        return _reopened, (self.fs, self.path, self.blocksize, self.cache.name, self.loc)
+
+
+def _reopened(fs: Any, path: str, block_size: int, cache_type: str, position: int) -> Any:
+    file = fs.open(path, "rb", block_size=block_size, cache_type=cache_type)
+    file.seek(position)
+    return file
+
+
+class WritingNamespaceFile(SequentialFile, io.RawIOBase):
+    """A file that is written from start to end.
+
+    Guarantee: the file appears, complete, when `close` returns; if it waits for a transaction, when that ends. Leaving
+    a ``with`` block with an error discards the file, and so does dropping the last reference to an open file. Both hold
+    also if the block, or the last reference, is that of an object around this one, such as `fsspec.OpenFile` or a text
+    file, which only calls `close`.
+
+    Attributes:
+        namespace, writer: the file as its namespace knows it.
+
+    Args:
+        prepare: called by `close` instead of publishing the file, if it waits for `commit`.
     """
 
     _is_dropped = False
     """Whether `close` has to discard the file."""
 
-    @abc.abstractmethod
+    def __init__(
+        self,
+        fs: Any,
+        path: str,
+        mode: str,
+        namespace: Namespace,
+        writer: FileWriter,
+        prepare: Callable[[FileWriter], object] | None,
+    ) -> None:
+        super().__init__()
+        self.fs = fs
+        self.namespace = namespace
+        self.path = path
+        self.mode = mode
+        self.autocommit = prepare is None
+        self.writer = writer
+        self._prepare = prepare
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self.writer.position
+
+    def write(self, data: Any, /) -> int:
+        if self.closed:
+            raise ValueError("the file is closed")
+        return self.writer.write(data)
+
+    def read(self, *_args: Any) -> NoReturn:
+        raise io.UnsupportedOperation("this file is only written: close it, then open it to read it")
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        if self._is_dropped or is_closed_by_failure():
+            finalize(self.discard)
+            return
+        try:
+            if self._prepare is None:
+                self.writer.close()
+            else:
+                self._prepare(self.writer)
+        except BaseException:
+            self.discard()
+            raise
+        super().close()
+
+    def commit(self) -> None:
+        """Publish a file that waits for it; fsspec's transactions call this."""
+        self.close()
+        self.writer.close()
+
     def discard(self) -> None:
-        """Discard the file."""
+        """Discard the file, even if it is closed and waits for `commit`."""
+        self.writer.discard()
+        super().close()
 
     def _dealloc_warn(self, _source: object) -> None:
         """Note that the text or the buffer around this file is dropped; Python calls this just before its `close`."""
@@ -138,144 +198,91 @@ class NewFile(SequentialFile):
             finalize(self.discard)
 
 
-class WritingFile(NewFile, io.RawIOBase):
-    """A file that is written sequentially.
-
-    Guarantee: the file takes effect only when `close` returns without an error. Leaving a ``with`` block with an error
-    discards the file, and so does dropping the last reference to an open file.
-
-    Args:
-        background: the executor in which the sink uploads parts; it is closed with the file.
-        drop_records: called after a failed `close`, to delete the records of the upload that `close` may have written.
-    """
-
-    def __init__(
-        self, sink: FileSink, background: BackgroundExecutor, drop_records: Callable[[], None] | None = None
-    ) -> None:
-        super().__init__()
-        self._sink = sink
-        self._background = background
-        self._drop_records = drop_records
-        self._closing = False
-        self._size_bytes = 0
-
-    def writable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._size_bytes
-
-    def write(self, data: Any, /) -> int:
-        if self.closed:
-            raise ValueError("the file is closed")
-        written = self._sink.write(data)
-        self._size_bytes += written
-        return written
-
-    def close(self) -> None:
-        if self.closed:
-            return
-        if self._is_dropped or is_closed_by_failure():
-            finalize(self.discard)
-            return
-        self._closing = True
+def open_append(namespace: Namespace, path: str, permission: int, *, waits: bool) -> FileWriter:
+    """Open a file to append to it, or a new one; while the file waits for its transaction, a new one stays hidden."""
+    for _ in range(_APPEND_ATTEMPTS):
         try:
-            self._sink.close()
-            self._background.drain()
-        except BaseException:
-            self.discard()
-            raise
-        self._background.close()
-        super().close()
-
-    def discard(self) -> None:
-        """Discard the file. Errors of the store are suppressed: the error that caused the discard matters more."""
-        if self.closed:
-            return
-        with contextlib.suppress(Exception):  # `write` or `close` has already raised it
-            self._background.drain()
-        self._background.close()
-        if self._closing and self._drop_records is not None:
-            with contextlib.suppress(HoldfastError):
-                self._drop_records()
-        with contextlib.suppress(HoldfastError):
-            self._sink.discard()
-        super().close()
-
-
-class CompressedFile(NewFile, io.BufferedIOBase):
-    """A file that is compressed while it is written. It gives the same guarantee as the file below it.
-
-    Args:
-        packer: a file object that compresses data and writes it to `file`.
-    """
-
-    def __init__(self, packer: Any, file: NewFile) -> None:
-        super().__init__()
-        self._packer = packer
-        self._file = file
-
-    def writable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return int(self._packer.tell())
-
-    def write(self, data: Any, /) -> int:
-        return int(self._packer.write(data))
-
-    def close(self) -> None:
-        """Complete the file and close the underlying file, which most compressors leave open."""
-        if self.closed:
-            return
-        if self._is_dropped or is_closed_by_failure():
-            finalize(self.discard)
-            return
+            return namespace.append(path)
+        except PathNotFoundError:
+            pass
         try:
-            self._packer.close()
-        except BaseException:
-            self.discard()
-            raise
-        super().close()
-        self._file.close()
-
-    def discard(self) -> None:
-        """Discard the file."""
-        if self.closed:
-            return
-        super().close()
-        self._file.discard()
-        with contextlib.suppress(Exception):  # the compressor cannot write its end to a closed file
-            self._packer.close()
+            create = namespace.create if waits else namespace.create_with_lease
+            return create(path, mode=permission)
+        except PathExistsError:
+            continue  # somebody has just created it
+    raise PathExistsError("the file is created and deleted again and again: repeat later", path=path)
 
 
-class WritingText(TextFile):
-    """Text written to a `NewFile`; dropping its last reference discards the file."""
+class NamespaceTransaction(Transaction):  # type: ignore[misc]  # fsspec ships no types
+    """The files that were opened for writing since the transaction began.
 
-    def __del__(self) -> None:
-        if not self.closed and isinstance(self.buffer, NewFile):
-            finalize(self.buffer.discard)
-
-
-class ReadingFile(AbstractBufferedFile):  # type: ignore[misc]  # fsspec ships no types
-    """A file that is read in ranges, with read-ahead."""
-
-    def _fetch_range(self, start: int, end: int) -> bytes:
-        return bytes(self.fs.cat_file(self.path, start, end))
-
-
-def open_layers(open_binary: Callable[..., Any], path: str, mode: str, options: dict[str, Any]) -> Any:
-    """Open a file, binary or text, compressed or not, so that no layer publishes a file whose block failed.
-
-    Args:
-        open_binary: fsspec's own `open`, which knows nothing about discarding.
-        options: what the caller gave besides the mode; ``compression`` is a name that fsspec knows, or ``infer``.
+    Guarantee: when it completes, the files of one namespace appear in one step: all of them, or none if one of them is
+    impossible. Files in several namespaces appear in one step for each. A block that ends with an error discards all
+    files. Everything but the files takes effect at once: new directories, renames, deletions.
     """
-    finish_finalizers()
-    text = {name: options.pop(name) for name in ("encoding", "errors", "newline") if name in options}
-    compression = get_compression(path, options.pop("compression", None))
-    file = open_binary(path, mode if "b" in mode else mode.replace("t", "") + "b", **options)
-    if compression is not None:
-        packer = compr[compression](file, mode="w" if isinstance(file, NewFile) else "r")
-        file = CompressedFile(packer, file) if isinstance(file, NewFile) else packer
-    return file if "b" in mode else WritingText(file, **text)
+
+    def __init__(self, fs: Any) -> None:
+        super().__init__(fs)
+        self.fs: Any = fs
+        self._lock = threading.Lock()
+        self._inline_bytes = 0
+
+    def start(self) -> None:
+        """Begin: files that are opened for writing from now on wait for `complete`.
+
+        Raises:
+            InvalidRequestError: the filesystem has a transaction already, which goes on; or this one has ended.
+        """
+        if self.fs is None:
+            raise InvalidRequestError("the transaction has ended: take a new one from fs.transaction")
+        if self.fs._intrans:
+            raise InvalidRequestError(
+                "this filesystem has a transaction already, and transactions do not nest: remove the inner one, or "
+                "give it a filesystem of its own, with skip_instance_cache=True"
+            )
+        super().start()
+
+    def prepare(self, file: FileWriter) -> None:
+        """Make the content of a file durable. Small files go into the database, as long as one step can take them."""
+        with self._lock:
+            inline = self._inline_bytes + file.written_bytes <= MOST_INLINE_BYTES
+            if inline and file.is_small:
+                self._inline_bytes += file.written_bytes
+        file.prepare(inline=inline)
+
+    def complete(self, commit: bool = True) -> None:
+        """Publish all files, or discard them.
+
+        Raises:
+            InvalidRequestError: a file is not closed, or was opened twice; none appears.
+            HoldfastError: a file is impossible: see `Namespace.publish_many`.
+        """
+        files: list[WritingNamespaceFile] = list(self.files)
+        try:
+            if commit:
+                self._publish(files)
+        finally:
+            for file in files:
+                file.discard()  # has no effect on those that were published
+            self.files.clear()
+            self._inline_bytes = 0
+            self.fs._intrans = False
+            self.fs._transaction = None
+
+    def _publish(self, files: list[WritingNamespaceFile]) -> None:
+        steps: dict[int, tuple[Namespace, dict[str, FileWriter]]] = {}
+        for file in files:
+            if not file.closed:
+                raise InvalidRequestError(
+                    "a file of the transaction is still open: close it before the end", path=file.path
+                )
+            if not file.writer.is_prepared:
+                continue  # it was discarded
+            _, writers = steps.setdefault(id(file.namespace), (file.namespace, {}))
+            if file.path in writers and file.mode != "wb":
+                raise InvalidRequestError(
+                    "a file was written twice in one transaction: write it once", path=file.path, mode=file.mode
+                )
+            writers[file.path] = file.writer  # the last one replaces the others, as it would without a transaction
+        for namespace, writers in steps.values():
+            namespace.publish_many(list(writers.values()))

@@ -32,8 +32,7 @@ from holdfast.namespace.keys import CONFIGURATION
 from holdfast.namespace.namespace import Namespace
 from holdfast.runtime import Environment
 from holdfast.stores.provider import StoreOptions
-from holdfast.stores.registry import with_shared
-from holdfast.stores.url import absolute_url, locate, open_destination
+from holdfast.stores.registry import absolute_url, locate, open_destination, with_shared
 from holdfast.transactions.base import Commit, Committed
 from holdfast.transactions.registry import open_backend
 

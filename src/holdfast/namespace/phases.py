@@ -29,8 +29,7 @@ from holdfast.namespace.operation import Batch, Changes, Context, JoinedCommits,
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import Caller
 from holdfast.namespace.view import Chain, Entry, Follower, Group, Hints, Reader, View, follow, guess_view, read_view
-from holdfast.runtime import Environment
-from holdfast.runtime.backoff import Backoff
+from holdfast.runtime import Backoff, Environment
 from holdfast.transactions.base import (
     ABSENT,
     Backend,

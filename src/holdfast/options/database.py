@@ -8,8 +8,7 @@ from holdfast.errors import InvalidRequestError
 from holdfast.options.file_format import refuse_unknown
 from holdfast.options.values import Condition, as_columns, parse_conditions
 from holdfast.records.tables import check_table_name
-from holdfast.stores.option_values import number
-from holdfast.stores.provider import GivenOptions, OptionSource, OptionSpec
+from holdfast.stores.provider import GivenOptions, OptionSource, OptionSpec, number
 
 
 def _as_url(text: str) -> str:

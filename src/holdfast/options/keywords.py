@@ -1,7 +1,7 @@
 """Convert the keywords and options of a Python call into the options that Spark and the parsers take.
 
 A keyword that is left out sets no option, even if the keyword has a default. A value that is given twice, for example
-as a keyword and as an option, must be the same both times: `GivenOptions` checks this after parsing.
+as a keyword and as an option, must be the same both times: `GivenOptions` checks this.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from holdfast.errors import InvalidRequestError
 from holdfast.options.values import conditions_text
 from holdfast.stores.provider import GivenOption
-from holdfast.stores.url import LOST_SLASH, absolute_url
+from holdfast.stores.registry import LOST_SLASH, absolute_url
 from holdfast.wording import nearest
 
 _MODES: Mapping[str, str] = {
@@ -182,7 +182,4 @@ def with_absolute_paths(given: Iterable[GivenOption]) -> list[GivenOption]:
 
 def to_strings(given: Iterable[GivenOption]) -> dict[str, str]:
     """Return options as strings for Spark. Parse the options first, because parsing refuses contradictory ones."""
-    strings: dict[str, str] = {}
-    for one in given:
-        strings.setdefault(one.name, one.text)
-    return strings
+    return {one.name: one.text for one in given}

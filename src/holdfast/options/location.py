@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from holdfast.commit import CommitContext, CommitSettings, get_committer, open_context
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.formats import FORMATS
-from holdfast.stores.option_values import number
-from holdfast.stores.provider import GivenOptions, OptionSource, StoreOptions, StoreProvider, fold_name
+from holdfast.stores.provider import GivenOptions, OptionSource, StoreOptions, StoreProvider, fold_name, number
 from holdfast.stores.registry import BUILT_IN, providers_for, take_store_options
 
 LOCATION_KEYS = ("path", "threads", *(spec.name for provider in BUILT_IN for spec in provider.specs))

@@ -10,8 +10,7 @@ from holdfast.formats import format_name
 from holdfast.options.file_format import FormatRequest
 from holdfast.options.location import LOCATION_KEYS, LocationOptions, given_options, parse_location
 from holdfast.options.values import Condition, as_columns, parse_conditions
-from holdfast.stores.option_values import MIB, one_of, size
-from holdfast.stores.provider import OptionSource, OptionSpec
+from holdfast.stores.provider import MIB, OptionSource, OptionSpec, one_of, size
 
 _SPECS = (
     OptionSpec("columns", "columns", as_columns),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from holdfast.errors import InvalidRequestError
-from holdfast.stores.option_values import number
+from holdfast.stores.provider import number
 
 
 def as_record_limit(text: str) -> int | None:

@@ -19,8 +19,17 @@ from holdfast.options.file_format import FormatRequest, refuse_unknown
 from holdfast.options.keywords import to_strings
 from holdfast.options.location import LOCATION_KEYS, LocationOptions, given_options, parse_location
 from holdfast.options.values import as_columns, as_directory, as_name, as_place, as_record_limit
-from holdfast.stores.option_values import MIB, as_boolean, number, one_of, size
-from holdfast.stores.provider import GivenOption, GivenOptions, OptionSource, OptionSpec
+from holdfast.stores.provider import (
+    MIB,
+    GivenOption,
+    GivenOptions,
+    OptionSource,
+    OptionSpec,
+    as_boolean,
+    number,
+    one_of,
+    size,
+)
 
 
 def _names(specs: Sequence[OptionSpec]) -> tuple[str, ...]:

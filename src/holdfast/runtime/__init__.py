@@ -5,36 +5,35 @@ world.
 """
 
 from holdfast.runtime.alarm import Alarm, TimeIsUp
-from holdfast.runtime.environment import Clock, Environment, Ids, Moment, SeededRandom, SystemClock, SystemIds
+from holdfast.runtime.environment import Backoff, Clock, Environment, Ids, Moment, SeededRandom, SystemClock, SystemIds
 from holdfast.runtime.threads import (
     BackgroundExecutor,
     InlineExecutor,
-    NeverPeriodic,
-    Periodic,
+    Repeat,
     Runner,
     SerialRunner,
     ThreadExecutor,
-    ThreadPeriodic,
     ThreadRunner,
+    repeat_in_thread,
 )
 
 __all__ = [
     "Alarm",
     "BackgroundExecutor",
+    "Backoff",
     "Clock",
     "Environment",
     "Ids",
     "InlineExecutor",
     "Moment",
-    "NeverPeriodic",
-    "Periodic",
+    "Repeat",
     "Runner",
     "SeededRandom",
     "SerialRunner",
     "SystemClock",
     "SystemIds",
     "ThreadExecutor",
-    "ThreadPeriodic",
     "ThreadRunner",
     "TimeIsUp",
+    "repeat_in_thread",
 ]

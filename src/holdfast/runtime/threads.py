@@ -186,39 +186,23 @@ class ThreadRunner:
 _JOIN_S = 30.0
 
 
-class Periodic(Protocol):
-    """Repeats calls."""
-
-    def repeat(self, work: Callable[[], object], interval_s: float) -> AbstractContextManager[None]:
-        """Call `work` every so many seconds while the block runs. It may not raise, and runs in another thread."""
-        ...
+Repeat = Callable[[Callable[[], object], float], AbstractContextManager[None]]
+"""Calls a function every so many seconds while a block runs. The function may not raise."""
 
 
-class ThreadPeriodic:
-    """Repeats calls in a thread, which ends with the block."""
+@contextmanager
+def repeat_in_thread(work: Callable[[], object], interval_s: float) -> Iterator[None]:
+    """Call `work` every so many seconds, in a thread that ends with the block. It may not raise."""
+    is_over = threading.Event()
 
-    @contextmanager
-    def repeat(self, work: Callable[[], object], interval_s: float) -> Iterator[None]:
-        """Call `work` every so many seconds while the block runs. It may not raise, and runs in another thread."""
-        is_over = threading.Event()
+    def run() -> None:
+        while not is_over.wait(interval_s):
+            work()
 
-        def run() -> None:
-            while not is_over.wait(interval_s):
-                work()
-
-        thread = threading.Thread(target=run, name="holdfast-periodic", daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            is_over.set()
-            thread.join(_JOIN_S)
-
-
-class NeverPeriodic:
-    """Repeats nothing: for simulated worlds."""
-
-    @contextmanager
-    def repeat(self, work: Callable[[], object], interval_s: float) -> Iterator[None]:
-        """Run the block."""
+    thread = threading.Thread(target=run, name="holdfast-periodic", daemon=True)
+    thread.start()
+    try:
         yield
+    finally:
+        is_over.set()
+        thread.join(_JOIN_S)

@@ -16,8 +16,7 @@ from holdfast.commit.layout import log_entry
 from holdfast.errors import NotFoundError
 from holdfast.options.location import LocationOptions
 from holdfast.stores.provider import HadoopFileSystem
-from holdfast.stores.registry import options_of
-from holdfast.stores.url import locate
+from holdfast.stores.registry import locate, options_of
 
 _log = logging.getLogger(__name__)
 

@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pyspark import TaskContext, cloudpickle
@@ -23,6 +24,7 @@ from holdfast.spark.failures import one_sentence
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from fsspec import AbstractFileSystem
 
 PARTITIONS = 1_000_000
 """How many task numbers each run of a function reserves."""
@@ -46,6 +48,7 @@ class TaskFile(SequentialFile, io.BufferedIOBase):
         self._sink = attempt.open(path)
         self._size_bytes = 0
         self._broken = False
+        self.is_complete = False
         self._closed_during: BaseException | None = None
         self.name = path
         self.mode = "wb"
@@ -86,6 +89,7 @@ class TaskFile(SequentialFile, io.BufferedIOBase):
             self._closed_during = sys.exc_info()[1]
             super().close()
             self._sink.close()
+            self.is_complete = True
 
     def discard(self) -> None:
         """Discard the file and free its name. After `close`, this does nothing."""
@@ -114,15 +118,23 @@ class Task:
     Attributes:
         partition: the partition's number, from 0. Use it in file names, since a repeated attempt has the same number.
         attempt: random digits, unique to this attempt.
-        work_path: URL of a directory for programs that open files themselves, through `holdfast.fs.MagicFileSystem`;
-            only with ``committer="magic"``, else empty.
     """
 
-    def __init__(self, attempt: TaskAttempt, partition: int, work_path: str = "") -> None:
+    def __init__(self, attempt: TaskAttempt, partition: int) -> None:
         self._attempt: TaskAttempt | None = attempt
         self.partition = partition
         self.attempt = str(attempt.owner.attempt)
-        self.work_path = work_path
+
+    @cached_property
+    def filesystem(self) -> AbstractFileSystem:
+        """A filesystem of fsspec that writes files of this task, for libraries that take one and a path.
+
+        Paths are relative to the destination. An exception that makes a library close a file must leave the function
+        of the job: the file looks complete.
+        """
+        from holdfast.spark.task_filesystem import TaskFileSystem  # deferred: few tasks need fsspec
+
+        return TaskFileSystem(self.open)
 
     def open(
         self,
@@ -200,8 +212,7 @@ class TaskFunction:
             self.options.store.open(self.options.settings, committer=committer.name) as ctx,
             committer.setup_task(ctx, self.record, self.number * PARTITIONS + partition) as attempt,
         ):
-            work_path = committer.work_path(attempt.owner)
-            task = Task(attempt, partition, f"{ctx.url.rstrip('/')}/{work_path}" if work_path else "")
+            task = Task(attempt, partition)
             results = self.function(task, rows)
             found = [] if results is None else list(results)
             task.end()

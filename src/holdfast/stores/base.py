@@ -20,7 +20,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, TypeAlias
 
 from holdfast.errors import CorruptDataError, InvalidRequestError, PreconditionError, UnsupportedError
 
@@ -386,15 +386,6 @@ class TransactionalStore(MultipartStore, Protocol):
         ...
 
 
-@runtime_checkable
-class ExpiringUploads(Protocol):
-    """A store whose server may abort pending uploads by rules of its own."""
-
-    def upload_expiry_days(self, prefix: str) -> float | None:
-        """Return the age in days at which the server aborts a pending upload below `prefix`; None if it never does."""
-        ...
-
-
 class WritableFile(Protocol):
     """A new file that is written from start to end and stays invisible until it is closed."""
 
@@ -473,7 +464,7 @@ class CopyStore(ObjectStore, Protocol):
         ...
 
 
-# --- checks of arguments, and pages of listings -----------------------------------------------------------------------
+# --- kinds of stores, and pages of listings ---------------------------------------------------------------------------
 MAX_KEY_BYTES = 1024
 """The longest key of S3, in UTF-8: what every store must accept."""
 

@@ -16,24 +16,17 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from holdfast.stores.base import (
     Capabilities,
     Change,
     Complete,
-    CopyStore,
-    MultipartStore,
     ObjectInfo,
-    ObjectPage,
     ObjectStore,
     Overwrite,
-    Part,
     PutMode,
-    RenameStore,
     Require,
-    TransactionalStore,
-    UploadPage,
     WritableFile,
     keys_of,
     sent_bytes,
@@ -105,111 +98,100 @@ class Interceptor(Protocol):
     def __call__(self, call: StoreCall, proceed: Callable[[], T]) -> T: ...
 
 
+def _of_key(operation: Operation) -> Callable[..., StoreCall]:
+    return lambda key, *_others, **_named: StoreCall(operation, key)
+
+
+def _of_keys(operation: Operation) -> Callable[..., StoreCall]:
+    return lambda keys: StoreCall(operation, keys[0] if keys else "", keys=tuple(keys))
+
+
+def _of_two(operation: Operation) -> Callable[..., StoreCall]:
+    return lambda source, target: StoreCall(operation, source, target=target)
+
+
+def _of_upload(operation: Operation) -> Callable[..., StoreCall]:
+    return lambda key, upload_id, *_parts: StoreCall(operation, key, upload_id=upload_id)
+
+
+def _put(key: str, data: bytes, mode: PutMode = Overwrite(), metadata: object = None) -> StoreCall:
+    return StoreCall(Operation.PUT, key, len(data), mode=mode)
+
+
+def _upload_part(key: str, upload_id: str, number: int, data: bytes) -> StoreCall:
+    return StoreCall(Operation.UPLOAD_PART, key, len(data), upload_id=upload_id, number=number)
+
+
+def _copy(source: ObjectInfo, target: str) -> StoreCall:
+    return StoreCall(Operation.COPY, source.key, source.size_bytes, target=target)
+
+
+def _apply(changes: Sequence[Change]) -> StoreCall:
+    keys = keys_of(changes)
+    return StoreCall(Operation.APPLY, keys[0] if keys else "", sent_bytes(changes), keys=keys)
+
+
+_CALLS: Mapping[str, Callable[..., StoreCall]] = {
+    **{one.value: _of_key(one) for one in (Operation.GET, Operation.HEAD, Operation.LIST, Operation.DELETE)},
+    **{one.value: _of_key(one) for one in (Operation.CREATE_UPLOAD, Operation.LIST_UPLOADS)},
+    **{one.value: _of_keys(one) for one in (Operation.DELETE_MANY, Operation.CHECK_TARGETS)},
+    **{one.value: _of_two(one) for one in (Operation.RENAME, Operation.RENAME_DIR)},
+    **{one.value: _of_upload(one) for one in (Operation.COMPLETE_UPLOAD, Operation.ABORT_UPLOAD)},
+    "put": _put,
+    "upload_part": _upload_part,
+    "copy": _copy,
+    "apply": _apply,
+}
+"""Describes a call by its name, given its arguments."""
+
+
 class InterceptedStore:
     """A store that passes every call to an interceptor.
 
-    Implements every protocol; `capabilities` are those of the wrapped store.
+    Implements every protocol, by a method for each row of `_CALLS`; `capabilities` are those of the wrapped store.
 
     Args:
         inner: the wrapped store.
         interceptor: called for each call to the store, in the caller's thread.
     """
 
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
     def __init__(self, inner: ObjectStore, interceptor: Interceptor) -> None:
-        self._inner = inner
+        self._inner: Any = inner
         self._interceptor = interceptor
 
     @property
     def capabilities(self) -> Capabilities:
-        return self._inner.capabilities
+        return cast("Capabilities", self._inner.capabilities)
 
     @property
     def retries(self) -> int:
-        return self._inner.retries
-
-    @property
-    def _multipart(self) -> MultipartStore:
-        return cast("MultipartStore", self._inner)
-
-    @property
-    def _rename(self) -> RenameStore:
-        return cast("RenameStore", self._inner)
-
-    def put(
-        self, key: str, data: bytes, mode: PutMode = Overwrite(), metadata: Mapping[str, str] | None = None
-    ) -> ObjectInfo:
-        call = StoreCall(Operation.PUT, key, len(data), mode=mode)
-        return self._interceptor(call, lambda: self._inner.put(key, data, mode, metadata))
-
-    def get(self, key: str, start: int = 0, length: int | None = None, etag: str = "") -> bytes:
-        return self._interceptor(StoreCall(Operation.GET, key), lambda: self._inner.get(key, start, length, etag))
-
-    def head(self, key: str) -> ObjectInfo:
-        return self._interceptor(StoreCall(Operation.HEAD, key), lambda: self._inner.head(key))
-
-    def list_page(
-        self, prefix: str, start_after: str = "", max_keys: int = 1000, token: str | None = None
-    ) -> ObjectPage:
-        call = StoreCall(Operation.LIST, prefix)
-        return self._interceptor(call, lambda: self._inner.list_page(prefix, start_after, max_keys, token))
-
-    def delete(self, key: str) -> None:
-        self._interceptor(StoreCall(Operation.DELETE, key), lambda: self._inner.delete(key))
-
-    def delete_many(self, keys: Sequence[str]) -> None:
-        call = StoreCall(Operation.DELETE_MANY, keys[0] if keys else "", keys=tuple(keys))
-        self._interceptor(call, lambda: self._inner.delete_many(keys))
+        return int(self._inner.retries)
 
     def close(self) -> None:
         self._inner.close()
 
-    def create_upload(self, key: str, metadata: Mapping[str, str] | None = None) -> str:
-        call = StoreCall(Operation.CREATE_UPLOAD, key)
-        return self._interceptor(call, lambda: self._multipart.create_upload(key, metadata))
-
-    def upload_part(self, key: str, upload_id: str, number: int, data: bytes) -> Part:
-        call = StoreCall(Operation.UPLOAD_PART, key, len(data), upload_id=upload_id, number=number)
-        return self._interceptor(call, lambda: self._multipart.upload_part(key, upload_id, number, data))
-
-    def complete_upload(self, key: str, upload_id: str, parts: Sequence[Part]) -> ObjectInfo:
-        call = StoreCall(Operation.COMPLETE_UPLOAD, key, upload_id=upload_id)
-        return self._interceptor(call, lambda: self._multipart.complete_upload(key, upload_id, parts))
-
-    def abort_upload(self, key: str, upload_id: str) -> None:
-        call = StoreCall(Operation.ABORT_UPLOAD, key, upload_id=upload_id)
-        self._interceptor(call, lambda: self._multipart.abort_upload(key, upload_id))
-
-    def list_uploads_page(self, prefix: str, marker: tuple[str, str] | None = None) -> UploadPage:
-        call = StoreCall(Operation.LIST_UPLOADS, prefix)
-        return self._interceptor(call, lambda: self._multipart.list_uploads_page(prefix, marker))
+    def make_durable(self, written: Sequence[Complete | Require] = ()) -> None:
+        self._inner.make_durable(written)
 
     def open_write(self, key: str) -> _InterceptedFile:
-        call = StoreCall(Operation.OPEN_WRITE, key)
-        return _InterceptedFile(self._interceptor(call, lambda: self._rename.open_write(key)), key, self._interceptor)
+        file = self._interceptor(StoreCall(Operation.OPEN_WRITE, key), lambda: self._inner.open_write(key))
+        return _InterceptedFile(file, key, self._interceptor)
 
-    def rename(self, source: str, target: str) -> None:
-        call = StoreCall(Operation.RENAME, source, target=target)
-        self._interceptor(call, lambda: self._rename.rename(source, target))
 
-    def check_targets(self, targets: Sequence[str]) -> None:
-        call = StoreCall(Operation.CHECK_TARGETS, targets[0] if targets else "", keys=tuple(targets))
-        self._interceptor(call, lambda: self._rename.check_targets(targets))
+def _intercepted(name: str, describe: Callable[..., StoreCall]) -> Callable[..., Any]:
+    def call(self: InterceptedStore, *args: Any, **named: Any) -> Any:
+        method = getattr(self._inner, name)
+        return self._interceptor(describe(*args, **named), lambda: method(*args, **named))
 
-    def rename_dir(self, source: str, target: str) -> None:
-        call = StoreCall(Operation.RENAME_DIR, source, target=target)
-        self._interceptor(call, lambda: self._rename.rename_dir(source, target))
+    return call
 
-    def copy(self, source: ObjectInfo, target: str) -> None:
-        call = StoreCall(Operation.COPY, source.key, source.size_bytes, target=target)
-        self._interceptor(call, lambda: cast("CopyStore", self._inner).copy(source, target))
 
-    def apply(self, changes: Sequence[Change]) -> None:
-        keys = keys_of(changes)
-        call = StoreCall(Operation.APPLY, keys[0] if keys else "", sent_bytes(changes), keys=keys)
-        self._interceptor(call, lambda: cast("TransactionalStore", self._inner).apply(changes))
-
-    def make_durable(self, written: Sequence[Complete | Require] = ()) -> None:
-        cast("TransactionalStore", self._inner).make_durable(written)
+for _name, _describe in _CALLS.items():
+    setattr(InterceptedStore, _name, _intercepted(_name, _describe))
 
 
 class _InterceptedFile:

@@ -51,39 +51,26 @@ from holdfast.stores.checks import (
     page_size,
 )
 
-_UPLOADS_PER_PAGE = 1000
-"""The page size of S3."""
-
 
 @dataclass(frozen=True, slots=True)
-class _Object:
+class StoredObject:
+    """An object of a `MemoryStore`."""
+
     data: bytes
     info: ObjectInfo
 
-    def at(self, key: str) -> _Object:
+    def at(self, key: str) -> StoredObject:
         """Return the object under another key: a rename changes neither its etag nor its time."""
-        return _Object(self.data, replace(self.info, key=key))
+        return StoredObject(self.data, replace(self.info, key=key))
 
 
 @dataclass(slots=True)
-class _Upload:
+class StoredUpload:
+    """A pending upload of a `MemoryStore`."""
+
     info: UploadInfo
     metadata: Mapping[str, str]
     parts: dict[int, tuple[Part, bytes]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryImage:
-    """A snapshot of a `MemoryStore`, to restore it and to compare states.
-
-    Attributes:
-        key: a value to compare: equal for two snapshots if no caller could distinguish the stores.
-    """
-
-    objects: Mapping[str, _Object]
-    uploads: Mapping[str, _Upload]
-    renamed_directories: tuple[str, ...]
-    key: tuple[object, ...] = field(repr=False)
 
 
 def _digest(data: bytes) -> str:
@@ -141,9 +128,9 @@ class MemoryStore:
         self._clock = clock or SystemClock()
         self._ids = ids or SystemIds()
         self._lock = threading.Lock()
-        self._objects: dict[str, _Object] = {}
+        self._objects: dict[str, StoredObject] = {}
         self._keys: list[str] = []  # sorted: code-point order of str is UTF-8 byte order
-        self._uploads: dict[str, _Upload] = {}
+        self._uploads: dict[str, StoredUpload] = {}
         self._upload_order: list[tuple[str, str]] = []  # sorted (key, upload id)
         self._renamed_directories: list[str] = []  # in the order of their renames
 
@@ -180,16 +167,16 @@ class MemoryStore:
         self._place(made)
         return made.info
 
-    def _made(self, key: str, data: bytes, etag: str, metadata: Mapping[str, str]) -> _Object:
-        return _Object(data, ObjectInfo(key, len(data), etag, self._clock.now_s(), dict(metadata)))
+    def _made(self, key: str, data: bytes, etag: str, metadata: Mapping[str, str]) -> StoredObject:
+        return StoredObject(data, ObjectInfo(key, len(data), etag, self._clock.now_s(), dict(metadata)))
 
-    def _place(self, placed: _Object) -> None:
+    def _place(self, placed: StoredObject) -> None:
         key = placed.info.key
         if key not in self._objects:
             bisect.insort(self._keys, key)
         self._objects[key] = placed
 
-    def _existing(self, key: str) -> _Object:
+    def _existing(self, key: str) -> StoredObject:
         found = self._objects.get(key)
         if found is None:
             raise NotFoundError("no such object: check the key", key=key)
@@ -249,41 +236,6 @@ class MemoryStore:
     def close(self) -> None:
         """Do nothing: the content stays."""
 
-    # --- images -------------------------------------------------------------------------------------------------------
-    def image(self) -> MemoryImage:
-        """Return a snapshot of the store; later calls do not change it."""
-        with self._lock:
-            objects = tuple(
-                (key, found.info.etag, found.info.size_bytes, found.info.modified_at_s, *found.info.metadata.items())
-                for key, found in ((key, self._objects[key]) for key in self._keys)
-            )
-            uploads = tuple(
-                (
-                    key,
-                    name,
-                    found.info.initiated_at_s,
-                    *found.metadata.items(),
-                    *((number, part.etag) for number, (part, _data) in found.parts.items()),
-                )
-                for key, name, found in ((key, name, self._uploads[name]) for key, name in self._upload_order)
-            )
-            renamed = tuple(self._renamed_directories)
-            return MemoryImage(
-                dict(self._objects),
-                {name: replace(found, parts=dict(found.parts)) for name, found in self._uploads.items()},
-                renamed,
-                (objects, uploads, renamed),
-            )
-
-    def restore(self, image: MemoryImage) -> None:
-        """Restore the content of a snapshot, and nothing else."""
-        with self._lock:
-            self._objects = dict(image.objects)
-            self._keys = sorted(image.objects)
-            self._uploads = {name: replace(found, parts=dict(found.parts)) for name, found in image.uploads.items()}
-            self._upload_order = sorted((found.info.key, name) for name, found in image.uploads.items())
-            self._renamed_directories = list(image.renamed_directories)
-
     # --- uploads ------------------------------------------------------------------------------------------------------
     def create_upload(self, key: str, metadata: Mapping[str, str] | None = None) -> str:
         check_key(key)
@@ -293,11 +245,11 @@ class MemoryStore:
             if upload_id in self._uploads:
                 raise InvalidRequestError("the ids repeat: pass the store its own source of ids", upload_id=upload_id)
             info = UploadInfo(key, upload_id, self._clock.now_s())
-            self._uploads[upload_id] = _Upload(info, dict(metadata or {}))
+            self._uploads[upload_id] = StoredUpload(info, dict(metadata or {}))
             bisect.insort(self._upload_order, (key, upload_id))
             return upload_id
 
-    def _pending(self, key: str, upload_id: str) -> _Upload:
+    def _pending(self, key: str, upload_id: str) -> StoredUpload:
         upload = self._uploads.get(upload_id)
         if upload is None or upload.info.key != key:
             raise NotFoundError(
@@ -316,19 +268,18 @@ class MemoryStore:
         with self._lock:
             completed = self._completed(key, upload_id, parts)
             self._refuse_clash(key)
-            del self._uploads[upload_id]
-            del self._upload_order[bisect.bisect_left(self._upload_order, (key, upload_id))]
+            self._forget_upload(key, upload_id)
             self._place(completed)
             return completed.info
 
-    def _completed(self, key: str, upload_id: str, parts: Sequence[Part]) -> _Object:
+    def _completed(self, key: str, upload_id: str, parts: Sequence[Part]) -> StoredObject:
         """Return the object that an upload becomes."""
         upload = self._pending(key, upload_id)
         data = b"".join(self._checked_parts(upload, parts))
         digests = b"".join(bytes.fromhex(part.etag) for part in parts)
         return self._made(key, data, f"{_digest(digests)}-{len(parts)}", upload.metadata)
 
-    def _checked_parts(self, upload: _Upload, parts: Sequence[Part]) -> list[bytes]:
+    def _checked_parts(self, upload: StoredUpload, parts: Sequence[Part]) -> list[bytes]:
         key = upload.info.key
         check_parts(key, parts)
         bodies: list[bytes] = []
@@ -347,22 +298,18 @@ class MemoryStore:
         with self._lock:
             upload = self._uploads.get(upload_id)
             if upload is not None and upload.info.key == key:
-                del self._uploads[upload_id]
-                del self._upload_order[bisect.bisect_left(self._upload_order, (key, upload_id))]
+                self._forget_upload(key, upload_id)
+
+    def _forget_upload(self, key: str, upload_id: str) -> None:
+        del self._uploads[upload_id]
+        del self._upload_order[bisect.bisect_left(self._upload_order, (key, upload_id))]
 
     def list_uploads_page(self, prefix: str, marker: tuple[str, str] | None = None) -> UploadPage:
+        """List all of them at once."""
         with self._lock:
-            first = bisect.bisect_left(self._upload_order, (prefix, ""))
-            if marker is not None:
-                first = max(first, bisect.bisect_right(self._upload_order, marker))
-            found: list[UploadInfo] = []
-            for key, upload_id in self._upload_order[first : first + _UPLOADS_PER_PAGE + 1]:
-                if not key.startswith(prefix):
-                    break
-                found.append(self._uploads[upload_id].info)
-        page = found[:_UPLOADS_PER_PAGE]
-        more = len(found) > _UPLOADS_PER_PAGE
-        return UploadPage(page, (page[-1].key, page[-1].upload_id) if more else None)
+            return UploadPage(
+                [self._uploads[upload_id].info for key, upload_id in self._upload_order if key.startswith(prefix)], None
+            )
 
     # --- transactions -------------------------------------------------------------------------------------------------
     def make_durable(self, written: Sequence[Complete | Require] = ()) -> None:
@@ -390,11 +337,11 @@ class MemoryStore:
                 del self._uploads[upload_id]
             self._upload_order = [(key, upload_id) for key, upload_id in self._upload_order if upload_id not in ended]
 
-    def _outcome(self, changes: Sequence[Change]) -> tuple[set[str], set[str], list[_Object]]:
+    def _outcome(self, changes: Sequence[Change]) -> tuple[set[str], set[str], list[StoredObject]]:
         """Check all conditions; return the keys to delete, the ids of completed uploads, and the new objects."""
         gone: set[str] = set()
         ended: set[str] = set()
-        made: list[_Object] = []
+        made: list[StoredObject] = []
         for change in changes:
             match change:
                 case Put(key, data, mode):

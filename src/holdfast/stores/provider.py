@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from holdfast.errors import InvalidRequestError
-from holdfast.wording import is_unicode
+from holdfast.wording import is_unicode, nearest
 
 if TYPE_CHECKING:
     from holdfast.stores.base import ObjectStore
@@ -198,47 +198,39 @@ class GivenOptions:
         known: the documented names that the call takes; `learn` adds others.
 
     Raises:
-        InvalidRequestError: an option that is not in `known` was given twice with different values; or an option is no
-            valid Unicode.
+        InvalidRequestError: an option was given twice with different values, or is no valid Unicode.
     """
 
     def __init__(self, options: OptionSource, known: Iterable[str]) -> None:
         if isinstance(options, Mapping):
             options = [GivenOption.of(key, value, key) for key, value in options.items()]
         self.known = tuple(known)
-        documented = {name.lower(): name for name in self.known}
-        self._taken: dict[str, list[GivenOption]] = {}
-        rest: dict[str, GivenOption] = {}
+        self._given: dict[str, GivenOption] = {}
         for one in options:
             if not (is_unicode(one.text) and is_unicode(one.spelled)):
                 raise InvalidRequestError("the value of an option must be valid Unicode: change it", option=one.spelled)
-            if one.name in documented:
-                self._taken.setdefault(documented[one.name], []).append(one)
-            elif not _same_text(rest.setdefault(one.name, one).text, one.text):
-                raise contradiction(rest[one.name].spelled, one.spelled)
-        self._rest = rest
-
-    @property
-    def rest(self) -> dict[str, str]:
-        """The options that are not in `known`, by lower-case name: options of the file format, or mistakes."""
-        return {name: one.text for name, one in self._rest.items()}
+            first = self._given.setdefault(one.name, one)
+            if first.text != one.text and not first.text.lower() == one.text.lower() in ("true", "false"):
+                raise contradiction(first.spelled, one.spelled)
 
     @property
     def unknown(self) -> list[GivenOption]:
         """The options that are not in `known`, for a call that takes no others."""
-        return list(self._rest.values())
+        known = {name.lower() for name in self.known}
+        return [one for name, one in self._given.items() if name not in known]
+
+    @property
+    def rest(self) -> dict[str, str]:
+        """The options that are not in `known`, by lower-case name: options of the file format, or mistakes."""
+        return {one.name: one.text for one in self.unknown}
 
     def learn(self, names: Iterable[str]) -> None:
         """Add names of options that are valid because of the value of another option."""
-        for name in names:
-            if name not in self.known:
-                self.known = (*self.known, name)
-                if (one := self._rest.pop(name.lower(), None)) is not None:
-                    self._taken[name] = [one]
+        self.known = tuple(dict.fromkeys((*self.known, *names)))
 
     def texts(self, *names: str) -> list[str]:
         """Return the values given under these names, unparsed."""
-        return [one.text for name in names for one in self._taken.get(name, [])]
+        return [self._given[name.lower()].text for name in names if name.lower() in self._given]
 
     def take(self, name: str, parse: Callable[[str], T], *, secret: bool = False) -> T | None:
         """Return the parsed value of an option, or None if it was not given.
@@ -247,15 +239,10 @@ class GivenOptions:
             secret: whether the value must not appear in an error.
 
         Raises:
-            InvalidRequestError: `parse` refused the value, or the option was given twice with different values. The
-                error names the option, and its value unless it is secret.
+            InvalidRequestError: `parse` refused the value. The error names the option, and its value unless it is
+                secret.
         """
-        given = self._taken.get(name, [])
-        values = [_parsed(name, one.text, parse, secret) for one in given]
-        for one, value in zip(given, values, strict=True):
-            if value != values[0]:
-                raise contradiction(given[0].spelled, one.spelled)
-        return values[0] if values else None
+        return next((_parsed(name, text, parse, secret) for text in self.texts(name)), None)
 
     def fields(self, specs: Iterable[OptionSpec]) -> dict[str, Any]:
         """Return the parsed values of the options that were given, by the names of the fields that they set."""
@@ -275,11 +262,6 @@ def _parsed(name: str, text: str, parse: Callable[[str], T], secret: bool) -> T:
         raise InvalidRequestError(message, option=name, value=text) from error
 
 
-def _same_text(one: str, other: str) -> bool:
-    """Check whether two values mean the same in every file format, because the format may not be known yet."""
-    return one == other or one.lower() == other.lower() in ("true", "false")
-
-
 def contradiction(first: str, second: str) -> InvalidRequestError:
     """Return the error for two values of one option that differ.
 
@@ -289,3 +271,60 @@ def contradiction(first: str, second: str) -> InvalidRequestError:
     return InvalidRequestError(
         "an option is given twice with different values: leave one of them out", first=first, second=second
     )
+
+
+# --- values of options ------------------------------------------------------------------------------------------------
+MIB = 1024 * 1024
+_SIZE = re.compile(r"(\d+)\s*([kmgt]?)(?:i?b)?")
+_UNITS = {"": 1, "k": 1024, "m": MIB, "g": 1024 * MIB, "t": 1024 * 1024 * MIB}
+
+
+def choice(choices: Mapping[str, T]) -> Callable[[str], T]:
+    """Return a parser for a fixed set of words, in any case; `choices` maps each word to its value."""
+
+    def parse(text: str) -> T:
+        word = text.strip().lower()
+        if word not in choices:
+            raise InvalidRequestError(f"no such choice: {nearest(word, choices)}")
+        return choices[word]
+
+    return parse
+
+
+def one_of(*words: str) -> Callable[[str], str]:
+    """Return a parser for some words, in any case."""
+    return choice({word: word for word in words})
+
+
+def as_boolean(text: str) -> bool:
+    """Parse ``true`` or ``false``, in any case."""
+    word = text.strip().lower()
+    if word not in ("true", "false"):
+        raise InvalidRequestError("not a boolean: use true or false")
+    return word == "true"
+
+
+def number(least: int, most: int) -> Callable[[str], int]:
+    """Return a parser for whole numbers from `least` to `most`, both included."""
+
+    def parse(text: str) -> int:
+        word = text.strip()
+        if not (word.isascii() and word.isdigit() and least <= int(word) <= most):
+            raise InvalidRequestError(f"not a whole number from {least} to {most}: write one")
+        return int(word)
+
+    return parse
+
+
+def size(least: int) -> Callable[[str], int]:
+    """Return a parser for a number of bytes, with or without a unit: ``134217728``, ``128m``, ``1 GiB``."""
+
+    def parse(text: str) -> int:
+        match = _SIZE.fullmatch(text.strip().lower())
+        size_bytes = int(match[1]) * _UNITS[match[2]] if match else -1
+        if not least <= size_bytes < 2**50:
+            at_least = f" of at least {least} bytes" if least > 1 else ""
+            raise InvalidRequestError(f"not a size{at_least}: write bytes, or a number with k, m or g such as 128m")
+        return size_bytes
+
+    return parse

@@ -13,8 +13,7 @@ from holdfast.errors import (
     TransactionConflictError,
     UnavailableError,
 )
-from holdfast.runtime import Environment
-from holdfast.runtime.backoff import Backoff
+from holdfast.runtime import Backoff, Environment
 from holdfast.transactions.base import (
     ABSENT,
     MAX_NUMBER,

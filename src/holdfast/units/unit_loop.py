@@ -23,8 +23,7 @@ from holdfast.errors import (
     UnavailableError,
 )
 from holdfast.records.keys import CELL, cell_of, table_name_of, tables_range
-from holdfast.runtime import Environment
-from holdfast.runtime.backoff import Backoff
+from holdfast.runtime import Backoff, Environment
 from holdfast.transactions.base import Commit
 from holdfast.units.execution import Attempt, UnitExecution
 from holdfast.units.progress import Statistics

@@ -8,8 +8,7 @@ from functools import partial
 
 from holdfast.errors import FencedError, HoldfastError, OutcomeUnknownError
 from holdfast.records.batches import PageSize, read_pages
-from holdfast.runtime import Periodic, ThreadPeriodic
-from holdfast.runtime.backoff import Backoff
+from holdfast.runtime import Backoff, Repeat, repeat_in_thread
 from holdfast.transactions.base import ABSENT, Backend, Commit, Record, ScanPage
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import Job, job_key, require_running
@@ -58,7 +57,7 @@ class WorkTask:
         work: WorkList,
         *,
         run: str = "",
-        periodic: Periodic | None = None,
+        repeat: Repeat = repeat_in_thread,
     ) -> None:
         self._execution = execution
         self._database = execution.database
@@ -75,7 +74,7 @@ class WorkTask:
         self._loop = UnitLoop(execution, self._ledger)
         self._watch = ClaimWatch(self._database, work, execution.environment, execution.settings.lease_s)
         self._progress = ProgressRecord(self._database, job, slot, execution.statistics)
-        self._periodic = periodic or ThreadPeriodic()
+        self._repeat = repeat
         self._window = PageSize()
 
     def run(self) -> Statistics:
@@ -92,7 +91,7 @@ class WorkTask:
         self._loop.patiently(self._progress.load)
         is_over = False
         while not is_over:
-            beats = self._periodic.repeat(self._beat, self._execution.settings.lease_s / _BEATS)
+            beats = self._repeat(self._beat, self._execution.settings.lease_s / _BEATS)
             try:
                 with beats, self._execution.alarm.ready():
                     self._work_on()

@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from holdfast.errors import HoldfastError
-from holdfast.runtime.simulated import SimulatedClock
 from holdfast_checker.kernel.calls import Fault
 from holdfast_checker.kernel.counterexample import replay
 from holdfast_checker.kernel.explore import Budget, Exploration, explore
@@ -24,6 +23,7 @@ from tests.checker.kernel.toys import (
     toy_world,
     with_ends,
 )
+from tests.clocks import SimulatedClock
 
 ALL_TWO = ends_with("count", lambda now: now.get("count") == 2)
 

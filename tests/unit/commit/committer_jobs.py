@@ -10,9 +10,9 @@ from holdfast.commit.context import StagingPlaces
 from holdfast.commit.layout import iter_visible
 from holdfast.commit.records import TaskCommit
 from holdfast.runtime import Environment, Runner, SerialRunner
-from holdfast.runtime.simulated import CountingIds, SimulatedClock
 from holdfast.stores.base import MultipartLimits, ObjectStore, iter_objects, iter_uploads
 from holdfast.stores.memory import MemoryStore
+from tests.clocks import CountingIds, SimulatedClock
 
 RENAMING = ("manifest", "file-v1", "file-v2")
 SAFE = ("two_phase", "magic", "staging-directory", "staging-partitioned", "manifest", "file-v1")

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from holdfast.commit import layout
 from holdfast.commit.ids import AttemptId, FileOwner, JobId, file_name, file_owner, is_job_id, new_job_id
 from holdfast.runtime import SystemClock, SystemIds
-from holdfast.runtime.simulated import CountingIds, SimulatedClock
 from holdfast.stores.base import iter_objects
 from holdfast.stores.memory import MemoryStore
+from tests.clocks import CountingIds, SimulatedClock
 
 OWNER = FileOwner(JobId("20261121093853123-a1b2c3d4e5f6"), 3, AttemptId("0123456789ab"))
 

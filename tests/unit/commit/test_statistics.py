@@ -21,9 +21,9 @@ from holdfast.commit.statistics import (
     from_compact,
 )
 from holdfast.errors import NotFoundError
-from holdfast.runtime.simulated import SimulatedClock
 from holdfast.stores.interceptors import InterceptedStore, Operation
 from holdfast.stores.memory import MemoryStore
+from tests.clocks import SimulatedClock
 from tests.unit.commit.statistics_values import statistics
 
 

@@ -11,9 +11,9 @@ from holdfast.namespace.collector import Collected
 from holdfast.namespace.configuration import create_namespace
 from holdfast.namespace.maintenance import Election, Term, current_leader
 from holdfast.runtime import Environment, SerialRunner
-from holdfast.runtime.simulated import StillClock
 from holdfast.stores.memory import MemoryStore
 from holdfast.transactions.memory import MemoryBackend
+from tests.clocks import StillClock
 
 
 class _CountingStore(MemoryStore):

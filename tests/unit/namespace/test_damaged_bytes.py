@@ -16,7 +16,7 @@ from holdfast.namespace.inode import Extent
 from holdfast.namespace.keys import data_key
 from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.runtime import SystemIds
-from holdfast.stores.s3.options import S3Options
+from holdfast.stores.s3 import S3Options
 from holdfast.transactions.base import Commit
 from tests.servers.moto import MotoServer
 from tests.unit.cli.destinations import run

@@ -13,8 +13,8 @@ from holdfast.fs import NamespaceFileSystem
 from holdfast.namespace import Configuration, init_namespace, open_namespace
 from holdfast.namespace.object_store.provider import NamespaceOptions
 from holdfast.stores.provider import StoreOptions
-from holdfast.stores.s3.options import S3Options
-from holdfast.stores.url import open_destination
+from holdfast.stores.registry import open_destination
+from holdfast.stores.s3 import S3Options
 from tests.servers.moto import MotoServer
 from tests.unit.cli.destinations import run
 

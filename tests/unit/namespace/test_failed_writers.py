@@ -14,10 +14,10 @@ from holdfast.namespace.inode import Extent, Inode, Kind
 from holdfast.namespace.operations.files import Publish, WriteUnderLease
 from holdfast.namespace.paths import NsPath
 from holdfast.runtime import Moment, SystemIds
-from holdfast.runtime.simulated import StillClock
 from holdfast.stores.base import MultipartLimits, iter_uploads, multipart
 from holdfast.stores.interceptors import InterceptedStore, Operation
 from holdfast.stores.memory import MemoryStore
+from tests.clocks import StillClock
 from tests.interceptors import Fault, FaultMode, Faulty
 
 _LIMITS = MultipartLimits(min_part_size_bytes=1)

@@ -15,8 +15,8 @@ from holdfast.namespace import Configuration, init_namespace, open_namespace
 from holdfast.namespace.catalog import database_of, known_namespaces, register_namespace, variable_of
 from holdfast.namespace.keys import CONFIGURATION
 from holdfast.runtime import SystemClock
-from holdfast.runtime.simulated import StillClock
 from holdfast.transactions.base import Commit
+from tests.clocks import StillClock
 
 
 @pytest.fixture(autouse=True)

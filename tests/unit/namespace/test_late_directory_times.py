@@ -10,8 +10,8 @@ import pytest
 from holdfast.errors import UnavailableError
 from holdfast.namespace.namespace import Namespace
 from holdfast.runtime import Environment
-from holdfast.runtime.simulated import StillClock
 from holdfast.transactions.base import Commit, Outcome
+from tests.clocks import StillClock
 from tests.unit.namespace.fresh import fresh_namespace
 
 

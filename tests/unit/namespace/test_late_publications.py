@@ -20,11 +20,11 @@ from holdfast.namespace.keys import ROOT_KEY
 from holdfast.namespace.maintenance import MaintenanceLock
 from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.namespace.other_records import Upload
-from holdfast.runtime.simulated import SuspendedClock
 from holdfast.stores.base import Create, MultipartLimits, Put, iter_objects
 from holdfast.stores.local.store import LocalStore
 from holdfast.stores.memory import MemoryStore
 from holdfast.transactions.base import Commit, Outcome
+from tests.clocks import SuspendedClock
 from tests.namespace_world import HookedDatabase, World
 from tests.patience import PATIENCE_S
 

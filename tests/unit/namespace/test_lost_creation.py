@@ -16,7 +16,7 @@ from holdfast.errors import (
     NotFoundError,
     UnavailableError,
 )
-from holdfast.fs.namespace import NamespaceFileSystem
+from holdfast.fs import NamespaceFileSystem
 from holdfast.namespace import Configuration, Namespace, init_namespace, open_namespace, opening
 from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.configuration import create_namespace, load_configuration
@@ -24,10 +24,10 @@ from holdfast.namespace.keys import ROOT_KEY
 from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.namespace.opening import reconfigure
 from holdfast.runtime import Environment, SerialRunner
-from holdfast.runtime.simulated import CountingIds, StillClock
 from holdfast.stores.base import Complete, Create, Part, Put, iter_objects, iter_uploads
 from holdfast.stores.memory import MemoryStore
 from holdfast.transactions.base import Commit
+from tests.clocks import CountingIds, StillClock
 from tests.forgetful_database import ForgetfulDatabase
 from tests.namespace_check import problems_of
 from tests.namespace_world import HookedDatabase, all_records

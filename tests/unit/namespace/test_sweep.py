@@ -19,11 +19,11 @@ from holdfast.namespace.fsck.survey import CLOSING_S
 from holdfast.namespace.keys import DAMAGED, MAINTENANCE, inode_key, times_key, usage_key
 from holdfast.namespace.maintenance import MaintenanceLock
 from holdfast.namespace.other_records import HARD_LIMIT_MS
-from holdfast.runtime.simulated import CountingIds, StillClock
 from holdfast.stores.base import iter_objects, iter_uploads, multipart
 from holdfast.stores.local.store import LocalStore
 from holdfast.stores.memory import MemoryStore
 from holdfast.transactions.base import Commit
+from tests.clocks import CountingIds, StillClock
 from tests.namespace_world import HookedDatabase, World
 
 _LARGE = b"0123456789"

@@ -15,11 +15,11 @@ from holdfast.namespace.keys import LEADER, MAINTENANCE, inode_key
 from holdfast.namespace.maintenance import Election, MaintenanceLock, current_leader
 from holdfast.namespace.trees import TreeCounter
 from holdfast.runtime import Environment, SerialRunner
-from holdfast.runtime.simulated import CountingIds, StillClock
 from holdfast.stores.base import ObjectStore
 from holdfast.stores.interceptors import InterceptedStore
 from holdfast.stores.memory import MemoryStore
 from holdfast.transactions.base import Commit
+from tests.clocks import CountingIds, StillClock
 from tests.interceptors import Recorder
 from tests.namespace_world import HookedDatabase, World
 

@@ -9,7 +9,7 @@ pytest.importorskip("pyspark")
 from holdfast.errors import InvalidRequestError
 from holdfast.options.read import parse_read_options
 from holdfast.options.write import parse_write_options
-from holdfast.stores.s3.options import S3Options
+from holdfast.stores.s3 import S3Options
 
 SECRETS = {"accessKey": "canary-a", "secretKey": "canary-b", "sessionToken": "canary-c"}
 

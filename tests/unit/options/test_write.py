@@ -11,7 +11,7 @@ import pytest
 from holdfast.commit import CommitSettings, HadoopSettings, SaveMode
 from holdfast.errors import InvalidRequestError
 from holdfast.options.write import COMMIT_KEYS, parse_stream_options, parse_write_options
-from holdfast.stores.s3.options import S3Options
+from holdfast.stores.s3 import S3Options
 
 
 def test_defaults() -> None:

@@ -1,4 +1,4 @@
-"""Clocks, ids and random numbers: those of the system, and simulated ones."""
+"""Clocks, ids, random numbers and waits: those of the system, and simulated ones."""
 
 from __future__ import annotations
 
@@ -11,9 +11,18 @@ from dataclasses import replace
 import pytest
 
 from holdfast.commit import CommitContext
-from holdfast.runtime import Environment, Moment, SeededRandom, SerialRunner, SystemClock, SystemIds, ThreadRunner
-from holdfast.runtime.simulated import SuspendedClock
+from holdfast.runtime import (
+    Backoff,
+    Environment,
+    Moment,
+    SeededRandom,
+    SerialRunner,
+    SystemClock,
+    SystemIds,
+    ThreadRunner,
+)
 from holdfast.stores.memory import MemoryStore
+from tests.clocks import StillClock, SuspendedClock
 from tests.patience import PATIENCE_S
 
 
@@ -140,3 +149,26 @@ def test_leaving_a_context_closes_its_stores() -> None:
     with CommitContext(store=store, prefix="", url="memory://a") as ctx:
         assert ctx.store is store and store.closed == 0
     assert store.closed == 1
+
+
+# --- waits between tries ----------------------------------------------------------------------------------------------
+class _Most(SeededRandom):
+    """Draws the largest value each time."""
+
+    def fraction(self) -> float:
+        return 1.0
+
+
+def test_the_limit_doubles_up_to_the_longest() -> None:
+    clock = StillClock()
+    for number in (1, 2, 3, 4, 5, 10_000):
+        Backoff(0.5, 3.0).wait(number, clock, _Most(0))
+    assert clock.waits == [0.5, 1.0, 2.0, 3.0, 3.0, 3.0]
+
+
+def test_waits_are_random() -> None:
+    clock, chance = StillClock(), SeededRandom(1)
+    for _ in range(100):
+        Backoff(1.0, 1.0).wait(1, clock, chance)
+    assert len(set(clock.waits)) == 100
+    assert 0 <= min(clock.waits) < 0.1 < 0.9 < max(clock.waits) < 1

@@ -12,12 +12,11 @@ import pytest
 from holdfast.runtime import (
     BackgroundExecutor,
     InlineExecutor,
-    NeverPeriodic,
     Runner,
     SerialRunner,
     ThreadExecutor,
-    ThreadPeriodic,
     ThreadRunner,
+    repeat_in_thread,
 )
 from tests.patience import PATIENCE_S, wait_until
 
@@ -347,7 +346,7 @@ def test_work_is_repeated_in_another_thread() -> None:
         if len(threads) == 3:
             is_enough.set()
 
-    with ThreadPeriodic().repeat(work, 0.001):
+    with repeat_in_thread(work, 0.001):
         assert is_enough.wait(PATIENCE_S)
     assert len(set(threads)) == 1
     assert threads[0] != threading.get_ident()
@@ -369,7 +368,7 @@ def test_the_end_of_the_block_waits_for_work_under_way(monkeypatch: pytest.Monke
         join(thread, timeout)
 
     monkeypatch.setattr(threading.Thread, "join", release)
-    with ThreadPeriodic().repeat(work, 0.001):
+    with repeat_in_thread(work, 0.001):
         assert began.wait(PATIENCE_S)
     done = list(ended)
     may_end.set()
@@ -378,8 +377,6 @@ def test_the_end_of_the_block_waits_for_work_under_way(monkeypatch: pytest.Monke
 
 def test_work_begins_after_the_first_interval() -> None:
     done: list[bool] = []
-    with ThreadPeriodic().repeat(lambda: done.append(True), 10 * PATIENCE_S):
-        pass
-    with NeverPeriodic().repeat(lambda: done.append(True), 0.0):
+    with repeat_in_thread(lambda: done.append(True), 10 * PATIENCE_S):
         pass
     assert not done

@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
@@ -217,7 +218,36 @@ def test_a_name_is_taken_once_in_a_task() -> None:
 def test_a_task_knows_its_number_and_attempt() -> None:
     holder = Holder()
     assert (holder.task.partition, holder.task.attempt) == (7, holder.attempt.owner.attempt)
-    assert holder.task.work_path == ""
+
+
+# --- libraries that take a filesystem ---------------------------------------------------------------------------------
+def test_a_library_writes_through_the_filesystem_of_a_task(holder: Holder) -> None:
+    table, fs = pa.table({"day": [1, 1, 2], "n": [10, 11, 12]}), holder.task.filesystem
+    assert fs is holder.task.filesystem
+    table.to_pandas().to_parquet("sub dir/frame.parquet", filesystem=fs)
+    pq.write_table(table, "table.parquet", filesystem=fs)
+    flavor = {"partitioning": ["day"], "partitioning_flavor": "hive", "format": "parquet"}
+    ds.write_dataset(table, "set", filesystem=fs, **flavor)
+    with fs.open("a.txt", "w", encoding="utf-8") as text:
+        text.write("größe")
+    with contextlib.suppress(ZeroDivisionError), fs.open("lost", "wb") as file:
+        file.write(b"%d" % (1 // 0))
+    assert fs.ls("", detail=False) == ["sub dir", "table.parquet", "set", "a.txt"]
+    assert fs.info("a.txt") == {"name": "a.txt", "size": 7, "type": "file"}
+    assert fs.isdir("set/day=1") and not fs.exists("lost") and not fs.exists("se")
+    found = holder.published()
+    names = ["a.txt", "set/day=1/part-0.parquet", "set/day=2/part-0.parquet", "sub dir/frame.parquet", "table.parquet"]
+    assert sorted(found) == names and found["a.txt"] == "größe".encode()
+    assert pq.read_table(pa.BufferReader(found["table.parquet"])).equals(table)
+
+
+def test_the_filesystem_of_a_task_writes_whole_files_only() -> None:
+    fs = Holder().task.filesystem
+    for mode in ("ab", "r+b", "rb"):
+        with pytest.raises(InvalidRequestError, match="written once"):
+            fs.open("a", mode)
+    with pytest.raises(InvalidRequestError, match="below its destination"):
+        fs.open("../a", "wb")
 
 
 # --- refusals ---------------------------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ from holdfast.spark.file_format import FormatChoice
 from holdfast.spark.hadoop_path import hadoop_path
 from holdfast.spark.native import limit_of_columns, limit_of_read
 from holdfast.stores.interceptors import InterceptedStore
-from holdfast.stores.s3.options import S3Options
+from holdfast.stores.s3 import S3Options
 from holdfast.table.contract import TableRecord
 from tests.interceptors import Fault, FaultMode, Faulty, SimulatedCrash
 

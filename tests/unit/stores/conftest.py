@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from holdfast.runtime import Clock
-from holdfast.runtime.simulated import StillClock
 from holdfast.stores.s3.store import S3Store
+from tests.clocks import StillClock
 from tests.unit.stores.s3.scripted_server import Answer, ScriptedServer
 from tests.unit.stores.s3.scripted_store import Script, scripted_options
 

@@ -24,7 +24,7 @@ from holdfast.stores.base import (
 from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
 from holdfast.stores.memory import MemoryStore
 from holdfast.stores.probe import UploadListing, find_upload_listing, heeds_conditions, upload_key
-from holdfast.stores.s3.options import S3Options
+from holdfast.stores.s3 import S3Options
 from holdfast.stores.s3.store import S3Store
 from tests.interceptors import Fault, FaultMode, Faulty, Recorder
 from tests.servers.minio_like import MinioLike

@@ -12,7 +12,6 @@ import pytest
 
 from holdfast.commit import open_context
 from holdfast.errors import InvalidRequestError, UnsupportedError
-from holdfast.fs import MagicFileSystem
 from holdfast.namespace.object_store.provider import PROVIDER as NAMESPACE
 from holdfast.namespace.object_store.provider import NamespaceOptions
 from holdfast.options.read import parse_read_options
@@ -33,6 +32,7 @@ from holdfast.stores.registry import (
     BUILT_IN,
     find_provider,
     installed_providers,
+    open_destination,
     options_of,
     parse_store_options,
     providers_for,
@@ -40,9 +40,7 @@ from holdfast.stores.registry import (
     shared_options,
     with_shared,
 )
-from holdfast.stores.s3.options import S3Options
-from holdfast.stores.s3.provider import S3
-from holdfast.stores.url import open_destination
+from holdfast.stores.s3 import S3, S3Options
 from tests.unit.cli.destinations import commit_table, run
 
 
@@ -147,7 +145,7 @@ def test_an_unknown_scheme_offers_the_nearest(depot: None) -> None:
         ("no_such_module:PROVIDER", "cannot be imported: reinstall it"),
         (f"{__name__}:NO_SUCH_NAME", "cannot be imported: reinstall it"),
         (f"{__name__}:NOT_A_PROVIDER", "names no store provider of this scheme"),
-        ("holdfast.stores.s3.provider:S3", "names no store provider of this scheme"),
+        ("holdfast.stores.s3:S3", "names no store provider of this scheme"),
     ],
 )
 def test_a_broken_package_is_named(install: Callable[..., None], value: str, sentence: str) -> None:
@@ -348,19 +346,6 @@ def test_spark_options_of_another_package(depot: None) -> None:
     with pytest.raises(InvalidRequestError, match="no line break") as caught:
         parse_write_options({**texts, "password": "canary\n"}, overwrite=False)
     assert "canary" not in str(caught.value)
-
-
-def test_fsspec_reaches_it(depot: None) -> None:
-    fs = MagicFileSystem(host_name="h", pass_word="canary", skip_instance_cache=True)
-    assert "canary" not in repr(fs) + fs.to_json()
-    fs.pipe_file("depot://north/a/b.txt", b"1")
-    assert _STORES["north", "h"].get("a/b.txt") == b"1"
-    assert fs.ls("depot://north/a", detail=False) == ["depot:north/a/b.txt"]
-    assert fs.cat_file("depot:north/a/b.txt") == b"1"
-    with pytest.raises(InvalidRequestError, match="did you mean host_name"):
-        MagicFileSystem(host_nam="h")
-    with pytest.raises(InvalidRequestError, match="no store has this url scheme"):
-        fs.exists("nowhere://a/b")
 
 
 # --- commands ---------------------------------------------------------------------------------------------------------

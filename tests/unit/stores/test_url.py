@@ -9,8 +9,8 @@ import pytest
 from holdfast.errors import InvalidRequestError
 from holdfast.stores.local.store import LocalStore
 from holdfast.stores.memory import memory_store
+from holdfast.stores.registry import absolute_url, open_destination
 from holdfast.stores.s3.store import S3Store
-from holdfast.stores.url import absolute_url, open_destination
 
 
 @pytest.mark.parametrize(

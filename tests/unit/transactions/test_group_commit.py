@@ -15,7 +15,6 @@ import pytest
 
 from holdfast.errors import InvalidRequestError, OutcomeUnknownError, UnavailableError
 from holdfast.runtime import SystemClock
-from holdfast.runtime.simulated import StillClock
 from holdfast.transactions import group_commit as group_module
 from holdfast.transactions.base import ABSENT, Commit, Committed, Conflict, Outcome, Record
 from holdfast.transactions.group_commit import Combiner, GroupCommit
@@ -24,6 +23,7 @@ from holdfast.transactions.mysql.backend import MysqlBackend
 from holdfast.transactions.mysql.connection import literal
 from holdfast.transactions.postgres.backend import PostgresBackend
 from holdfast.transactions.registry import open_backend
+from tests.clocks import StillClock
 from tests.database_servers import NewUrl
 from tests.databases import needs_mariadb, needs_postgres
 from tests.patience import PATIENCE_S, wait_until

@@ -9,11 +9,11 @@ import pytest
 
 from holdfast.errors import InvalidRequestError, OutcomeUnknownError, TransactionConflictError, UnavailableError
 from holdfast.runtime import Environment
-from holdfast.runtime.simulated import StillClock
 from holdfast.transactions.base import MAX_NUMBER, AlreadyDone, Commit, Outcome, Progress, Record, ScanPage
 from holdfast.transactions.memory import MemoryBackend
 from holdfast.transactions.retry import run_in_series, run_transaction, run_until_known
 from holdfast.transactions.transaction import Transaction
+from tests.clocks import StillClock
 
 
 class _Store:

@@ -9,13 +9,14 @@ import pytest
 from holdfast.errors import InvalidRequestError
 from holdfast.records.batches import read_records
 from holdfast.records.row_keys import Row
-from holdfast.runtime import Alarm, NeverPeriodic
+from holdfast.runtime import Alarm
 from holdfast.transactions.base import Backend
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import WORK_LIST, begin_job
 from holdfast.units.unit import UnitFunction, UnitSettings
 from holdfast.units.work_list import WorkList, find_work_list, open_work_list
 from holdfast.units.work_task import WorkTask
+from tests.clocks import never
 from tests.units_world import UnitWorld
 
 
@@ -38,7 +39,7 @@ class _Listed(UnitWorld):
         execution = UnitExecution(
             function, database, settings, self.environment, emit_to=self.list, alarm=Alarm(is_on=False)
         )
-        WorkTask(execution, database, self.job, slot, self.list, periodic=NeverPeriodic()).run()
+        WorkTask(execution, database, self.job, slot, self.list, repeat=never).run()
 
     @property
     def waiting(self) -> list[tuple[Any, Any]]:

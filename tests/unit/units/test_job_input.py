@@ -10,7 +10,6 @@ import pytest
 
 from holdfast.errors import FencedError, InputChangedError, InvalidRequestError
 from holdfast.runtime import Environment
-from holdfast.runtime.simulated import CountingIds
 from holdfast.transactions.base import Backend
 from holdfast.transactions.memory import MemoryBackend
 from holdfast.units import job_input
@@ -18,6 +17,7 @@ from holdfast.units.job_input import JobInput, TaskInput, surveyed, units_of
 from holdfast.units.jobs import MAP, REDUCE, Job, begin_job, end_job, find_job, fix_input, forget_job, list_jobs
 from holdfast.units.progress import progress_range
 from holdfast.units.unit import Unit, id_of
+from tests.clocks import CountingIds
 from tests.forgetful_database import ForgetfulDatabase
 from tests.units_world import Shaky, fail_at, finish
 

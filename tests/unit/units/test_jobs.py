@@ -11,13 +11,13 @@ import pytest
 from holdfast.errors import ConflictError, NotFoundError, UnavailableError
 from holdfast.records.batches import read_records
 from holdfast.runtime import Environment
-from holdfast.runtime.simulated import CountingIds, StillClock
 from holdfast.transactions.base import Commit
 from holdfast.transactions.memory import MemoryBackend
 from holdfast.units.jobs import MAP, WORK_LIST, begin_job, end_job, forget_job, list_jobs
 from holdfast.units.progress import progress_range
 from holdfast.units.unit import UnitSettings
 from holdfast.units.work_list import find_work_list, open_work_list
+from tests.clocks import CountingIds, StillClock
 from tests.forgetful_database import ForgetfulDatabase
 from tests.unit.records.databases import FAST, SERVERS, open_dbs
 from tests.units_world import Shaky, UnitWorld, change_at, fail_at, finish

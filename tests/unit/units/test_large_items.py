@@ -8,13 +8,14 @@ import pytest
 
 from holdfast.errors import InvalidRequestError
 from holdfast.records.row_keys import Row
-from holdfast.runtime import Alarm, NeverPeriodic
+from holdfast.runtime import Alarm
 from holdfast.transactions.base import MAX_KEY_BYTES, Backend, ScanPage
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import WORK_LIST, begin_job
 from holdfast.units.unit import UnitSettings
 from holdfast.units.work_list import OpenWorkList, find_work_list, open_work_list, take_items
 from holdfast.units.work_task import WorkTask
+from tests.clocks import never
 from tests.units_world import Shaky, UnitWorld
 
 _MOST = 4 * 1024 * 1024 - 1
@@ -43,7 +44,7 @@ class _Listed(UnitWorld):
         execution = UnitExecution(
             note_size, database, UnitSettings(), self.environment, emit_to=work, alarm=Alarm(is_on=False)
         )
-        WorkTask(execution, database, job, 0, work, periodic=NeverPeriodic()).run()
+        WorkTask(execution, database, job, 0, work, repeat=never).run()
 
 
 def test_the_largest_values_are_claimed() -> None:

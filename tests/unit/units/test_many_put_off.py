@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from holdfast.runtime import Alarm, NeverPeriodic
+from holdfast.runtime import Alarm
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import WORK_LIST, begin_job
 from holdfast.units.unit import UnitSettings
 from holdfast.units.work_list import decode_claim, dissolve, find_work_list, open_work_list
 from holdfast.units.work_task import WorkTask
+from tests.clocks import never
 from tests.units_world import Shaky, UnitWorld, units
 
 _MOST_PUT_OFF = 3
@@ -75,7 +76,7 @@ def test_nothing_of_a_claim_that_was_dissolved_meanwhile_is_done() -> None:
 
     def worker(database: Any) -> WorkTask:
         execution = UnitExecution(count, database, _FEW, world.environment, emit_to=work, alarm=Alarm(is_on=False))
-        return WorkTask(execution, database, job, 0, work, periodic=NeverPeriodic())
+        return WorkTask(execution, database, job, 0, work, repeat=never)
 
     def dissolve_and_run() -> None:
         [(key, record)] = world.inner.scan(*work.claims, 2).records

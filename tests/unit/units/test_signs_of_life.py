@@ -10,9 +10,9 @@ import pytest
 
 from holdfast.errors import FencedError, HoldfastError, InvalidRequestError, OutcomeUnknownError, UnavailableError
 from holdfast.records.batches import read_records
-from holdfast.runtime.simulated import SuspendedClock
 from holdfast.transactions.base import Commit
 from holdfast.units.work_list import ClaimWatch
+from tests.clocks import SuspendedClock
 from tests.unit.units.work_worlds import LEASE_S, WorkWorld
 from tests.units_world import Death, Shaky, fail_at
 
@@ -94,29 +94,26 @@ def test_a_heartbeat_that_fails_is_not_the_last_one(error: type[HoldfastError]) 
     def fail(_number: int, _name: str) -> None:
         raise error("the database is away")
 
-    class BeatsOnce:
-        @contextmanager
-        def repeat(self, work: Callable[[], object], interval_s: float) -> Iterator[None]:
-            assert interval_s < LEASE_S / 2
-            usual, shaky.before = shaky.before, fail
-            before = len(shaky.calls)
-            work()
-            assert shaky.calls[before:] == ["commit"]
-            shaky.before = usual
-            yield
+    @contextmanager
+    def beats_once(work: Callable[[], object], interval_s: float) -> Iterator[None]:
+        assert interval_s < LEASE_S / 2
+        usual, shaky.before = shaky.before, fail
+        before = len(shaky.calls)
+        work()
+        assert shaky.calls[before:] == ["commit"]
+        shaky.before = usual
+        yield
 
-    world.worker(database=shaky, periodic=BeatsOnce()).run()
+    world.worker(database=shaky, repeat=beats_once).run()
     world.judge()
 
 
 # --- heartbeats -------------------------------------------------------------------------------------------------------
-class _BeatsFirst:
-    """Beats once before the worker does anything else."""
-
-    @contextmanager
-    def repeat(self, work: Callable[[], object], interval_s: float) -> Iterator[None]:
-        work()
-        yield
+@contextmanager
+def _beats_first(work: Callable[[], object], interval_s: float) -> Iterator[None]:
+    """Beat once before the worker does anything else."""
+    work()
+    yield
 
 
 def _beats(world: WorkWorld) -> list[bytes]:
@@ -126,7 +123,7 @@ def _beats(world: WorkWorld) -> list[bytes]:
 def _beating_calls() -> int:
     world = WorkWorld()
     shaky = Shaky(world.inner)
-    world.worker(0, 3, shaky, periodic=_BeatsFirst()).run()
+    world.worker(0, 3, shaky, repeat=_beats_first).run()
     assert not _beats(world)
     return len(shaky.calls)
 
@@ -139,9 +136,9 @@ def test_no_heartbeat_of_the_dead_is_left_at_the_end_of_a_list(slot: int) -> Non
         shaky = Shaky(world.inner)
         fail_at(shaky, call, "dies later")
         with pytest.raises(Death):
-            world.worker(0, 3, shaky, periodic=_BeatsFirst()).run()
+            world.worker(0, 3, shaky, repeat=_beats_first).run()
         left += len(_beats(world))
-        world.worker(slot, 3, periodic=_BeatsFirst()).run()
+        world.worker(slot, 3, repeat=_beats_first).run()
         world.judge()
         assert not _beats(world), f"call {call}"
     assert left
@@ -152,7 +149,7 @@ def test_no_lost_reply_fails_a_worker_that_beats() -> None:
         world = WorkWorld()
         shaky = Shaky(world.inner)
         fail_at(shaky, call, "lost with effect")
-        world.worker(0, 3, shaky, periodic=_BeatsFirst()).run()
+        world.worker(0, 3, shaky, repeat=_beats_first).run()
         world.judge()
 
 
@@ -164,7 +161,7 @@ def test_a_worker_that_fails_leaves_no_heartbeat() -> None:
         raise KeyError(key)
 
     with pytest.raises(InvalidRequestError, match="the function of a unit failed"):
-        world.worker(function=fails, periodic=_BeatsFirst()).run()
+        world.worker(function=fails, repeat=_beats_first).run()
     assert not _beats(world)
 
 
@@ -187,13 +184,12 @@ def test_nobody_beats_for_a_dropped_list() -> None:
     world = WorkWorld()
     dropped = world.list
 
-    class DropsFirst:
-        @contextmanager
-        def repeat(self, work: Callable[[], object], interval_s: float) -> Iterator[None]:
-            world.items.drop()
-            work()
-            yield
+    @contextmanager
+    def drops_first(work: Callable[[], object], interval_s: float) -> Iterator[None]:
+        world.items.drop()
+        work()
+        yield
 
     with pytest.raises(FencedError, match="the work list was dropped"):
-        world.worker(periodic=DropsFirst()).run()
+        world.worker(repeat=drops_first).run()
     assert not list(read_records(world.inner, *dropped.beats))

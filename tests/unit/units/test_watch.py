@@ -17,8 +17,7 @@ from holdfast.records import open_database
 from holdfast.records.batches import read_records
 from holdfast.records.database import Database
 from holdfast.records.keys import cells_range
-from holdfast.runtime import Alarm, Environment, NeverPeriodic, SeededRandom
-from holdfast.runtime.simulated import CountingIds
+from holdfast.runtime import Alarm, Environment, SeededRandom
 from holdfast.transactions.base import Commit
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import WORK_LIST, begin_job, end_job, forget_job, read_progress
@@ -27,6 +26,7 @@ from holdfast.units.unit import Unit, UnitSettings
 from holdfast.units.watch import TopRow, View, read_column, watch
 from holdfast.units.work_list import create_work_list, open_work_list
 from holdfast.units.work_task import WorkTask
+from tests.clocks import CountingIds, never
 from tests.forgetful_database import ForgetfulDatabase
 from tests.patience import PATIENCE_S, wait_until
 from tests.unit.units.watched_jobs import TABLE, RunningClock, WatchedJob, add_words, memory_db, text
@@ -426,7 +426,7 @@ def test_views_of_a_work_list() -> None:
         emit_to=work,
         alarm=Alarm(is_on=False),
     )
-    WorkTask(execution, db.backend, job, 0, work, periodic=NeverPeriodic()).run()
+    WorkTask(execution, db.backend, job, 0, work, repeat=never).run()
     assert [view.sum for view in views] == [WORDS * view.done for view in views]
     assert len({view.done for view in views}) > 3
     assert {(view.share, view.ends_in_s) for view in views} == {(None, None)}

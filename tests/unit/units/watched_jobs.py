@@ -8,7 +8,6 @@ from typing import Any
 
 from holdfast.records.database import Database
 from holdfast.runtime import Alarm, Environment, SeededRandom
-from holdfast.runtime.simulated import CountingIds, SimulatedClock
 from holdfast.transactions.memory import MemoryBackend
 from holdfast.units.execution import UnitExecution
 from holdfast.units.job_input import JobInput, surveyed
@@ -17,6 +16,7 @@ from holdfast.units.progress import Statistics
 from holdfast.units.report import JobReport
 from holdfast.units.shard_task import ShardTask
 from holdfast.units.unit import Unit, UnitSettings
+from tests.clocks import CountingIds, SimulatedClock
 
 __all__ = ["TABLE", "RunningClock", "WatchedJob", "add_words", "memory_db", "text"]
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.records.batches import read_records
-from holdfast.runtime import Alarm, NeverPeriodic, Periodic
+from holdfast.runtime import Alarm, Repeat
 from holdfast.transactions.base import Backend
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import WORK_LIST, begin_job, read_progress
 from holdfast.units.unit import UnitFunction, UnitSettings
 from holdfast.units.work_list import Claim, WorkList, find_work_list, open_work_list, take_items
 from holdfast.units.work_task import WorkTask
+from tests.clocks import never
 from tests.units_world import Shaky, UnitWorld
 
 __all__ = ["ITEMS", "LEASE_S", "WorkWorld", "grow", "limited"]
@@ -50,7 +51,7 @@ class WorkWorld(UnitWorld):
         database: Backend | None = None,
         *,
         function: UnitFunction = grow,
-        periodic: Periodic | None = None,
+        repeat: Repeat = never,
     ) -> WorkTask:
         """Return an attempt at a worker."""
         settings = UnitSettings(group=group, lease_s=LEASE_S)
@@ -58,7 +59,7 @@ class WorkWorld(UnitWorld):
         execution = UnitExecution(
             function, database, settings, self.environment, emit_to=self.list, alarm=Alarm(is_on=False)
         )
-        return WorkTask(execution, database, self.job, slot, self.list, periodic=periodic or NeverPeriodic())
+        return WorkTask(execution, database, self.job, slot, self.list, repeat=repeat)
 
     def take(self, slot: int, token: str, most: int = 1) -> Claim:
         """Claim some of the items that wait."""

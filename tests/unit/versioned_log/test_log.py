@@ -25,6 +25,7 @@ from holdfast.stores.base import Change, Complete, Create, ObjectPage, Part, Put
 from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
 from holdfast.stores.memory import MemoryStore
 from holdfast.versioned_log import LogView, RecordStore, VersionedLog, record_name
+from holdfast_checker.simulated.memory import ImageStore
 from tests.interceptors import FOR_EVER, Fault, FaultMode, Faulty, SimulatedCrash, crash_at
 from tests.simulation.world import SimulatedClock
 
@@ -315,7 +316,7 @@ def test_a_store_that_makes_one_change_at_a_time_takes_no_others() -> None:
 @pytest.mark.parametrize("seq", [1, 3])
 def test_a_writer_from_the_trimmed_past_changes_nothing(seq: int) -> None:
     """Readers ignore a late entry, but they would not ignore what is published with it."""
-    store = MemoryStore(transactions=True)
+    store = ImageStore(transactions=True)
     log = log_in(store)
     fill(log, seq - 1)
     late, view = Note(seq, "late", "" if seq == 1 else f"t{seq - 1}"), log.read()

@@ -28,7 +28,6 @@ from holdfast.commit.two_phase.snapshot import read_snapshot
 from holdfast.commit.two_phase.streams import join_batch, plan_batch, settle_batch
 from holdfast.errors import DestinationExistsError, HoldfastError
 from holdfast.runtime import Environment, Runner, SerialRunner
-from holdfast.runtime.simulated import StillClock
 from holdfast.stores.base import Capabilities
 from holdfast_checker.committers.cluster import CLUSTER, Order
 from holdfast_checker.committers.ledger import LOG_PREFIX, Offer
@@ -38,6 +37,7 @@ from holdfast_checker.kernel.calls import Call
 from holdfast_checker.kernel.world import Port
 from holdfast_checker.simulated.store import Stroke
 from holdfast_checker.simulated.store_handle import SimulatedStore
+from holdfast_checker.simulated.time import StillClock
 
 START_S = 1_800_000_000.0
 """When the main job runs, in seconds since the epoch."""

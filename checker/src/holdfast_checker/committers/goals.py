@@ -7,13 +7,13 @@ from typing import cast
 
 from holdfast.commit import Kind, SaveMode
 from holdfast.commit.two_phase.records import decode_entry
-from holdfast.stores.memory import MemoryImage
 from holdfast_checker.committers.ledger import LOG_PREFIX, Decision, Ledger, ledger_in
 from holdfast_checker.committers.output import DESTINATION, of_job, visible
 from holdfast_checker.committers.properties import just_told, told_finished, was_told
 from holdfast_checker.committers.sandbox import Sandbox, cluster_of
 from holdfast_checker.framework.subject import Goal
 from holdfast_checker.kernel.world import View
+from holdfast_checker.simulated.memory import MemoryImage
 
 _StepGoal = Callable[[Sandbox, View, View, str], bool]
 

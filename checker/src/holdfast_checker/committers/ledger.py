@@ -19,10 +19,10 @@ from holdfast.commit.records import Kind, SaveMode
 from holdfast.commit.two_phase.records import decode_entry
 from holdfast.errors import CorruptDataError
 from holdfast.stores.base import Change, Create, Put
-from holdfast.stores.memory import MemoryImage
 from holdfast_checker.committers.output import HOME
 from holdfast_checker.kernel.calls import Call
 from holdfast_checker.kernel.world import View
+from holdfast_checker.simulated.memory import MemoryImage
 from holdfast_checker.simulated.store import NotedImage
 
 LOG_PREFIX = HOME + layout.LOG

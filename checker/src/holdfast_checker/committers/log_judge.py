@@ -27,12 +27,12 @@ from holdfast.commit.leftovers import Action
 from holdfast.commit.success_file import report_seq
 from holdfast.commit.two_phase.snapshot import read_snapshot
 from holdfast.errors import HoldfastError
-from holdfast.stores.memory import MemoryImage
 from holdfast_checker.committers.cluster import ClusterState, Told
 from holdfast_checker.committers.ledger import Decision, Ledger, Offer, ledger_in, read_ledger
 from holdfast_checker.committers.output import DESTINATION, HOME, Origin, chosen_name, directory, visible_in
 from holdfast_checker.committers.sandbox import Copy, Sandbox, cluster_of
 from holdfast_checker.kernel.world import View
+from holdfast_checker.simulated.memory import MemoryImage
 
 Shown = Mapping[str, Origin]
 """The origins of the visible files, by path."""

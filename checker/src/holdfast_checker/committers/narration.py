@@ -12,13 +12,13 @@ from holdfast.commit import JobRecord, layout
 from holdfast.commit.two_phase.records import decode_entry
 from holdfast.errors import CorruptDataError, HoldfastError
 from holdfast.stores.base import Change, Complete, Delete, ObjectInfo, Put, Require, RequireEmpty
-from holdfast.stores.memory import MemoryImage
 from holdfast.wording import counted
 from holdfast_checker.committers.cluster import CLUSTER, ClusterState
 from holdfast_checker.committers.output import DESTINATION, HOME, Origin, origin_of, visible, visible_in
 from holdfast_checker.kernel.calls import Fault
 from holdfast_checker.kernel.world import View, World
 from holdfast_checker.narrative.sentences import Act, Event, Narrator, Thing, Weight
+from holdfast_checker.simulated.memory import MemoryImage
 
 _JOB = r"\d{17}-[0-9a-f]{12}"
 _TOKEN = r"(?P<attempt>[0-9a-f]{12})"

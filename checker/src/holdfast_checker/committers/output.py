@@ -17,9 +17,9 @@ from functools import lru_cache
 
 from holdfast.commit.layout import LOG, SUCCESS, is_hidden
 from holdfast.stores.base import keys_of
-from holdfast.stores.memory import MemoryImage
 from holdfast_checker.kernel.calls import Call
 from holdfast_checker.kernel.world import View
+from holdfast_checker.simulated.memory import MemoryImage
 
 DESTINATION = "destination"
 """Name of the store that contains the destination."""

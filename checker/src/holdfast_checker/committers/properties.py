@@ -10,7 +10,6 @@ from typing import cast
 from holdfast.commit import JobOutcome, SaveMode, layout
 from holdfast.commit.records import Kind
 from holdfast.errors import FencedError, HoldfastError, OutcomeUnknownError
-from holdfast.stores.memory import MemoryImage
 from holdfast_checker.committers.cluster import ClusterState, Phase, Told
 from holdfast_checker.committers.ledger import ledger_in
 from holdfast_checker.committers.log_judge import Judge, after_decisions, submissions_of, success_seq
@@ -27,6 +26,7 @@ from holdfast_checker.committers.output import (
 from holdfast_checker.committers.sandbox import Bystander, Copy, Sandbox, cluster_of
 from holdfast_checker.framework.subject import judges_ends, judges_steps
 from holdfast_checker.kernel.world import Property, View
+from holdfast_checker.simulated.memory import MemoryImage
 
 
 @dataclass(frozen=True, slots=True)

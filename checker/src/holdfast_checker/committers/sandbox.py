@@ -14,14 +14,14 @@ from holdfast.commit.recovery import recover
 from holdfast.commit.two_phase.committer import TWO_PHASE
 from holdfast.errors import HoldfastError
 from holdfast.runtime import Environment, SerialRunner
-from holdfast.runtime.simulated import CountingIds, StillClock
 from holdfast.stores.base import iter_objects, iter_uploads
-from holdfast.stores.memory import MemoryStore
 from holdfast_checker.committers.actors import FINALLY_S, QUIET_S, Setting
 from holdfast_checker.committers.cluster import CLUSTER, ClusterState
 from holdfast_checker.committers.output import DESTINATION, HOME, Origin, content, visible_in
 from holdfast_checker.kernel.world import View
+from holdfast_checker.simulated.memory import ImageStore
 from holdfast_checker.simulated.store import StoreResource
+from holdfast_checker.simulated.time import CountingIds, StillClock
 
 NEIGHBOUR = "out put/dataset10/"
 """A destination whose name begins with the name of the job's destination (C7)."""
@@ -48,7 +48,7 @@ class Copy:
         troubles: how recoveries failed, and what they could not repair.
     """
 
-    stores: Mapping[str, MemoryStore]
+    stores: Mapping[str, ImageStore]
     setting: Setting
     ids: CountingIds
     recovered: list[str] = field(default_factory=list)

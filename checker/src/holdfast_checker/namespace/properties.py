@@ -14,8 +14,6 @@ from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.collector import Collector
 from holdfast.namespace.inode import Inode
 from holdfast.namespace.keys import ROOT_KEY, data_key, kind_range, lease_key, name_of, parent_of, usage_key
-from holdfast.runtime.simulated import CountingIds, StillClock
-from holdfast.stores.memory import MemoryImage, MemoryStore
 from holdfast_checker.framework.subject import Goal
 from holdfast_checker.histories.effects import Row, what_is_no_tree
 from holdfast_checker.histories.history import Operation, Outcome, operations_in
@@ -27,6 +25,8 @@ from holdfast_checker.namespace.calls import PUBLISH
 from holdfast_checker.namespace.contents import Contents, at_each_step, bytes_of, contents_of, tree_of
 from holdfast_checker.namespace.model import Node, Tree, apply, split
 from holdfast_checker.simulated.database import DATABASE, Copy, Image, Records
+from holdfast_checker.simulated.memory import ImageStore, MemoryImage
+from holdfast_checker.simulated.time import CountingIds, StillClock
 from holdfast_checker.transactions.properties import CRASHED, of_operations
 
 _DELETED = -1
@@ -231,7 +231,7 @@ def no_leftovers(setting: Setting) -> Property:
     def collect(records: Records, image: MemoryImage) -> str | None:
         database = Copy(records)
         clock = StillClock(setting.start_s)
-        store = MemoryStore(clock=clock, ids=CountingIds())
+        store = ImageStore(clock=clock, ids=CountingIds())
         store.restore(image)
         blobs = BlobStore(store, "", CountingIds())
         before = _tree_or_none(database.records, image)
@@ -258,7 +258,7 @@ def _tree_or_none(records: Records, image: MemoryImage) -> Tree | None:
     return Tree(tuple((path, Node(node.content, quota=node.quota)) for path, node in found.nodes))
 
 
-def _left(database: Copy, store: MemoryStore, before: Tree | None, leaves_blobs: bool) -> str | None:
+def _left(database: Copy, store: ImageStore, before: Tree | None, leaves_blobs: bool) -> str | None:
     contents = Contents(database.records.as_dict())
     found = []
     for kind, what in ((b"r", "deleted trees"), (b"l", "leases"), (b"g", "notes of garbage")):

@@ -8,8 +8,6 @@ from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.configuration import Configuration, create_namespace
 from holdfast.namespace.namespace import Namespace
 from holdfast.runtime import Environment, SeededRandom, SerialRunner
-from holdfast.runtime.simulated import CountingIds, StillClock
-from holdfast.stores.memory import MemoryImage, MemoryStore
 from holdfast_checker.framework.subject import GoalTracker, Subject, judged
 from holdfast_checker.histories.history import HISTORY, Recorder
 from holdfast_checker.kernel.calls import Fault
@@ -23,8 +21,10 @@ from holdfast_checker.namespace.properties import GOALS, PROPERTIES
 from holdfast_checker.namespace.scenes import LARGEST, SCENES, SMALL, Scene, draw
 from holdfast_checker.simulated.database import DATABASE, Copy, Records
 from holdfast_checker.simulated.locks import LockableDatabase, WaitableDatabase
+from holdfast_checker.simulated.memory import ImageStore, MemoryImage
 from holdfast_checker.simulated.server import CLOCK, TimeSource, numbered, server
 from holdfast_checker.simulated.store import StoreResource
+from holdfast_checker.simulated.time import CountingIds, StillClock
 
 _START_S = 1_800_000_000.0
 _OLD_S = 10 * 24 * 3600.0
@@ -94,7 +94,7 @@ def _begin(scene: Scene, resource: StoreResource) -> tuple[Setting, MemoryImage]
         safety_age_s=24 * 3600,
     )
     clock, ids = StillClock(_START_S), CountingIds()
-    store = MemoryStore(clock=clock, ids=ids)
+    store = ImageStore(clock=clock, ids=ids)
     database = Copy(Records())
     create_namespace(database, configuration, int(_START_S * 1000))
     environment = Environment(clock=clock, ids=ids, runner=SerialRunner(), chance=SeededRandom(1))

@@ -9,7 +9,6 @@ from typing import Any, Protocol, cast
 
 from holdfast.errors import HoldfastError, OutcomeUnknownError, PreconditionError, UnavailableError
 from holdfast.runtime import Clock, Ids
-from holdfast.runtime.simulated import StillClock
 from holdfast.stores.base import (
     Capabilities,
     Change,
@@ -22,8 +21,9 @@ from holdfast.stores.base import (
     Require,
     UploadPage,
 )
-from holdfast.stores.memory import MemoryImage, MemoryStore
 from holdfast_checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply
+from holdfast_checker.simulated.memory import ImageStore, MemoryImage
+from holdfast_checker.simulated.time import StillClock
 
 _READS = frozenset({"get", "head", "list_page", "list_rest", "list_uploads_page", "begin_write", "check_targets"})
 
@@ -106,7 +106,7 @@ class StoreResource:
         self._strokes: dict[str, Stroke] = {}
         self._clock, self._ids = StillClock(), _CallersIds()
         self._time_of = time_of
-        self._memory = MemoryStore(**options, clock=self._clock, ids=self._ids)
+        self._memory = ImageStore(**options, clock=self._clock, ids=self._ids)
         self.capabilities: Capabilities = self._memory.capabilities
         self.fill(self._memory.image())
 
@@ -131,9 +131,9 @@ class StoreResource:
     def bury(self, state: object, actor: str) -> object:
         return state  # what a dead actor wrote stays
 
-    def store(self, state: object, clock: Clock, ids: Ids) -> MemoryStore:
+    def store(self, state: object, clock: Clock, ids: Ids) -> ImageStore:
         """Return a separate store with the contents of `state`, for further calls."""
-        found = MemoryStore(**self._options(), clock=clock, ids=ids)
+        found = ImageStore(**self._options(), clock=clock, ids=ids)
         found.restore(cast("MemoryImage", state))
         return found
 

@@ -13,7 +13,6 @@ from typing import cast
 
 from holdfast.errors import OutcomeUnknownError, TransactionConflictError, UnavailableError
 from holdfast.runtime import Environment, SeededRandom, SerialRunner
-from holdfast.runtime.simulated import StillClock
 from holdfast.transactions.base import AlreadyDone, Backend, Committed, Progress
 from holdfast.transactions.retry import run_in_series, run_transaction
 from holdfast.transactions.steps import independent
@@ -21,6 +20,7 @@ from holdfast.transactions.transaction import Transaction
 from holdfast_checker.histories.history import HISTORY, History, Outcome, Recorder
 from holdfast_checker.kernel.calls import Alternative, Call
 from holdfast_checker.kernel.world import Port
+from holdfast_checker.simulated.time import StillClock
 from holdfast_checker.transactions.scripts import FAILED, MixedStateError, Played, Script, Step, play
 
 

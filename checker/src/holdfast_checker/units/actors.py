@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 
 from holdfast.errors import ConflictError, HoldfastError, NotFoundError, OutcomeUnknownError, UnavailableError
 from holdfast.records.database import Database
 from holdfast.records.row_keys import Row
-from holdfast.runtime import Alarm, Environment, NeverPeriodic, SeededRandom, SerialRunner
+from holdfast.runtime import Alarm, Environment, SeededRandom, SerialRunner
 from holdfast.transactions.base import Record
 from holdfast.units.execution import UnitExecution
 from holdfast.units.job_input import JobInput, surveyed, units_of
@@ -144,8 +144,8 @@ def _drive(around: Surroundings, run: Run, execution: UnitExecution, database: U
 
 def _work(around: Surroundings, run: Run, execution: UnitExecution, database: UnitsHandle) -> None:
     assert around.work is not None, "the world has a work list"
-    task = WorkTask(execution, database, around.jobs[LIST], run.shard, around.work, periodic=NeverPeriodic())
-    task.run()
+    job = around.jobs[LIST]
+    WorkTask(execution, database, job, run.shard, around.work, repeat=lambda work, interval_s: nullcontext()).run()
 
 
 # --- those who get in the way -----------------------------------------------------------------------------------------

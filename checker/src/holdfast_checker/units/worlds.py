@@ -8,7 +8,6 @@ from holdfast.records.database import Database
 from holdfast.records.keys import cell_key
 from holdfast.records.tables import Table
 from holdfast.runtime import Environment, SeededRandom, SerialRunner
-from holdfast.runtime.simulated import CountingIds, StillClock
 from holdfast.transactions.base import Commit
 from holdfast.units.jobs import MAP, WORK_LIST, begin_job
 from holdfast.units.work_list import create_work_list
@@ -16,6 +15,7 @@ from holdfast_checker.framework.subject import GoalTracker, Subject, judged
 from holdfast_checker.kernel.world import Actor, World
 from holdfast_checker.simulated.database import DATABASE, Copy, Records
 from holdfast_checker.simulated.server import server
+from holdfast_checker.simulated.time import CountingIds, StillClock
 from holdfast_checker.units.actors import Surroundings, attempt, dropper, ender, forgetter, input_of
 from holdfast_checker.units.contents import Setting
 from holdfast_checker.units.database import UnitsDatabase

@@ -6,6 +6,7 @@ all.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
@@ -13,14 +14,15 @@ from typing import Protocol
 from holdfast.cli.fs.items import descend
 from holdfast.commit import CommitContext
 from holdfast.commit.context import Place as StoreRoot
-from holdfast.commit.sinks import PartBudget
+from holdfast.commit.records import FileEntry
+from holdfast.commit.sinks import PartBudget, UploadSink
+from holdfast.commit.task import ATTEMPT_METADATA, complete_upload
 from holdfast.errors import HoldfastError, InvalidRequestError, NotFoundError
-from holdfast.fs.files import PlainSink, WritingFile
 from holdfast.namespace import FileStatus, Namespace
 from holdfast.namespace.errors import PathNotFoundError
 from holdfast.namespace.paths import NsPath
 from holdfast.runtime import Runner, SerialRunner, ThreadRunner
-from holdfast.stores.base import ObjectInfo, is_marker, iter_objects
+from holdfast.stores.base import ObjectInfo, is_marker, iter_objects, multipart
 from holdfast.stores.checks import check_key
 
 PIECE_BYTES = 8 * 1024 * 1024
@@ -165,6 +167,70 @@ def _entry(status: FileStatus, relative: str) -> Entry:
     )
 
 
+class ObjectSink:
+    """A new object, which one put writes if it is small, else an upload."""
+
+    def __init__(self, ctx: CommitContext, key: str) -> None:
+        self._ctx = ctx
+        self._key = key
+        self._background = ctx.runner.background()
+        self._buffer = bytearray()
+        self._upload: UploadSink | None = None
+
+    def write(self, data: bytes, /) -> None:
+        """See `Sink`."""
+        if self._upload is not None:
+            self._upload.write(data)
+            return
+        self._buffer += data
+        if len(self._buffer) > self._ctx.settings.part_size_bytes:
+            self._upload = self._start_upload()
+            self._upload.write(self._buffer)
+            self._buffer.clear()
+
+    def close(self) -> None:
+        """See `Sink`."""
+        try:
+            if self._upload is None:
+                self._ctx.store.put(self._key, bytes(self._buffer))
+            else:
+                self._upload.close()
+                self._background.drain()
+                self._upload = None
+        except BaseException:
+            self.discard()
+            raise
+        self._background.close()
+
+    def discard(self) -> None:
+        """See `Sink`. Errors of the store are suppressed: the error that caused the discard matters more."""
+        with contextlib.suppress(Exception):  # `write` or `close` has already raised it
+            self._background.drain()
+        self._background.close()
+        if self._upload is not None:
+            with contextlib.suppress(HoldfastError):
+                self._upload.discard()
+
+    def _start_upload(self) -> UploadSink:
+        ctx = self._ctx
+        token = ctx.ids.token()  # distinguishes this file from others at the same key
+
+        def complete(file: FileEntry) -> None:
+            if not complete_upload(ctx, file, token):  # type: ignore[arg-type]  # any text can serve as an attempt id
+                raise NotFoundError("the upload of the file was aborted: write the file again", key=file.path)
+
+        return UploadSink(
+            multipart(ctx.store),
+            self._key,
+            self._key,
+            background=self._background,
+            budget=PartBudget(ctx.settings.part_buffer_bytes),
+            base_part_bytes=ctx.settings.part_size_bytes,
+            metadata={ATTEMPT_METADATA: token},
+            on_uploaded=complete,
+        )
+
+
 class StorePlace:
     """The store of a URL; paths are keys.
 
@@ -245,9 +311,7 @@ class StorePlace:
 
         Whether something has the key was checked before: not every store can write conditionally.
         """
-        background = self._ctx.runner.background()
-        budget = PartBudget(self._ctx.settings.part_buffer_bytes)
-        return WritingFile(PlainSink(self._ctx, path, background=background, budget=budget), background)
+        return ObjectSink(self._ctx, path)
 
     def make_directory(self, path: str) -> None:
         """Do nothing: a directory is there as long as there is a key below it."""

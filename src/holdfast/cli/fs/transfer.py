@@ -19,8 +19,7 @@ from holdfast.cli.screen import in_one_line
 from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.namespace.errors import PathNotFoundError
 from holdfast.runtime import Runner, SerialRunner, SystemIds, ThreadRunner
-from holdfast.stores.registry import scheme_of
-from holdfast.stores.url import locate
+from holdfast.stores.registry import locate, scheme_of
 from holdfast.wording import counted
 
 if TYPE_CHECKING:

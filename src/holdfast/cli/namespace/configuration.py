@@ -61,8 +61,7 @@ def init(
     """
     from holdfast.namespace import Configuration
     from holdfast.namespace.opening import user_of_process
-    from holdfast.stores.registry import shared_options
-    from holdfast.stores.url import absolute_url, locate
+    from holdfast.stores.registry import absolute_url, locate, shared_options
 
     given: dict[str, Any] = {
         "supergroup": supergroup,
@@ -247,8 +246,7 @@ def change(
     again, also holdfast namespace gc --every.
     """
     from holdfast.namespace.opening import reconfigure
-    from holdfast.stores.registry import shared_options
-    from holdfast.stores.url import absolute_url, locate
+    from holdfast.stores.registry import absolute_url, locate, shared_options
 
     namespace = run.namespace(name)
     place = None if data is None else absolute_url(data)

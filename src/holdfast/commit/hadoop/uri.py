@@ -1,6 +1,6 @@
 """Convert URLs to and from Hadoop's form: percent-encoded, ``s3a`` for ``s3``, ``file:/path`` for ``file:///path``.
 
-In Holdfast's URLs every character is literal (`holdfast.stores.url`). Hadoop uses Java's ``URI``, where
+In Holdfast's URLs every character is literal (`holdfast.stores.registry`). Hadoop uses Java's ``URI``, where
 ``file:///data/out put`` is ``file:/data/out%20put``. The set of encoded characters was checked against Hadoop 3.5.0.
 """
 

@@ -23,41 +23,32 @@ from holdfast.stores.conformance.subject import Subject
 __all__ = ["ODD_KEYS", "Check", "ConformanceError", "Report", "Subject", "checks_for", "run_conformance"]
 
 
-def checks_for(capabilities: Capabilities) -> list[Check[Subject]]:
+def checks_for(can: Capabilities) -> list[Check[Subject]]:
     """Return the checks that a store with these capabilities must pass."""
-    left_out: set[str] = set()
-    limits = capabilities.multipart
-    if not capabilities.metadata:
-        left_out |= {"check_put_metadata", "check_upload_metadata"}
-    if not capabilities.copy:
-        left_out.add("check_copy")
-    if limits is None or limits.min_part_size_bytes <= 1:
-        left_out.add("check_small_part")  # no part can be below the limit
-    if capabilities.rename:
-        left_out |= {
-            "check_object_beside_directory",
-            "check_directory_markers",
-        }  # in such stores a key is either a file or a directory
-    else:
-        left_out.add("check_apply_file_and_directory")
-    if capabilities.rename_dir:
-        left_out.add("check_rename_dir_unsupported")
-    if limits is None:
-        left_out.add("check_rename_dir_with_uploads")
+    parts = can.multipart
+    conditions = {  # by the beginnings of names
+        "check_create": can.conditional_put is not Support.NO,
+        "check_update": can.conditional_put is not Support.NO,
+        "check_put_metadata": can.metadata,
+        "check_upload_metadata": can.metadata,
+        "check_copy": can.copy,
+        "check_small_part": parts is not None and parts.min_part_size_bytes > 1,  # else every part is large enough
+        "check_object_beside_directory": not can.rename,  # where files are renamed, a key is a file or a directory
+        "check_directory_markers": not can.rename,
+        "check_apply_file_and_directory": can.rename,
+        "check_rename_dir": can.rename_dir,
+        "check_rename_dir_with_uploads": parts is not None,
+        "check_unsupported_rename_dir": not can.rename_dir,
+    }
     checks: Iterable[Check[Subject]] = (
         *checks_in(objects),
         *KEY_CHECKS,
-        *((*checks_in(uploads), *LISTED_UPLOAD_CHECKS) if limits is not None else ()),
-        *(checks_in(transactions) if capabilities.transactions else ()),
-        *(checks_in(renames) if capabilities.rename else ()),
+        *((*checks_in(uploads), *LISTED_UPLOAD_CHECKS) if parts is not None else ()),
+        *(checks_in(transactions) if can.transactions else ()),
+        *(checks_in(renames) if can.rename else ()),
     )
-    unmet: tuple[str, ...] = ("check_create", "check_update") if capabilities.conditional_put is Support.NO else ()
-    unmet += () if capabilities.rename_dir else ("check_rename_dir",)
-    return [check for check in checks if check.name not in left_out and not _is_one_of(check, unmet)]
-
-
-def _is_one_of(check: Check[Subject], beginnings: tuple[str, ...]) -> bool:
-    return check.name.startswith(beginnings) and check.name != "check_rename_dir_unsupported"
+    unmet = tuple(beginning for beginning, is_met in conditions.items() if not is_met)
+    return [check for check in checks if not check.name.startswith(unmet)]
 
 
 def run_conformance(

@@ -12,6 +12,8 @@ from holdfast.runtime import ThreadRunner
 from holdfast.stores.base import CopyStore, Create, Support, iter_uploads, rename
 from holdfast.stores.conformance.subject import Subject
 
+_RACERS = 8
+
 
 # --- files ------------------------------------------------------------------------------------------------------------
 def check_open_write(subject: Subject) -> None:
@@ -119,7 +121,7 @@ def check_path_that_is_a_directory(subject: Subject) -> None:
     subject.holds({"dir": "dir", "spare": "spare"}, "when the directory is empty")
 
 
-def check_rename_dir_unsupported(subject: Subject) -> None:
+def check_unsupported_rename_dir(subject: Subject) -> None:
     """Check that a store without atomic rename of directories raises `UnsupportedError` and moves nothing."""
     subject.write("a/b")
     refused(UnsupportedError, lambda: subject.files.rename_dir(subject.key("a"), subject.key("c")), "rename_dir")
@@ -137,24 +139,27 @@ def check_free_targets(subject: Subject) -> None:
 def check_rename_race(subject: Subject) -> None:
     """Check that exactly one of several concurrent renames of a file succeeds."""
     subject.store.put(subject.key("a"), b"1")
+    winner = _only_winner(lambda target: subject.files.rename(subject.key("a"), subject.key(target)))
+    equal(subject.listed(), [winner], "listing")
 
-    def race(racer: int) -> str | None:
-        target = f"d{racer}/b"
+
+def _only_winner(move: Callable[[str], None]) -> str:
+    """Let several threads move the same source at the same time; return the target of the one that succeeds."""
+
+    def moved(racer: int) -> str | None:
+        target = f"d{racer}/target"
         try:
-            subject.files.rename(subject.key("a"), subject.key(target))
+            move(target)
         except NotFoundError:
             return None
         return target
 
-    winners = [target for target in ThreadRunner(8).map(race, range(8)) if target is not None]
+    winners = [target for target in ThreadRunner(_RACERS).map(moved, range(_RACERS)) if target is not None]
     equal(len(winners), 1, "renames that succeed")
-    equal(subject.listed(), winners, "listing")
+    return winners[0]
 
 
 # --- directories ------------------------------------------------------------------------------------------------------
-_RACERS = 8
-
-
 def _rename_dir(subject: Subject, source: str, target: str) -> None:
     subject.files.rename_dir(subject.key(source), subject.key(target))
 
@@ -226,18 +231,8 @@ def check_rename_dir_race_for_source(subject: Subject) -> None:
     """Check that exactly one of several concurrent renames of a directory succeeds, and moves everything in it."""
     names = [f"{n}/{n}" for n in range(20)]
     subject.write(*(f"source/{name}" for name in names))
-
-    def race(racer: int) -> str | None:
-        target = f"d{racer}/target"
-        try:
-            _rename_dir(subject, "source", target)
-        except NotFoundError:
-            return None
-        return target
-
-    winners = [target for target in ThreadRunner(_RACERS).map(race, range(_RACERS)) if target is not None]
-    equal(len(winners), 1, "renames that succeed")
-    subject.holds({f"{winners[0]}/{name}": f"source/{name}" for name in names}, "after the race")
+    winner = _only_winner(lambda target: _rename_dir(subject, "source", target))
+    subject.holds({f"{winner}/{name}": f"source/{name}" for name in names}, "after the race")
 
 
 def check_rename_dir_race_for_target(subject: Subject) -> None:

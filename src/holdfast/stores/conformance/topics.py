@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import ModuleType
+from typing import NamedTuple
 
-from holdfast.conformance import Check
-from holdfast.stores.conformance import objects, renames, transactions, uploads
-from holdfast.stores.conformance.objects import ODD_KEYS
-from holdfast.stores.conformance.subject import Subject
+from holdfast.stores.conformance import ODD_KEYS, objects, renames, transactions, uploads
 
 
 class Weight(enum.Enum):
@@ -23,109 +20,100 @@ class Weight(enum.Enum):
     LIMIT = "not required by any committer: a limit to know"
 
 
-@dataclass(frozen=True, slots=True)
-class Topic:
+class Topic(NamedTuple):
     """A group of checks.
 
     Attributes:
         name: a few words for the report.
         weight: the committers that require the topic's checks.
-        checks: names of checks; a name that ends in ``:`` stands for all checks with this prefix.
         otherwise: the consequence for users if one of the checks fails.
+        checks: names of checks, or their beginnings up to a colon.
     """
 
     name: str
     weight: Weight
-    checks: tuple[str, ...]
     otherwise: str
-
-    def covers(self, check: str) -> bool:
-        """Check whether a check belongs to this topic."""
-        return check in self.checks or f"{check.partition(':')[0]}:" in self.checks
+    checks: frozenset[str]
 
 
-_TREES = ("check_list_order", "check_list_start_after", "check_object_beside_directory", "check_directory_markers")
-_LISTINGS = ("check_list_one_directory", "check_list_pages", "check_list_prefix", "check_listing_under_writers")
-_COPIES = ("check_copy", "check_put_metadata", "check_upload_metadata")
-_DECISIONS = ("check_create", "check_create_after_delete")
-_RACES = ("check_create_race", "check_create_delete_race")
-_UPDATES = ("check_update", "check_update_missing", "check_update_race")
-_PENDING = ("check_list_uploads", "check_list_many_uploads", "check_upload_age", "listed-upload:")
-_SMALL = ("check_small_part",)
-_OTHERS = {*_TREES, *_LISTINGS, *_COPIES, *_DECISIONS, *_RACES, *_UPDATES, *_PENDING, *_SMALL}
+def _named(names: str) -> frozenset[str]:
+    return frozenset(name if name.endswith(":") else f"check_{name}" for name in names.split())
 
 
-def _rest_of(module: ModuleType) -> tuple[str, ...]:
-    return tuple(name for name in vars(module) if name.startswith("check_") and name not in _OTHERS)
-
-
-TOPICS = (
-    Topic("objects", Weight.DATA, _rest_of(objects), "files may be lost or mixed"),
-    Topic("listings", Weight.DATA, _LISTINGS, "jobs, files or decisions may be missed"),
+_SPECIAL = (
+    Topic(
+        "listings",
+        Weight.DATA,
+        "jobs, files or decisions may be missed",
+        _named("list_one_directory list_pages list_prefix listing_under_writers"),
+    ),
     Topic(
         "conditional writes",
         Weight.DECISION,
-        _DECISIONS,
         "two drivers may both decide the same job",
+        _named("create create_after_delete"),
     ),
     Topic(
         "conditional writes, many at once",
         Weight.DECISION,
-        _RACES,
         "two drivers that decide at the same time may both believe that they won",
-    ),
-    Topic(
-        "transactions",
-        Weight.DECISION,
-        _rest_of(transactions),
-        "a job may become visible in part, or a job that is not committed",
-    ),
-    Topic(
-        "uploads",
-        Weight.HIDDEN,
-        _rest_of(uploads),
-        "files may become visible early, late, twice or never",
-    ),
-    Topic(
-        "renames",
-        Weight.MOVED,
-        _rest_of(renames),
-        "files may be lost during a rename",
+        _named("create_race create_delete_race"),
     ),
     Topic(
         "listings of pending uploads",
         Weight.LIMIT,
-        _PENDING,
         "leftover uploads of other tools are not found; jobs use their own records",
+        _named("list_uploads list_many_uploads upload_age listed-upload:"),
     ),
     Topic(
-        "names", Weight.LIMIT, ("key:",), "names with such characters are rejected or listed incorrectly: avoid them"
+        "names",
+        Weight.LIMIT,
+        "names with such characters are rejected or listed incorrectly: avoid them",
+        _named("key:"),
     ),
     Topic(
         "whole trees",
         Weight.LIMIT,
-        _TREES,
         "an object beside a directory of its name, or the order across directories, differs from S3",
+        _named("list_order list_start_after object_beside_directory directory_markers"),
     ),
     Topic(
         "conditional updates",
         Weight.LIMIT,
-        _UPDATES,
         "if two jobs end at the same time, the _SUCCESS of the earlier one may remain",
+        _named("update update_missing update_race"),
     ),
     Topic(
         "copies and metadata",
         Weight.LIMIT,
-        _COPIES,
-        "committers that copy files do not work, and sizes of magic files are unknown",
+        "sizes of magic files are unknown",
+        _named("copy put_metadata upload_metadata"),
     ),
-    Topic("small parts", Weight.LIMIT, _SMALL, "it accepts parts that S3 would reject"),
+    Topic("small parts", Weight.LIMIT, "it accepts parts that S3 would reject", _named("small_part")),
+)
+_ELSEWHERE = frozenset[str]().union(*(topic.checks for topic in _SPECIAL))
+
+
+def _rest_of(module: ModuleType) -> frozenset[str]:
+    return frozenset(name for name in vars(module) if name.startswith("check_")) - _ELSEWHERE
+
+
+TOPICS = (
+    Topic("objects", Weight.DATA, "files may be lost or mixed", _rest_of(objects)),
+    Topic("uploads", Weight.HIDDEN, "files may become visible early, late, twice or never", _rest_of(uploads)),
+    Topic("renames", Weight.MOVED, "files may be lost during a rename", _rest_of(renames)),
+    Topic(
+        "transactions",
+        Weight.DECISION,
+        "a job may become visible in part, or a job that is not committed",
+        _rest_of(transactions),
+    ),
+    *_SPECIAL,
 )
 """Every check belongs to exactly one topic."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """The result of a topic.
 
     Attributes:
@@ -145,15 +133,9 @@ class Finding:
 
 def findings(results: Mapping[str, Exception | None]) -> list[Finding]:
     """Group the results of a run by topic; omit topics without any check that ran."""
-    found = []
-    for topic in TOPICS:
-        of_topic = {name: error for name, error in results.items() if topic.covers(name)}
-        if of_topic:
-            failed = {name: error for name, error in of_topic.items() if error is not None}
-            found.append(Finding(topic, len(of_topic), failed))
-    return found
+    return [found for topic in TOPICS if (found := _find(topic, results)).checks]
 
 
-def without_topic(checks: list[Check[Subject]]) -> list[str]:
-    """Return the names of checks that do not belong to exactly one topic; there should be none."""
-    return [check.name for check in checks if sum(topic.covers(check.name) for topic in TOPICS) != 1]
+def _find(topic: Topic, results: Mapping[str, Exception | None]) -> Finding:
+    own = {name: error for name, error in results.items() if {name, f"{name.partition(':')[0]}:"} & topic.checks}
+    return Finding(topic, len(own), {name: error for name, error in own.items() if error is not None})

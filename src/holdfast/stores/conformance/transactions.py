@@ -9,7 +9,6 @@ from holdfast.errors import (
     HoldfastError,
     InvalidRequestError,
     NotFoundError,
-    OutcomeUnknownError,
     PreconditionError,
     UnavailableError,
 )
@@ -29,6 +28,7 @@ from holdfast.stores.base import (
     multipart,
     transactional,
 )
+from holdfast.stores.conformance.objects import race
 from holdfast.stores.conformance.subject import Subject
 
 _MANY = 1500
@@ -172,21 +172,13 @@ def check_apply_race(subject: Subject) -> None:
     for attempt in range(subject.rounds):
         home = f"race-{attempt}"
 
-        def change(racer: int, store: ObjectStore, home: str = home) -> bool | None:
+        def change(racer: int, store: ObjectStore, home: str = home) -> None:
             names = [subject.key(f"{home}/{racer}-{number}") for number in range(3)]
-            try:
-                transactional(store).apply([*(Put(name, b"x") for name in names), _claim(subject, home, racer)])
-            except (PreconditionError, UnavailableError):
-                return False
-            except OutcomeUnknownError:
-                return None
-            return True
+            claim = Put(subject.key(f"{home}/claim"), b"%d" % racer, Create())
+            transactional(store).apply([*(Put(name, b"x") for name in names), claim])
 
-        ends = subject.race(change)
-        winners = [racer for racer, end in enumerate(ends) if end]
-        expect(len(winners) <= 1, f"one of {len(ends)} callers succeeds, not {len(winners)}")
+        race(subject, subject.key(f"{home}/claim"), change, "callers")
         winner = int(subject.other.get(subject.key(f"{home}/claim")))
-        expect(ends[winner] is not False, "the claim is that of the winner")
         wanted = [*(f"{home}/{winner}-{number}" for number in range(3)), f"{home}/claim"]
         equal([name for name in subject.listed() if name.startswith(f"{home}/")], sorted(wanted), "listing of a round")
 
@@ -227,10 +219,6 @@ def _refused_alone(subject: Subject, error: type[HoldfastError], *changes: Chang
     else:
         expect(False, f"{changes}: expected {error.__name__}, but the call succeeded")
     equal(subject.listed(), before, f"listing after {changes[0]} was refused")
-
-
-def _claim(subject: Subject, home: str, racer: int) -> Put:
-    return Put(subject.key(f"{home}/claim"), b"%d" % racer, Create())
 
 
 def _listed_page(store: ObjectStore, prefix: str, home: str) -> list[str]:

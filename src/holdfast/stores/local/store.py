@@ -57,7 +57,7 @@ _CAN_ADVISE = hasattr(os, "posix_fadvise")  # Linux; elsewhere the sync at the e
 
 
 class LocalStore:
-    """A `MultipartStore`, `RenameStore` and `CopyStore` over a directory.
+    """A `MultipartStore` and `RenameStore` over a directory.
 
     Guarantee: a published file is complete and, if `durable`, survives a power failure. If
     several processes on this machine attempt the same conditional write (`Create` or `Update`), exactly one succeeds.
@@ -90,7 +90,6 @@ class LocalStore:
             conditional_put=Support.YES,
             multipart=_LIMITS,
             rename=True,
-            copy=True,
             rename_dir=True,
             lists_uploads=Support.YES,
         )
@@ -144,16 +143,6 @@ class LocalStore:
         check_delete(keys)
         for key in keys:
             self.delete(key)
-
-    def copy(self, source: ObjectInfo, target: str) -> None:
-        file = self._open(target, Overwrite())
-        try:
-            with _reading(source.key), open(self._tree.path(source.key), "rb") as content:
-                file.append(content.fileno())
-            file.close()
-        except BaseException:
-            file.discard()
-            raise
 
     def close(self) -> None:
         self._listings.close()
@@ -335,11 +324,6 @@ class _LocalFile:
         if self._dated.age_s(self._clock) > _DATED_EVERY_S:
             self._file.flush()
             self._dated = Moment.of(self._clock)
-
-    def append(self, source: int) -> None:
-        """Append the content of an open file."""
-        with os_errors(self._key):
-            _append(source, self._file.fileno())
 
     def close(self) -> ObjectInfo:
         if self._is_discarded:

@@ -19,8 +19,7 @@ from urllib.parse import urlsplit
 import botocore.loaders
 import botocore.session
 from botocore.config import Config
-from botocore.configprovider import ConfiguredEndpointProvider
-from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
+from botocore.exceptions import BotoCoreError, ClientError
 from botocore.utils import determine_content_length
 
 from holdfast.errors import (
@@ -30,26 +29,13 @@ from holdfast.errors import (
     StorageFullError,
     UnavailableError,
 )
-from holdfast.runtime import Clock, Ids, SeededRandom
-from holdfast.runtime.backoff import Backoff
+from holdfast.runtime import Backoff, Clock, Ids, SeededRandom
 from holdfast.runtime.process import keep_inherited
-from holdfast.stores.s3.errors import (
-    Effect,
-    Request,
-    code_of,
-    speaks_tls,
-    status_of,
-    tls_mistake,
-    tls_needed,
-    translated,
-)
+from holdfast.stores.s3.errors import Request, status_of, tls_mistake, translated
 from holdfast.stores.s3.options import S3Options
 
 T = TypeVar("T")
 Client = Any  # botocore creates its classes at run time: there is no type to name
-
-AWS = "AWS"
-"""Stands for the endpoint if none is configured."""
 
 _UNREACHABLE_AFTER_S = 15.0  # no connection attempt starts later, so that a wrong endpoint is reported within 30 s
 _BACKOFF = Backoff(0.4, 10.0)  # five waits take 6 s on average
@@ -88,7 +74,7 @@ def _drop_needless_expect(params: dict[str, Any], **_: object) -> None:
 def is_aws(endpoint: str) -> bool:
     """Check whether an endpoint, as `S3Connection.endpoint` returns it, belongs to AWS."""
     host = urlsplit(endpoint).hostname or ""
-    return not endpoint or host.endswith((".amazonaws.com", ".amazonaws.com.cn"))
+    return host.endswith((".amazonaws.com", ".amazonaws.com.cn"))
 
 
 class S3Connection:
@@ -107,8 +93,7 @@ class S3Connection:
         self._clock = clock
         self._ids = ids
         self.retries = 0  # a statistic for people, so losing a count in a race between threads is harmless
-        self._endpoint: str | None = options.endpoint_url
-        self._scheme_is_right = False  # False also means unknown
+        self._has_answered = False  # so the scheme of the endpoint is right
         self._clients: dict[int, Client] = {}  # by process: a child must not use or close its parent's client
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -121,26 +106,11 @@ class S3Connection:
             client.close()
 
     def endpoint(self) -> str:
-        """Return the URL of the server, from the options, the environment or the profile; empty for AWS.
-
-        Makes no request, and reads no credentials.
-        """
-        if self._endpoint is None:
-            session = botocore.session.Session()
-            try:
-                profile = session.get_scoped_config()
-                chain = ConfiguredEndpointProvider(session.full_config, profile, "s3")
-                ignored = session.get_config_variable("ignore_configured_endpoint_urls")
-                self._endpoint = "" if ignored else str(chain.provide() or "")
-            except BotoCoreError:
-                return ""  # the first request reports what is wrong with the profile
-            if "@" in urlsplit(self._endpoint).netloc:
-                self._endpoint = None
-                raise InvalidRequestError(
-                    "credentials do not belong in an endpoint url, but AWS_ENDPOINT_URL or the profile has some: give "
-                    "them as keys"
-                )
-        return self._endpoint
+        """Return the URL of the server. Makes no request. Empty if the profile is wrong: the first request says how."""
+        try:
+            return str(self._client().meta.endpoint_url)
+        except BotoCoreError:
+            return ""
 
     def _client(self) -> Client:
         client = self._clients.get(os.getpid())
@@ -180,23 +150,34 @@ class S3Connection:
             )
         except ValueError as error:
             raise InvalidRequestError("the endpoint url or the region is invalid: check both") from error
+        if "@" in urlsplit(client.meta.endpoint_url).netloc:
+            raise InvalidRequestError(
+                "credentials do not belong in an endpoint url, but AWS_ENDPOINT_URL or the profile has some: give them "
+                "as keys"
+            )
         client.meta.events.register_last("before-call.s3", _drop_needless_expect)
         return client
 
     def request(
-        self, operation: str, key: str, effect: Effect, send: Callable[[Client], T], *, repeatable: bool = True
+        self,
+        operation: str,
+        key: str,
+        send: Callable[[Client], T],
+        *,
+        visible: bool = False,
+        repeatable: bool = True,
     ) -> T:
         """Send a request, and retry it while that is safe.
 
         Args:
             operation: S3's name for the request, for errors.
             key: the object's key, for errors.
-            effect: whether a lost reply leaves the outcome unknown.
             send: sends the request once.
+            visible: whether the request changes what readers see, so that a lost reply leaves the outcome unknown.
             repeatable: whether to retry after a lost reply.
         """
         started_s = self._clock.elapsed_s()
-        request = Request(operation, self.bucket, key, effect)
+        request = Request(operation, self.bucket, key, visible)
         for attempt in itertools.count(1):
             try:
                 return self._sent(request, send)
@@ -218,21 +199,9 @@ class S3Connection:
         except HoldfastError:
             raise  # already converted (some of these are ValueErrors)
         except (BotoCoreError, ClientError, ValueError) as error:
-            endpoint = self.endpoint() or AWS
-            raise self._mistake(error, endpoint) or translated(error, endpoint, request) from error
-        self._scheme_is_right = True
+            endpoint = self.endpoint()
+            self._has_answered = self._has_answered or isinstance(error, ClientError)
+            mistake = tls_mistake(error, endpoint, self.options.ca_bundle, has_answered=self._has_answered)
+            raise mistake or translated(error, endpoint, request) from error
+        self._has_answered = True
         return answer
-
-    def _mistake(self, error: Exception, endpoint: str) -> HoldfastError | None:
-        """Return the error for a mistake in certificates or the URL scheme, which retries cannot fix; else None."""
-        if isinstance(error, ClientError) and not code_of(error).isdigit():
-            self._scheme_is_right = True  # the error code is one of S3's own: the scheme is right
-        mistake = tls_mistake(error, endpoint, self.options.ca_bundle, scheme_is_right=self._scheme_is_right)
-        if mistake is not None or self._scheme_is_right:
-            return mistake
-        # A server that speaks TLS closes the connection of a plain request, or responds with 400 and no S3 document.
-        if code_of(error) == "400" or isinstance(error, HTTPClientError):
-            self._scheme_is_right = not speaks_tls(endpoint)  # checked once
-            if not self._scheme_is_right:
-                return tls_needed(endpoint)
-        return None

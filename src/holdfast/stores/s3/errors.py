@@ -8,17 +8,14 @@ module `ssl` reports them.
 
 from __future__ import annotations
 
-import contextlib
-import enum
 import os
-import socket
 import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 from botocore import exceptions as boto
 from botocore.exceptions import ClientError, SSLError
+from urllib3.util.ssl_match_hostname import CertificateError
 
 from holdfast.errors import (
     AccessDeniedError,
@@ -31,14 +28,6 @@ from holdfast.errors import (
     UnavailableError,
     UnsupportedError,
 )
-
-
-class Effect(enum.Enum):
-    """Whether a request changes what readers see. If it does, a lost reply leaves the outcome unknown."""
-
-    NONE = "reads, or changes only what no reader sees and what may be repeated"
-    VISIBLE = "changes what readers see"
-
 
 _DENIED = frozenset(
     (
@@ -96,13 +85,13 @@ class Request:
     Attributes:
         operation: S3's name for the request, e.g. ``PutObject``.
         key: the key, or the prefix of a listing.
-        effect: whether a lost reply leaves the outcome unknown.
+        visible: whether it changes what readers see, so that a lost reply leaves the outcome unknown.
     """
 
     operation: str
     bucket: str
     key: str
-    effect: Effect
+    visible: bool
 
     def named(self, error: Exception) -> dict[str, object]:
         """Return the variables that describe the request in an error, including its id in the server's log."""
@@ -118,7 +107,7 @@ def translated(error: Exception, endpoint: str, request: Request) -> HoldfastErr
     The error never contains a credential: it shows only the code and the request id of the response.
     """
     if isinstance(error, ClientError):
-        return _answered(error, request)
+        return _answered(error, endpoint, request)
     if isinstance(error, _NO_CREDENTIALS):
         return AccessDeniedError(
             "no usable credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, name a profile of ~/.aws, or, in "
@@ -126,7 +115,7 @@ def translated(error: Exception, endpoint: str, request: Request) -> HoldfastErr
             **request.named(error),
         )
     if isinstance(error, _BROKEN_OFF):
-        return _unanswered(error, request)
+        return _unanswered(error, endpoint, request)
     if isinstance(error, _NOT_SENT):
         return UnavailableError(
             "the store cannot be reached: check the endpoint url and the network",
@@ -134,7 +123,7 @@ def translated(error: Exception, endpoint: str, request: Request) -> HoldfastErr
             **request.named(error),
         )
     if isinstance(error, _NOT_ANSWERED):
-        return _unanswered(error, request)
+        return _unanswered(error, endpoint, request)
     return InvalidRequestError(
         "the request cannot be sent: check endpoint, region and key",
         **request.named(error),
@@ -142,13 +131,17 @@ def translated(error: Exception, endpoint: str, request: Request) -> HoldfastErr
     )
 
 
-def _unanswered(error: Exception, request: Request) -> HoldfastError:
-    if request.effect is Effect.VISIBLE:
+def _unanswered(error: Exception, endpoint: str, request: Request) -> HoldfastError:
+    if request.visible:
         return OutcomeUnknownError("the reply was lost: read before repeating", **request.named(error))
-    return UnavailableError("the store did not answer: repeat later", **request.named(error))
+    return UnavailableError(
+        "the store did not answer: repeat later, or check the scheme and the port of its endpoint",
+        endpoint=endpoint,
+        **request.named(error),
+    )
 
 
-def _answered(error: ClientError, request: Request) -> HoldfastError:
+def _answered(error: ClientError, endpoint: str, request: Request) -> HoldfastError:
     code, status, named = code_of(error), status_of(error), request.named(error)
     if code == "NoSuchBucket":
         bucket = {name: value for name, value in named.items() if name != "key"}  # which would be a record of ours
@@ -168,24 +161,24 @@ def _answered(error: ClientError, request: Request) -> HoldfastError:
     if code in _UNSUPPORTED or status in (405, 501):
         return UnsupportedError("the store does not support this request: use another store", **named, code=code)
     if status >= 500 or code == "InternalError":
-        if request.effect is Effect.VISIBLE:
+        if request.visible:
             return OutcomeUnknownError("the store failed: read before repeating", **named, code=code)
         return UnavailableError("the store failed: repeat later", **named, code=code)
+    if code == "400" and endpoint.startswith("http:"):  # the answer to a plain request at a TLS port, or to any HEAD
+        return InvalidRequestError(
+            "the store rejects the request: write https:// if it speaks TLS at this port", endpoint=endpoint, **named
+        )
     return InvalidRequestError("the store rejects the request: see the code", **named, code=code)
 
 
 # --- TLS --------------------------------------------------------------------------------------------------------------
-_NOT_VALID_NOW = frozenset((9, 10))  # X509_V_ERR_CERT_NOT_YET_VALID, X509_V_ERR_CERT_HAS_EXPIRED
-_OTHER_NAME = frozenset((62, 64))  # X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH
 _READS_CERTIFICATES = frozenset(("PEM", "X509"))  # the parts of OpenSSL that read certificates
 _NO_TLS = frozenset(("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG"))
 _NO_FILE = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
-_PROBE_S = 5.0
-_TLS_RECORDS = (b"\x15", b"\x16")  # an alert, a handshake
 
 
 def tls_mistake(
-    error: Exception, endpoint: str, ca_bundle: str | None, *, scheme_is_right: bool
+    error: Exception, endpoint: str, ca_bundle: str | None, *, has_answered: bool
 ) -> InvalidRequestError | None:
     """Return the error for a mistake in certificates or the URL scheme; None if `error` has another cause.
 
@@ -194,20 +187,23 @@ def tls_mistake(
     Args:
         endpoint: URL of the server, as the user gave it.
         ca_bundle: the value of the option; None if it was not given.
-        scheme_is_right: whether the server has responded before, so that the URL scheme must be right.
+        has_answered: whether the server has responded before, so that the URL scheme must be right.
     """
     if not isinstance(error, SSLError):
         return None
     bundle = ca_bundle or os.environ.get("AWS_CA_BUNDLE") or "of this system"
     for cause in _causes(error):
-        reason = str(getattr(cause, "reason", None) or "")
-        if isinstance(cause, ssl.SSLCertVerificationError):
-            return _refused_certificate(cause, endpoint, bundle)
-        if type(cause).__name__ == "CertificateError":  # urllib3's own error for the host name
-            return _other_name(endpoint)
+        if isinstance(cause, ssl.SSLCertVerificationError | CertificateError):
+            return InvalidRequestError(
+                "the server's certificate is not accepted, see the reason: give the certificate of its authority as "
+                "ca_bundle (--ca-bundle, caBundle, AWS_CA_BUNDLE), use a host name of the certificate, or renew it",
+                endpoint=endpoint,
+                ca_bundle=bundle,
+                reason=getattr(cause, "verify_message", None) or str(cause),
+            )
         if isinstance(cause, _NO_FILE) or getattr(cause, "library", None) in _READS_CERTIFICATES:
             return _unreadable(bundle, cause)
-        if reason in _NO_TLS and not scheme_is_right:
+        if getattr(cause, "reason", None) in _NO_TLS and not has_answered:
             return InvalidRequestError(
                 "the server does not speak TLS at this port: write http://, or give its TLS port", endpoint=endpoint
             )
@@ -243,52 +239,3 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         seen.add(id(current))
         yield current
         current = current.__cause__ or current.__context__
-
-
-def _refused_certificate(cause: ssl.SSLCertVerificationError, endpoint: str, bundle: str) -> InvalidRequestError:
-    if cause.verify_code in _OTHER_NAME:
-        return _other_name(endpoint)
-    if cause.verify_code in _NOT_VALID_NOW:
-        return InvalidRequestError(
-            "the server's certificate has expired or is not valid yet: renew it, or set this machine's clock",
-            endpoint=endpoint,
-        )
-    return InvalidRequestError(
-        "the server's certificate is signed by an unknown authority: give the authority's certificate as "
-        "ca_bundle (--ca-bundle, caBundle, AWS_CA_BUNDLE)",
-        endpoint=endpoint,
-        ca_bundle=bundle,
-        reason=cause.verify_message,
-    )
-
-
-def _other_name(endpoint: str) -> InvalidRequestError:
-    return InvalidRequestError(
-        "the server's certificate is for another host name: use a host name of the certificate in the endpoint url, or "
-        "issue a certificate for this one",
-        endpoint=endpoint,
-    )
-
-
-def tls_needed(endpoint: str) -> InvalidRequestError:
-    """Return the error for an http:// URL of a server that speaks TLS."""
-    return InvalidRequestError("the server speaks TLS at this port: write https://", endpoint=endpoint)
-
-
-def speaks_tls(endpoint: str) -> bool:
-    """Check whether the server of an http:// URL responds to the start of a TLS handshake. Sends no request."""
-    parts = urlsplit(endpoint)
-    if parts.scheme != "http" or not parts.hostname:
-        return False
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE  # trusts nothing: only the type of the response counts
-    hello = ssl.MemoryBIO()
-    with contextlib.suppress(ssl.SSLWantReadError):
-        context.wrap_bio(ssl.MemoryBIO(), hello).do_handshake()
-    with contextlib.suppress(OSError, ValueError):
-        with socket.create_connection((parts.hostname, parts.port or 80), timeout=_PROBE_S) as connection:
-            connection.sendall(hello.read())
-            connection.shutdown(socket.SHUT_WR)  # so that a server that is waiting for the rest of a request gives up
-            return connection.recv(1) in _TLS_RECORDS
-    return False

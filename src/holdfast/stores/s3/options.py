@@ -1,4 +1,4 @@
-"""Define the options that say how to reach S3. Imports no boto3."""
+"""Define the options that say how to reach S3."""
 
 from __future__ import annotations
 

@@ -11,9 +11,11 @@ Worked composition::
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError, ResponseStreamingError
 from urllib3.exceptions import HTTPError
@@ -21,7 +23,7 @@ from urllib3.exceptions import HTTPError
 from holdfast.errors import (
     AccessDeniedError,
     CorruptDataError,
-    HoldfastError,
+    InvalidRequestError,
     NotFoundError,
     PreconditionError,
     UnavailableError,
@@ -38,25 +40,17 @@ from holdfast.stores.base import (
     PutMode,
     Support,
     Update,
+    UploadInfo,
     UploadPage,
     replaced,
 )
 from holdfast.stores.checks import check_delete, check_key, check_part_number, check_parts, check_range, page_size
-from holdfast.stores.s3.client import AWS, Client, S3Connection, is_aws
-from holdfast.stores.s3.errors import BULK_DELETE_REFUSED, Effect, code_of, status_of
-from holdfast.stores.s3.listings import (
-    decoded,
-    etag_in,
-    is_exact,
-    is_marker_refused,
-    is_xml,
-    least_expiry_days,
-    modified_in,
-    object_page,
-    upload_page,
-)
+from holdfast.stores.s3.client import Client, S3Connection, is_aws
+from holdfast.stores.s3.errors import BULK_DELETE_REFUSED, code_of, status_of
 from holdfast.stores.s3.options import S3Options
 from holdfast.stores.s3.requests import complete_upload, create_upload, upload_part
+
+_NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
 class S3Store:
@@ -78,15 +72,12 @@ class S3Store:
         self.bucket = bucket
         self._connection = S3Connection(bucket, options or S3Options(), clock or SystemClock(), ids or SystemIds())
         self._bulk_delete_refused = False
-        self._quotes: Support = (
-            Support.UNKNOWN
-        )  # whether the server accepts the etag of an update in quotes, as S3 does
 
     def __repr__(self) -> str:
         return f"S3Store({self.bucket!r}, {self._connection.options!r})"
 
     @cached_property
-    def capabilities(self) -> Capabilities:  # cached, because it may read the profile
+    def capabilities(self) -> Capabilities:  # cached, because it reads the configuration
         endpoint = self._connection.endpoint()
         return Capabilities(
             conditional_put=Support.UNKNOWN,
@@ -94,7 +85,7 @@ class S3Store:
             metadata=True,
             copy=True,
             lists_uploads=Support.YES if is_aws(endpoint) else Support.UNKNOWN,
-            server=f"{endpoint or AWS} {self.bucket}",
+            server=f"{endpoint} {self.bucket}",
         )
 
     @property
@@ -105,53 +96,23 @@ class S3Store:
     def put(
         self, key: str, data: bytes, mode: PutMode = Overwrite(), metadata: Mapping[str, str] | None = None
     ) -> ObjectInfo:
-        check_key(key)
+        _check_key(key)
         arguments: dict[str, object] = {"Bucket": self.bucket, "Key": key, "Body": data, "Metadata": metadata or {}}
         if isinstance(mode, Create):
             arguments["IfNoneMatch"] = "*"
         elif isinstance(mode, Update):
-            return self._update(key, mode.etag, arguments, metadata or {})
+            arguments["IfMatch"] = f'"{mode.etag}"'
 
         def send(client: Client) -> ObjectInfo:
-            return ObjectInfo(key, len(data), etag_in(client.put_object(**arguments)), metadata=dict(metadata or {}))
-
-        repeatable = isinstance(mode, Overwrite)
-        return self._connection.request("PutObject", key, Effect.VISIBLE, send, repeatable=repeatable)
-
-    def _update(self, key: str, etag: str, arguments: Mapping[str, object], metadata: Mapping[str, str]) -> ObjectInfo:
-        def send(client: Client, if_match: str) -> ObjectInfo:
             try:
-                done = client.put_object(**arguments, IfMatch=if_match)
+                done = client.put_object(**arguments)
             except ClientError as error:
-                if code_of(error) != "NoSuchBucket" and status_of(error) == 404:
+                if isinstance(mode, Update) and _is_missing(error):
                     raise PreconditionError("the object is gone: start over", bucket=self.bucket, key=key) from error
                 raise
-            return ObjectInfo(key, len(cast("bytes", arguments["Body"])), etag_in(done), metadata=dict(metadata))
+            return ObjectInfo(key, len(data), _etag_in(done), metadata=dict(metadata or {}))
 
-        def request(if_match: str) -> ObjectInfo:
-            return self._connection.request(
-                "PutObject", key, Effect.VISIBLE, lambda client: send(client, if_match), repeatable=False
-            )
-
-        if self._quotes is Support.NO:
-            return request(etag)
-        try:
-            done = request(f'"{etag}"')
-        except PreconditionError:
-            # radosgw 16 also compares the quotes and rejects a correct etag. The first rejected update reveals this.
-            if self._quotes is Support.YES or not self._is_there(key, etag):
-                raise
-            done = request(etag)
-            self._quotes = Support.NO
-            return done
-        self._quotes = Support.YES
-        return done
-
-    def _is_there(self, key: str, etag: str) -> bool:
-        try:
-            return self.head(key).etag == etag
-        except HoldfastError:
-            return False  # the precondition failed
+        return self._connection.request("PutObject", key, send, visible=True, repeatable=isinstance(mode, Overwrite))
 
     def get(self, key: str, start: int = 0, length: int | None = None, etag: str = "") -> bytes:
         check_range(start, length)
@@ -168,17 +129,17 @@ class S3Store:
                 with contextlib.closing(answer["Body"]) as body:
                     # Instead of sending If-Match, compare the response's etag: this is equivalent, and works on every
                     # server.
-                    self._refuse_replaced(key, etag, etag_in(answer))
+                    self._refuse_replaced(key, etag, _etag_in(answer))
                     return _whole(body)
             except ClientError as error:
                 if status_of(error) != 416:
                     raise
             # The range starts at or after the end of the object, which may have been replaced.
             if etag:
-                self._refuse_replaced(key, etag, etag_in(client.head_object(Bucket=self.bucket, Key=key)))
+                self._refuse_replaced(key, etag, _etag_in(client.head_object(Bucket=self.bucket, Key=key)))
             return b""
 
-        return self._connection.request("GetObject", key, Effect.NONE, send)
+        return self._connection.request("GetObject", key, send)
 
     @staticmethod
     def _refuse_replaced(key: str, wanted: str, found: str) -> None:
@@ -187,15 +148,15 @@ class S3Store:
 
     def head(self, key: str) -> ObjectInfo:
         found = self._connection.request(
-            "HeadObject", key, Effect.NONE, lambda client: client.head_object(Bucket=self.bucket, Key=key)
+            "HeadObject", key, lambda client: client.head_object(Bucket=self.bucket, Key=key)
         )
         if "ContentLength" not in found:
             raise CorruptDataError("a response has no length: report it to the vendor of the store", key=key)
         return ObjectInfo(
             key,
             int(found["ContentLength"]),
-            etag_in(found),
-            modified_in(found),
+            _etag_in(found),
+            _modified_in(found),
             {name.lower(): value for name, value in found.get("Metadata", {}).items()},
         )
 
@@ -207,31 +168,20 @@ class S3Store:
             arguments["StartAfter"] = start_after
         if token is not None:
             arguments["ContinuationToken"] = token
-        page = self._connection.request(
-            "ListObjectsV2", prefix, Effect.NONE, lambda client: client.list_objects_v2(**arguments)
-        )
-        return object_page(page, prefix)
+        page = self._connection.request("ListObjectsV2", prefix, lambda client: client.list_objects_v2(**arguments))
+        return _object_page(page, prefix)
 
     def delete(self, key: str) -> None:
         def send(client: Client) -> None:
-            try:
+            with _missing_is_fine():
                 client.delete_object(Bucket=self.bucket, Key=key)
-            except ClientError as error:
-                if code_of(error) == "NoSuchBucket" or status_of(error) != 404:
-                    raise
 
-        self._connection.request("DeleteObject", key, Effect.VISIBLE, send)
+        self._connection.request("DeleteObject", key, send, visible=True)
 
     def delete_many(self, keys: Sequence[str]) -> None:
         check_delete(keys)
-        if not keys:
-            return
-        in_bulk = [key for key in keys if is_xml(key)]  # the XML of the request cannot contain other keys
-        if not in_bulk or self._bulk_delete_refused or not self._bulk_delete(in_bulk):
-            in_bulk = []
-        deleted = set(in_bulk)
-        for key in keys:
-            if key not in deleted:
+        if keys and (self._bulk_delete_refused or not self._bulk_delete(keys)):
+            for key in keys:
                 self.delete(key)
 
     def _bulk_delete(self, keys: Sequence[str]) -> bool:
@@ -247,7 +197,7 @@ class S3Store:
                 raise
             return [entry for entry in answer.get("Errors", ()) if entry.get("Code") != "NoSuchKey"]
 
-        errors = self._connection.request("DeleteObjects", keys[0], Effect.VISIBLE, send)
+        errors = self._connection.request("DeleteObjects", keys[0], send, visible=True)
         if errors is None:
             self._bulk_delete_refused = True
             return False
@@ -266,42 +216,17 @@ class S3Store:
     def copy(self, source: ObjectInfo, target: str) -> None:
         check_key(target)
         arguments = {"Bucket": self.bucket, "Key": target, "CopySource": {"Bucket": self.bucket, "Key": source.key}}
-        self._connection.request("CopyObject", target, Effect.VISIBLE, lambda client: client.copy_object(**arguments))
+        self._connection.request("CopyObject", target, lambda client: client.copy_object(**arguments), visible=True)
 
     def close(self) -> None:
         self._connection.close()
 
-    def upload_expiry_days(self, prefix: str) -> float | None:
-        """Return the number of days after which a lifecycle rule of the bucket aborts pending uploads below `prefix`.
-
-        Returns None if no rule does. A server may also have an undocumented limit of its own (MinIO: 24 hours).
-
-        Raises:
-            AccessDeniedError: the policy forbids reading the rules (``s3:GetLifecycleConfiguration``).
-            UnsupportedError: the server has no lifecycle rules.
-        """
-
-        def send(client: Client) -> Sequence[Mapping[str, Any]]:
-            try:
-                return cast(
-                    "Sequence[Mapping[str, Any]]",
-                    client.get_bucket_lifecycle_configuration(Bucket=self.bucket).get("Rules", ()),
-                )
-            except ClientError as error:
-                if code_of(error) == "NoSuchLifecycleConfiguration":
-                    return ()
-                raise
-
-        rules = self._connection.request("GetBucketLifecycleConfiguration", prefix, Effect.NONE, send)
-        return least_expiry_days(rules, prefix)
-
     # --- uploads ------------------------------------------------------------------------------------------------------
     def create_upload(self, key: str, metadata: Mapping[str, str] | None = None) -> str:
-        check_key(key)
+        _check_key(key)
         return self._connection.request(
             "CreateMultipartUpload",
             key,
-            Effect.NONE,
             lambda client: create_upload(client, self.bucket, key, metadata or {}),
         )
 
@@ -316,7 +241,7 @@ class S3Store:
                     self._settle(client, key, upload_id, error)
                 raise
 
-        return self._connection.request("UploadPart", key, Effect.NONE, send)
+        return self._connection.request("UploadPart", key, send)
 
     def complete_upload(self, key: str, upload_id: str, parts: Sequence[Part]) -> ObjectInfo:
         check_parts(key, parts)
@@ -332,7 +257,7 @@ class S3Store:
                 raise
             return ObjectInfo(key, sum(part.size_bytes for part in parts), etag)
 
-        return self._connection.request("CompleteMultipartUpload", key, Effect.VISIBLE, send, repeatable=False)
+        return self._connection.request("CompleteMultipartUpload", key, send, visible=True, repeatable=False)
 
     def _settle(self, client: Client, key: str, upload_id: str, cause: ClientError) -> bool:
         """Check after a 5xx response whether the upload still exists, so that nothing happened; False if unknown.
@@ -354,13 +279,10 @@ class S3Store:
 
     def abort_upload(self, key: str, upload_id: str) -> None:
         def send(client: Client) -> None:
-            try:
+            with _missing_is_fine():
                 client.abort_multipart_upload(Bucket=self.bucket, Key=key, UploadId=upload_id)
-            except ClientError as error:
-                if code_of(error) == "NoSuchBucket" or status_of(error) != 404:
-                    raise
 
-        self._connection.request("AbortMultipartUpload", key, Effect.NONE, send)
+        self._connection.request("AbortMultipartUpload", key, send)
 
     def list_uploads_page(self, prefix: str, marker: tuple[str, str] | None = None) -> UploadPage:
         if marker is None:
@@ -388,20 +310,36 @@ class S3Store:
         arguments = {"Bucket": self.bucket, "Prefix": prefix, **marker}
 
         def send(client: Client) -> UploadPage | None:
-            page: Mapping[str, Any] | None
             try:
-                page = client.list_multipart_uploads(**arguments)
+                return _upload_page(client.list_multipart_uploads(**arguments), prefix)
             except ClientError as error:
-                if "UploadIdMarker" in marker and is_marker_refused(error):
+                if "UploadIdMarker" in marker and _is_marker_refused(error):
                     return None
-                if code_of(error) != "500":
-                    raise
-                page = None  # botocore reports 500 for a page that is not XML
-            if page is None or not is_exact(page):
-                page = decoded(client.list_multipart_uploads(**arguments, EncodingType="url"), page)
-            return upload_page(page, prefix)
+                raise
 
-        return self._connection.request("ListMultipartUploads", prefix, Effect.NONE, send)
+        return self._connection.request("ListMultipartUploads", prefix, send)
+
+
+def _check_key(key: str) -> None:
+    """Reject a key that S3 could not list: XML has no syntax for most control characters."""
+    check_key(key)
+    if _NO_XML.search(key):
+        raise InvalidRequestError("a key on S3 must not contain control characters: change it", key=key)
+
+
+def _is_missing(error: ClientError) -> bool:
+    """Check whether an object or an upload does not exist, in a bucket that does."""
+    return status_of(error) == 404 and code_of(error) != "NoSuchBucket"
+
+
+@contextlib.contextmanager
+def _missing_is_fine() -> Iterator[None]:
+    """Suppress the error for an object or an upload that does not exist."""
+    try:
+        yield
+    except ClientError as error:
+        if not _is_missing(error):
+            raise
 
 
 def _server_failed(error: ClientError) -> bool:
@@ -414,3 +352,63 @@ def _whole(body: Any) -> bytes:
         return bytes(body.read())
     except HTTPError as error:
         raise ResponseStreamingError(error=error) from error
+
+
+# --- responses --------------------------------------------------------------------------------------------------------
+def _etag_in(answer: Mapping[str, Any]) -> str:
+    """Return the etag of a response or an entry without quotes; empty if there is none."""
+    return str(answer.get("ETag", "")).strip('"')
+
+
+def _modified_in(answer: Mapping[str, Any]) -> float:
+    """Return when an object was written, in seconds since the epoch; 0 if the response does not contain it."""
+    found = answer.get("LastModified")
+    return float(found.timestamp()) if isinstance(found, datetime) else 0.0
+
+
+def _object_page(page: Mapping[str, Any], prefix: str) -> ObjectPage:
+    """Parse a page of ListObjectsV2. botocore requested URL-encoded keys and has already decoded them.
+
+    Raises:
+        CorruptDataError: the page is truncated, but has no token to continue with.
+    """
+    found = [
+        # S3Proxy lists directory markers without a size.
+        ObjectInfo(entry["Key"], int(entry.get("Size", 0)), _etag_in(entry), _modified_in(entry))
+        for entry in page.get("Contents", ())
+    ]
+    if not page.get("IsTruncated"):
+        return ObjectPage(found, None)
+    if not page.get("NextContinuationToken"):
+        raise CorruptDataError(
+            "a listing is truncated without a token: report it to the vendor of the store", prefix=prefix
+        )
+    return ObjectPage(found, page["NextContinuationToken"])
+
+
+def _upload_page(page: Mapping[str, Any], prefix: str) -> UploadPage:
+    """Parse a page of ListMultipartUploads.
+
+    Raises:
+        CorruptDataError: the page is truncated, but has no marker to continue with.
+    """
+    found = [
+        UploadInfo(entry["Key"], entry["UploadId"], entry["Initiated"].timestamp() if "Initiated" in entry else 0.0)
+        for entry in page.get("Uploads", ())
+    ]
+    if not page.get("IsTruncated"):
+        return UploadPage(found, None)
+    if not page.get("NextKeyMarker"):
+        raise CorruptDataError(
+            "a listing of uploads is truncated without a marker: report it to the vendor of the store", prefix=prefix
+        )
+    return UploadPage(found, (page["NextKeyMarker"], page.get("NextUploadIdMarker", "")))
+
+
+def _is_marker_refused(error: ClientError) -> bool:
+    """Check whether a server rejects the page marker that it returned, as versitygw does beyond 1,000 uploads.
+
+    versitygw selects the keys after the marker's key, and then searches these keys for the marker's upload, which is
+    not among them.
+    """
+    return code_of(error) == "InvalidArgument"

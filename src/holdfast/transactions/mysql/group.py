@@ -22,8 +22,7 @@ from itertools import chain, count, groupby
 
 import pymysql
 
-from holdfast.runtime import Environment
-from holdfast.runtime.backoff import Backoff
+from holdfast.runtime import Backoff, Environment
 from holdfast.transactions.base import ABSENT, Commit, Record
 from holdfast.transactions.mysql.connection import Session, chunked, literal
 from holdfast.transactions.mysql.errors import is_busy

@@ -19,8 +19,7 @@ import psycopg
 from psycopg import errors
 
 from holdfast.errors import DeadlockError, HoldfastError, OutcomeUnknownError, UnavailableError
-from holdfast.runtime import Environment, Moment
-from holdfast.runtime.backoff import Backoff
+from holdfast.runtime import Backoff, Environment, Moment
 from holdfast.transactions.base import Backend, Commit, Outcome, Record, ScanPage
 from holdfast.transactions.pool import Pool
 from holdfast.transactions.postgres.connection import (

@@ -24,7 +24,7 @@ from holdfast.errors import HoldfastError, UnavailableError
 from holdfast.namespace import Namespace, open_namespace
 from holdfast.runtime import SystemIds
 from holdfast.stores.interceptors import InterceptedStore, Operation
-from holdfast.stores.url import open_destination
+from holdfast.stores.registry import open_destination
 from tests.interceptors import Fault, FaultMode, Faulty
 from tests.patience import PATIENCE_S, wait_until
 from tests.unit.cli.fs.trees import fill, run_fs, shown

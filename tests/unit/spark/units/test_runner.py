@@ -27,7 +27,6 @@ from holdfast.errors import (
 )
 from holdfast.records.database import Database, open_database
 from holdfast.runtime import Environment
-from holdfast.runtime.simulated import CountingIds
 from holdfast.spark.units import runner
 from holdfast.spark.units.runner import errors_of_rows
 from holdfast.spark.units.tasks import UnitsTask
@@ -46,6 +45,7 @@ from holdfast.units.progress import LIST_DROPPED
 from holdfast.units.report import JobReport
 from holdfast.units.unit import id_of
 from holdfast.units.work_list import open_work_list
+from tests.clocks import CountingIds
 from tests.forgetful_database import ForgetfulDatabase
 from tests.units_world import finish
 

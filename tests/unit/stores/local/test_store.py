@@ -24,10 +24,10 @@ from holdfast.errors import (
     UnsupportedError,
 )
 from holdfast.runtime import ThreadRunner
-from holdfast.runtime.simulated import StillClock
 from holdfast.stores.base import Create, Part, Update, iter_objects, iter_uploads
 from holdfast.stores.local import tree
 from holdfast.stores.local.store import LocalStore
+from tests.clocks import StillClock
 from tests.unit.stores.local.local_files import hidden_names, upload_parts
 
 

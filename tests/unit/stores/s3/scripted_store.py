@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from holdfast.stores.s3.options import S3Options
+from holdfast.stores.s3 import S3Options
 from holdfast.stores.s3.store import S3Store
 from tests.unit.stores.s3.scripted_server import Answer, ScriptedServer
 

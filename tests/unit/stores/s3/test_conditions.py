@@ -40,38 +40,6 @@ def test_conditional_put_is_sent_once(
     assert [method for method, _ in server.requests].count("PUT") == 1
 
 
-def test_a_server_that_refuses_a_quoted_etag_is_asked_without_quotes_from_then_on(script: Script) -> None:
-    """radosgw 16.2 answers 412 to the quotes: found out once, by the etag that is there."""
-    there = Answer(headers={"ETag": '"e1"', "Last-Modified": "Sun, 22 Nov 2026 10:00:00 GMT"})
-    store, server = script(error("PreconditionFailed", 412), there, PUT_DONE)
-    store.put("a", b"1", Update("e1"))
-    assert [method for method, _ in server.requests] == ["PUT", "HEAD", "PUT"]
-    assert [headers.get("if-match") for headers in server.headers] == ['"e1"', None, "e1"]
-    store.put("a", b"1", Update("e1"))
-    assert server.headers[-1]["if-match"] == "e1"
-    assert len(server.requests) == 4
-
-
-def test_another_object_is_no_misunderstanding(script: Script) -> None:
-    there = Answer(headers={"ETag": '"e2"', "Last-Modified": "Sun, 22 Nov 2026 10:00:00 GMT"})
-    store, server = script(error("PreconditionFailed", 412), there, PUT_DONE, error("PreconditionFailed", 412))
-    with pytest.raises(PreconditionError):
-        store.put("a", b"1", Update("e1"))
-    store.put("a", b"1", Update("e1"))
-    with pytest.raises(PreconditionError):
-        store.put("a", b"1", Update("e1"))  # quotes are known to be taken by now: nothing to find out
-    assert [method for method, _ in server.requests] == ["PUT", "HEAD", "PUT", "PUT"]
-
-
-def test_an_update_that_is_refused_without_quotes_too_teaches_nothing(script: Script) -> None:
-    there = Answer(headers={"ETag": '"e1"', "Last-Modified": "Sun, 22 Nov 2026 10:00:00 GMT"})
-    store, server = script(error("PreconditionFailed", 412), there, error("PreconditionFailed", 412), PUT_DONE)
-    with pytest.raises(PreconditionError):
-        store.put("a", b"1", Update("e1"))
-    store.put("a", b"1", Update("e1"))
-    assert server.headers[-1]["if-match"] == '"e1"'
-
-
 def test_update_of_what_is_gone(script: Script) -> None:
     """Scenario 79: If-Match on a deleted object answers 404."""
     store, _ = script(error("NoSuchKey", 404))

@@ -1,4 +1,4 @@
-"""S3's listings: pages, markers, and what XML cannot hold."""
+"""S3's listings: pages and markers."""
 
 from __future__ import annotations
 
@@ -52,37 +52,6 @@ def test_more_uploads_of_one_key_than_such_a_server_can_list(script: Script) -> 
     store, _ = script(page, error("InvalidArgument", 400), page)
     with pytest.raises(CorruptDataError, match="abort some of them"):
         list(iter_uploads(store, "t/"))
-
-
-def _encoded(key: str, encoding: str = "url") -> Answer:
-    return Answer(
-        body=f"<ListMultipartUploadsResult><EncodingType>{encoding}</EncodingType><IsTruncated>true</IsTruncated>"
-        f"<NextKeyMarker>{key}</NextKeyMarker><NextUploadIdMarker>u2</NextUploadIdMarker>"
-        "<Upload><Key>t/a+b</Key><UploadId>u1</UploadId></Upload>"
-        f"<Upload><Key>{key}</Key><UploadId>u2</UploadId></Upload></ListMultipartUploadsResult>"
-    )
-
-
-@pytest.mark.parametrize("broken", ["t/a&#x1; b", "t/a\x01 b"])
-def test_keys_that_no_document_holds_are_asked_for_in_urls_encoding(script: Script, broken: str) -> None:
-    """XML 1.0 cannot hold most control characters: such a page is no document at all."""
-    store, server = script(_encoded(broken, "none"), _encoded("t/a%01+b%2B"), _uploads("t/100%25"))
-    assert [upload.key for upload in iter_uploads(store, "t/")] == ["t/a b", "t/a\x01 b+", "t/100%25"]
-    assert ["encoding-type=url" in path for _, path in server.requests] == [False, True, False]
-    assert "key-marker=t%2Fa%01%20b%2B" in server.requests[2][1]
-
-
-def test_keys_that_a_server_has_spoiled_are_asked_for_in_urls_encoding(script: Script) -> None:
-    """Servers written in Go put U+FFFD where XML has no way; what came through whole is left as it came."""
-    store, server = script(_encoded("t/\ufffd", "none"), _encoded("t/%01"), _uploads("t/b"))
-    assert [upload.key for upload in iter_uploads(store, "t/")] == ["t/a+b", "t/\x01", "t/b"]
-    assert "key-marker=t%2F%01" in server.requests[2][1]
-
-
-def test_a_server_that_only_says_that_it_encodes_spoils_no_other_key(script: Script) -> None:
-    """SeaweedFS 4.48."""
-    store, _ = script(_encoded("t/\ufffd"), _encoded("t/\ufffd"), _uploads("t/b"))
-    assert [upload.key for upload in iter_uploads(store, "t/")] == ["t/a+b", "t/\ufffd", "t/b"]
 
 
 def test_keys_of_objects_are_asked_for_in_urls_encoding(script: Script) -> None:

@@ -240,7 +240,7 @@ def test_errors_over_a_connection_that_stands_are_the_same(
         assert complete_upload(client, "bucket", "a", "u", PARTS) == "e9"
         with pytest.raises((expected, boto.SSLError) if has_tls else expected) as raised:
             complete_upload(client, "bucket", "a", "u", PARTS)
-        assert tls_mistake(raised.value, url, None, scheme_is_right=True) is None
+        assert tls_mistake(raised.value, url, None, has_answered=True) is None
         assert complete_upload(client, "bucket", "a", "u", PARTS) == "e9"
         assert len(server.requests) == 3
         client.close()

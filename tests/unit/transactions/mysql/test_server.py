@@ -15,7 +15,6 @@ import pytest
 
 from holdfast.errors import AccessDeniedError, NotFoundError, UnavailableError, UnsupportedError
 from holdfast.runtime import Environment
-from holdfast.runtime.simulated import SimulatedClock
 from holdfast.transactions.base import Commit, Committed
 from holdfast.transactions.mysql import server as schema
 from holdfast.transactions.mysql.backend import MysqlBackend
@@ -23,6 +22,7 @@ from holdfast.transactions.mysql.connection import MysqlOptions, Reply, Session,
 from holdfast.transactions.mysql.server import check_server, flush_log, prepare_database
 from holdfast.transactions.registry import open_backend
 from holdfast.transactions.sql_files import load_schema
+from tests.clocks import SimulatedClock
 from tests.servers.mariadb_server import MariadbServer, find_mariadb
 from tests.unit.transactions.mysql.conftest import Open
 

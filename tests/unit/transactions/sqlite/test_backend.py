@@ -16,12 +16,12 @@ import pytest
 
 from holdfast.errors import NotFoundError, OutcomeUnknownError, StorageFullError, UnavailableError
 from holdfast.runtime import Environment
-from holdfast.runtime.simulated import StillClock
 from holdfast.transactions.base import Commit, Committed
 from holdfast.transactions.registry import open_backend
 from holdfast.transactions.sqlite import backend as backend_module
 from holdfast.transactions.sqlite.backend import SqliteBackend, SqliteSnapshot, prepare_file
 from holdfast.transactions.steps import Judgment
+from tests.clocks import StillClock
 from tests.patience import PATIENCE_S
 
 _HOUR_S = 3600.0

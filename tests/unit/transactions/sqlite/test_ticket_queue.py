@@ -16,9 +16,9 @@ import pytest
 
 from holdfast.errors import AccessDeniedError, UnavailableError
 from holdfast.runtime import SystemClock
-from holdfast.runtime.simulated import SimulatedClock
 from holdfast.transactions.sqlite.ticket_queue import TicketQueue, _Queues
 from tests.children import Child, run_in_children
+from tests.clocks import SimulatedClock
 from tests.patience import PATIENCE_S, wait_until
 
 CLOCK = SystemClock()

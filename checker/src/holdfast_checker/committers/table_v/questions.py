@@ -15,7 +15,6 @@ from typing import cast
 from holdfast.commit.layout import SUCCESS
 from holdfast.commit.two_phase.snapshot import read_snapshot
 from holdfast.errors import HoldfastError
-from holdfast.stores.memory import MemoryImage
 from holdfast_checker.committers.actors import write_files
 from holdfast_checker.committers.cluster import Attempt, Cluster, ClusterState, Phase, attempt_actor
 from holdfast_checker.committers.output import DESTINATION, HOME, Origin, directory, files_of, visible
@@ -24,6 +23,7 @@ from holdfast_checker.committers.sandbox import Sandbox, cluster_of
 from holdfast_checker.framework.subject import judges_ends, judges_steps
 from holdfast_checker.kernel.calls import Alternative, Call, Fault, Footprint, Reply
 from holdfast_checker.kernel.world import Property, View
+from holdfast_checker.simulated.memory import MemoryImage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -327,5 +327,4 @@ MAGIC = Committer(
     abort_task=abort_task,
     find_leftovers=magic_leftovers,
     knows_job=has_records,
-    work_path=magic_work_path,
 )

@@ -61,10 +61,9 @@ def attempt_dir(owner: FileOwner) -> str:
 
 
 def magic_work_path(owner: FileOwner) -> str:
-    """Return the directory in which a running attempt writes through a file system, relative to the destination.
+    """Return the directory in which a running attempt writes, relative to the destination.
 
-    A file ``a/b`` below this directory becomes ``a/b`` of the destination when the job commits. Append the directory to
-    the destination's URL, and write with `holdfast.fs.MagicFileSystem`.
+    A file ``a/b`` below this directory becomes ``a/b`` of the destination when the job commits.
     """
     return f"{attempt_dir(owner)}/{BASE}"
 

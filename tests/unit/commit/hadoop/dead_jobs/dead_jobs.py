@@ -15,9 +15,9 @@ from holdfast.commit.hadoop.dead_jobs.recovery import find_hadoop_jobs
 from holdfast.commit.layout import iter_visible
 from holdfast.commit.leftovers import Resolution
 from holdfast.runtime import Environment, SerialRunner
-from holdfast.runtime.simulated import CountingIds, SimulatedClock
 from holdfast.stores.base import MultipartStore, Part, iter_objects, iter_uploads, multipart
 from holdfast.stores.memory import MemoryStore
+from tests.clocks import CountingIds, SimulatedClock
 
 RECORDED = Path(__file__).parents[1] / "recorded"
 UUID = "3b1f9c0e-5a77-4c3d-9c55-0d5c8f7e1a2b"

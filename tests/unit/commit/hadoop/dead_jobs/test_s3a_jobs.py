@@ -15,10 +15,10 @@ from holdfast.commit.leftovers import FOREIGN_QUIET_S as QUIET_S
 from holdfast.commit.leftovers import Action, ForeignJobPolicy, Resolution
 from holdfast.commit.success_file import read_success
 from holdfast.errors import ConflictError, NotFoundError, UnavailableError
-from holdfast.runtime.simulated import SimulatedClock
 from holdfast.stores.base import MultipartStore, iter_uploads
 from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
 from holdfast.stores.memory import MemoryStore
+from tests.clocks import SimulatedClock
 from tests.interceptors import Fault, FaultMode, Faulty, SimulatedCrash
 from tests.servers.minio_like import MinioLike
 from tests.unit.commit.attempts import Before

@@ -10,10 +10,10 @@ from holdfast.commit import COMMITTERS, CommitContext, CommitSettings, SaveMode
 from holdfast.commit.success_file import read_success
 from holdfast.errors import NotFoundError, UnavailableError, UnsupportedError
 from holdfast.runtime import Environment, SerialRunner
-from holdfast.runtime.simulated import CountingIds, SimulatedClock
 from holdfast.stores.interceptors import Operation
 from holdfast.stores.local.store import LocalStore
 from holdfast.stores.memory import MemoryStore
+from tests.clocks import CountingIds, SimulatedClock
 from tests.interceptors import Fault, FaultMode, SimulatedCrash
 from tests.unit.commit.attempts import HOME, bucket_on_disk, faulty_context, open_attempt, run_attempt
 from tests.unit.commit.committer_jobs import Bucket

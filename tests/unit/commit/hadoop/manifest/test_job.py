@@ -33,10 +33,10 @@ from holdfast.errors import (
     UnsupportedError,
 )
 from holdfast.runtime import ThreadRunner
-from holdfast.runtime.simulated import CountingIds, SimulatedClock
 from holdfast.stores.base import iter_objects
 from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
 from holdfast.stores.memory import MemoryStore
+from tests.clocks import CountingIds, SimulatedClock
 from tests.interceptors import FOR_EVER, Fault, FaultMode, Recorder
 from tests.unit.commit.attempts import HOME, Before, faulty_context, open_attempt, run_attempt
 from tests.unit.commit.committer_jobs import Bucket

@@ -18,9 +18,9 @@ from holdfast.errors import (
     PreconditionError,
     UnavailableError,
 )
-from holdfast.runtime.simulated import CountingIds
 from holdfast.stores.base import iter_objects
 from holdfast.stores.interceptors import InterceptedStore, Operation
+from tests.clocks import CountingIds
 from tests.interceptors import FOR_EVER, Fault, FaultMode, Recorder
 from tests.unit.commit.attempts import HOME, Before, faulty_context, open_attempt, run_attempt
 from tests.unit.commit.committer_jobs import Bucket

@@ -1,5 +1,8 @@
 """Turn arguments of fsspec's calls into those of a namespace, and what a namespace returns into what fsspec expects.
 
+fsspec takes every path that contains one of ``*?[`` for a pattern. Here, a path that exists is a name; and what removes
+or moves takes names only, so a call that is repeated can never reach a file that nobody named.
+
 To fsspec, a path is ``name/directory/file``, and the name of the namespace is the first component. Percent signs,
 ``#`` and ``?`` are ordinary characters.
 """
@@ -8,14 +11,16 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from glob import has_magic
 from typing import Any
 
 from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.namespace import FileStatus, split_url
 from holdfast.namespace.catalog import SCHEME
-from holdfast.namespace.errors import ParentNotDirectoryError, PathNotFoundError
+from holdfast.namespace.errors import FeatureUnsupportedError, ParentNotDirectoryError, PathNotFoundError
 from holdfast.namespace.file_reader import FileReader
 from holdfast.runtime import Runner, SerialRunner
 
@@ -27,6 +32,43 @@ def split(path: str) -> tuple[str, str]:
         InvalidRequestError: the path names no namespace.
     """
     return split_url(f"{SCHEME}://{path}")
+
+
+@contextmanager
+def named(path: str) -> Iterator[None]:
+    """Say how to name what a pattern matches, if something that looks like one is missing."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        if not has_magic(path):
+            raise
+        message = "nothing has this name, and only names are removed and moved: pass fs.glob(…) if it is a pattern"
+        raise PathNotFoundError(message, path=path) from error
+
+
+def listed(path: Any) -> Sequence[Any]:
+    """Return the paths of an argument, which is one or a list of them."""
+    return [path] if isinstance(path, str | os.PathLike) else path
+
+
+def refuse_odd(source: Any, target: Any, exists: Callable[[str], bool], *, in_lists: bool = False) -> None:
+    """Refuse to copy what fsspec would take for a pattern although a file or directory has that name.
+
+    Args:
+        exists: whether something has a path.
+        in_lists: whether fsspec looks for patterns in lists of sources as well.
+
+    Raises:
+        FeatureUnsupportedError: a name contains such a character.
+    """
+    if isinstance(source, list) and (isinstance(target, list) or not in_lists):
+        return
+    for one in map(os.fspath, listed(source)):
+        if has_magic(one) and exists(one):
+            raise FeatureUnsupportedError(
+                "the name contains *, ? or [, so fsspec takes it for a pattern: give two lists, of sources and targets",
+                path=one,
+            )
 
 
 def entry_of(name: str, status: FileStatus) -> dict[str, Any]:

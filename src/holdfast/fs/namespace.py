@@ -9,25 +9,34 @@ import re
 import stat
 from collections.abc import Sequence
 from datetime import datetime, timezone
+from glob import has_magic
 from typing import Any
 
 from fsspec.callbacks import DEFAULT_CALLBACK
+from fsspec.spec import AbstractFileSystem
 
 from holdfast.errors import InvalidRequestError, UnsupportedError
-from holdfast.fs.files import open_layers
-from holdfast.fs.names import NamingFileSystem, named
-from holdfast.fs.namespace.arguments import (
+from holdfast.fs.arguments import (
     Range,
     directory_entry,
     entry_of,
     find_below,
+    listed,
     moves,
+    named,
     read_ranges,
     read_slice,
+    refuse_odd,
     split,
 )
-from holdfast.fs.namespace.files import NamespaceTransaction, ReadingNamespaceFile, WritingNamespaceFile, open_append
-from holdfast.fs.namespace.opening import Options, SharedNamespace, forget_lost, shared_namespace
+from holdfast.fs.files import (
+    NamespaceTransaction,
+    ReadingNamespaceFile,
+    WritingNamespaceFile,
+    open_append,
+    open_layers,
+)
+from holdfast.fs.opening import Options, SharedNamespace, forget_lost, shared_namespace
 from holdfast.namespace import Namespace
 from holdfast.namespace.catalog import SCHEME, known_namespaces
 from holdfast.namespace.errors import (
@@ -45,7 +54,7 @@ from holdfast.namespace.paths import NsPath
 from holdfast.runtime import Environment
 
 
-class NamespaceFileSystem(NamingFileSystem):
+class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships no types
     """The files of ``holdfast://name/path``. To fsspec, a path begins with the name of its namespace.
 
     Guarantee: a file appears as a whole when it is closed; a reader sees it as it was when the reader opened it. A
@@ -251,6 +260,31 @@ class NamespaceFileSystem(NamingFileSystem):
         sizes = {name: entry["size"] for name, entry in found.items()}
         return sum(sizes.values()) if total else sizes
 
+    def expand_path(
+        self,
+        path: Any,
+        recursive: bool = False,
+        maxdepth: int | None = None,
+        assume_literal: bool = False,
+        **_options: Any,
+    ) -> list[str]:
+        """Return the paths that patterns match. A path that exists is never taken for a pattern."""
+        if maxdepth is not None and maxdepth < 1:
+            raise InvalidRequestError("the depth must be at least 1: leave maxdepth out for all", maxdepth=maxdepth)
+        found: set[str] = set()
+        for one in map(self._strip_protocol, listed(path)):
+            starts, depth = [one], maxdepth
+            if not assume_literal and has_magic(one) and not self.exists(one):
+                starts, depth = self.glob(one, maxdepth=maxdepth), None if maxdepth is None else maxdepth - 1
+                found.update(starts)
+            if not recursive:
+                found.update(starts)
+            elif depth is None or depth > 0:
+                found.update(name for start in starts for name in self.find(start, maxdepth=depth, withdirs=True))
+        if not found:
+            raise PathNotFoundError("nothing has such a path: check it", path=str(path))
+        return sorted(found)
+
     # --- attributes ---------------------------------------------------------------------------------------------------
     def modified(self, path: str) -> datetime:
         """Return when a file, or the entries of a directory, changed last."""
@@ -259,10 +293,6 @@ class NamespaceFileSystem(NamingFileSystem):
     def created(self, path: str) -> datetime:
         """Refuse: like HDFS, the namespace keeps no creation times."""
         raise FeatureUnsupportedError("the namespace keeps no creation times: use modified", path=path)
-
-    def sign(self, path: str, expiration: int = 100, **_options: Any) -> str:
-        """Refuse: nobody serves the files over HTTP."""
-        raise FeatureUnsupportedError("the namespace cannot sign URLs: nobody serves its files over HTTP", path=path)
 
     def ukey(self, path: str) -> str:
         """Return a text that changes whenever the content of a file does, and survives a rename."""
@@ -386,6 +416,26 @@ class NamespaceFileSystem(NamingFileSystem):
             while data := source.read(self.blocksize):
                 callback.relative_update(target.write(data))
 
+    def get(self, rpath: Any, lpath: Any, *args: Any, **options: Any) -> None:
+        """Copy files to this machine, one after the other. Refuses a name that looks like a pattern: see `copy`."""
+        refuse_odd(rpath, lpath, self.exists)
+        super().get(rpath, lpath, *args, **options)
+
+    def put(self, lpath: Any, rpath: Any, *args: Any, **options: Any) -> None:
+        """Copy local files, one after the other. Refuses a name that looks like a pattern: see `copy`."""
+        refuse_odd(lpath, rpath, os.path.exists, in_lists=True)
+        super().put(os.fspath(lpath) if isinstance(lpath, os.PathLike) else lpath, rpath, *args, **options)
+
+    def copy(self, path1: Any, path2: Any, *args: Any, **options: Any) -> None:
+        """Copy files, one after the other.
+
+        Raises:
+            FeatureUnsupportedError: a file or directory has a name that fsspec would take for a pattern. Give a list of
+                sources and a list of targets: those are names.
+        """
+        refuse_odd(path1, path2, self.exists)
+        super().copy(path1, path2, *args, **options)
+
     def cp_file(self, path1: str, path2: str, **options: Any) -> None:
         """Copy a file, even to another namespace; the copy appears as a whole. A directory is only made, not filled."""
         try:
@@ -461,7 +511,7 @@ class NamespaceFileSystem(NamingFileSystem):
         """
         if maxdepth is not None:
             raise FeatureUnsupportedError("a tree is deleted as a whole: leave maxdepth out", maxdepth=maxdepth)
-        paths = self.names(path)
+        paths = sorted({self._strip_protocol(one) for one in listed(path)})
         for one in paths:
             with named(one):
                 is_directory = self.info(one)["type"] == "directory"

@@ -5,6 +5,8 @@ Nothing in this module really waits.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 
@@ -88,3 +90,8 @@ class CountingIds:
     def token(self) -> str:
         self.last += 1
         return f"{self.last:012x}"
+
+
+def never(work: Callable[[], object], interval_s: float) -> AbstractContextManager[None]:
+    """Repeat nothing: a `Repeat` for code that needs no signs of life."""
+    return nullcontext()

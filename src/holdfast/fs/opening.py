@@ -16,12 +16,13 @@ from functools import partial
 from typing import Any
 
 from holdfast.errors import CorruptDataError, FencedError, HoldfastError, InvalidRequestError, NotFoundError
-from holdfast.fs.names import OF_FSSPEC, parse_keywords
 from holdfast.namespace import Namespace, open_namespace
 from holdfast.namespace.catalog import SCHEME, database_of
 from holdfast.runtime.process import finalize, finish_finalizers, keep_inherited
 from holdfast.stores.provider import StoreOptions
+from holdfast.stores.registry import BUILT_IN, installed_providers, parse_store_options
 from holdfast.transactions.urls import has_password, public_url
+from holdfast.wording import nearest
 
 _log = logging.getLogger(__name__)
 
@@ -115,6 +116,10 @@ def _forget() -> None:
 os.register_at_fork(after_in_child=_forget)
 
 
+_OF_FSSPEC = ("asynchronous", "loop", "batch_size", "use_listings_cache", "listings_expiry_time", "max_paths")
+"""Keywords that fsspec's own base class takes."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """The parsed options of a filesystem.
@@ -148,14 +153,14 @@ class Options:
             raise InvalidRequestError("the user is empty: give a name, or leave the option out")
         if database is not None and "://" not in database:
             raise InvalidRequestError("the database needs a URL such as sqlite:///directory/file.db: change it")
-        of_stores = {name: value for name, value in options.items() if name not in OF_FSSPEC}
-        store_options, secrets = parse_keywords(of_stores, ("database", "user", "groups"))
+        of_stores = {name: value for name, value in options.items() if name not in _OF_FSSPEC}
+        store_options, secrets = _of_stores(of_stores)
         return Options(
             database=database,
             user=user,
             groups=None if groups is None else tuple(groups),
             store_options=store_options,
-            of_fsspec={name: value for name, value in options.items() if name in OF_FSSPEC},
+            of_fsspec={name: value for name, value in options.items() if name in _OF_FSSPEC},
             secrets=secrets,
             given=of_stores,
         )
@@ -192,3 +197,22 @@ class Options:
         if self.database is not None and has_password(self.database):
             hidden.add("database")
         return {name: value for name, value in given.items() if name not in hidden}
+
+
+def _of_stores(given: Mapping[str, Any]) -> tuple[tuple[StoreOptions, ...], frozenset[str]]:
+    """Parse the keywords into options for each type of store; also return the keywords whose values are secret."""
+    providers = BUILT_IN
+    if not given.keys() <= {spec.keyword for provider in providers for spec in provider.specs}:
+        providers = installed_providers()
+    specs = {spec.keyword: spec for provider in providers for spec in provider.specs}
+    for name in given:
+        if name not in specs:
+            raise InvalidRequestError(
+                f"unknown option: {nearest(name, (*specs, 'database', 'user', 'groups'))}", option=name
+            )
+    texts = {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in given.items()
+        if value is not None
+    }
+    return parse_store_options(texts, providers), frozenset(name for name, spec in specs.items() if spec.secret)

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.fs import NamespaceFileSystem
 from holdfast.namespace import Configuration, init_namespace
-from holdfast.stores.s3.options import S3Options
+from holdfast.stores.s3 import S3Options
 from tests.servers.moto import MotoServer
 
 pytestmark = pytest.mark.s3

@@ -346,7 +346,7 @@ def test_a_password_in_the_wrong_place_is_not_shown(url: str) -> None:
 
 def test_json_without_secrets_is_enough_to_make_it_again(fs: NamespaceFileSystem, database: str) -> None:
     assert fs.to_dict() == {
-        "cls": "holdfast.fs.namespace.filesystem:NamespaceFileSystem",
+        "cls": "holdfast.fs.namespace:NamespaceFileSystem",
         "protocol": "holdfast",
         "args": (),
         "database": database,
