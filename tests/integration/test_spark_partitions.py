@@ -103,7 +103,7 @@ def other_table(root: Path, leaves: list[list[str | None]]) -> str:
     for leaf in leaves:
         names = (f"p{i}={'__HIVE_DEFAULT_PARTITION__' if text is None else text}" for i, text in enumerate(leaf))
         place = root.joinpath("t", *names)
-        place.mkdir(parents=True)
+        place.mkdir(parents=True, exist_ok=True)
         shutil.copy(seed, place / "part-0.parquet")
     return str(root / "t")
 

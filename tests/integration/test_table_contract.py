@@ -248,7 +248,7 @@ def test_a_schema_of_the_users_goes_by_the_tables_names(spark: Any, tmp_path: Pa
     holdfast.write(spark.sql("select 1 as a, '02' as b"), url, file_format="csv")
     reader = spark.read.format("holdfast")
     assert rows(reader.schema("b string, a int").load(url).select("a", "b")) == [(1, "02")]
-    assert rows(reader.schema("a string").load(url)) == [("1",)]
+    assert rows(reader.schema("A int").load(url)) == [(1,)]
     with pytest.raises(Exception, match="the table has no such column"):
         reader.schema("a int, c int").load(url).collect()
 
@@ -307,7 +307,7 @@ def test_nulls_without_a_type_stay_nulls(spark: Any, tmp_path: Path) -> None:
     url = str(tmp_path / "alone")
     nothing, text = spark.sql("select null as a from range(2)"), spark.sql("select 'x' as a")
     for frame, by in ((nothing, []), (nothing.selectExpr("a", "1 as k"), ["k"])):
-        with pytest.raises(Exception, match="null and the empty string look the same"):
+        with pytest.raises(Exception, match="null would be a blank line"):
             holdfast.write(frame, url, file_format="csv", partition_by=by)
     for options in ({"file_format": "csv", "null_value": "-"}, {"file_format": "json"}):
         url = str(tmp_path / options["file_format"])

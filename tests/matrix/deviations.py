@@ -473,7 +473,7 @@ _PARTITIONS = (
     ),
     Deviation(
         _by("spark", "partitions", "holdfast"),
-        (*_DAYS, "time", "float", "double", "date_late", "date_bc"),
+        (*_DAYS, "time", "float", "double", "date_late"),
         Fails("a partition directory's value"),
         _AS_TEXT,
     ),

@@ -207,7 +207,7 @@ def _read(source: BinaryIO, wanted: Wanted, options: OrcOptions, groups: Sequenc
 def _require_names(names: Sequence[str], schema: pa.Schema) -> None:
     """Refuse files in which old Hive did not store the names of the columns: all columns would be null."""
     known = {name.lower() for name in schema.names}
-    if all(name.startswith("_col") for name in names) and not known.intersection(names):
+    if known and list(names) == [f"_col{index}" for index in range(len(names))] and not known.intersection(names):
         raise UnsupportedError("an ORC file lacks the names of its columns: read it with spark.read.orc", file=names)
 
 

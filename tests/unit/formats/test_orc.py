@@ -237,5 +237,6 @@ def test_columns_without_names_of_old_hive_are_refused() -> None:
         return [row for batch in batches for row in batch.to_pylist()]
 
     assert found(orc.read_schema(sink, orc.default_options), "_col1") == [{"_col1": "x"}]
+    assert found(pa.schema([])) == [{}]
     with pytest.raises(UnsupportedError, match=r"lacks the names of its columns: read it with spark\.read\.orc"):
         found(pa.schema([("id", pa.int64()), ("name", pa.string())]), "name")
