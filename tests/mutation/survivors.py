@@ -17,7 +17,6 @@ _EQUIVALENT: Mapping[str, tuple[str, ...]] = {
         "two_phase.records._read_marks operand 2e2616",
         "codec.decode_intents operand 9d11da",
         "hadoop.magic.files.open_magic_file operand 7107b2",
-        "units.watch.watch swap d20521",
         "units.unit_loop._place_of first-left-out acab52",
         "transactions.sqlite.file.connect swap fe8e75",
         "transactions.steps.check_commit swap fe1a94",

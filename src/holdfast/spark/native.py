@@ -78,7 +78,7 @@ def _frame_or_reason(spark: SparkSession, ctx: CommitContext, options: ReadOptio
             return refusal
         paths = [path] if instant.is_settled else [f"{path}/{file.path}" for file in snapshot.files]
         try:
-            frame = load(spark, ctx, spark_options(table, choice, options), choice.name, schema, path, paths)
+            frame = load(spark, ctx, spark_options(choice), choice.name, schema, path, paths)
         except (PySparkException, Py4JError, NotFoundError) as error:
             problem = error
             if instant.is_settled and read_instant(ctx) == instant:
@@ -240,13 +240,8 @@ def _types(kind: DataType) -> Iterator[DataType]:
         yield from _types(kind.valueType)
 
 
-def spark_options(table: TableRecord, choice: FormatChoice, options: ReadOptions) -> dict[str, str]:
-    """Return options for Spark's reader, with which it reads the same as the Python reader.
-
-    Args:
-        choice: the format.
-        options: the options of the read.
-    """
+def spark_options(choice: FormatChoice) -> dict[str, str]:
+    """Return options for Spark's reader, with which it reads the same as the Python reader."""
     given = dict(choice.option_strings)
     given["__globPaths__"] = "false"  # take paths literally, whatever characters they contain
     # Files that were deleted or cannot be read are errors.

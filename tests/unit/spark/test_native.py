@@ -151,7 +151,7 @@ def spark_options(file_format: str, **options: str) -> dict[str, str]:
     )
     snapshot = Snapshot(head=1, files=(), table=record.encode())
     read = ReadOptions(store=LocationOptions(url="/data"), file_format=file_format, format_options=options)
-    return native.spark_options(record, FormatChoice.of(read, snapshot), read)
+    return native.spark_options(FormatChoice.of(read, snapshot))
 
 
 def test_files_are_read_with_the_options_that_they_were_written_with() -> None:
