@@ -59,7 +59,6 @@ TWO_DRIVERS = "two drivers, or a slow driver and recovery, end the same job"
 OTHER_READERS = "other tools read during publication, on a store without transactions"
 ANOTHER_ENDS = "another job, another driver, or recovery finishes meanwhile"
 STAGED = "an attempt dies: files it staged, or named itself, may not be found"
-ALL_UPLOADS = "abort_pending_uploads is on"
 
 # --- reasons that several committers give -----------------------------------------------------------------------------
 LAST_WINS = "of two attempts that commit, the later one counts, even if the driver accepted the other"

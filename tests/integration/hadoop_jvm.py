@@ -24,14 +24,14 @@ from holdfast.stores.s3 import S3Options
 from tests.class_archive import java_options
 from tests.patience import PATIENCE_S
 
-__all__ = ["JARS", "OLD_JARS", "HadoopJob", "HadoopJvm", "java_errors"]
+__all__ = ["JARS", "HadoopJob", "HadoopJvm"]
 
 
 def _jars(variable: str) -> list[str]:
     return sorted(map(str, Path(os.environ.get(variable, "/nowhere")).glob("*.jar")))
 
 
-JARS, OLD_JARS = _jars("HOLDFAST_S3A_JARS"), _jars("HOLDFAST_S3A_OLD_JARS")
+JARS = _jars("HOLDFAST_S3A_JARS")
 
 _COMMITTERS = {
     "magic": "fs.s3a.commit.magic.MagicS3GuardCommitter",
@@ -110,14 +110,6 @@ class HadoopJvm:
     ) -> None:
         self._gateway.close()
         self.kill()
-
-
-@contextlib.contextmanager
-def java_errors(pattern: str) -> Iterator[None]:
-    """Expect the block to raise a Java error whose message matches."""
-    with pytest.raises(Py4JJavaError) as caught:
-        yield
-    assert re.search(pattern, str(caught.value)), str(caught.value)[:1000]
 
 
 class HadoopJob:

@@ -1,8 +1,6 @@
 """Hadoop's S3A committers and ours on one job: what tasks of the one have committed, the other's job commit completes.
 
 The jars are those of docs/how-to/read-with-s3a.md, in the directory that ``HOLDFAST_S3A_JARS`` names: hadoop-aws 3.5.0.
-Those of
-release 3.4.1, which keeps etags as texts, may be in ``HOLDFAST_S3A_OLD_JARS``.
 """
 
 from __future__ import annotations
@@ -18,7 +16,6 @@ from holdfast.commit import (
     COMMITTERS,
     CommitContext,
     CommitSettings,
-    HadoopSettings,
     JobRecord,
     SaveMode,
     TaskCommit,
@@ -29,7 +26,7 @@ from holdfast.commit.hadoop.staging.layout import list_pendingsets, shared_conte
 from holdfast.commit.layout import iter_visible
 from holdfast.s3_server import SeaweedServer
 from holdfast.stores.base import iter_objects, iter_uploads, multipart
-from tests.integration.hadoop_jvm import JARS, OLD_JARS, HadoopJob, HadoopJvm, java_errors
+from tests.integration.hadoop_jvm import JARS, HadoopJob, HadoopJvm
 
 pytestmark = [
     pytest.mark.spark,
@@ -46,28 +43,19 @@ NAMES = ["plain", "with space/50% of+all", "a=b/c&d;e's (1) ,@!", "naïve-☃"]
 _numbers = itertools.count()
 
 
-@pytest.fixture(scope="module", params=["3.5.0", "3.4.1"])
-def release(request: pytest.FixtureRequest) -> str:
-    if request.param == "3.4.1" and not OLD_JARS:
-        pytest.skip("HOLDFAST_S3A_OLD_JARS names no directory with hadoop-aws 3.4.1: see docs/how-to/read-with-s3a.md")
-    return str(request.param)
-
-
 @pytest.fixture(scope="module")
-def jvm(server: SeaweedServer, release: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HadoopJvm]:
+def jvm(server: SeaweedServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HadoopJvm]:
     server.create_bucket(BUCKET)
-    jars = JARS if release == "3.5.0" else OLD_JARS
-    with HadoopJvm(server.options, tmp_path_factory.mktemp("hadoop"), jars) as running:
+    with HadoopJvm(server.options, tmp_path_factory.mktemp("hadoop"), JARS) as running:
         yield running
 
 
 @pytest.fixture
-def ctx(server: SeaweedServer, jvm: HadoopJvm, release: str, tmp_path: Path) -> Iterator[CommitContext]:
+def ctx(server: SeaweedServer, jvm: HadoopJvm, tmp_path: Path) -> Iterator[CommitContext]:
     settings = CommitSettings(
         part_size_bytes=5 << 20,
         scratch_dir=str(tmp_path / "scratch"),
         shared_dir=str(tmp_path / "shared"),
-        hadoop=HadoopSettings(etags_as_text=release == "3.4.1"),
     )
     url = f"s3://{BUCKET}/{next(_numbers)}/out put"
     found = open_context(url, store_options=[server.options], settings=settings, staging=True)
@@ -116,26 +104,19 @@ def load_set(jvm: HadoopJvm, path: str) -> Any:
 
 # --- Hadoop reads ours ------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("committer", ["magic", "staging-directory", "staging-partitioned"])
-def test_hadoop_loads_and_validates_our_sets(jvm: HadoopJvm, ctx: CommitContext, release: str, committer: str) -> None:
-    """It rejects the sets of the other option; the option exists for that reason."""
-    for as_text in (False, True):
-        one = ctx.with_settings(hadoop=HadoopSettings(etags_as_text=as_text))
-        job = start(one, committer)
-        run_task(one, job, 0, {"large": LARGE, "empty": b"", **files_of(0)}, committer)
-        if committer == "magic":
-            path = f"s3a://{BUCKET}/{one.key(pendingset_path(job.job, 0))}"
-        else:
-            (name,) = list_pendingsets(one, job)
-            path = f"file:///{shared_context(one, job.job).key(name)}".replace("////", "///")
-        if as_text == (release == "3.4.1"):
-            loaded = load_set(jvm, path)
-            assert (loaded.getVersion(), loaded.getJobId(), loaded.size()) == (3, job.job, 6)
-            parts = {commit.getDestinationKey(): commit.getPartCount() for commit in loaded.getCommits()}
-            assert parts[one.key("large")] == 3 and parts[one.key("empty")] == 1
-        else:
-            with java_errors("Cannot deserialize|Cannot construct|mismatched|no String-argument"):
-                load_set(jvm, path)
-        COMMITTERS[committer].abort_job(one, job)
+def test_hadoop_loads_and_validates_our_sets(jvm: HadoopJvm, ctx: CommitContext, committer: str) -> None:
+    job = start(ctx, committer)
+    run_task(ctx, job, 0, {"large": LARGE, "empty": b"", **files_of(0)}, committer)
+    if committer == "magic":
+        path = f"s3a://{BUCKET}/{ctx.key(pendingset_path(job.job, 0))}"
+    else:
+        (name,) = list_pendingsets(ctx, job)
+        path = f"file:///{shared_context(ctx, job.job).key(name)}".replace("////", "///")
+    loaded = load_set(jvm, path)
+    assert (loaded.getVersion(), loaded.getJobId(), loaded.size()) == (3, job.job, 6)
+    parts = {commit.getDestinationKey(): commit.getPartCount() for commit in loaded.getCommits()}
+    assert parts[ctx.key("large")] == 3 and parts[ctx.key("empty")] == 1
+    COMMITTERS[committer].abort_job(ctx, job)
 
 
 def test_hadoops_job_commit_completes_what_our_tasks_committed(jvm: HadoopJvm, ctx: CommitContext) -> None:

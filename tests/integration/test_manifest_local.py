@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.commit import COMMITTERS, CommitContext, HadoopSettings, JobRecord, SaveMode, TaskCommit, open_context
+from holdfast.commit import COMMITTERS, CommitContext, JobRecord, SaveMode, TaskCommit, open_context
 from holdfast.commit.layout import iter_visible
 from holdfast.commit.leftovers import Action
 from tests.patience import PATIENCE_S
@@ -54,12 +54,11 @@ def on_disk(root: Path) -> set[str]:
 
 
 def test_jobs_on_local_disk(tmp_path: Path) -> None:
-    """Scenario 1, scenario 33, scenario 59 and scenario 62.
+    """Scenario 1, scenario 33 and scenario 62.
 
     Append, overwrite, chosen names, and an attempt that died while it wrote.
     """
-    options = HadoopSettings(validate_output=True)
-    ctx = open_context(str(tmp_path / "out put" / "50% of+all"), threads=8).with_settings(hadoop=options)
+    ctx = open_context(str(tmp_path / "out put" / "50% of+all"), threads=8)
     for name, mode in (("old", SaveMode.APPEND), ("new", SaveMode.OVERWRITE)):
         job = start(ctx, mode)
         dead = MANIFEST.setup_task(ctx, job, 0).open("day=0/dead.txt")

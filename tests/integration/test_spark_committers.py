@@ -145,13 +145,6 @@ def test_the_plain_way_in(spark: SparkSession, rows: DataFrame, tmp_path: Path) 
     assert sorted(row["id"] for row in spark.read.parquet(target).collect()) == sorted([*range(60)] * 2)
 
 
-def test_without_success_the_files_are_counted(rows: DataFrame, tmp_path: Path) -> None:
-    result = holdfast.write(rows, str(tmp_path / "t"), committer="magic", mark_successful_jobs=False)
-    assert (result.files, result.rows) == (3, 0)
-    assert result.bytes > 0
-    assert not (tmp_path / "t" / "_SUCCESS").exists()
-
-
 def test_a_report_is_left_where_it_was_asked_for(rows: DataFrame, tmp_path: Path) -> None:
     result = holdfast.write(rows, str(tmp_path / "t"), committer="manifest", report_dir=str(tmp_path / "reports"))
     assert [path.name for path in (tmp_path / "reports").glob("*.json")] == [f"summary-{result.job}.json"]

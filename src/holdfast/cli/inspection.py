@@ -209,6 +209,6 @@ def _note_hadoop_jobs(ctx: CommitContext, out: Output) -> None:
     from holdfast.commit.registry import FOREIGN
 
     for system in FOREIGN:
-        for found in system.find(ctx, None, False):
+        for found in system.find(ctx, False, False):
             if not found.is_over:
                 out.note(system.describe(found.leftover))

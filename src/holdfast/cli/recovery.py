@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from holdfast.cli.arguments import Word, age
+from holdfast.cli.arguments import age
 from holdfast.cli.command import Opens, Run, Url, Yes, command, option
 from holdfast.cli.failures import PROBLEM
 from holdfast.cli.inspection import EMPTY, NO_LOG, is_empty, require_anything
@@ -42,7 +42,7 @@ def recover(
     older_than: Annotated[float | None, option("--older-than", _IDLE, type=age)],
     dry_run: Annotated[bool, option("--dry-run", "Only report what would be done.")],
     accept_damage: Annotated[bool, option("--accept-damage", "End jobs even if files or records are lost or may be.")],
-    foreign: Annotated[str | None, option("--foreign", "End dead jobs of Hadoop.", type=Word(["abort", "commit"]))],
+    foreign: Annotated[bool, option("--foreign", "Also abort dead jobs of Hadoop's own committers.")],
     shared_dir: Annotated[str, option("--shared-dir", "The sharedDir of staging-* jobs.", metavar="URL")],
     scratch_dir: Annotated[str, option("--scratch-dir", "The scratchDir of staging-* jobs, here.", metavar="DIR")],
     allow_unfenced: Annotated[bool, option("--allow-unfenced", _UNFENCED)],
@@ -56,27 +56,23 @@ def recover(
       holdfast recover s3://bucket/flights
       holdfast recover s3://bucket/flights --older-than 0s
       holdfast recover s3://bucket/flights --shared-dir /mnt/shared/staging
-      holdfast recover s3://bucket/flights --foreign abort
+      holdfast recover s3://bucket/flights --foreign
 
     A job whose decision is in the log is finished at once, whatever its age. Any other job may still be running, so it
     is ended only if it has written nothing for --older-than. If a two_phase job was running after all, it fails
     cleanly; for the other committers, choose an age at which a job is certainly dead. The exit code is 1 if something
     needs your attention. It is safe to run this command again.
 
-    Jobs of Hadoop's own committers are reported, but changed only with --foreign: abort removes all output of a job,
-    commit completes a job whose job commit had started (with --accept-damage even if it is unknown whether all tasks
-    had committed). Hadoop's committers have no fencing: if you end a job that is still running, it may report success
-    although its files are missing.
+    Jobs of Hadoop's own committers are reported, but changed only with --foreign, which removes all output of a dead
+    job: then run its application again. Hadoop's committers have no fencing: if you end a job that is still running, it
+    may report success although its files are missing.
     """
     from holdfast.commit import CommitSettings, read_history
     from holdfast.commit import recover as end_jobs
-    from holdfast.commit.leftovers import FOREIGN_QUIET_S, ForeignJobPolicy, Resolution
+    from holdfast.commit.leftovers import FOREIGN_QUIET_S, ForeignJobPolicy
 
     older_than_s = _QUIET_S if older_than is None else older_than
-    resolution = None if foreign is None else Resolution(foreign)
-    hadoops = ForeignJobPolicy(
-        resolution=resolution, older_than_s=FOREIGN_QUIET_S if older_than is None else older_than
-    )
+    hadoops = ForeignJobPolicy(abort=foreign, older_than_s=FOREIGN_QUIET_S if older_than is None else older_than)
     settings = CommitSettings(shared_dir=shared_dir or "", scratch_dir=scratch_dir or "", allow_unfenced=allow_unfenced)
     with run.out.progress() as progress, run.reach.open(url, progress, settings=settings, staging=True) as ctx:
         require_anything(ctx)
@@ -130,11 +126,10 @@ def _describe(job: RecoveredJob, older_than_s: float, foreign: ForeignJobPolicy,
     if job.is_foreign and job.is_alive:
         return (
             f"left alone: {what}; something was written here in the last {duration(foreign.older_than_s)}, so the job "
-            f"may still be running; if it is dead, run holdfast recover {url} --foreign abort --older-than 0s, or "
-            "--foreign commit"
+            f"may still be running; if it is dead, run holdfast recover {url} --foreign --older-than 0s"
         )
-    if job.is_foreign and foreign.resolution is None:
-        return f"job of Hadoop: {what}; end it with holdfast recover {url} --foreign abort, or --foreign commit"
+    if job.is_foreign and not foreign.abort:
+        return f"job of Hadoop: {what}; abort it with holdfast recover {url} --foreign"
     if job.is_alive:
         return (
             f"left alone: undecided job {job.job} ({job.committer}) wrote something in the last "
@@ -244,7 +239,7 @@ def abort_uploads(
     _notes(note, nothing, out)
     sentences = {
         "unfinished": f"of unfinished jobs: run holdfast recover {ctx.url}",
-        "hadoops": f"of Hadoop jobs: run holdfast recover {ctx.url} --foreign abort",
+        "hadoops": f"of Hadoop jobs: run holdfast recover {ctx.url} --foreign",
         "other_tools": "of other tools or of unknown jobs: see --all-tools",
         "younger": f"younger than {duration(older_than)}: see --older-than",
     }

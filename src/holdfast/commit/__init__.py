@@ -11,125 +11,120 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from holdfast.commit.committer import Committer
+    from holdfast.commit.committer import Committer as Committer
     from holdfast.commit.context import (
-        CommitContext,
-        CommitSettings,
-        HadoopSettings,
-        Place,
-        Progress,
-        StagingPlaces,
-        open_context,
+        CommitContext as CommitContext,
     )
-    from holdfast.commit.ids import AttemptId, JobId
-    from holdfast.commit.leftovers import RecoveredJob, RecoveryReport
+    from holdfast.commit.context import (
+        CommitSettings as CommitSettings,
+    )
+    from holdfast.commit.context import (
+        Place as Place,
+    )
+    from holdfast.commit.context import (
+        Progress as Progress,
+    )
+    from holdfast.commit.context import (
+        StagingPlaces as StagingPlaces,
+    )
+    from holdfast.commit.context import (
+        open_context as open_context,
+    )
+    from holdfast.commit.ids import AttemptId as AttemptId
+    from holdfast.commit.ids import JobId as JobId
+    from holdfast.commit.leftovers import RecoveredJob as RecoveredJob
+    from holdfast.commit.leftovers import RecoveryReport as RecoveryReport
     from holdfast.commit.records import (
-        JobOutcome,
-        JobRecord,
-        JobReport,
-        Kind,
-        SaveMode,
-        StreamBatch,
-        TaskCommit,
-        Totals,
+        JobOutcome as JobOutcome,
     )
-    from holdfast.commit.recovery import recover
-    from holdfast.commit.registry import COMMITTERS, get_committer, installed_committers, require_fit
-    from holdfast.commit.task import TaskAttempt
-    from holdfast.commit.two_phase.committer import TWO_PHASE
-    from holdfast.commit.two_phase.records import LogEntry
-    from holdfast.commit.two_phase.recovery import Decision, History, read_history
-    from holdfast.commit.two_phase.snapshot import Instant, Snapshot, VisibleFile, read_instant, read_snapshot
-    from holdfast.commit.verification import VerifyReport, verify
-
-__all__ = [
-    "COMMITTERS",
-    "TWO_PHASE",
-    "AttemptId",
-    "CommitContext",
-    "CommitSettings",
-    "Committer",
-    "Decision",
-    "HadoopSettings",
-    "History",
-    "Instant",
-    "JobId",
-    "JobOutcome",
-    "JobRecord",
-    "JobReport",
-    "Kind",
-    "LogEntry",
-    "Place",
-    "Progress",
-    "RecoveredJob",
-    "RecoveryReport",
-    "SaveMode",
-    "Snapshot",
-    "StagingPlaces",
-    "StreamBatch",
-    "TaskAttempt",
-    "TaskCommit",
-    "Totals",
-    "VerifyReport",
-    "VisibleFile",
-    "get_committer",
-    "installed_committers",
-    "open_context",
-    "read_history",
-    "read_instant",
-    "read_snapshot",
-    "recover",
-    "require_fit",
-    "verify",
-]
+    from holdfast.commit.records import (
+        JobRecord as JobRecord,
+    )
+    from holdfast.commit.records import (
+        JobReport as JobReport,
+    )
+    from holdfast.commit.records import (
+        Kind as Kind,
+    )
+    from holdfast.commit.records import (
+        SaveMode as SaveMode,
+    )
+    from holdfast.commit.records import (
+        StreamBatch as StreamBatch,
+    )
+    from holdfast.commit.records import (
+        TaskCommit as TaskCommit,
+    )
+    from holdfast.commit.records import (
+        Totals as Totals,
+    )
+    from holdfast.commit.recovery import recover as recover
+    from holdfast.commit.registry import (
+        COMMITTERS as COMMITTERS,
+    )
+    from holdfast.commit.registry import (
+        get_committer as get_committer,
+    )
+    from holdfast.commit.registry import (
+        installed_committers as installed_committers,
+    )
+    from holdfast.commit.registry import (
+        require_fit as require_fit,
+    )
+    from holdfast.commit.task import TaskAttempt as TaskAttempt
+    from holdfast.commit.two_phase.committer import TWO_PHASE as TWO_PHASE
+    from holdfast.commit.two_phase.records import LogEntry as LogEntry
+    from holdfast.commit.two_phase.recovery import (
+        Decision as Decision,
+    )
+    from holdfast.commit.two_phase.recovery import (
+        History as History,
+    )
+    from holdfast.commit.two_phase.recovery import (
+        read_history as read_history,
+    )
+    from holdfast.commit.two_phase.snapshot import (
+        Instant as Instant,
+    )
+    from holdfast.commit.two_phase.snapshot import (
+        Snapshot as Snapshot,
+    )
+    from holdfast.commit.two_phase.snapshot import (
+        VisibleFile as VisibleFile,
+    )
+    from holdfast.commit.two_phase.snapshot import (
+        read_instant as read_instant,
+    )
+    from holdfast.commit.two_phase.snapshot import (
+        read_snapshot as read_snapshot,
+    )
+    from holdfast.commit.verification import VerifyReport as VerifyReport
+    from holdfast.commit.verification import verify as verify
 
 _MODULES = {
-    "COMMITTERS": "registry",
-    "TWO_PHASE": "two_phase.committer",
-    "AttemptId": "ids",
-    "CommitContext": "context",
-    "CommitSettings": "context",
-    "Committer": "committer",
-    "Decision": "two_phase.recovery",
-    "HadoopSettings": "context",
-    "History": "two_phase.recovery",
-    "Instant": "two_phase.snapshot",
-    "JobId": "ids",
-    "JobOutcome": "records",
-    "JobRecord": "records",
-    "JobReport": "records",
-    "Kind": "records",
-    "LogEntry": "two_phase.records",
-    "Place": "context",
-    "Progress": "context",
-    "RecoveredJob": "leftovers",
-    "RecoveryReport": "leftovers",
-    "SaveMode": "records",
-    "Snapshot": "two_phase.snapshot",
-    "StagingPlaces": "context",
-    "StreamBatch": "records",
-    "TaskAttempt": "task",
-    "TaskCommit": "records",
-    "Totals": "records",
-    "VerifyReport": "verification",
-    "VisibleFile": "two_phase.snapshot",
-    "get_committer": "registry",
-    "installed_committers": "registry",
-    "open_context": "context",
-    "read_history": "two_phase.recovery",
-    "read_instant": "two_phase.snapshot",
-    "read_snapshot": "two_phase.snapshot",
-    "recover": "recovery",
-    "require_fit": "registry",
-    "verify": "verification",
+    "committer": ("Committer",),
+    "context": ("CommitContext", "CommitSettings", "Place", "Progress", "StagingPlaces", "open_context"),
+    "ids": ("AttemptId", "JobId"),
+    "leftovers": ("RecoveredJob", "RecoveryReport"),
+    "records": ("JobOutcome", "JobRecord", "JobReport", "Kind", "SaveMode", "StreamBatch", "TaskCommit", "Totals"),
+    "recovery": ("recover",),
+    "registry": ("COMMITTERS", "get_committer", "installed_committers", "require_fit"),
+    "task": ("TaskAttempt",),
+    "two_phase.committer": ("TWO_PHASE",),
+    "two_phase.records": ("LogEntry",),
+    "two_phase.recovery": ("Decision", "History", "read_history"),
+    "two_phase.snapshot": ("Instant", "Snapshot", "VisibleFile", "read_instant", "read_snapshot"),
+    "verification": ("VerifyReport", "verify"),
 }
-"""The module of this package that defines each public name."""
+"""The public names of this package, by the modules that define them."""
+_DEFINED_IN = {name: module for module, names in _MODULES.items() for name in names}
+__all__ = list(_DEFINED_IN)
 
 
 def __getattr__(name: str) -> object:
-    if name not in _MODULES:
+    if name not in _DEFINED_IN:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found: object = getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+    found: object = getattr(importlib.import_module(f"{__name__}.{_DEFINED_IN[name]}"), name)
     globals()[name] = found
     return found
 

@@ -58,41 +58,6 @@ def table_in_the_way(ctx: CommitContext, table: Mapping[str, object]) -> Invalid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HadoopSettings:
-    """Options of the committers that follow Hadoop's. Names and defaults are Hadoop's unless stated otherwise.
-
-    Attributes:
-        mark_successful_jobs: write ``_SUCCESS``.
-        abort_pending_uploads: `magic`, `staging-*`: at the end of a job, abort every pending upload below the
-            destination, including those of other jobs. Hadoop's default is on (HADOOP-18797); the default here is off,
-            so that only uploads of the job itself are aborted.
-        unique_filenames: `staging-*`: add the job's id to file names that do not contain it.
-        etags_as_text: `magic`, `staging-*`: write the etags of pending uploads in the format of Hadoop 3.4.1 and older;
-            if off, in the format of Hadoop 3.4.2 and newer. Holdfast reads both formats.
-        delete_target_files: `manifest`: delete an existing file at the target of a rename; if off, such a file makes
-            the job fail.
-        validate_output: `manifest`: check every file after the renames.
-        manifest_save_attempts: `manifest`: how often a task tries to save its manifest.
-        cleanup_skipped: `manifest`: do not delete the job's directory.
-        cleanup_failures_ignored: `manifest`: a failed cleanup does not fail the job.
-        cleanup_parallel_delete: `manifest`: delete attempts' directories in parallel before the job's directory.
-        cleanup_base_first: `manifest`: before any parallel deletes, try to delete the job's directory with one call.
-    """
-
-    mark_successful_jobs: bool = True
-    abort_pending_uploads: bool = False
-    unique_filenames: bool = False
-    etags_as_text: bool = False
-    delete_target_files: bool = False
-    validate_output: bool = False
-    manifest_save_attempts: int = 5
-    cleanup_skipped: bool = False
-    cleanup_failures_ignored: bool = False
-    cleanup_parallel_delete: bool = True
-    cleanup_base_first: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CommitSettings:
     """Settings of a commit, as plain values.
 
@@ -116,7 +81,6 @@ class CommitSettings:
         shared_dir: directory or url that all machines share, where `staging-*` stores its pending sets; empty for a
             directory on this machine, which is enough if all tasks run here.
         report_dir: directory or url where a report of each job is saved, even if the job fails; empty for no reports.
-        hadoop: options of the committers that follow Hadoop's.
     """
 
     part_size_bytes: int = 8 * 1024 * 1024
@@ -131,7 +95,6 @@ class CommitSettings:
     scratch_dir: str = ""
     shared_dir: str = ""
     report_dir: str = ""
-    hadoop: HadoopSettings = HadoopSettings()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

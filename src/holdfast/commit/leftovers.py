@@ -164,23 +164,16 @@ A job's tasks write records only when they close files, which may take hours, an
 """
 
 
-class Resolution(str, enum.Enum):
-    """How the user wants dead jobs of other systems to end."""
-
-    ABORT = "abort"
-    COMMIT = "commit"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignJobPolicy:
     """How recovery treats jobs of other systems' committers, such as Hadoop's.
 
     Attributes:
-        resolution: how to end dead jobs; None to only report them (C7).
+        abort: whether to abort dead jobs; otherwise they are only reported (C7).
         older_than_s: do not touch jobs that wrote something more recently than this.
     """
 
-    resolution: Resolution | None = None
+    abort: bool = False
     older_than_s: float = FOREIGN_QUIET_S
 
 
@@ -208,15 +201,15 @@ class ForeignJobs:
     """What is known about jobs of another system's committers, which only a user may end (C7).
 
     Attributes:
-        find: lists the system's jobs on a destination, including live jobs, each with a recovery action for the given
-            resolution; the last argument says whether to commit jobs of which tasks may be missing.
+        find: lists the system's jobs on a destination, including live jobs, each with a recovery action. The last
+            arguments say whether to abort dead jobs, even if records are lost.
         describe: returns one sentence about an unfinished job, and how to end it if it is dead.
-        end: part of `recover`: reports dead jobs, and ends them if the policy has a resolution. The last arguments say
-            whether to change nothing, and whether to commit jobs of which tasks may be missing.
+        end: part of `recover`: reports dead jobs, and aborts them if the policy says so. The last arguments say whether
+            to change nothing, and whether to abort jobs even if records are lost.
         owners: returns the owner of each upload, by (key, upload id), if it belongs to a job of the system.
     """
 
-    find: Callable[[CommitContext, Resolution | None, bool], Iterable[ForeignLeftover]]
+    find: Callable[[CommitContext, bool, bool], Iterable[ForeignLeftover]]
     describe: Callable[[Leftover], str]
     end: Callable[[CommitContext, RecoveryReport, ForeignJobPolicy, bool, bool], None]
     owners: Callable[[CommitContext, Sequence[UploadInfo]], Mapping[tuple[str, str], UploadOwner]]

@@ -48,8 +48,8 @@ def recover(
             recovery from interfering with a live driver.
         dry_run: change nothing, and report what recovery would do.
         accept_damage: roll committed jobs forward even if some of their files are lost, and record the lost files;
-            commit foreign jobs even if some of their tasks may be missing.
-        foreign: how to end dead jobs of other systems' committers, such as Hadoop's own; None to ignore them.
+            abort foreign jobs even if some of their records are lost.
+        foreign: whether to abort dead jobs of other systems' committers, such as Hadoop's own; None to ignore them.
         committers: search for undecided jobs of these committers; None for all.
 
     Raises:

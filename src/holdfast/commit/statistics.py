@@ -1,6 +1,6 @@
 """Count operations and their durations in every process, and add them up for ``_SUCCESS``.
 
-`Statistics` is a plain value that supports ``+``; `hadoop.statistics` converts it to Hadoop's IOStatistics and back.
+`Statistics` is a plain value that supports ``+``. Records and reports hold it as Hadoop's IOStatistics.
 
 Example::
 
@@ -127,18 +127,12 @@ class Recorder:
         self._clock = clock
         self._lock = threading.Lock()
         self._counters: dict[str, int] = {}
-        self._gauges: dict[str, int] = {}
         self._tallies: dict[str, _Tally] = {}
 
     def count(self, name: str, by: int = 1) -> None:
         """Add `by` to a counter."""
         with self._lock:
             self._counters[name] = self._counters.get(name, 0) + by
-
-    def gauge(self, name: str, value: int) -> None:
-        """Set a gauge."""
-        with self._lock:
-            self._gauges[name] = value
 
     @contextlib.contextmanager
     def timed(self, name: str) -> Iterator[None]:
@@ -168,70 +162,8 @@ class Recorder:
         with self._lock:
             return Statistics(
                 counters=dict(self._counters),
-                gauges=dict(self._gauges),
                 durations={name: tally.duration() for name, tally in self._tallies.items()},
             )
-
-
-def compact(statistics: Statistics) -> dict[str, object]:
-    """Return `statistics` as a JSON value for Holdfast's manifests; kinds without entries are left out."""
-    value: dict[str, dict[str, Any]] = {
-        "counters": dict(statistics.counters),
-        "gauges": dict(statistics.gauges),
-        "durations": {
-            name: [d.count, d.failures, d.total_ms, d.min_ms, d.max_ms] for name, d in statistics.durations.items()
-        },
-    }
-    return {kind: entries for kind, entries in value.items() if entries}
-
-
-def from_compact(value: object) -> Statistics:
-    """Decode the statistics that `compact` encoded.
-
-    Raises:
-        ValueError: the value is invalid, so the record that contains it is damaged; the message says why.
-    """
-    if not isinstance(value, dict):
-        raise ValueError("statistics are not an object")
-    return Statistics(
-        counters={name: _count(name, found) for name, found in _entries(value, "counters")},
-        gauges={name: _number(name, found) for name, found in _entries(value, "gauges")},
-        durations={name: _duration(name, found) for name, found in _entries(value, "durations")},
-    )
-
-
-def _entries(value: dict[Any, Any], kind: str) -> Iterator[tuple[str, object]]:
-    found = value.get(kind, {})
-    if not isinstance(found, dict) or len(found) > _MAX_NAMES:
-        raise ValueError(f"{kind} are not an object of at most {_MAX_NAMES} names")
-    for name, entry in found.items():
-        if not isinstance(name, str) or not name:
-            raise ValueError(f"{kind} contain an entry without a name")
-        yield name, entry
-
-
-def _number(name: str, found: object) -> int:
-    if type(found) is not int or not -(2**63) <= found < 2**63:
-        raise ValueError(f"statistic {name} is not a whole number")
-    return found
-
-
-def _count(name: str, found: object) -> int:
-    if (number := _number(name, found)) < 0:
-        raise ValueError(f"statistic {name} is negative")
-    return number
-
-
-def _duration(name: str, found: object) -> Duration:
-    if not isinstance(found, list) or len(found) != 5:
-        raise ValueError(f"duration {name} is not five numbers")
-    duration = Duration(*(_count(name, number) for number in found))
-    if duration.failures > duration.count or duration.min_ms > duration.max_ms:
-        raise ValueError(f"duration {name} contradicts itself")
-    return duration
-
-
-_MAX_NAMES = 10_000  # in one map; Hadoop itself defines a few hundred
 
 
 def encode_statistics(statistics: Statistics) -> dict[str, dict[str, Any]]:
@@ -288,7 +220,7 @@ def _known(extremes: Mapping[str, int], key: str, otherwise: int) -> int:
     return found if found >= 0 else otherwise  # Hadoop's unset value is -1
 
 
-def _hadoop_entries(value: dict[Any, Any], kind: str) -> Iterator[tuple[str, Any]]:
+def _entries(value: dict[Any, Any], kind: str) -> Iterator[tuple[str, Any]]:
     found = value.get(kind)
     if found is None:
         return
@@ -297,7 +229,7 @@ def _hadoop_entries(value: dict[Any, Any], kind: str) -> Iterator[tuple[str, Any
     yield from found.items()
 
 
-def _hadoop_number(key: str, found: object, least: int) -> int:
+def _number(key: str, found: object, least: int) -> int:
     if type(found) is not int or not least <= found < 2**63:
         raise ValueError(f"statistic {key} is not a number")
     return found
@@ -305,14 +237,14 @@ def _hadoop_number(key: str, found: object, least: int) -> int:
 
 def _numbers(value: dict[Any, Any], kind: str) -> dict[str, int]:
     least = 0 if kind == "counters" else -(2**63)
-    return {key: _hadoop_number(key, found, least) for key, found in _hadoop_entries(value, kind)}
+    return {key: _number(key, found, least) for key, found in _entries(value, kind)}
 
 
 def _means(value: dict[Any, Any]) -> Iterator[tuple[str, int, int]]:
     """List every mean that has samples, as (name, samples, sum)."""
-    for key, found in _hadoop_entries(value, "meanstatistics"):
+    for key, found in _entries(value, "meanstatistics"):
         if not isinstance(found, dict):
             raise ValueError(f"mean {key} is not an object")
-        samples, total = _hadoop_number(key, found.get("samples"), 0), _hadoop_number(key, found.get("sum"), -(2**63))
+        samples, total = _number(key, found.get("samples"), 0), _number(key, found.get("sum"), -(2**63))
         if samples:
             yield key.removesuffix(".mean"), samples, max(total, 0)

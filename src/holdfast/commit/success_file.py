@@ -10,13 +10,14 @@ import json
 import logging
 import socket
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime, timezone
 
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext, Measure
 from holdfast.commit.records import JobOutcome, JobRecord, JobReport, Totals
 from holdfast.commit.statistics import NO_STATISTICS, Statistics, encode_statistics
-from holdfast.errors import CorruptDataError, NotFoundError, PreconditionError, UnsupportedError
+from holdfast.errors import CorruptDataError, HoldfastError, NotFoundError, PreconditionError, UnsupportedError
 from holdfast.stores.base import Create, Overwrite, PutMode, Update
 
 FILENAME_LIMIT = 100
@@ -163,7 +164,7 @@ def succeed(
     statistics: Statistics = NO_STATISTICS,
     save: Callable[[CommitContext, bytes], None] | None = None,
 ) -> JobOutcome:
-    """Write the report of a successful job to ``_SUCCESS``, unless the settings disable it; return the outcome.
+    """Write the report of a successful job to ``_SUCCESS``, and return the outcome.
 
     Args:
         tasks: the number of committed tasks.
@@ -192,9 +193,24 @@ def succeed(
             diagnostics={f"holdfast.{name}": str(job.details[name]) for name in ("token",) if name in job.details},
             statistics=statistics + measure.statistics(),
         )
-        if ctx.settings.hadoop.mark_successful_jobs:
-            (save or _put_report)(ctx, encode_report(report))
+        (save or _put_report)(ctx, encode_report(report))
     return JobOutcome(job=job.job, committed=True, totals=totals, report=report)
+
+
+def end_with_cleanup(measure: Measure, outcome: JobOutcome, clean_up: Callable[[], object]) -> JobOutcome:
+    """Clean up after a job that has ended, and return its outcome.
+
+    An error is not raised but added to the outcome: an abort must not hide the error that caused it, and a committed
+    job stays committed (paper 000, XI).
+    """
+    try:
+        with measure.recorder.timed("job_stage_cleanup"):  # a failed job's report names the stage before
+            clean_up()
+    except HoldfastError as error:
+        _log.warning("the cleanup of job %s in %s is incomplete (%s)", outcome.job, measure.ctx.url, error)
+        reason = f"cleanup is incomplete, run holdfast recover: {error.message}"
+        return replace(outcome, finished=False, pending_reason=reason)
+    return outcome
 
 
 def _put_report(ctx: CommitContext, data: bytes) -> None:

@@ -6,7 +6,7 @@ import contextlib
 import logging
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 from holdfast.commit import layout
@@ -18,7 +18,7 @@ from holdfast.commit.records import FileEntry, JobRecord, TaskCommit, Totals
 from holdfast.commit.sinks import FileSink, PartBudget, RenameSink, UploadGuard, UploadSink
 from holdfast.errors import HoldfastError, InvalidRequestError, NotFoundError, OutcomeUnknownError
 from holdfast.runtime import BackgroundExecutor
-from holdfast.stores.base import Complete, Require, UploadInfo, iter_uploads, multipart, transactional
+from holdfast.stores.base import Complete, Part, Require, UploadInfo, iter_uploads, multipart, transactional
 from holdfast.wording import is_unicode
 
 
@@ -170,7 +170,7 @@ class TaskAttempt:
         self._rows.pop(path, None)
         with contextlib.suppress(Exception):  # `commit` raises it again
             self._scope.background.drain()  # a part in flight would not find its upload
-        if not _discard(sink):
+        if not discard(sink):
             self._left_behind = True
 
     def fail(self, error: HoldfastError) -> None:
@@ -227,7 +227,7 @@ class TaskAttempt:
         with contextlib.suppress(Exception):  # `commit` or `write` has already raised it
             self._scope.background.drain()
         self._scope.background.close()
-        discarded = [_discard(sink) for sink in self._sinks.values()]
+        discarded = [discard(sink) for sink in self._sinks.values()]
         if all(discarded) and not self._left_behind:  # if not, cleanup needs the records to find the rest
             with contextlib.suppress(HoldfastError):
                 self._scope.intents.withdraw()
@@ -236,7 +236,7 @@ class TaskAttempt:
             self._steps.abort_task(self._scope.ctx, self._scope.job, self._scope.owner)
 
 
-def _discard(sink: UploadSink | RenameSink) -> bool:
+def discard(sink: UploadSink | RenameSink) -> bool:
     """Discard a file; return True only if it is certain that nothing of the file is left."""
     in_doubt = isinstance(sink, UploadSink) and sink.in_doubt
     try:
@@ -332,7 +332,7 @@ def complete_upload(
     ctx: CommitContext,
     file: FileEntry,
     written_by: AttemptId | None = None,
-    checksums: Sequence[tuple[str, str]] = (),
+    parts: Sequence[Part] = (),
     is_there: Callable[[], bool] | None = None,
 ) -> bool:
     """Make a pending upload visible; return False if it is neither pending nor visible.
@@ -342,21 +342,17 @@ def complete_upload(
 
     Args:
         written_by: see `is_published`.
-        checksums: (algorithm, checksum) of each part, if the upload has any.
+        parts: the parts of the upload, if they have checksums.
         is_there: if the upload is missing, called instead of `is_published` to check whether the file is visible.
 
     Raises:
         OutcomeUnknownError: the reply was lost three times.
     """
-    parts = file.upload_parts
-    if checksums:
-        known = zip(parts, checksums, strict=True)
-        parts = tuple(replace(part, checksum_algorithm=kind, checksum=text) for part, (kind, text) in known)
     store = multipart(ctx.store)
     return settle(
         ctx,
         file,
-        lambda: store.complete_upload(ctx.key(file.path), file.upload_id, parts),
+        lambda: store.complete_upload(ctx.key(file.path), file.upload_id, parts or file.upload_parts),
         is_there or (lambda: is_published(ctx, file, written_by)),
     )
 

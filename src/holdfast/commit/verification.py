@@ -211,7 +211,7 @@ def _judge_pending(ctx: CommitContext, history: History, report: VerifyReport) -
 def _judge_foreign(ctx: CommitContext, report: VerifyReport) -> None:
     """Report other systems' jobs: as problems if they are partly visible or dead, as notes if they may be running."""
     for system in FOREIGN:
-        for found in system.find(ctx, None, False):
+        for found in system.find(ctx, False, False):
             if not found.is_over:
                 left = found.leftover
                 is_dead = ctx.clock.now_s() - left.active_at_s >= FOREIGN_QUIET_S

@@ -7,12 +7,10 @@ silently ignored costs its user a day. Names are Spark's own wherever Spark has 
 
 from __future__ import annotations
 
-import dataclasses
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from holdfast.commit import CommitSettings, HadoopSettings, SaveMode, get_committer
+from holdfast.commit import CommitSettings, SaveMode, get_committer
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import format_name
 from holdfast.options.file_format import FormatRequest, refuse_unknown
@@ -47,19 +45,12 @@ _COMMIT = (
 )
 
 
-def _hadoop_spec(name: str, is_flag: bool) -> OptionSpec:
-    """Return the option for a field of `HadoopSettings`: ``cleanupSkipped`` for ``cleanup_skipped``."""
-    option = re.sub(r"_([a-z])", lambda letter: letter[1].upper(), name)
-    return OptionSpec(option, name, as_boolean if is_flag else number(1, 1000))
-
-
-_HADOOP = tuple(_hadoop_spec(one.name, isinstance(one.default, bool)) for one in dataclasses.fields(HadoopSettings))
-COMMIT_KEYS = (*_names(_COMMIT), *_names(_HADOOP))
-"""Names of the options of a commit, including those of Hadoop's committers."""
+COMMIT_KEYS = _names(_COMMIT)
+"""Names of the options of a commit."""
 
 
 def _commit_settings(given: GivenOptions) -> CommitSettings:
-    return CommitSettings(**given.fields(_COMMIT), hadoop=HadoopSettings(**given.fields(_HADOOP)))
+    return CommitSettings(**given.fields(_COMMIT))
 
 
 def _as_committer(text: str) -> str:

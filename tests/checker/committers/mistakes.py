@@ -20,7 +20,7 @@ from holdfast.commit.leftovers import RecoveryReport
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, JobReport, Kind, ManifestRef, TaskCommit, Totals
 from holdfast.commit.task import TaskScope, totals_of
 from holdfast.commit.two_phase import roll_forward, snapshot
-from holdfast.commit.two_phase.decision import DecisionResult, StuckDecision, result_of
+from holdfast.commit.two_phase.decision import Decided, StuckDecision
 from holdfast.commit.two_phase.decision_log import append_entry, find_decision, write_mark
 from holdfast.commit.two_phase.job import abort_job, commit_job
 from holdfast.commit.two_phase.manifests import ManifestCache, Prepared
@@ -30,7 +30,7 @@ from holdfast.commit.two_phase.records import LogEntry, decode_entry, decode_man
 from holdfast.commit.two_phase.replacement import delete_replaced
 from holdfast.commit.two_phase.roll_forward import JobSummary
 from holdfast.errors import FencedError, OutcomeUnknownError, UnavailableError
-from holdfast.stores.base import Change, UploadInfo, iter_objects
+from holdfast.stores.base import Change, Part, UploadInfo, iter_objects
 from holdfast.stores.probe import UploadListing
 from holdfast.versioned_log import LogView, RecordStore
 from tests.checker.committers.planting import planted, swap
@@ -103,8 +103,8 @@ def _blind_once() -> Callable[..., LogEntry | None]:
 
 
 def commit_without_looking(
-    shipped: Callable[..., DecisionResult], measure: Measure, job: JobRecord, reports: TaskReports
-) -> DecisionResult:
+    shipped: Callable[..., Decided | None], measure: Measure, job: JobRecord, reports: TaskReports
+) -> Decided | None:
     """In place of the commit's `_decide`: do not check whether the log already has an entry about the job."""
     with planted(swap(find_decision, _blind_once())):
         return shipped(measure, job, reports)
@@ -127,8 +127,8 @@ def _anothers(entry: LogEntry) -> LogEntry:
 
 
 def try_next_number(
-    shipped: Callable[..., DecisionResult], measure: Measure, job: JobRecord, prepared: Prepared, view: LogView
-) -> DecisionResult:
+    shipped: Callable[..., Decided | None], measure: Measure, job: JobRecord, prepared: Prepared, view: LogView
+) -> Decided | None:
     """In place of `_append_commit`: after a conflict, do not check whether the winner decided this very job."""
 
     def append(
@@ -157,8 +157,8 @@ class _StandsError(Exception):
 
 
 def take_any_entry(
-    shipped: Callable[..., DecisionResult], measure: Measure, job: JobRecord, prepared: Prepared, view: LogView
-) -> DecisionResult:
+    shipped: Callable[..., Decided | None], measure: Measure, job: JobRecord, prepared: Prepared, view: LogView
+) -> Decided | None:
     """In place of `_append_commit`: take the entry at the number as the job's own, whatever job it is about."""
 
     def append(
@@ -174,12 +174,12 @@ def take_any_entry(
         try:
             return shipped(measure, job, prepared, view)
         except _StandsError as stands:
-            return result_of(stands.entry, cache=prepared.cache)
+            return Decided(entry=stands.entry, cache=prepared.cache)
 
 
 def take_every_entry_for_anothers(
-    shipped: Callable[..., DecisionResult], measure: Measure, job: JobRecord, prepared: Prepared, view: LogView
-) -> DecisionResult:
+    shipped: Callable[..., Decided | None], measure: Measure, job: JobRecord, prepared: Prepared, view: LogView
+) -> Decided | None:
     """In place of `_append_commit`: take every entry as another job's, as if each put met a conflict."""
 
     def append(
@@ -289,11 +289,11 @@ def complete_without_looking(
     ctx: CommitContext,
     file: FileEntry,
     written_by: AttemptId | None = None,
-    checksums: Sequence[tuple[str, str]] = (),
+    parts: Sequence[Part] = (),
     is_there: Callable[[], bool] | None = None,
 ) -> bool:
     """In place of `complete_upload`: consider a file published if its upload is gone, without checking the object."""
-    return shipped(ctx, file, written_by, checksums, lambda: True)
+    return shipped(ctx, file, written_by, parts, lambda: True)
 
 
 def delete_then_rename(
@@ -328,8 +328,8 @@ def name_without_attempt(shipped: Callable[..., str], owner: FileOwner, number: 
 
 
 def list_manifests(
-    shipped: Callable[..., DecisionResult], measure: Measure, job: JobRecord, reports: TaskReports
-) -> DecisionResult:
+    shipped: Callable[..., Decided | None], measure: Measure, job: JobRecord, reports: TaskReports
+) -> Decided | None:
     """In place of the commit's `_decide`: take the manifests in the job's folder, not those in the messages."""
     return shipped(measure, job, replace(reports, commits=_listed_commits(measure.ctx, job)))
 

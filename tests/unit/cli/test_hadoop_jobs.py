@@ -36,8 +36,11 @@ def pending(ctx: CommitContext) -> int:
 def test_recover_describes_the_job_and_exits_1(ctx: CommitContext) -> None:
     result = run("recover", ctx.url, "--older-than", "0s")
     assert result.exit_code == 1
-    assert f"job of Hadoop: job {UUID} (hadoop-magic): 1 of its 2 files are visible, 1 are pending" in result.stdout
-    assert f"holdfast recover {ctx.url} --foreign abort" in result.stdout
+    assert (
+        f"job of Hadoop: job {UUID} (hadoop-magic): its job commit had started: 1 of its"
+        in result.stdout
+    )
+    assert f"holdfast recover {ctx.url} --foreign" in result.stdout
     assert "nothing to do" not in result.stdout and pending(ctx) == 2
 
 
@@ -45,7 +48,7 @@ def test_recover_describes_the_job_and_exits_1(ctx: CommitContext) -> None:
 def test_a_job_that_may_be_running_is_left_alone_for_a_day(
     ctx: CommitContext, given: tuple[str, ...], shown: str
 ) -> None:
-    for foreign in ((), ("--foreign", "abort"), ("--foreign", "commit")):
+    for foreign in ((), ("--foreign",)):
         result = run("recover", ctx.url, *foreign, *given)
         assert (result.exit_code, pending(ctx)) == (0, 2)
         assert f"left alone: job {UUID}" in result.stdout
@@ -53,7 +56,7 @@ def test_a_job_that_may_be_running_is_left_alone_for_a_day(
 
 
 def test_recover_aborts_the_job(ctx: CommitContext) -> None:
-    arguments = ("recover", ctx.url, "--older-than", "0s", "--foreign", "abort")
+    arguments = ("recover", ctx.url, "--older-than", "0s", "--foreign")
     assert f"would be aborted: job {UUID} (hadoop-magic)" in run(*arguments, "--dry-run").stdout
     assert pending(ctx) == 2
     result = run(*arguments)
@@ -61,26 +64,12 @@ def test_recover_aborts_the_job(ctx: CommitContext) -> None:
     assert run("recover", ctx.url).exit_code == 2, "there is nothing at this url"
 
 
-def test_recover_commits_the_job(ctx: CommitContext) -> None:
-    result = run("recover", ctx.url, "--older-than", "0s", "--foreign", "commit", "--json")
-    assert result.exit_code == 0
-    (job,) = json.loads(result.stdout)["jobs"]
-    assert (job["job"], job["action"], job["foreign"], job["left_alone"]) == (UUID, "roll forward", True, False)
-    assert [ctx.store.get(ctx.key(path)) for path in PATHS] == [path.encode() for path in PATHS]
-    assert pending(ctx) == 0 and "has no unfinished jobs" in run("recover", ctx.url).stdout
-
-
-def test_an_unknown_resolution_is_refused(ctx: CommitContext) -> None:
-    result = run("recover", ctx.url, "--foreign", "comit")
-    assert result.exit_code == 2 and "did you mean commit" in result.stderr
-
-
 def test_uploads_are_listed_but_not_aborted(ctx: CommitContext) -> None:
     """Not even with --all-tools: they are the data of a job that may be alive."""
     found = json.loads(run("uploads", "list", ctx.url, "--json").stdout)["uploads"]
     assert [(one["job"], one["committer"], one["state"]) for one in found] == [(UUID, "hadoop-magic", "Hadoop's")] * 2
     result = run("uploads", "abort", ctx.url, "--older-than", "0s", "--all-tools", "--yes")
-    assert f"left alone: 2 of Hadoop jobs: run holdfast recover {ctx.url} --foreign abort" in result.stdout
+    assert f"left alone: 2 of Hadoop jobs: run holdfast recover {ctx.url} --foreign" in result.stdout
     assert pending(ctx) == 2
 
 

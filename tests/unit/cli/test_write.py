@@ -32,7 +32,7 @@ from tests.unit.cli.destinations import run
             ["flights.csv", "out", "--committer", "magic", "--mode", "overwrite-partitions", "--partition-by", "k"],
             "supports only the modes append",
         ),
-        (["flights.csv", "out", "--option", "manifestSaveAttempts=0"], "not a whole number from 1"),
+        (["flights.csv", "out", "--option", "logRetention=0"], "not a whole number from 1"),
         (["flights.csv", "out", "--option", "writeId=a", "--committer", "magic"], "only two_phase records"),
         (["flights.csv", "out", "--input-option", "sep"], "an option is written as key=value"),
         (["flights.csv", "out", "--input-option", "path=b.csv"], "this option has its own parameter: use INPUT"),

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import math
-import pickle
 import threading
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,8 +13,6 @@ from holdfast.commit.statistics import (
     Duration,
     Recorder,
     Statistics,
-    compact,
-    from_compact,
 )
 from holdfast.errors import NotFoundError
 from holdfast.stores.interceptors import InterceptedStore, Operation
@@ -74,7 +68,7 @@ def test_threads_share_a_recorder() -> None:
         for _ in range(500):
             recorder.count("files", by=2)
             with recorder.timed("op"):
-                recorder.gauge("last", 7)
+                pass
 
     threads = [threading.Thread(target=work) for _ in range(8)]
     for thread in threads:
@@ -82,7 +76,7 @@ def test_threads_share_a_recorder() -> None:
     for thread in threads:
         thread.join()
     taken = recorder.snapshot()
-    assert (taken.counters, taken.gauges, taken.durations["op"].count) == ({"files": 8000}, {"last": 7}, 4000)
+    assert (taken.counters, taken.durations["op"].count) == ({"files": 8000}, 4000)
 
 
 def test_a_snapshot_does_not_change_any_more() -> None:
@@ -122,41 +116,3 @@ def test_calls_of_a_store_are_timed_under_hadoops_names() -> None:
         "object_delete_request": (1, 0),
     }
     assert taken.counters == {"object_put_bytes": 8, "object_delete_objects": 3}
-
-
-@given(statistics())
-def test_the_compact_form_comes_back_through_json_and_pickle(value: Statistics) -> None:
-    assert from_compact(json.loads(json.dumps(compact(value)))) == value
-    assert pickle.loads(pickle.dumps(value)) == value
-
-
-def test_the_compact_form_is_compact() -> None:
-    assert compact(NO_STATISTICS) == {}
-    value = Statistics(counters={"a": 1}, durations={"op": Duration(3, 1, 60, 10, 30)})
-    assert compact(value) == {"counters": {"a": 1}, "durations": {"op": [3, 1, 60, 10, 30]}}
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        None,
-        [],
-        {"counters": []},
-        {"counters": {"a": "1"}},
-        {"counters": {"a": True}},
-        {"counters": {"a": -1}},
-        {"counters": {"a": 2**63}},
-        {"counters": {"": 1}},
-        {"counters": {f"c{number}": 1 for number in range(10_001)}},
-        {"gauges": {"a": 1.5}},
-        {"gauges": {"a": math.nan}},
-        {"durations": {"a": 3}},
-        {"durations": {"a": [1, 0, 1, 1]}},
-        {"durations": {"a": [1, 0, 1, 1, "1"]}},
-        {"durations": {"a": [1, 2, 1, 1, 1]}},
-        {"durations": {"a": [1, 0, 1, 2, 1]}},
-    ],
-)
-def test_a_damaged_compact_form_is_refused(value: Any) -> None:
-    with pytest.raises(ValueError, match=r"statistic|duration|counters|gauges"):
-        from_compact(value)

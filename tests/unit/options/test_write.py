@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import pickle
-import re
 
 import pytest
 
-from holdfast.commit import CommitSettings, HadoopSettings, SaveMode
+from holdfast.commit import CommitSettings, SaveMode
 from holdfast.errors import InvalidRequestError
-from holdfast.options.write import COMMIT_KEYS, parse_stream_options, parse_write_options
+from holdfast.options.write import parse_stream_options, parse_write_options
 from holdfast.stores.s3 import S3Options
 
 
@@ -87,40 +85,24 @@ def test_nothing_given_is_the_defaults() -> None:
     assert settings() == CommitSettings()
 
 
-def test_every_setting_of_hadoops_committers_is_an_option() -> None:
-    fields = {field.name for field in dataclasses.fields(HadoopSettings)}
-    assert {re.sub(r"[A-Z]", lambda letter: f"_{letter[0].lower()}", key) for key in COMMIT_KEYS} >= fields
-
-
-def test_flags_turn_what_is_preset() -> None:
-    defaults = HadoopSettings()
-    for field in dataclasses.fields(HadoopSettings):
-        if field.name == "manifest_save_attempts":
-            continue
-        turned = not getattr(defaults, field.name)
-        given = {field.name.replace("_", ""): str(turned)}
-        assert settings(**given).hadoop == dataclasses.replace(defaults, **{field.name: turned})
-
-
 def test_the_others() -> None:
     found = settings(
         allowUnfenced="true",
         scratchDir="/mnt/a b",
         sharedDir="s3://bucket/shared",
         reportDir="/reports",
-        manifestSaveAttempts="7",
     )
     assert (found.allow_unfenced, found.scratch_dir, found.shared_dir) == (True, "/mnt/a b", "s3://bucket/shared")
-    assert (found.report_dir, found.hadoop.manifest_save_attempts) == ("/reports", 7)
+    assert found.report_dir == "/reports"
 
 
 @pytest.mark.parametrize(
     ("name", "value", "sentence"),
     [
         ("allowUnfenced", "yes", "not a boolean"),
-        ("cleanupSkipped", "", "not a boolean"),
-        ("manifestSaveAttempts", "0", "not a whole number from 1 to 1000"),
-        ("manifestSaveAttempts", "five", "not a whole number"),
+        ("allowUnfenced", "", "not a boolean"),
+        ("logRetention", "0", "not a whole number from 1 to 100000"),
+        ("logRetention", "five", "not a whole number"),
         ("scratchDir", "s3://bucket/x", "expected a local directory"),
         ("scratchDir", " ", "expected a local directory"),
         ("sharedDir", "memory://x", "memory:// exists in one process only"),

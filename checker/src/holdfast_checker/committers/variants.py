@@ -24,7 +24,7 @@ from holdfast.commit import layout
 from holdfast.commit.committer import CONDITIONAL_WRITES, Committer, Details, TaskReports
 from holdfast.commit.context import CommitContext, Measure
 from holdfast.commit.destination import delete_visible
-from holdfast.commit.hadoop.completion import abort_all, complete_all, succeed_with
+from holdfast.commit.hadoop.completion import complete_all, succeed_with
 from holdfast.commit.hadoop.file_output.committers import FILE_V1, commit_v1_attempt, list_v1_tasks
 from holdfast.commit.hadoop.file_output.directories import (
     TEMPORARY,
@@ -39,17 +39,21 @@ from holdfast.commit.hadoop.magic.files import clean_up as clean_up_magic
 from holdfast.commit.hadoop.magic.files import load_pendingset as load_magic_set
 from holdfast.commit.hadoop.magic.files import pendingset_path as magic_set_path
 from holdfast.commit.hadoop.manifest.committer import MANIFEST
-from holdfast.commit.hadoop.manifest.job import finish_job, make_room, rename_files
-from holdfast.commit.hadoop.manifest.loading import check_reported, load_manifests, require_open
-from holdfast.commit.hadoop.pending import TASK_ATTEMPT_ID, PendingSet, encode_pendingset
-from holdfast.commit.hadoop.staging.committer import STAGING_DIRECTORY, STAGING_PARTITIONED
-from holdfast.commit.hadoop.staging.layout import pendingset_path as staging_set_path
-from holdfast.commit.hadoop.staging.layout import require_job, scratch_context, scratch_dir, shared_context
-from holdfast.commit.hadoop.staging.uploading import upload_files
-from holdfast.commit.ids import FileOwner, JobId, attempt_name, attempt_owner, file_job, task_number
+from holdfast.commit.hadoop.manifest.job import (
+    check_reported,
+    finish_job,
+    load_manifests,
+    make_room,
+    rename_files,
+    require_open,
+)
+from holdfast.commit.hadoop.pending import PendingSet
+from holdfast.commit.hadoop.staging.committer import STAGING_DIRECTORY, STAGING_PARTITIONED, save_pendingset
+from holdfast.commit.hadoop.staging.layout import scratch_context, scratch_dir, shared_context
+from holdfast.commit.ids import FileOwner, JobId, attempt_owner, file_job, task_number
 from holdfast.commit.leftovers import Leftover
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, SaveMode, TaskCommit
-from holdfast.commit.success_file import has_succeeded, succeed
+from holdfast.commit.success_file import end_with_cleanup, has_succeeded, succeed
 from holdfast.commit.task import TaskScope, report_task, reported_totals
 from holdfast.errors import ConflictError, FencedError, OutcomeUnknownError
 
@@ -83,8 +87,7 @@ def _commit_magic(measure: Measure, job: JobRecord, reports: TaskReports) -> Job
         return load_magic_set(measure, job.job, path, data)
 
     outcome = succeed_with(measure, job, complete_all(measure, reports.check(job), load))
-    left = clean_up_magic(measure, job.job, with_sets=False)
-    return replace(outcome, finished=not left, pending_reason=left)
+    return end_with_cleanup(measure, outcome, partial(clean_up_magic, measure, job.job, with_sets=False))
 
 
 def _commit_manifest(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOutcome:
@@ -94,7 +97,7 @@ def _commit_manifest(measure: Measure, job: JobRecord, reports: TaskReports) -> 
     loaded = load_manifests(measure.ctx, job)
     check_reported(job, loaded, present)
     accepted = {FileOwner(job.job, commit.task, commit.attempt) for commit in present}
-    for file in loaded.files():
+    for file in loaded.files.values():
         if not accepted.intersection(map(attempt_owner, file.source.split("/"))):
             raise ConflictError("another attempt has replaced a manifest: run the job again", path=file.source)
     make_room(measure, job, loaded)
@@ -124,24 +127,10 @@ def _commit_v1_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommi
 
 def _commit_staging_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
     """Commit the task like `staging-*`, but without the rename of the pending set."""
-    measure, owner, job = scope.measure, scope.owner, scope.job
+    owner = scope.owner
     if files:
-        ctx = measure.ctx
-        require_job(ctx, job.job)
-        pendings = upload_files(measure, owner, files)
-        shared = shared_context(ctx, job.job)
-        found = PendingSet(
-            job_id=owner.job,
-            commits=tuple(pendings),
-            extra_data={TASK_ATTEMPT_ID: attempt_name(owner)},
-            statistics=measure.statistics(),
-        )
-        try:
-            shared.store.put(shared.key(staging_set_path(job, owner)), encode_pendingset(found))
-        except Exception:
-            abort_all(measure, pendings)
-            raise
-        delete_dir(scratch_context(ctx), scratch_dir(job.job, owner))
+        save_pendingset(scope, files)
+        delete_dir(scratch_context(scope.ctx), scratch_dir(owner.job, owner))
     return report_task(owner, files)
 
 

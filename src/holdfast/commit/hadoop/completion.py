@@ -17,11 +17,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
 from typing import Generic, TypeVar
 
 from holdfast.commit.context import CommitContext, Measure
-from holdfast.commit.hadoop.pending import Etags, PendingPart, PendingSet, SinglePending
+from holdfast.commit.hadoop.pending import PendingSet, SinglePending
 from holdfast.commit.ids import AttemptId, FileOwner, attempt_name, attempt_owner
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, Totals
 from holdfast.commit.statistics import NO_STATISTICS, Statistics
@@ -68,27 +67,18 @@ def pending_of_entry(ctx: CommitContext, file: FileEntry, owner: FileOwner | Non
             system.
         uri: the URI of the path that the program wrote to.
     """
-    now_s = ctx.clock.now_s()
-    now_ms = int(now_s * 1000)
     return SinglePending(
         bucket=bucket_name(ctx.url),
         key=ctx.key(file.path),
         upload_id=file.upload_id,
-        parts=tuple(PendingPart(etag, size_bytes) for etag, size_bytes in file.parts),
+        parts=file.upload_parts,
         size_bytes=file.size_bytes,
         uri=uri,
         rows=file.rows,
-        created_ms=now_ms,
-        saved_ms=now_ms,
-        date=datetime.fromtimestamp(now_s, tz=timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        created_ms=int(ctx.clock.now_s() * 1000),
         job_id=owner.job if owner is not None else "",
         task_id=attempt_name(owner) if owner is not None else "",
     )
-
-
-def etags_of(ctx: CommitContext) -> Etags:
-    """Return the format of etags that the settings choose: each release of Hadoop reads only one format."""
-    return Etags.TEXTS if ctx.settings.hadoop.etags_as_text else Etags.OBJECTS
 
 
 def writer_of(pending: SinglePending) -> AttemptId | None:
@@ -124,8 +114,8 @@ class _Run(Generic[T]):
                 there = _complete(ctx, pending)
             if not there:
                 raise NotFoundError(
-                    "a pending upload of the job was aborted, as another job on the destination with "
-                    "abort_pending_uploads does: run the job again",
+                    "a pending upload of the job was aborted, as Hadoop's committers do when another job on the "
+                    "destination ends: run the job again",
                     key=pending.key,
                 )
         except HoldfastError as error:
@@ -172,7 +162,7 @@ class _Run(Generic[T]):
         """Delete a file whose completion was not confirmed. Its upload is aborted by now, so it cannot appear later."""
         ctx = self.measure.ctx
         try:
-            there = is_published(ctx, pending.file_entry(ctx.prefix), writer_of(pending))
+            there = is_visible(ctx, pending)
         except HoldfastError as error:
             _log.warning("it is unknown whether a file of a failed job is visible: check it (%s)", error)
         else:
@@ -184,25 +174,25 @@ def _is_named(pending: SinglePending) -> bool:
     return bool(pending.job_id) and pending.job_id in pending.key.rpartition("/")[2]
 
 
-def _complete(ctx: CommitContext, pending: SinglePending) -> bool:
-    """Complete an upload with `complete_upload`.
+def is_visible(ctx: CommitContext, pending: SinglePending) -> bool:
+    """Check whether the file at the final path of an upload is the one that the upload, once completed, has made.
 
-    An already visible file is recognized by its metadata if a Holdfast attempt wrote it, and by its etag if Hadoop
-    wrote it. If the store's etags are not MD5 sums and the file's name does not carry the job's id, only
-    the size is compared.
+    It is recognized by its metadata if a Holdfast attempt wrote it, and by its etag if Hadoop wrote it. If the store's
+    etags are not MD5 sums, or the file's name carries the job's id, only the size is compared.
     """
-    file, writer = pending.file_entry(ctx.prefix), writer_of(pending)
+    writer = writer_of(pending)
     if writer is not None or not pending.completed_etag or _is_named(pending):
-        return complete_upload(ctx, file, writer, pending.checksums)
+        return is_published(ctx, pending.file_entry(ctx.prefix), writer)
+    try:
+        found = ctx.store.head(pending.key)
+    except NotFoundError:
+        return False
+    return (found.size_bytes, found.etag) == (pending.size_bytes, pending.completed_etag)
 
-    def is_there() -> bool:
-        try:
-            found = ctx.store.head(pending.key)
-        except NotFoundError:
-            return False
-        return (found.size_bytes, found.etag) == (pending.size_bytes, pending.completed_etag)
 
-    return complete_upload(ctx, file, None, pending.checksums, is_there)
+def _complete(ctx: CommitContext, pending: SinglePending) -> bool:
+    file = pending.file_entry(ctx.prefix)
+    return complete_upload(ctx, file, None, pending.parts, lambda: is_visible(ctx, pending))
 
 
 def complete_all(

@@ -1,8 +1,8 @@
 """Encode and decode the S3A committers' records: ``.pending`` for one upload, ``.pendingset`` for a task's uploads.
 
-Etags are JSON objects since Hadoop 3.4.2 (HADOOP-15224) and strings up to 3.4.1; no release of Hadoop reads both forms.
-`Etags` selects which form is written; Holdfast reads both. In all releases from 3.3.6 to 3.5.0, a set has version 3 and
-a single upload has version 2. Older releases wrote sets of version 2, which Holdfast can read too.
+Etags are JSON objects since Hadoop 3.4.2 (HADOOP-15224) and strings up to 3.4.1. Holdfast reads both forms, and writes
+objects. In all releases from 3.3.6 to 3.5.0, a set has version 3 and a single upload has version 2. Older releases
+wrote sets of version 2, which Holdfast can read too.
 
 Hadoop stores no part sizes and no row counts. Holdfast puts them into ``extraData``, where Hadoop preserves fields that
 it does not know: ``holdfast.part.sizes`` (comma separated) and ``holdfast.rows``.
@@ -13,11 +13,10 @@ Sources: paper 001, "Magic Committer"; Hadoop's SinglePendingCommit, PendingSet 
 
 from __future__ import annotations
 
-import enum
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from typing import Any
 
 from holdfast.commit import layout
@@ -35,6 +34,7 @@ from holdfast.commit.hadoop.uri import check_uri
 from holdfast.commit.records import FileEntry
 from holdfast.commit.statistics import NO_STATISTICS, Statistics, decode_statistics, encode_statistics
 from holdfast.errors import InvalidRequestError
+from holdfast.stores.base import Part
 from holdfast.wording import is_unicode
 
 MAX_PENDING_BYTES = 8 * 1024 * 1024
@@ -43,39 +43,15 @@ MAX_PENDING_BYTES = 8 * 1024 * 1024
 MAX_PENDINGSET_BYTES = 256 * 1024 * 1024
 """More than any task writes: 100,000 files of a few parts. A larger set would only fill the driver's memory."""
 
-TASK_ATTEMPT_ID = "task.attempt.id"
-"""Key in a set's ``extraData``: the attempt that wrote it."""
-
 _VERSION = 2
 _SET_VERSION = 3
 _SET_VERSIONS = (2, _SET_VERSION)
 _MAX_PARTS = 10_000
+_YEAR_10000_MS = 253_402_300_800_000
 _ALGORITHMS = ("CRC32", "CRC32C", "CRC64NVME", "SHA1", "SHA256")
 _SIZES = "holdfast.part.sizes"
 _ROWS = "holdfast.rows"
-
-
-class Etags(enum.Enum):
-    """The form in which etags are written; Holdfast reads both forms."""
-
-    OBJECTS = "objects"
-    """The form of Hadoop since 3.4.2."""
-
-    TEXTS = "texts"
-    """The form of Hadoop up to 3.4.1, which has no checksums."""
-
-
-@dataclass(frozen=True, slots=True)
-class PendingPart:
-    """A part of an upload, with its checksum if the store returned one; `size_bytes` is 0 if unknown.
-
-    The etag is stored here without the quotes that S3's replies and Hadoop's records put around it.
-    """
-
-    etag: str
-    size_bytes: int = 0
-    checksum_algorithm: str = ""
-    checksum: str = field(default="", repr=False)
+_ATTEMPT = "task.attempt.id"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,37 +60,24 @@ class SinglePending:
 
     Attributes:
         key: the key of the completed file, in `bucket`.
-        parts: the upload's parts, starting with part 1.
+        parts: the upload's parts, starting with part 1; their sizes are 0 if unknown. Etags are without the quotes that
+            S3's replies and Hadoop's records put around them.
         uri: URI of the path that the program wrote to; informational only.
-        created_ms, saved_ms: when the upload and the record were created, in milliseconds since the epoch.
-        date: the creation time in human-readable form.
+        created_ms: when the record was created, in milliseconds since the epoch.
         job_id, task_id: the owner; empty in records that Hadoop's filesystem writes, because it knows neither.
-        text: free-form notes.
-        filename: path of the record itself; informational only.
     """
 
     bucket: str
     key: str
     upload_id: str
-    parts: tuple[PendingPart, ...] = field(repr=False)
+    parts: tuple[Part, ...] = field(repr=False)
     size_bytes: int
     uri: str
     rows: int = 0
     created_ms: int = 0
-    saved_ms: int = 0
-    date: str = ""
     job_id: str = ""
     task_id: str = ""
-    text: str = ""
-    filename: str = ""
-    extra_data: Mapping[str, str] = field(default_factory=dict)
     statistics: Statistics = NO_STATISTICS
-
-    @property
-    def checksums(self) -> tuple[tuple[str, str], ...]:
-        """Return the parts' checksums as (algorithm, checksum); empty if no part has one."""
-        found = tuple((part.checksum_algorithm, part.checksum) for part in self.parts)
-        return found if any(kind for kind, _text in found) else ()
 
     @property
     def completed_etag(self) -> str:
@@ -138,30 +101,17 @@ class SinglePending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingSet:
-    """All pending uploads of a task, which the task commit passes to the job commit."""
+    """All pending uploads of a task, which the task commit passes to the job commit; `attempt` is the task attempt."""
 
     job_id: str
     commits: tuple[SinglePending, ...]
-    extra_data: Mapping[str, str] = field(default_factory=dict)
+    attempt: str = ""
     statistics: Statistics = NO_STATISTICS
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
-def _etags(parts: Sequence[PendingPart], etags: Etags) -> list[object]:
-    if etags is Etags.TEXTS:
-        return [f'"{part.etag}"' for part in parts]
-    return [
-        {
-            "etag": f'"{part.etag}"',
-            "checksumAlgorithm": part.checksum_algorithm or None,
-            "checksum": part.checksum or None,
-        }
-        for part in parts
-    ]
-
-
-def _fields(pending: SinglePending, etags: Etags) -> dict[str, object]:
-    extra = dict(pending.extra_data)
+def _fields(pending: SinglePending) -> dict[str, object]:
+    extra: dict[str, str] = {}
     sizes = [part.size_bytes for part in pending.parts]
     if sum(sizes) == pending.size_bytes:  # else they are unknown
         extra[_SIZES] = ",".join(map(str, sizes))
@@ -169,18 +119,25 @@ def _fields(pending: SinglePending, etags: Etags) -> dict[str, object]:
         extra[_ROWS] = str(pending.rows)
     return {
         "version": _VERSION,
-        "filename": pending.filename or None,
+        "filename": None,
         "uri": pending.uri,
         "uploadId": pending.upload_id,
         "bucket": pending.bucket,
         "destinationKey": pending.key,
         "created": pending.created_ms,
-        "saved": pending.saved_ms,
-        "date": pending.date or None,
+        "saved": pending.created_ms,
+        "date": f"{datetime.fromtimestamp(pending.created_ms / 1000, tz=timezone.utc):%Y-%m-%dT%H:%M:%SZ}",
         "jobId": pending.job_id,
         "taskId": pending.task_id,
-        "text": pending.text,
-        "etags": _etags(pending.parts, etags),
+        "text": "",
+        "etags": [
+            {
+                "etag": f'"{part.etag}"',
+                "checksumAlgorithm": part.checksum_algorithm or None,
+                "checksum": part.checksum or None,
+            }
+            for part in pending.parts
+        ],
         "extraData": extra,
         "length": pending.size_bytes,
         "iostatistics": encode_statistics(pending.statistics),
@@ -188,27 +145,29 @@ def _fields(pending: SinglePending, etags: Etags) -> dict[str, object]:
     }
 
 
-def encode_pending(pending: SinglePending, etags: Etags = Etags.OBJECTS) -> bytes:
+def encode_pending(pending: SinglePending) -> bytes:
     """Encode a ``.pending`` record."""
-    return json_line(_fields(pending, etags))
+    return json_line(_fields(pending))
 
 
-def encode_pendingset(pendingset: PendingSet, etags: Etags = Etags.OBJECTS) -> bytes:
+def encode_pendingset(pendingset: PendingSet) -> bytes:
     """Encode a ``.pendingset`` record."""
     return json_line(
         {
             "version": _SET_VERSION,
             "jobId": pendingset.job_id,
-            "commits": [_fields(pending, etags) for pending in pendingset.commits],
-            "extraData": dict(pendingset.extra_data),
+            "commits": [_fields(pending) for pending in pendingset.commits],
+            "extraData": {_ATTEMPT: pendingset.attempt} if pendingset.attempt else {},
             "iostatistics": encode_statistics(pendingset.statistics),
         }
     )
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
-def _known_count(value: dict[str, Any], name: str) -> int:
-    return count_field(value, name) if name in value else 0
+def _created(value: dict[str, Any]) -> int:
+    found = count_field(value, "created") if "created" in value else 0
+    require(found < _YEAR_10000_MS, "created is not a time")
+    return found
 
 
 def _number(text: str, what: str) -> int:
@@ -216,16 +175,16 @@ def _number(text: str, what: str) -> int:
     return int(text)
 
 
-def _part(found: object, size_bytes: int) -> PendingPart:
+def _part(number: int, found: object, size_bytes: int) -> Part:
     if isinstance(found, str):
-        return PendingPart(_bare(found), size_bytes)
+        return Part(number, _bare(found), size_bytes)
     require(isinstance(found, dict), "an etag is neither a text nor an object")
     assert isinstance(found, dict)
     etag = _bare(text_field(found, "etag"))
     algorithm, checksum = optional_text(found, "checksumAlgorithm"), optional_text(found, "checksum")
     require(bool(algorithm) == bool(checksum), "a checksum and its algorithm belong together")
     require(not algorithm or algorithm in _ALGORITHMS, "a checksum is of an unknown algorithm")
-    return PendingPart(etag, size_bytes, algorithm, checksum)
+    return Part(number, etag, size_bytes, algorithm, checksum)
 
 
 def _bare(etag: str) -> str:
@@ -235,15 +194,15 @@ def _bare(etag: str) -> str:
     return bare
 
 
-def _parts(value: dict[str, Any], sizes: str | None, size_bytes: int) -> tuple[PendingPart, ...]:
+def _parts(value: dict[str, Any], sizes: str | None, size_bytes: int) -> tuple[Part, ...]:
     etags = value["etags"]
     require(isinstance(etags, list) and bool(etags), "etags are missing")
     require(len(etags) <= _MAX_PARTS, f"an upload has at most {_MAX_PARTS} parts")
-    if sizes is None:
-        return tuple(_part(etag, 0) for etag in etags)
-    known = [_number(text, _SIZES) for text in sizes.split(",")]
-    require(len(known) == len(etags) and sum(known) == size_bytes, "parts do not add up to the file")
-    return tuple(_part(etag, size) for etag, size in zip(etags, known, strict=True))
+    known = [0] * len(etags)
+    if sizes is not None:
+        known = [_number(text, _SIZES) for text in sizes.split(",")]
+        require(len(known) == len(etags) and sum(known) == size_bytes, "parts do not add up to the file")
+    return tuple(_part(number, etag, known[number - 1]) for number, etag in enumerate(etags, start=1))
 
 
 def _read(value: dict[str, Any], bucket: str, prefix: str, job_id: str) -> SinglePending:
@@ -262,18 +221,13 @@ def _read(value: dict[str, Any], bucket: str, prefix: str, job_id: str) -> Singl
         bucket=bucket,
         key=key,
         upload_id=text_field(value, "uploadId"),
-        parts=_parts(value, extra.pop(_SIZES, None), size_bytes),
+        parts=_parts(value, extra.get(_SIZES), size_bytes),
         size_bytes=size_bytes,
         uri=uri,
-        rows=_number(extra.pop(_ROWS, "0"), _ROWS),
-        created_ms=_known_count(value, "created"),
-        saved_ms=_known_count(value, "saved"),
-        date=optional_text(value, "date"),
+        rows=_number(extra.get(_ROWS, "0"), _ROWS),
+        created_ms=_created(value),
         job_id=owner,
         task_id=optional_text(value, "taskId"),
-        text=optional_text(value, "text"),
-        filename=optional_text(value, "filename"),
-        extra_data=extra,
         statistics=decode_statistics(value.get("iostatistics")),
     )
 
@@ -319,14 +273,14 @@ def decode_pendingset(record: str, data: bytes, *, bucket: str, prefix: str, job
         found = value["commits"]
         require(
             isinstance(found, list) and all(isinstance(one, dict) for one in found),
-            ("commits are not a list of objects"),
+            "commits are not a list of objects",
         )
         commits = tuple(_read(one, bucket, prefix, job_id) for one in found)
         require(len({pending.key for pending in commits}) == len(commits), "two uploads have the same destination")
         return PendingSet(
             job_id=job_id,
             commits=commits,
-            extra_data=texts_field(value, "extraData"),
+            attempt=texts_field(value, "extraData").get(_ATTEMPT, ""),
             statistics=decode_statistics(value.get("iostatistics")),
         )
 

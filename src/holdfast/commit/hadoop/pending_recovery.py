@@ -1,4 +1,4 @@
-"""Choose and carry out the recovery action for a dead job with pending sets, as paper 001 describes.
+"""Find out how far the job commit of a dead job with pending sets came, and choose how to end the job (paper 001).
 
 A job's commits are the uploads that its pending sets name. Each is *pending* if the upload still exists, and *visible*
 if its file exists at the final path. All sets exist before the first upload is completed, and they are deleted only
@@ -25,132 +25,165 @@ Source: paper 001, "Job Driver failure during Job Commit" and "Cleaning up after
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext, Measure
-from holdfast.commit.hadoop.completion import complete_all, has_unlisted_upload, succeed_with, writer_of
+from holdfast.commit.hadoop.completion import Upload, complete_all, has_unlisted_upload, is_visible, succeed_with
 from holdfast.commit.hadoop.pending import PendingSet, SinglePending
-from holdfast.commit.ids import file_job
+from holdfast.commit.ids import JobId
 from holdfast.commit.leftovers import Action, Leftover
-from holdfast.commit.records import JobRecord
-from holdfast.commit.success_file import names_job, read_success
-from holdfast.commit.task import is_published
-from holdfast.errors import ConflictError, CorruptDataError, UnavailableError
+from holdfast.commit.records import JobRecord, SaveMode
+from holdfast.commit.success_file import SuccessReport, names_job, read_success
+from holdfast.errors import ConflictError, CorruptDataError, NotFoundError
 from holdfast.stores.base import batched_keys, iter_uploads, multipart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PendingSetAccess:
-    """The functions that list, load and delete a job's pending sets.
+class PendingJob:
+    """A job with pending sets.
 
     Attributes:
-        names: lists the names of the sets.
-        load: loads one set.
-        clean_up: aborts pending uploads and deletes the sets; returns a sentence that says why something is left, or an
-            empty string if nothing is.
+        active_at_s: when the job's records last changed, in seconds since the epoch.
+        sets: lists the names of the sets that the job's tasks have committed.
+        load: loads the uploads that a record names: a set, or one of `attempts`.
+        attempts: names of the records of attempts that have not committed.
+        ids_of: returns the ids of jobs that the file name in a path or key carries: such a file is that job's.
+        clean_up: aborts the job's pending uploads and deletes its records.
     """
 
-    names: Callable[[CommitContext, JobRecord], list[str]]
-    load: Callable[[Measure, JobRecord, str], PendingSet]
-    clean_up: Callable[[Measure, JobRecord], str]
-
-
-def pending_set_leftover(ctx: CommitContext, job: JobRecord, active_at_s: float, sets: PendingSetAccess) -> Leftover:
-    """Return the leftover data of `job` at the destination of `ctx`, with a recovery action.
-
-    Args:
-        active_at_s: when the committer's records last changed, seconds since the epoch.
-    """
-    found = _inspect(ctx, job, sets)
-    action, reason = _decide(found)
-    return Leftover(
-        committer=job.committer,
-        job=job.job,
-        active_at_s=active_at_s,
-        action=action,
-        reason=reason,
-        recover=partial(_finish, ctx, job, sets, action),
-        files=len(found.visible | found.both | found.orphans),
-        uploads=found.uploads,
-    )
+    committer: str
+    job: str
+    active_at_s: float
+    sets: Callable[[], Sequence[str]]
+    load: Callable[[str], Sequence[SinglePending]]
+    attempts: Sequence[str] = ()
+    ids_of: Callable[[str], Collection[str | None]]
+    clean_up: Callable[[Measure, JobState], object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _JobState:
-    """The state of a job's files and uploads. Paths are relative to the destination.
+class JobState:
+    """The state of a job's files and uploads, by their keys.
 
     Attributes:
+        active_at_s: when the job last wrote a record or started one of its pending uploads, in seconds since the epoch.
         succeeded: whether ``_SUCCESS`` names this job.
-        damaged: the key of a record that cannot be parsed; empty if there is none.
-        pending, visible, both, missing: the paths of the commits in each state; commits in `both` are pending and
+        marked: whether a ``_SUCCESS`` exists, even one that names no job.
+        damaged: a record that cannot be read, and the reason; empty if there is none.
+        pending, visible, both, missing: the commits in each state; commits in `both` are pending and
             visible, commits in `missing` are neither.
         orphans: visible files whose names carry the job's id, but which are not among the visible commits.
-        uploads: the number of the job's pending uploads, identified by the job's sets or by file names.
+        uploads: the job's pending uploads, identified by its records or by file names.
     """
 
-    succeeded: bool = False
-    damaged: str = ""
-    pending: frozenset[str] = frozenset()
-    visible: frozenset[str] = frozenset()
-    both: frozenset[str] = frozenset()
-    missing: frozenset[str] = frozenset()
-    orphans: frozenset[str] = frozenset()
-    uploads: int = 0
+    active_at_s: float
+    succeeded: bool
+    marked: bool
+    damaged: str
+    pending: frozenset[str]
+    visible: frozenset[str]
+    both: frozenset[str]
+    missing: frozenset[str]
+    orphans: frozenset[str]
+    uploads: frozenset[Upload] = field(repr=False)
 
     @property
     def commits(self) -> frozenset[str]:
         return self.pending | self.visible | self.both | self.missing
 
 
+Decide = Callable[[PendingJob, JobState], tuple[Action, str]]
+"""Returns the recovery action for a job, and the reason."""
+
+
 # --- inspecting -------------------------------------------------------------------------------------------------------
-def _inspect(ctx: CommitContext, job: JobRecord, sets: PendingSetAccess) -> _JobState:
-    measure = Measure(ctx)
-    ctx = measure.ctx
-    outstanding = {(upload.key, upload.upload_id) for upload in iter_uploads(multipart(ctx.store), ctx.prefix)}
-    named = {upload for upload in outstanding if file_job(upload[0]) == job.job}
+def inspect(ctx: CommitContext, jobs: Sequence[PendingJob]) -> list[JobState]:
+    """Return the state of each job, with one listing of files and one of uploads for all of them. This only reads."""
+    if not jobs:
+        return []
+    outstanding = {
+        (one.key, one.upload_id): one.initiated_at_s for one in iter_uploads(multipart(ctx.store), ctx.prefix)
+    }
     try:
         report = read_success(ctx)
-        loaded = ctx.runner.map(lambda name: sets.load(measure, job, name).commits, sets.names(ctx, job))
-        commits = {pending.key[len(ctx.prefix) :]: pending for found in loaded for pending in found}
-    except CorruptDataError as error:
-        return _JobState(damaged=str(error.variables.get("key", "")), uploads=len(named))
-    sizes = {
-        path: info.size_bytes
+    except CorruptDataError:
+        report = {}  # it exists and names no job
+    records = [_load(ctx, job) for job in jobs]
+    ids_of, names = jobs[0].ids_of, {job.job for job in jobs}
+    keys = {one.key for found in records for one in found.committed}
+    files = {
+        info.key: info.size_bytes
         for path, info in layout.iter_visible(ctx.store, ctx.prefix)
-        if path in commits or file_job(path) == job.job
+        if info.key in keys or not names.isdisjoint(ids_of(path))
     }
-    pending = {path for path, one in commits.items() if (one.key, one.upload_id) in outstanding}
-    visible = _visible_commits(ctx, commits, sizes)
-    pending |= {
-        path for path, one in commits.items() if path not in pending | visible and has_unlisted_upload(ctx, one)
-    }
-    return _JobState(
+    return [_state_of(ctx, job, found, report, outstanding, files) for job, found in zip(jobs, records, strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Records:
+    """The uploads that a job's readable records name, and one unreadable record (empty if all are readable)."""
+
+    committed: list[SinglePending]
+    attempted: list[SinglePending]
+    damaged: str
+
+
+def _load(ctx: CommitContext, job: PendingJob) -> _Records:
+    damaged: list[str] = []
+
+    def load(name: str) -> Sequence[SinglePending]:
+        try:
+            return job.load(name)
+        except NotFoundError:
+            return ()  # the job is running, or another process is ending it
+        except CorruptDataError as error:
+            damaged.append(f"{name}: {error.variables.get('reason', error.message)}")
+            return ()
+
+    committed, attempted = (
+        [one for found in ctx.runner.map(load, names) for one in found] for names in (job.sets(), job.attempts)
+    )
+    return _Records(committed, attempted, min(damaged, default=""))
+
+
+def _state_of(
+    ctx: CommitContext,
+    job: PendingJob,
+    records: _Records,
+    report: SuccessReport | None,
+    outstanding: Mapping[Upload, float],
+    files: Mapping[str, int],
+) -> JobState:
+    def is_pending(one: SinglePending) -> bool:
+        return (one.key, one.upload_id) in outstanding or (one.key not in visible and has_unlisted_upload(ctx, one))
+
+    commits = {one.key: one for one in records.committed}
+    candidates = [one for one in commits.values() if files.get(one.key) == one.size_bytes]
+    there = ctx.runner.map(lambda one: (one.key, is_visible(ctx, one)), candidates)
+    visible = {key for key, is_there in there if is_there}
+    pending = {key for key, one in commits.items() if is_pending(one)}
+    uploads = {(key, commits[key].upload_id) for key in pending}
+    uploads |= {(one.key, one.upload_id) for one in records.attempted if is_pending(one)}
+    uploads |= {upload for upload in outstanding if job.job in job.ids_of(upload[0])}
+    return JobState(
+        active_at_s=max([job.active_at_s, *(outstanding.get(upload, 0.0) for upload in uploads)]),
         succeeded=names_job(report, job.job),
+        marked=report is not None,
+        damaged=records.damaged,
         pending=frozenset(pending - visible),
         visible=frozenset(visible - pending),
         both=frozenset(visible & pending),
         missing=frozenset(commits.keys() - visible - pending),
-        orphans=frozenset(path for path in sizes if path not in visible and file_job(path) == job.job),
-        uploads=len(named | {(commits[path].key, commits[path].upload_id) for path in pending}),
+        orphans=frozenset(key for key in files if key not in visible and job.job in job.ids_of(key)),
+        uploads=frozenset(uploads),
     )
 
 
-def _visible_commits(ctx: CommitContext, commits: dict[str, SinglePending], sizes: dict[str, int]) -> set[str]:
-    """Return the commits whose file is visible: the commit's own file, not another attempt's or an older one."""
-    candidates = [one for path, one in commits.items() if sizes.get(path) == one.size_bytes]
-
-    def check(pending: SinglePending) -> tuple[str, bool]:
-        file = pending.file_entry(ctx.prefix)
-        return file.path, is_published(ctx, file, writer_of(pending))
-
-    return {path for path, there in ctx.runner.map(check, candidates) if there}
-
-
 # --- deciding ---------------------------------------------------------------------------------------------------------
-def _decide(found: _JobState) -> tuple[Action, str]:
+def decide(job: PendingJob, found: JobState) -> tuple[Action, str]:
     """Return the recovery action and the reason."""
     if found.damaged:
         return Action.KEEP, f"a record cannot be parsed and is left as it is: {found.damaged}"
@@ -180,41 +213,64 @@ def _decide(found: _JobState) -> tuple[Action, str]:
         )
     if not found.visible:
         return Action.BACK, "its job commit had not published any file"
+    counts = f"{len(found.visible)} of its files are visible, {len(found.pending)} are pending"
     if not found.missing:
-        return Action.FORWARD, (
-            f"its job commit had started: {len(found.visible)} of its files are visible, {len(found.pending)} are "
-            "pending"
-        )
-    if any(file_job(path) is None for path in found.visible):
+        return Action.FORWARD, f"its job commit had started: {counts}"
+    if has_chosen_names(job, found):
         return Action.KEEP, "its job commit had failed and was deleting files whose names do not carry its id"
-    return Action.BACK, "its job commit had failed and was deleting its files"
+    return Action.BACK, f"its job commit had failed and was deleting its files: {counts}, {len(found.missing)} are gone"
+
+
+def has_chosen_names(job: PendingJob, found: JobState) -> bool:
+    """Check whether the name of any visible file does not carry the job's id, so that the file may be another job's."""
+    return any(job.job not in job.ids_of(key) for key in found.visible)
 
 
 # --- acting -----------------------------------------------------------------------------------------------------------
-def _finish(ctx: CommitContext, job: JobRecord, sets: PendingSetAccess, expected: Action) -> None:
+def leftover_of(ctx: CommitContext, job: PendingJob, found: JobState, decide: Decide = decide) -> Leftover:
+    """Return the leftover data of a job at the destination of `ctx`, with a recovery action.
+
+    Args:
+        decide: returns the action, now and again before it is carried out.
+    """
+    action, reason = decide(job, found)
+    return Leftover(
+        committer=job.committer,
+        job=job.job,
+        active_at_s=found.active_at_s,
+        action=action,
+        reason=reason,
+        recover=partial(_finish, ctx, job, action, decide),
+        files=len(found.visible | found.both | found.orphans),
+        uploads=len(found.uploads),
+    )
+
+
+def _finish(ctx: CommitContext, job: PendingJob, expected: Action, decide: Decide) -> None:
     """Carry out the recovery action if it is still right; the job may have made progress since it was inspected.
 
     Raises:
         ConflictError: the job has made progress.
-        UnavailableError: some uploads or records could not be removed; run it again.
+        HoldfastError: some uploads or records could not be removed; run it again.
 
     Crash: run it again; a partly finished recovery leads to the same end (C10).
     """
     if expected is Action.KEEP:
         return
-    found = _inspect(ctx, job, sets)
-    action, reason = _decide(found)
+    (found,) = inspect(ctx, [job])
+    action, reason = decide(job, found)
     if found.commits and action not in (expected, Action.CLEAN):
         raise ConflictError("the job has made progress: run recover again", job=job.job, found=reason)
     measure = Measure(ctx)
     if action is Action.FORWARD:
-        names = sets.names(measure.ctx, job)
-        published = complete_all(measure, names, lambda name: sets.load(measure, job, name), revert=False)
-        succeed_with(measure, job, published)
+        published = complete_all(
+            measure, job.sets(), lambda name: PendingSet(job_id=job.job, commits=tuple(job.load(name))), revert=False
+        )
+        # The mode is not used.
+        record = JobRecord(job=JobId(job.job), committer=job.committer, mode=SaveMode.APPEND, started_at_s=0.0)
+        succeed_with(measure, record, published)
     if action is Action.BACK:
         # Delete files before aborting uploads: while uploads are pending, the next run comes to the same decision.
-        for batch in batched_keys(measure.ctx.key(path) for path in sorted(found.visible)):
+        for batch in batched_keys(sorted(found.visible)):
             measure.ctx.store.delete_many(batch)
-    left = sets.clean_up(measure, job)
-    if left:
-        raise UnavailableError("clean-up is incomplete: run holdfast recover again", job=job.job, left=left)
+    job.clean_up(measure, found)

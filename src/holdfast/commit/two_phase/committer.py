@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from holdfast import guarantees
 from holdfast.commit import layout
 from holdfast.commit.codec import digest
 from holdfast.commit.committer import CONDITIONAL_WRITES, HIDDEN_WRITES, Committer, leave_to_cleanup
@@ -21,7 +22,7 @@ from holdfast.commit.task import TaskScope, inline_record, totals_of
 from holdfast.commit.two_phase.job import abort_job, commit_job, setup_job
 from holdfast.commit.two_phase.publication import publication_of
 from holdfast.commit.two_phase.records import TaskManifest, encode_manifest
-from holdfast.guarantees import DIES_UPLOADING, OTHER_READERS, Answer, no, yes
+from holdfast.guarantees import Answer, no, yes
 
 
 def open_file(scope: TaskScope, path: str) -> UploadSink | RenameSink:
@@ -55,12 +56,14 @@ def commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
 _GUARANTEES: Mapping[str, Answer] = {
     "speculative-tasks": yes("each attempt has its own file names, and the commit messages say which attempt counts"),
     "recoverable-job": no("an undecided job is aborted and run again; a decided one can be finished by any process"),
-    "abortable-task": yes("its output is hidden, under its own names", unless=DIES_UPLOADING),
+    "abortable-task": yes("its output is hidden, under its own names", unless=guarantees.DIES_UPLOADING),
     "abortable-job": yes("nothing of it is visible before its decision"),
     "uncommitted-output-observable": no("it is a pending upload, or in a hidden directory"),
     "committed-output-observable": no("it stays hidden until the decision"),
     "atomic-task-commit": yes("it is one put of a manifest"),
-    "atomic-job-commit": yes("it is one put of a decision, or one transaction with all files", unless=OTHER_READERS),
+    "atomic-job-commit": yes(
+        "it is one put of a decision, or one transaction with all files", unless=guarantees.OTHER_READERS
+    ),
     "partitioned-executor": yes("the decision names none of its files"),
     "C1": yes("the messages name and pin the manifests, and every file is confirmed"),
     "C2": yes("only manifests that the messages name are published"),

@@ -10,7 +10,6 @@ import contextlib
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext, Measure
@@ -40,8 +39,8 @@ from holdfast.versioned_log import LogView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Committed:
-    """The log contains an entry that commits the job.
+class Decided:
+    """The log contains an entry about the job: it commits the job, or another process has given up on it.
 
     Attributes:
         view: the log right after this process created the entry; None if another process created the entry, or if it
@@ -54,31 +53,6 @@ class Committed:
     view: LogView | None = None
     cache: ManifestCache | None = None
     report: JobReport | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Aborted:
-    """The log contains an entry that aborts the job: another process has given up on the job."""
-
-    entry: LogEntry
-
-
-@dataclass(frozen=True, slots=True)
-class Skipped:
-    """The log contains no entry about the job, and needs none.
-
-    The job's batch or its write id is already committed, or the mode is ``ignore`` and the destination contains data.
-    """
-
-
-DecisionResult: TypeAlias = Committed | Aborted | Skipped
-
-
-def result_of(entry: LogEntry, *, cache: ManifestCache | None = None) -> DecisionResult:
-    """Convert a job's log entry, which was in the log before or which another process created, to a result."""
-    if entry.kind is Kind.ABORT:
-        return Aborted(entry=entry)
-    return Committed(entry=entry, cache=cache)
 
 
 _log = logging.getLogger(__name__)
@@ -189,11 +163,15 @@ _MAY_EXPIRE_S = 6 * 3600.0
 """No server expires uploads younger than this: MinIO waits 24 hours, and bucket lifecycle rules count in days."""
 
 
-def decide(measure: Measure, job: JobRecord, prepared: Prepared, view: LogView) -> DecisionResult:
+def decide(measure: Measure, job: JobRecord, prepared: Prepared, view: LogView) -> Decided | None:
     """Append the job's commit entry to the log, unless the job is already decided or has to be skipped.
 
     Guarantee: no error is raised if another driver of the job has decided it in the meantime. On a store with
     transactions, the decision is also carried out.
+
+    Returns:
+        None if the job needs no entry: its batch or its write id is already committed, or the mode is ``ignore`` and
+        the destination contains data.
 
     Raises:
         InvalidRequestError: one of the job's files could not be made visible; the message says which.
@@ -214,11 +192,11 @@ def decide(measure: Measure, job: JobRecord, prepared: Prepared, view: LogView) 
         with contextlib.suppress(FencedError):
             decided = find_decision(ctx, read_log(ctx), job.job, job.base_seq)
             if decided is not None:
-                return result_of(decided, cache=prepared.cache)
+                return Decided(entry=decided, cache=prepared.cache)
         raise
 
 
-def _append_commit(measure: Measure, job: JobRecord, prepared: Prepared, view: LogView) -> DecisionResult:
+def _append_commit(measure: Measure, job: JobRecord, prepared: Prepared, view: LogView) -> Decided | None:
     """Check the job against the newest entry, then append the job's entry; start over if another job comes first."""
     ctx = measure.ctx
     draft = _draft_entry(ctx, job, prepared)
@@ -231,10 +209,10 @@ def _append_commit(measure: Measure, job: JobRecord, prepared: Prepared, view: L
         if newest is not None:
             state = newest.state
             if is_already_committed(ctx, job, state, view):
-                return Skipped()
+                return None
             refuse_conflicts(ctx, job, prepared, stuck)
             if is_to_be_skipped(ctx, job.mode):
-                return Skipped()
+                return None
             table = ctx.contract(ctx, job, state.table)
             deleting = [earlier.entry for earlier in stuck if earlier.is_visible]
             plan = plan_replaced(ctx, job, prepared, f"{draft.token}-{attempt}", deleting)
@@ -257,7 +235,7 @@ def _append_commit(measure: Measure, job: JobRecord, prepared: Prepared, view: L
         view = read_log_after(ctx, seen, attempt)
         decided = find_decision(ctx, view, job.job, seen)
         if decided is not None:
-            return result_of(decided, cache=prepared.cache)
+            return Decided(entry=decided, cache=prepared.cache)
     raise ConflictError("too many other jobs are deciding on the destination: run the job again", url=ctx.url)
 
 
@@ -268,7 +246,7 @@ def _commit_entry(
     files: JobFiles | None,
     plan: ReplacementPlan,
     cache: ManifestCache,
-) -> DecisionResult | None:
+) -> Decided | None:
     """Append `entry`, in a transaction if there are `files`; return None if another job's entry was appended first."""
     after = replace(view, head=entry.seq)
     winner: LogEntry | None
@@ -285,8 +263,8 @@ def _commit_entry(
     if winner is None or winner.job != entry.job:
         return None
     if winner.token != entry.token:
-        return result_of(winner, cache=cache)
-    return Committed(entry=winner, view=after, cache=cache, report=report)
+        return Decided(entry=winner, cache=cache)
+    return Decided(entry=winner, view=after, cache=cache, report=report)
 
 
 def _draft_entry(ctx: CommitContext, job: JobRecord, prepared: Prepared) -> LogEntry:

@@ -19,16 +19,7 @@ from holdfast.commit.ids import new_job_id
 from holdfast.commit.nesting import is_first, refuse_nested
 from holdfast.commit.records import JobOutcome, JobRecord, Kind, SaveMode
 from holdfast.commit.two_phase.cleanup import clean_up_ended_job, log_refusals
-from holdfast.commit.two_phase.decision import (
-    Aborted,
-    Committed,
-    DecisionResult,
-    Skipped,
-    decide,
-    is_already_committed,
-    read_log_after,
-    result_of,
-)
+from holdfast.commit.two_phase.decision import Decided, decide, is_already_committed, read_log_after
 from holdfast.commit.two_phase.decision_log import (
     append_entry,
     destination_gone,
@@ -171,7 +162,7 @@ def commit_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOut
     """
     ctx = measure.ctx
     try:
-        result = _decide(measure, job, reports)
+        decided = _decide(measure, job, reports)
     except FencedError as error:
         if job_exists(ctx, job.job):
             raise
@@ -179,23 +170,21 @@ def commit_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOut
         if outcome.committed:
             return outcome
         raise
-    match result:
-        case Committed():
-            outcome = _roll_forward_with_retries(measure, result.entry, view=result.view, cache=result.cache)
-            return outcome if result.report is None else replace(outcome, report=result.report)
-        case Aborted():
-            raise FencedError("another process has aborted the job: run it again", url=ctx.url, job=job.job)
-        case Skipped():
-            return abort_job(measure, job)
+    if decided is None:
+        return abort_job(measure, job)
+    if decided.entry.kind is Kind.ABORT:
+        raise FencedError("another process has aborted the job: run it again", url=ctx.url, job=job.job)
+    outcome = _roll_forward_with_retries(measure, decided.entry, view=decided.view, cache=decided.cache)
+    return outcome if decided.report is None else replace(outcome, report=decided.report)
 
 
-def _decide(measure: Measure, job: JobRecord, reports: TaskReports) -> DecisionResult:
-    """Find the decision about the job in the log; if there is none, load the job's manifests and decide it now."""
+def _decide(measure: Measure, job: JobRecord, reports: TaskReports) -> Decided | None:
+    """Find the decision about the job in the log; if there is none, decide it now, like `decide`."""
     ctx = measure.ctx
     view = read_log(ctx)
     decided = find_decision(ctx, view, job.job, job.base_seq)
     if decided is not None:
-        return result_of(decided)
+        return Decided(entry=decided)
     checked = reports.check(job)
     try:
         with measure.stage("job_stage_load_manifests"):
@@ -206,7 +195,7 @@ def _decide(measure: Measure, job: JobRecord, reports: TaskReports) -> DecisionR
         return decide(measure, job, prepared, view)
 
 
-def _explain_missing_manifest(ctx: CommitContext, job: JobRecord, seen: int, error: NotFoundError) -> DecisionResult:
+def _explain_missing_manifest(ctx: CommitContext, job: JobRecord, seen: int, error: NotFoundError) -> Decided | None:
     """Find the decision of another process that explains why the job's manifests no longer exist.
 
     Holdfast deletes manifests only after their job has ended. Most likely, recovery took this driver for dead.
@@ -220,10 +209,10 @@ def _explain_missing_manifest(ctx: CommitContext, job: JobRecord, seen: int, err
     view = read_log(ctx)
     decided = find_decision(ctx, view, job.job, seen)
     if decided is not None:
-        return result_of(decided)
+        return Decided(entry=decided)
     newest = read_newest(ctx, view)
     if newest is not None and is_already_committed(ctx, job, newest.state, view):
-        return Skipped()
+        return None
     raise CorruptDataError(
         "a task's manifest is missing, something has deleted it: run the job again", url=ctx.url, job=job.job
     ) from error

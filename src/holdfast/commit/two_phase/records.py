@@ -34,7 +34,7 @@ from holdfast.commit.codec import (
 )
 from holdfast.commit.ids import AttemptId, FileOwner, JobId, file_owner, is_job_id
 from holdfast.commit.records import FileEntry, JobRecord, Kind, ManifestRef, Totals
-from holdfast.commit.statistics import NO_STATISTICS, Statistics, compact, from_compact
+from holdfast.commit.statistics import NO_STATISTICS, Statistics, decode_statistics, encode_statistics
 from holdfast.errors import InvalidRequestError
 
 PUBLICATION_NAMES = ("upload", "rename", "transaction")
@@ -160,7 +160,7 @@ def encode_manifest(manifest: TaskManifest) -> bytes:
         "task": manifest.task,
         "attempt": manifest.attempt,
         "files": len(manifest.files),
-        "statistics": compact(manifest.statistics),
+        "iostatistics": encode_statistics(manifest.statistics),
     }
     lines = [json_line(header)]
     for file in manifest.files:
@@ -306,7 +306,7 @@ def _read_manifest(data: bytes) -> TaskManifest:
     require(header["format"] == _MANIFEST_FORMAT, "format is unknown")
     job, task, attempt = job_id_field(header), count_field(header, "task"), AttemptId(text_field(header, "attempt"))
     require(count_field(header, "files") == len(lines) - 1, "files are missing")
-    statistics = from_compact(header.get("statistics", {}))
+    statistics = decode_statistics(header.get("iostatistics"))
     files = tuple(_read_file(json_object(line), job, task, attempt) for line in lines[1:])
     return TaskManifest(job=job, task=task, attempt=attempt, files=files, statistics=statistics)
 

@@ -1,9 +1,8 @@
 """Carry out a logged decision: step by step, or in the transaction that decides the job.
 
-Every step of `roll_forward` is idempotent: any process may run it, at any time (C10). The driver that decided the job
-runs the steps first; after a crash, the next job on the destination or `recover` runs the remaining ones. Their order
-matters: publish all files, mark the decision visible, delete the replaced files, write the report, store the write id,
-clean up, mark the decision done.
+The steps of `roll_forward` are a list, `STEPS`, whose order matters. Each is idempotent: any process may run it, at any
+time (C10). The driver that decided the job runs the steps first; after a crash, the next job on the destination or
+`recover` runs those whose mark is missing.
 
 On stores that make many changes in one step, `commit_at_once` decides the job and does all of this, apart from the
 cleanup, in one transaction; it also deletes the records that are not needed after the decision. So every reader sees
@@ -15,13 +14,14 @@ from __future__ import annotations
 import itertools
 import json
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext, Measure
+from holdfast.commit.destination import REPLACING
 from holdfast.commit.ids import AttemptId, file_owner
-from holdfast.commit.records import FileEntry, JobRecord, JobReport, Kind, SaveMode
+from holdfast.commit.records import FileEntry, JobRecord, JobReport, Kind
 from holdfast.commit.statistics import NO_STATISTICS, Statistics
 from holdfast.commit.success_file import FILENAME_LIMIT, encode_report, write_success
 from holdfast.commit.two_phase.cleanup import clean_up_decided_job
@@ -49,6 +49,8 @@ from holdfast.errors import (
 from holdfast.stores.base import Change, Complete, Create, Delete, Overwrite, Put, Require, batched_keys
 from holdfast.versioned_log import LogView
 from holdfast.wording import OR_OVERWRITE
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -110,7 +112,102 @@ def report_job(measure: Measure, entry: LogEntry, summary: JobSummary, lost: int
     )
 
 
-_log = logging.getLogger(__name__)
+# --- the steps --------------------------------------------------------------------------------------------------------
+@dataclass(slots=True, kw_only=True)
+class Work:
+    """What the steps after a decision share.
+
+    Attributes:
+        cache: manifests that the caller still holds in memory.
+        accept_damage: if files of the job are lost, record the lost files and continue.
+        damaged: the lost files and lists of which a person accepted the loss.
+        report: the report in ``_SUCCESS``, once it is written.
+    """
+
+    measure: Measure
+    entry: LogEntry
+    cache: ManifestCache | None = None
+    accept_damage: bool = False
+    summary: JobSummary = field(default_factory=JobSummary)
+    damaged: list[str] = field(default_factory=list)
+    report: JobReport | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step after a decision, timed as ``job_stage_<name>``.
+
+    Attributes:
+        run: does the step, and returns the content of its mark; None if another process has done all steps.
+        mark: written when the step is done; empty if the step is run again until a later step has a mark.
+    """
+
+    name: str
+    run: Callable[[Work], bytes | None]
+    mark: str = ""
+
+
+def _publish(work: Work) -> bytes | None:
+    """Make all files visible.
+
+    Raises:
+        CorruptDataError: files are lost. Nothing was deleted.
+    """
+    ctx, entry = work.measure.ctx, work.entry
+    published = _publish_all(ctx, entry, work.cache, work.accept_damage)
+    if published is None and _is_done(ctx, entry.seq):
+        return None
+    work.summary = published or JobSummary()
+    lost = work.summary.lost
+    if lost and not work.accept_damage:
+        raise CorruptDataError(
+            "files of a committed job are lost, something aborted its uploads; nothing was deleted: restore them or "
+            "run holdfast recover --accept-damage",
+            url=ctx.url,
+            job=entry.job,
+            lost=len(lost),
+            first=lost[0],
+        )
+    work.damaged += lost
+    return work.summary.checksums.encode()
+
+
+def _delete_replaced(work: Work) -> bytes:
+    """Delete the replaced files; if their list cannot be read and the damage is accepted, they remain."""
+    entry = work.entry
+    try:
+        delete_replaced(work.measure.ctx, entry)
+    except CorruptDataError as error:
+        if not work.accept_damage or entry.replaced is None:
+            raise
+        _log.warning(
+            "the files that job %s replaced are unknown and remain: delete them yourself (%s)", entry.job, error
+        )
+        work.damaged.append(entry.replaced.key)
+    return b""
+
+
+def _write_report(work: Work) -> bytes:
+    """Write ``_SUCCESS``, and the record of the write id."""
+    work.report = report_job(work.measure, work.entry, work.summary, len(work.damaged))
+    write_success(work.measure.ctx, work.report, work.entry.seq)
+    remember_write(work.measure.ctx, work.entry)
+    return b""
+
+
+def _clean_up(work: Work) -> bytes:
+    """Abort the uploads that are still pending under the job's id: now they belong to attempts that do not count."""
+    clean_up_decided_job(work.measure.ctx, work.entry)
+    return done_mark(work.damaged)
+
+
+STEPS = (
+    Step("publish", _publish, "visible"),
+    Step("delete_replaced", _delete_replaced),
+    Step("save_success_marker", _write_report),
+    Step("cleanup", _clean_up, "done"),
+)
+"""The steps after a commit, in order; after an abort, only the last one."""
 
 
 def roll_forward(
@@ -126,8 +223,7 @@ def roll_forward(
     Args:
         measure: measures the job commit or recovery that calls this.
         visible: whether the log view shows the decision's ``visible`` mark.
-        cache: manifests that the caller still holds in memory.
-        accept_damage: if files of the job are lost, record the lost files and continue.
+        cache, accept_damage: see `Work`.
 
     Returns:
         The report of a commit; None for an abort, or if another process has already done all steps.
@@ -136,30 +232,19 @@ def roll_forward(
         CorruptDataError: files of a committed job are lost. Nothing was deleted: restore them, or accept the loss with
             ``holdfast recover --accept-damage``.
     """
-    ctx = measure.ctx
-    damaged: list[str] = []
-    report = None
-    if entry.kind is Kind.COMMIT:
-        if visible:
-            summary = summarize(ctx, entry)
-        else:
-            with measure.stage("job_stage_publish"):
-                published = _publish_all(ctx, entry, cache, accept_damage)
-            if published is None and _is_done(ctx, entry.seq):
-                return None
-            summary = published or JobSummary()
-            damaged = _refuse_damage(ctx, entry, summary.lost, accept_damage)
-            write_mark(ctx, entry, "visible", summary.checksums.encode())
-        with measure.stage("job_stage_delete_replaced"):
-            damaged += _delete_replaced(ctx, entry, accept_damage)
-        report = report_job(measure, entry, summary, len(damaged))
-        write_success(ctx, report, entry.seq)
-        remember_write(ctx, entry)
-    # Uploads that are still pending under the job's id now belong to attempts that do not count.
-    with measure.stage("job_stage_cleanup"):
-        clean_up_decided_job(ctx, entry)
-    write_mark(ctx, entry, "done", done_mark(damaged))
-    return report
+    work = Work(measure=measure, entry=entry, cache=cache, accept_damage=accept_damage)
+    steps: Sequence[Step] = STEPS if entry.kind is Kind.COMMIT else STEPS[-1:]
+    if visible:
+        work.summary = summarize(measure.ctx, entry)
+        steps = STEPS[1:]
+    for step in steps:
+        with measure.stage(f"job_stage_{step.name}"):
+            content = step.run(work)
+        if content is None:
+            return None
+        if step.mark:
+            write_mark(measure.ctx, entry, step.mark, content)
+    return work.report
 
 
 def done_mark(damaged: Sequence[str] = ()) -> bytes:
@@ -263,34 +348,6 @@ def _readable_manifests(ctx: CommitContext, entry: LogEntry, lost: list[str]) ->
             lost.append(ref.key)
 
 
-def _refuse_damage(ctx: CommitContext, entry: LogEntry, lost: list[str], accept_damage: bool) -> list[str]:
-    if lost and not accept_damage:
-        raise CorruptDataError(
-            "files of a committed job are lost, something aborted its uploads; nothing was deleted: restore them or "
-            "run holdfast recover --accept-damage",
-            url=ctx.url,
-            job=entry.job,
-            lost=len(lost),
-            first=lost[0],
-        )
-    return lost
-
-
-# --- delete -----------------------------------------------------------------------------------------------------------
-def _delete_replaced(ctx: CommitContext, entry: LogEntry, accept_damage: bool) -> list[str]:
-    """Delete the replaced files; return the key of their list if it cannot be read and the damage is accepted."""
-    try:
-        delete_replaced(ctx, entry)
-    except CorruptDataError as error:
-        if not accept_damage or entry.replaced is None:
-            raise
-        _log.warning(
-            "the files that job %s replaced are unknown and remain: delete them yourself (%s)", entry.job, error
-        )
-        return [entry.replaced.key]
-    return []
-
-
 # --- progress of a decision -------------------------------------------------------------------------------------------
 def _is_visible(ctx: CommitContext, seq: int) -> bool:
     return record_exists(ctx, seq, "visible") or _is_done(ctx, seq)
@@ -301,9 +358,7 @@ def _is_done(ctx: CommitContext, seq: int) -> bool:
     return record_exists(ctx, seq, "done") or not record_exists(ctx, seq, "json")
 
 
-REPLACING = (SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS)
-
-
+# --- at once ---------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFiles:
     """The changes that do not depend on the state of the log, planned once.

@@ -267,7 +267,7 @@ def test_what_is_saved_of_a_file() -> None:
     found = upload(bucket.context(), "a", b"12345")
     assert (found.bucket, found.key, found.size_bytes, found.rows) == ("bucket", "out put/dataset1/a", 5, 1)
     assert (found.job_id, found.task_id) == (JOB, f"attempt_{JOB}_m_000000_{OWNER.attempt}")
-    assert found.created_ms == found.saved_ms > 0 and found.date.endswith("Z")
+    assert found.created_ms > 0
     assert writer_of(found) == OWNER.attempt
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from tests.unit.commit.statistics_values import statistics
 @given(statistics())
 def test_ours_come_back_as_they_were(value: Statistics) -> None:
     assert decode_statistics(json.loads(json.dumps(encode_statistics(value)))) == value
+    assert pickle.loads(pickle.dumps(value)) == value
 
 
 def test_a_duration_is_spread_over_hadoops_maps() -> None:

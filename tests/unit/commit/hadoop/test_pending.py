@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,9 +15,6 @@ from hypothesis import strategies as st
 from holdfast.commit.hadoop.pending import (
     MAX_PENDING_BYTES,
     MAX_PENDINGSET_BYTES,
-    TASK_ATTEMPT_ID,
-    Etags,
-    PendingPart,
     PendingSet,
     SinglePending,
     decode_pending,
@@ -27,6 +25,7 @@ from holdfast.commit.hadoop.pending import (
 from holdfast.commit.records import FileEntry
 from holdfast.commit.statistics import Duration, Statistics
 from holdfast.errors import CorruptDataError
+from holdfast.stores.base import Part
 from tests.unit.commit.statistics_values import statistics
 
 _RECORD = "out put/__magic_job-j1/00/tasks/attempt_3/__base/year=2026/a b.csv.pending"
@@ -65,12 +64,10 @@ _PENDING = SinglePending(
     bucket="bucket",
     key="out put/year=2026/a b.csv",
     upload_id="2~upload",
-    parts=(PendingPart("9b2c"), PendingPart("77fe")),
+    parts=(Part(1, "9b2c", 0), Part(2, "77fe", 0)),
     size_bytes=12,
     uri="s3a://bucket/out%20put/__magic_job-j1/00/tasks/attempt_3/__base/year=2026/a%20b.csv",
     created_ms=1795253933123,
-    saved_ms=1795253933123,
-    date="Sat Nov 21 09:38:53 UTC 2026",
     statistics=Statistics(durations={"object_put_request": Duration(1, 0, 7, 7, 7)}),
 )
 
@@ -96,14 +93,10 @@ def test_ours_has_hadoops_fields_and_no_others() -> None:
 
 
 def test_etags_as_texts_for_releases_up_to_3_4_1() -> None:
-    """HADOOP-15224: none of them reads an object, and none of the later ones reads a text."""
+    """HADOOP-15224: they are read, and never written."""
     golden = json.loads(_GOLDEN)
     golden["etags"] = ['"9b2c"', '"77fe"']
-    del golden["fromTheFuture"]
-    assert json.loads(encode_pending(_PENDING, Etags.TEXTS)) == golden
     assert _decode(json.dumps(golden).encode()) == _PENDING
-    in_set = json.loads(encode_pendingset(PendingSet(job_id="j1", commits=(_PENDING,)), Etags.TEXTS))
-    assert (in_set["version"], in_set["commits"]) == (3, [golden])
 
 
 def test_checksums_of_parts_are_kept() -> None:
@@ -113,8 +106,7 @@ def test_checksums_of_parts_are_kept() -> None:
         {"etag": "e2", "checksumAlgorithm": None, "checksum": None},
     ]
     pending = _decode(json.dumps(value).encode())
-    assert pending.parts == (PendingPart("e1", 0, "CRC32C", "yZRlqg=="), PendingPart("e2"))
-    assert pending.checksums == (("CRC32C", "yZRlqg=="), ("", ""))
+    assert pending.parts == (Part(1, "e1", 0, "CRC32C", "yZRlqg=="), Part(2, "e2", 0))
     quoted = [{**one, "etag": f'"{one["etag"]}"'} for one in value["etags"]]
     assert json.loads(encode_pending(pending))["etags"] == quoted
 
@@ -124,14 +116,13 @@ def test_sizes_of_parts_and_rows_travel_where_hadoop_keeps_what_it_does_not_know
         bucket="bucket",
         key="out put/a",
         upload_id="u",
-        parts=(PendingPart("e1", 8), PendingPart("e2", 4)),
+        parts=(Part(1, "e1", 8), Part(2, "e2", 4)),
         size_bytes=12,
         uri="s3a://bucket/out%20put/a",
         rows=3,
-        extra_data={"k": "v"},
     )
     value = json.loads(encode_pending(pending))
-    assert value["extraData"] == {"k": "v", "holdfast.part.sizes": "8,4", "holdfast.rows": "3"}
+    assert value["extraData"] == {"holdfast.part.sizes": "8,4", "holdfast.rows": "3"}
     assert _decode(encode_pending(pending)) == pending
     assert pending.file_entry("out put/") == FileEntry(
         path="a", size_bytes=12, rows=3, upload_id="u", parts=(("e1", 8), ("e2", 4))
@@ -141,7 +132,7 @@ def test_sizes_of_parts_and_rows_travel_where_hadoop_keeps_what_it_does_not_know
 def test_an_empty_file_is_one_empty_part() -> None:
     """scenario 2"""
     pending = SinglePending(
-        bucket="bucket", key="out put/a", upload_id="u", parts=(PendingPart("e"),), size_bytes=0, uri="s3a://bucket/a"
+        bucket="bucket", key="out put/a", upload_id="u", parts=(Part(1, "e", 0),), size_bytes=0, uri="s3a://bucket/a"
     )
     assert _decode(encode_pending(pending)) == pending
 
@@ -250,7 +241,7 @@ def _pendingset() -> dict[str, Any]:
         "version": 3,
         "jobId": "j1",
         "commits": [one, two],
-        "extraData": {TASK_ATTEMPT_ID: "attempt_3"},
+        "extraData": {"task.attempt.id": "attempt_3"},
         "iostatistics": {"counters": {"committer_commits_created": 2}, "gauges": {}},
         "fromTheFuture": None,
     }
@@ -259,7 +250,7 @@ def _pendingset() -> dict[str, Any]:
 def test_a_set_that_hadoop_wrote_is_read() -> None:
     pendingset = _decode_set(json.dumps(_pendingset(), indent=2).encode())
     assert [pending.key for pending in pendingset.commits] == ["out put/year=2026/a b.csv", "out put/b"]
-    assert pendingset.extra_data == {TASK_ATTEMPT_ID: "attempt_3"}
+    assert pendingset.attempt == "attempt_3"
     assert pendingset.statistics == Statistics(counters={"committer_commits_created": 2})
     assert json.loads(encode_pendingset(pendingset))["version"] == 3
     assert _decode_set(encode_pendingset(pendingset)) == pendingset
@@ -311,7 +302,6 @@ _TEXT = st.text(st.characters(codec="utf-8"), max_size=8)
 _SEGMENT = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=8).filter(
     lambda name: not name.startswith((".", "_"))
 )
-_EXTRA = st.dictionaries(_TEXT.filter(lambda key: not key.startswith("holdfast.")), _TEXT, max_size=3)
 
 
 @st.composite
@@ -319,7 +309,7 @@ def _pendings(draw: st.DrawFn) -> SinglePending:
     parts = draw(
         st.lists(
             st.builds(
-                PendingPart,
+                lambda *given: Part(0, *given),
                 _TEXT.filter(lambda etag: bool(etag.strip('"')) and '"' not in etag),
                 st.integers(0, 2**33),
                 st.sampled_from(["", "CRC32", "SHA256"]),
@@ -333,25 +323,15 @@ def _pendings(draw: st.DrawFn) -> SinglePending:
         bucket="bucket",
         key="out put/" + "/".join(draw(st.lists(_SEGMENT, min_size=1, max_size=3))),
         upload_id=draw(_TEXT.filter(bool)),
-        parts=tuple(parts),
+        parts=tuple(replace(part, number=number) for number, part in enumerate(parts, 1)),
         size_bytes=sum(part.size_bytes for part in parts),
         uri="s3a://bucket/out%20put/x",
         rows=draw(st.integers(0, 2**40)),
         created_ms=draw(st.integers(0, 2**45)),
-        saved_ms=draw(st.integers(0, 2**45)),
-        date=draw(_TEXT),
         job_id=draw(st.sampled_from(["", "j1"])),
         task_id=draw(_TEXT),
-        text=draw(_TEXT),
-        filename=draw(_TEXT),
-        extra_data=draw(_EXTRA),
         statistics=draw(statistics()),
     )
-
-
-@given(_pendings().filter(lambda pending: not any(part.checksum for part in pending.parts)))
-def test_any_upload_comes_back_from_texts(pending: SinglePending) -> None:
-    assert _decode(encode_pending(pending, Etags.TEXTS)) == pending
 
 
 @given(_pendings())
@@ -359,9 +339,9 @@ def test_any_upload_comes_back_as_it_was(pending: SinglePending) -> None:
     assert _decode(encode_pending(pending)) == pending
 
 
-@given(st.lists(_pendings(), max_size=4, unique_by=lambda pending: pending.key), _EXTRA, statistics())
-def test_any_set_comes_back_as_it_was(commits: list[SinglePending], extra: dict[str, str], taken: Statistics) -> None:
-    pendingset = PendingSet(job_id="j1", commits=tuple(commits), extra_data=extra, statistics=taken)
+@given(st.lists(_pendings(), max_size=4, unique_by=lambda pending: pending.key), _TEXT, statistics())
+def test_any_set_comes_back_as_it_was(commits: list[SinglePending], attempt: str, taken: Statistics) -> None:
+    pendingset = PendingSet(job_id="j1", commits=tuple(commits), attempt=attempt, statistics=taken)
     assert _decode_set(encode_pendingset(pendingset)) == pendingset
 
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from holdfast.commit.hadoop.magic.files import pendingset_path
-from holdfast.commit.hadoop.pending import Etags, decode_pending, decode_pendingset, encode_pending, encode_pendingset
+from holdfast.commit.hadoop.pending import decode_pending, decode_pendingset, encode_pending, encode_pendingset
 from holdfast.commit.ids import JobId
 from holdfast.commit.success_file import parse_success
 
 _RECORDED = Path(__file__).parent / "recorded"
-_RELEASES = {"3.5.0": Etags.OBJECTS, "3.4.1": Etags.TEXTS}
+_RELEASES = ("3.5.0", "3.4.1")
 _JOB = "3b1f9c0e-5a77-4c3d-9c55-0d5c8f7e1a2b"
 _SET = "task_20261122101112_0007_m_000000.pendingset"
 _OWN = ("holdfast.part.sizes", "holdfast.rows")
@@ -25,9 +25,14 @@ def _bytes(release: str, name: str) -> bytes:
 
 
 def _without_statistics(data: bytes) -> Any:
-    """Holdfast counts other statistics and adds its own data; Hadoop omits a set's extra data if it is empty."""
+    """Return what of a record decides what a job commit does, with etags as objects."""
     value = json.loads(data)
     for one in (value, *value.get("commits", ())):
+        for name in ("filename", "created", "saved", "date", "text"):
+            one.pop(name, None)
+        if "etags" in one:
+            nothing = {"checksumAlgorithm": None, "checksum": None}
+            one["etags"] = [{**nothing, "etag": tag} if isinstance(tag, str) else tag for tag in one["etags"]]
         one["iostatistics"] = {}
         one["extraData"] = {name: text for name, text in one.get("extraData", {}).items() if name not in _OWN}
     return value
@@ -45,7 +50,7 @@ def test_a_set(release: str) -> None:
     assert {one.job_id for one in found.commits} == {_JOB}
     assert {one.task_id for one in found.commits} == {"attempt_20261122101112_0007_m_000000_0"}
     assert found.statistics.durations["multipart_upload_part_put"].count == 4
-    assert _without_statistics(encode_pendingset(found, _RELEASES[release])) == _without_statistics(data)
+    assert _without_statistics(encode_pendingset(found)) == _without_statistics(data)
 
 
 @pytest.mark.parametrize("release", _RELEASES)
@@ -61,7 +66,7 @@ def test_a_set_of_staging_names_no_job(release: str) -> None:
     found = decode_pendingset(name, _bytes(release, name), bucket="bucket", prefix="staged/", job_id="anybody's")
     (one,) = found.commits
     assert one.key == "staged/year=2026/x-7f4e2d10-88a1-4e0b-a6a2-c1d2e3f40516.csv"
-    assert (one.text, one.job_id) == ("partition: year=2026", "")
+    assert one.job_id == ""
 
 
 @pytest.mark.parametrize("release", _RELEASES)
@@ -69,7 +74,7 @@ def test_a_single_upload(release: str) -> None:
     data = _bytes(release, "late.csv.pending")
     found = decode_pending("late.csv.pending", data, bucket="bucket", prefix="out put/", job_id=_JOB)
     assert (found.key, found.size_bytes, found.job_id) == ("out put/late.csv", 5, "")
-    assert _without_statistics(encode_pending(found, _RELEASES[release])) == _without_statistics(data)
+    assert _without_statistics(encode_pending(found)) == _without_statistics(data)
 
 
 @pytest.mark.parametrize("release", _RELEASES)

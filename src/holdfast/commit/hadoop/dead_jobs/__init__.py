@@ -1,6 +1,4 @@
-"""Find and recover dead jobs of Hadoop's own committers. A user decides how each job ends.
+"""Find and abort dead jobs of Hadoop's own committers. A user decides whether a job is dead.
 
-Hadoop's committers log no decision and have no fencing. Paper 001 says which facts can be proved from pending sets.
-Facts that cannot be proved (a job's number of tasks, whether its driver is alive) are reported to the user, who must
-confirm the risk.
+Hadoop's committers log no decision and have no fencing, so whether a job's driver is alive cannot be proved.
 """

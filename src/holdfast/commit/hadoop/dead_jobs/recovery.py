@@ -1,4 +1,4 @@
-"""Report and recover Hadoop's jobs: part of `recover`, `uploads` and `verify`; only `recover` changes anything (C7)."""
+"""Report and abort Hadoop's jobs: part of `recover`, `uploads` and `verify`; only `recover` changes anything (C7)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from holdfast.commit.context import CommitContext
 from holdfast.commit.hadoop.dead_jobs.file_output_jobs import file_output_job_of, hadoop_file_leftovers
-from holdfast.commit.hadoop.dead_jobs.hadoop_job import ids_in
-from holdfast.commit.hadoop.dead_jobs.s3a_recovery import s3a_leftovers
-from holdfast.commit.hadoop.dead_jobs.s3a_state import find_s3a_jobs, recorded_uploads
+from holdfast.commit.hadoop.dead_jobs.s3a_jobs import find_s3a_jobs, ids_in, recorded_uploads, s3a_leftovers
 from holdfast.commit.ids import file_job
 from holdfast.commit.layout import job_of
 from holdfast.commit.leftovers import (
@@ -17,7 +15,6 @@ from holdfast.commit.leftovers import (
     ForeignLeftover,
     Leftover,
     RecoveryReport,
-    Resolution,
     UploadOwner,
     end_leftover,
     is_quiet,
@@ -25,39 +22,37 @@ from holdfast.commit.leftovers import (
 from holdfast.stores.base import UploadInfo, iter_uploads, multipart
 
 
-def find_hadoop_jobs(
-    ctx: CommitContext, resolution: Resolution | None = None, insist: bool = False
-) -> Iterator[ForeignLeftover]:
+def find_hadoop_jobs(ctx: CommitContext, abort: bool = False, insist: bool = False) -> Iterator[ForeignLeftover]:
     """List the jobs of Hadoop's committers on this destination, including live jobs, each with a recovery action.
 
     Args:
-        resolution: how the user wants dead jobs to end; None to leave them alone.
-        insist: commit jobs even if it is unknown whether all of their tasks had committed.
+        abort: whether to abort dead jobs; otherwise they are only reported.
+        insist: abort jobs even if records are lost.
     """
-    yield from s3a_leftovers(ctx, list(find_s3a_jobs(ctx)), resolution, insist=insist)
-    yield from hadoop_file_leftovers(ctx, resolution, insist=insist)
+    yield from s3a_leftovers(ctx, abort, insist)
+    yield from hadoop_file_leftovers(ctx, abort, insist)
 
 
 def describe(left: Leftover) -> str:
     """Return one sentence about an unfinished job, and how to end it if it is dead."""
     return (
         f"Hadoop job {left.job} ({left.committer}) is unfinished: {left.reason}; it is running, or dead (then run "
-        "holdfast recover --foreign abort, or --foreign commit)"
+        "holdfast recover --foreign, and the application again)"
     )
 
 
 def end_hadoop_jobs(
     ctx: CommitContext, report: RecoveryReport, foreign: ForeignJobPolicy, dry_run: bool, insist: bool
 ) -> None:
-    """Report dead Hadoop jobs, and end them if the policy has a resolution; add the results to `report`.
+    """Report dead Hadoop jobs, and abort them if the policy says so; add the results to `report`.
 
-    A finished job that left only its directory is reported only if the policy has a resolution. An upload whose name
-    identifies no job may belong to a task of a live job, so no job counts as dead while such an upload is recent.
+    A finished job that left only its directory is reported only if it is to be removed. An upload whose name identifies
+    no job may belong to a task of a live job, so no job counts as dead while such an upload is recent.
     """
     newest_stray_s: float | None = None
-    for found in find_hadoop_jobs(ctx, foreign.resolution, insist=insist):
+    for found in find_hadoop_jobs(ctx, foreign.abort, insist):
         leftover = found.leftover
-        if foreign.resolution is None and found.is_over:
+        if not foreign.abort and found.is_over:
             continue
         if newest_stray_s is None:
             newest_stray_s = _newest_stray(ctx)
@@ -69,16 +64,16 @@ def end_hadoop_jobs(
 def find_upload_owners(ctx: CommitContext, uploads: Sequence[UploadInfo]) -> Mapping[tuple[str, str], UploadOwner]:
     """Return the owner of each upload whose path, file name or record shows that it belongs to a Hadoop job."""
     owners: dict[tuple[str, str], UploadOwner] = {}
-    for upload in uploads:
-        job = file_output_job_of(upload.key[len(ctx.prefix) :])
-        if job is not None:
-            owners[upload.key, upload.upload_id] = UploadOwner(job, "hadoop-file")
-    found = list(find_s3a_jobs(ctx))
+    found = find_s3a_jobs(ctx)
     jobs = {one.job: UploadOwner(one.job, one.committer) for one in found}
     for upload in uploads:
+        ids = upload.key, upload.upload_id
+        job = file_output_job_of(upload.key[len(ctx.prefix) :])
+        if job is not None:
+            owners[ids] = UploadOwner(job, "hadoop-file")
         for job in ids_in(upload.key):
             if job in jobs:
-                owners.setdefault((upload.key, upload.upload_id), jobs[job])
+                owners.setdefault(ids, jobs[job])
     if len(owners) < len(uploads):
         for one in found:
             for ids in recorded_uploads(ctx, one):

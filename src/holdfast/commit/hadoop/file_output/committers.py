@@ -33,6 +33,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
+from holdfast import guarantees
 from holdfast.commit import layout
 from holdfast.commit.committer import CONSISTENT_LISTING, HIDDEN_WRITES, RENAME, RENAME_DIR, Committer, TaskReports
 from holdfast.commit.context import CommitContext, Measure
@@ -59,27 +60,7 @@ from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, TaskCommit
 from holdfast.commit.success_file import FILENAME_LIMIT, has_succeeded, succeed
 from holdfast.commit.task import TaskScope, report_task, reported_totals
 from holdfast.errors import ConflictError, NotFoundError
-from holdfast.guarantees import (
-    ANOTHER_ENDS,
-    APPEARS,
-    BOTH_COMMIT,
-    COMMIT_BEGUN,
-    DISPLACED,
-    EMPTIED,
-    ENDED,
-    IN_TASK_COMMIT,
-    LAST_WINS,
-    NO_RECORD,
-    NOT_YET_VISIBLE,
-    OR,
-    PARTITIONED,
-    TWO_DRIVERS,
-    UNDONE_BY_HAND,
-    UNKNOWN,
-    Answer,
-    no,
-    yes,
-)
+from holdfast.guarantees import Answer, no, yes
 from holdfast.stores.base import iter_objects, iter_uploads, multipart
 
 
@@ -333,34 +314,36 @@ def commit_v2_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit
 
 
 _V1_GUARANTEES: Mapping[str, Answer] = {
-    "speculative-tasks": yes("each attempt has its own directory, and one per task remains", unless=BOTH_COMMIT),
+    "speculative-tasks": yes(
+        "each attempt has its own directory, and one per task remains", unless=guarantees.BOTH_COMMIT
+    ),
     "recoverable-job": yes("the next attempt at the job reuses the directories of committed tasks"),
     "abortable-task": yes("its directory is deleted"),
-    "abortable-job": yes(NOT_YET_VISIBLE),
+    "abortable-job": yes(guarantees.NOT_YET_VISIBLE),
     "uncommitted-output-observable": no("it is in a hidden directory"),
     "committed-output-observable": no("its files are renamed by the job commit"),
-    "atomic-task-commit": yes("it is one rename of a directory", unless=BOTH_COMMIT),
+    "atomic-task-commit": yes("it is one rename of a directory", unless=guarantees.BOTH_COMMIT),
     "atomic-job-commit": no("it renames one file after the other"),
-    "partitioned-executor": yes("its files stay in its directory", unless=PARTITIONED),
-    "C1": yes("every task has one directory", unless=f"{DISPLACED}{OR}{TWO_DRIVERS}"),
-    "C2": yes("a directory belongs to one attempt", unless=DISPLACED),
-    "C3": no(LAST_WINS),
-    "C4": no(APPEARS),
-    "C5": yes("its directory is deleted", unless=COMMIT_BEGUN),
-    "C6": yes("what a slow attempt writes stays hidden", unless=ANOTHER_ENDS),
+    "partitioned-executor": yes("its files stay in its directory", unless=guarantees.PARTITIONED),
+    "C1": yes("every task has one directory", unless=f"{guarantees.DISPLACED}{guarantees.OR}{guarantees.TWO_DRIVERS}"),
+    "C2": yes("a directory belongs to one attempt", unless=guarantees.DISPLACED),
+    "C3": no(guarantees.LAST_WINS),
+    "C4": no(guarantees.APPEARS),
+    "C5": yes("its directory is deleted", unless=guarantees.COMMIT_BEGUN),
+    "C6": yes("what a slow attempt writes stays hidden", unless=guarantees.ANOTHER_ENDS),
     "C7": no("its cleanup deletes _temporary, including the work of other jobs"),
-    "C8": no(NO_RECORD),
+    "C8": no(guarantees.NO_RECORD),
     "C9": no("each rename loses where a file was and whose it is"),
-    "C10": no(ENDED),
-    "replaced-data": no(EMPTIED),
+    "C10": no(guarantees.ENDED),
+    "replaced-data": no(guarantees.EMPTIED),
 }
 
 _V2_GUARANTEES: Mapping[str, Answer] = {
-    "speculative-tasks": yes("each attempt has its own directory until it commits", unless=BOTH_COMMIT),
+    "speculative-tasks": yes("each attempt has its own directory until it commits", unless=guarantees.BOTH_COMMIT),
     "recoverable-job": yes("the output of committed tasks is in place"),
-    "abortable-task": yes("its directory is deleted", unless=IN_TASK_COMMIT),
-    "abortable-job": yes("its files can be deleted by hand, by their names", unless=UNDONE_BY_HAND),
-    "uncommitted-output-observable": no("it is in a hidden directory", unless=IN_TASK_COMMIT),
+    "abortable-task": yes("its directory is deleted", unless=guarantees.IN_TASK_COMMIT),
+    "abortable-job": yes("its files can be deleted by hand, by their names", unless=guarantees.UNDONE_BY_HAND),
+    "uncommitted-output-observable": no("it is in a hidden directory", unless=guarantees.IN_TASK_COMMIT),
     "committed-output-observable": yes("the task commit renames its files into the destination"),
     "atomic-task-commit": no("it renames one file after the other"),
     "atomic-job-commit": yes("it is one put of _SUCCESS"),
@@ -372,10 +355,10 @@ _V2_GUARANTEES: Mapping[str, Answer] = {
     "C5": no("committed output stays, and a slow task may commit afterwards"),
     "C6": no("a slow task commit renames into the destination"),
     "C7": no("its cleanup deletes _temporary, including the work of other jobs"),
-    "C8": no(NO_RECORD),
-    "C9": no(UNKNOWN),
+    "C8": no(guarantees.NO_RECORD),
+    "C9": no(guarantees.UNKNOWN),
     "C10": no("a task commit that is run again fails, because its files are already renamed"),
-    "replaced-data": no(EMPTIED),
+    "replaced-data": no(guarantees.EMPTIED),
 }
 
 _committer = partial(

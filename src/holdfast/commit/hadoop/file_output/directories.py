@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 
 from holdfast.commit.codec import encode_job
 from holdfast.commit.context import CommitContext, Measure
@@ -33,8 +32,9 @@ from holdfast.commit.hadoop.files import (
 from holdfast.commit.ids import FileOwner, JobId, attempt_name, is_job_id, task_name
 from holdfast.commit.records import JobOutcome, JobRecord, SaveMode
 from holdfast.commit.sinks import RenameSink, UploadSink
+from holdfast.commit.success_file import end_with_cleanup
 from holdfast.commit.task import TaskScope
-from holdfast.errors import HoldfastError, NotFoundError
+from holdfast.errors import NotFoundError
 
 TEMPORARY = "_temporary"
 _RECORD = re.compile(rf"{TEMPORARY}/0/job_([0-9a-f-]+)\.([a-z0-9-]+)\.json")
@@ -131,19 +131,15 @@ def abort_attempt(ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
 
 
 def clean_up(measure: Measure, job: JobRecord, outcome: JobOutcome) -> JobOutcome:
-    """Delete all of ``_temporary``, including the work of every other job in this destination (C7 does not hold).
+    """Delete all of ``_temporary``, including the work of every other job in this destination (C7 does not hold)."""
+    ctx = measure.ctx
 
-    The job has already ended, so an error is not raised but added to the outcome.
-    """
-    try:
-        with measure.stage("job_stage_cleanup"):
-            if outcome.committed:
-                measure.ctx.store.delete(measure.ctx.key(job_record(job)))
-            delete_dir(measure.ctx, TEMPORARY)
-    except HoldfastError as error:
-        reason = f"the job is over, but its working directory could not be deleted: {error}"
-        return replace(outcome, finished=False, pending_reason=reason)
-    return outcome
+    def delete() -> None:
+        if outcome.committed:
+            ctx.store.delete(ctx.key(job_record(job)))
+        delete_dir(ctx, TEMPORARY)
+
+    return end_with_cleanup(measure, outcome, delete)
 
 
 def merge_paths_v1(ctx: CommitContext, source: str) -> None:

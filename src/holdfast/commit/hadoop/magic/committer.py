@@ -14,7 +14,7 @@ The guarantees of ARCHITECTURE.md hold, except for these:
   lost: if its attempt dies before it writes the upload's record, or if its pending set is overwritten, only ``holdfast
   uploads`` finds the upload.
 
-Sources: paper 000, VI.A, VIII.C and XIV; paper 001, "Magic Committer"; HADOOP-16570, HADOOP-17258, HADOOP-18797.
+Sources: paper 000, VI.A, VIII.C and XIV; paper 001, "Magic Committer"; HADOOP-16570, HADOOP-17258.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
+from holdfast import guarantees
 from holdfast.commit.committer import CONSISTENT_LISTING, MULTIPART, Committer, TaskReports
 from holdfast.commit.context import CommitContext, Measure
 from holdfast.commit.destination import new_truncating_job
-from holdfast.commit.hadoop.completion import abort_all, complete_all, etags_of, succeed_with
+from holdfast.commit.hadoop.completion import abort_all, complete_all, succeed_with
 from holdfast.commit.hadoop.files import delete_dir
 from holdfast.commit.hadoop.magic.files import (
     attempt_dir,
@@ -40,38 +42,16 @@ from holdfast.commit.hadoop.magic.files import (
     open_magic_file,
     pendingset_path,
 )
-from holdfast.commit.hadoop.pending import (
-    MAGIC_JOB_PREFIX,
-    TASK_ATTEMPT_ID,
-    PendingSet,
-    SinglePending,
-    encode_pendingset,
-)
-from holdfast.commit.hadoop.pending_recovery import PendingSetAccess, pending_set_leftover
-from holdfast.commit.ids import FileOwner, JobId, attempt_name, is_job_id
+from holdfast.commit.hadoop.pending import MAGIC_JOB_PREFIX, PendingSet, SinglePending, encode_pendingset
+from holdfast.commit.hadoop.pending_recovery import JobState, PendingJob, inspect, leftover_of
+from holdfast.commit.ids import FileOwner, JobId, attempt_name, file_job, is_job_id
 from holdfast.commit.leftovers import Leftover
-from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, SaveMode, TaskCommit
+from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, TaskCommit
 from holdfast.commit.sinks import UploadSink
-from holdfast.commit.success_file import has_succeeded
+from holdfast.commit.success_file import end_with_cleanup, has_succeeded
 from holdfast.commit.task import TaskScope, inline_record, totals_of
 from holdfast.errors import AccessDeniedError, CorruptDataError, HoldfastError, InvalidRequestError, NotFoundError
-from holdfast.guarantees import (
-    ALL_UPLOADS,
-    APPEARS,
-    COMMIT_BEGUN,
-    DIES_UPLOADING,
-    EMPTIED,
-    ENDED,
-    LAST_WINS,
-    NO_RECORD,
-    NOT_YET_VISIBLE,
-    PARTITIONED,
-    STARTS_OVER,
-    TWO_DRIVERS,
-    Answer,
-    no,
-    yes,
-)
+from holdfast.guarantees import Answer, no, yes
 from holdfast.stores.base import iter_objects
 
 _log = logging.getLogger(__name__)
@@ -87,7 +67,7 @@ def _load_all(measure: Measure, owner: FileOwner, paths: list[str], rows: dict[s
         except HoldfastError as error:
             return error
         counted = found.rows or rows.get(found.key.removeprefix(prefix), 0)
-        return replace(found, job_id=owner.job, task_id=attempt_name(owner), filename=path, rows=counted)
+        return replace(found, job_id=owner.job, task_id=attempt_name(owner), rows=counted)
 
     results = list(measure.ctx.runner.map(load, paths))
     pendings = [found for found in results if isinstance(found, SinglePending)]
@@ -144,9 +124,7 @@ def commit_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOut
 
         published = complete_all(measure, list(names), load)
     outcome = succeed_with(measure, job, published)
-    with measure.stage("job_stage_cleanup"):
-        left = clean_up(measure, job.job, with_sets=False)
-    return replace(outcome, finished=not left, pending_reason=left)
+    return end_with_cleanup(measure, outcome, partial(clean_up, measure, job.job, with_sets=False))
 
 
 def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
@@ -159,8 +137,8 @@ def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
         committed = has_succeeded(measure.ctx, job.job)
     except HoldfastError as error:  # continue: an abort only aborts pending uploads, which is safe
         _log.warning("_SUCCESS could not be read (%s)", error)
-    left = clean_up(measure, job.job, with_sets=True)
-    return JobOutcome(job=job.job, committed=committed, finished=not left, pending_reason=left)
+    outcome = JobOutcome(job=job.job, committed=committed)
+    return end_with_cleanup(measure, outcome, partial(clean_up, measure, job.job))
 
 
 def open_file(scope: TaskScope, path: str) -> UploadSink:
@@ -202,10 +180,9 @@ def commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
             PendingSet(
                 job_id=owner.job,
                 commits=tuple(pendings),
-                extra_data={TASK_ATTEMPT_ID: attempt_name(owner)},
+                attempt=attempt_name(owner),
                 statistics=measure.statistics(),
-            ),
-            etags_of(ctx),
+            )
         )
         try:
             written = ctx.store.put(ctx.key(pendingset_path(owner.job, owner.task)), data)
@@ -247,13 +224,6 @@ def abort_task(ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
         delete_dir(ctx, attempt_dir(owner), unfinished=False)
 
 
-_SETS = PendingSetAccess(
-    names=lambda ctx, job: list_pendingsets(ctx, job.job),
-    load=lambda measure, job, name: load_pendingset(measure, job.job, name),
-    clean_up=lambda measure, job: clean_up(measure, job.job, with_sets=True),
-)
-
-
 def magic_jobs(ctx: CommitContext) -> dict[JobId, float]:
     """Return the jobs that have a magic directory at the destination, with the time of the last write there."""
     jobs: dict[JobId, float] = {}
@@ -281,36 +251,55 @@ def has_records(ctx: CommitContext, job: JobId, folders: Sequence[str]) -> bool:
 
 def magic_leftovers(ctx: CommitContext) -> Iterator[Leftover]:
     """List the leftover data of every job with a magic directory, including live jobs."""
-    for job, active_at_s in magic_jobs(ctx).items():
-        yield pending_set_leftover(ctx, _job_record(job), active_at_s, _SETS)
+    measure = Measure(ctx)
+    jobs = [
+        PendingJob(
+            committer="magic",
+            job=job,
+            active_at_s=active_at_s,
+            sets=partial(list_pendingsets, ctx, job),
+            load=partial(_load_commits, measure, job),
+            ids_of=lambda path: (file_job(path),),
+            clean_up=partial(_clean_up, job),
+        )
+        for job, active_at_s in magic_jobs(ctx).items()
+    ]
+    for one, found in zip(jobs, inspect(ctx, jobs), strict=True):
+        yield leftover_of(ctx, one, found)
 
 
-def _job_record(job: JobId) -> JobRecord:
-    """Return a substitute for the job's record, which `magic` does not store. Its save mode is not used."""
-    return JobRecord(job=job, committer="magic", mode=SaveMode.APPEND, started_at_s=0.0)
+def _clean_up(job: JobId, measure: Measure, found: JobState) -> None:
+    clean_up(measure, job)
+
+
+def _load_commits(measure: Measure, job: JobId, path: str) -> Sequence[SinglePending]:
+    return load_pendingset(measure, job, path).commits
 
 
 _GUARANTEES: Mapping[str, Answer] = {
     "speculative-tasks": yes("the uploads of an attempt that does not count stay pending"),
-    "recoverable-job": no(STARTS_OVER),
-    "abortable-task": yes("its uploads are aborted", unless=DIES_UPLOADING),
-    "abortable-job": yes(NOT_YET_VISIBLE),
+    "recoverable-job": no(guarantees.STARTS_OVER),
+    "abortable-task": yes("its uploads are aborted", unless=guarantees.DIES_UPLOADING),
+    "abortable-job": yes(guarantees.NOT_YET_VISIBLE),
     "uncommitted-output-observable": no("it is a pending upload"),
     "committed-output-observable": no("its uploads are completed by the job commit"),
     "atomic-task-commit": yes("it is one put of a pending set"),
     "atomic-job-commit": no("it completes one upload after the other"),
-    "partitioned-executor": yes("its uploads stay pending", unless=PARTITIONED),
+    "partitioned-executor": yes("its uploads stay pending", unless=guarantees.PARTITIONED),
     "C1": yes("every task has one pending set, replaced in one step"),
     "C2": yes("a pending set belongs to one attempt"),
-    "C3": no(LAST_WINS),
-    "C4": no(APPEARS),
-    "C5": yes("its uploads are aborted and its pending sets deleted", unless=COMMIT_BEGUN),
-    "C6": yes("what a slow attempt uploads stays pending", unless=TWO_DRIVERS),
-    "C7": yes("the names of its directory and uploads contain the job", unless=ALL_UPLOADS),
-    "C8": no(NO_RECORD),
-    "C9": yes("pending sets, uploads, and files with the job in their names show how far it came", unless=TWO_DRIVERS),
-    "C10": no(ENDED),
-    "replaced-data": no(EMPTIED),
+    "C3": no(guarantees.LAST_WINS),
+    "C4": no(guarantees.APPEARS),
+    "C5": yes("its uploads are aborted and its pending sets deleted", unless=guarantees.COMMIT_BEGUN),
+    "C6": yes("what a slow attempt uploads stays pending", unless=guarantees.TWO_DRIVERS),
+    "C7": yes("the names of its directory and uploads contain the job"),
+    "C8": no(guarantees.NO_RECORD),
+    "C9": yes(
+        "pending sets, uploads, and files with the job in their names show how far it came",
+        unless=guarantees.TWO_DRIVERS,
+    ),
+    "C10": no(guarantees.ENDED),
+    "replaced-data": no(guarantees.EMPTIED),
 }
 
 MAGIC = Committer(

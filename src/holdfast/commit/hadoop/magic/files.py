@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext, Measure
-from holdfast.commit.hadoop.completion import Upload, abort_listed, bucket_name, etags_of, pending_of_entry
+from holdfast.commit.hadoop.completion import Upload, abort_listed, bucket_name, pending_of_entry
 from holdfast.commit.hadoop.files import delete_dir
 from holdfast.commit.hadoop.pending import (
     BASE,
@@ -41,7 +41,7 @@ from holdfast.commit.ids import FileOwner, JobId, attempt_name, attempt_owner, f
 from holdfast.commit.records import FileEntry
 from holdfast.commit.sinks import PartBudget, UploadSink
 from holdfast.commit.task import ATTEMPT_METADATA
-from holdfast.errors import CorruptDataError, HoldfastError, InvalidRequestError, NotFoundError
+from holdfast.errors import CorruptDataError, InvalidRequestError, NotFoundError
 from holdfast.runtime import BackgroundExecutor
 from holdfast.stores.base import Support, iter_objects, multipart
 
@@ -114,7 +114,7 @@ def open_magic_file(measure: Measure, path: str, *, background: BackgroundExecut
         ctx.store.put(ctx.key(path), b"", metadata=length)
         measure.recorder.count("committer_magic_marker_put")
         pending = pending_of_entry(ctx, file, owner, uri=encode_uri(ctx.url, path))
-        ctx.store.put(ctx.key(pending_path(path)), encode_pending(pending, etags_of(ctx)))
+        ctx.store.put(ctx.key(pending_path(path)), encode_pending(pending))
         measure.recorder.count("committer_commits_created")
 
     measure.recorder.count("committer_magic_files_created")
@@ -181,49 +181,33 @@ def load_pendingset(measure: Measure, job: JobId, path: str, data: bytes | None 
         return decode_pendingset(path, data, bucket=bucket_name(ctx.url), prefix=ctx.prefix, job_id=job)
 
 
-def clean_up(measure: Measure, job: JobId, *, with_sets: bool) -> str:
+def clean_up(measure: Measure, job: JobId, *, with_sets: bool = True) -> None:
     """Abort the job's pending uploads, then delete its magic directory. Idempotent (C10).
 
-    The job's uploads are the uploads that its records name, and those whose file names carry its id. With the setting
-    ``abort_pending_uploads``, which is Hadoop's default (XIV.C.1), all uploads below the destination are aborted,
-    including other jobs'. An upload is not found if the caller chose its file name and its record was never written.
+    The job's uploads are the uploads that its records name, and those whose file names carry its id. An upload is not
+    found if the caller chose its file name and its record was never written.
 
     Args:
         with_sets: whether to abort even the uploads that tasks have committed; False after a job commit, which has
             completed all of them.
 
-    Returns:
-        Why something is left, in one sentence; empty if nothing is. Errors are not raised: an abort must not hide the
-        error that caused it, and a committed job stays committed (paper 000, XI).
-
     Crash: some uploads are aborted, or some records deleted; run it again.
     """
     ctx = measure.ctx
-    try:
-        _abort_uploads(measure, job, with_sets)
-        delete_dir(ctx, magic_dir(job), unfinished=False)
-    except HoldfastError as error:
-        _log.warning("the clean-up of job %s in %s is incomplete (%s)", job, ctx.url, error)
-        return f"clean-up is incomplete, run holdfast recover: {error.message}"
-    return ""
-
-
-def _abort_uploads(measure: Measure, job: JobId, with_sets: bool) -> None:
-    """Abort the job's uploads, even those that the server's listing lacks (MinIO cannot list by directory)."""
-    ctx = measure.ctx
+    # MinIO does not list uploads by directory, so only the records name those of a file whose name the caller chose.
     lists = ctx.store.capabilities.lists_uploads is Support.YES
     recorded: set[Upload] | None = None
 
     def select(pending: set[Upload]) -> set[Upload]:
         nonlocal recorded
-        takes_all = ctx.settings.hadoop.abort_pending_uploads
-        own = pending if takes_all else {upload for upload in pending if file_job(upload[0]) == job}
+        own = {upload for upload in pending if file_job(upload[0]) == job}
         if recorded is not None:
             return own | (recorded & pending)
         recorded = _recorded_uploads(measure, job, with_sets) if pending != own or not lists else set()
         return own | (recorded & pending if lists else recorded)
 
     abort_listed(measure, select)
+    delete_dir(ctx, magic_dir(job), unfinished=False)
 
 
 def _recorded_uploads(measure: Measure, job: JobId, with_sets: bool) -> set[Upload]:

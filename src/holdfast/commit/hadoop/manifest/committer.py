@@ -6,48 +6,34 @@ Stores without atomic rename, such as S3, are refused, whatever the settings are
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from holdfast import guarantees
 from holdfast.commit import layout
 from holdfast.commit.codec import decode_job
 from holdfast.commit.committer import CONSISTENT_LISTING, RENAME, Committer
 from holdfast.commit.context import CommitContext, Measure
-from holdfast.commit.destination import delete_visible
-from holdfast.commit.hadoop.files import file_info, list_files
+from holdfast.commit.destination import REPLACING, delete_visible
+from holdfast.commit.hadoop.files import delete_dir, file_info, list_files
+from holdfast.commit.hadoop.manifest.format import TEMPORARY, job_dir, tasks_dir
 from holdfast.commit.hadoop.manifest.job import (
-    REPLACING,
+    LoadedJob,
     abort_job,
     commit_job,
     finish_job,
     is_same_file,
-    remove_job_dir,
+    load_manifests,
     rename_files,
     setup_job,
 )
-from holdfast.commit.hadoop.manifest.loading import TEMPORARY, LoadedJob, job_dir, load_manifests, tasks_dir
 from holdfast.commit.hadoop.manifest.task import abort_task, commit_task, open_file
 from holdfast.commit.ids import JobId, file_job, is_job_id
 from holdfast.commit.leftovers import Action, Leftover
 from holdfast.commit.records import JobRecord, SaveMode
 from holdfast.commit.success_file import has_succeeded
 from holdfast.errors import ConflictError, CorruptDataError, InvalidRequestError, NotFoundError
-from holdfast.guarantees import (
-    APPEARS,
-    BOTH_COMMIT,
-    COMMIT_BEGUN,
-    DELETED,
-    ENDED,
-    LAST_WINS,
-    NO_RECORD,
-    NOT_YET_VISIBLE,
-    PARTITIONED,
-    STARTS_OVER,
-    TWO_DRIVERS,
-    Answer,
-    no,
-    yes,
-)
+from holdfast.guarantees import Answer, no, yes
 from holdfast.stores.base import ObjectInfo
 
 _COMMITTER = "manifest"
@@ -131,46 +117,46 @@ def _directories(ctx: CommitContext) -> list[_Directory]:
 
 
 def _leftover(ctx: CommitContext, directory: _Directory) -> Leftover:
-    job = directory.job
-
-    def leftover(action: Action, reason: str, recover: Callable[[], None], files: int = 0) -> Leftover:
-        return Leftover(
-            committer=_COMMITTER,
-            job=job,
-            active_at_s=directory.active_at_s,
-            action=action,
-            reason=reason,
-            recover=recover,
-            files=files,
-        )
-
-    def clean() -> None:
-        remove_job_dir(ctx, job)
-
+    job, files = directory.job, 0
+    record, loaded = None, None
     if directory.job_attempt is None:
-        return leftover(Action.CLEAN, "the job is over, only its directory is left", clean)
-    try:
-        record = _read_record(ctx, job, directory.job_attempt)
-        if has_succeeded(ctx, job):
-            return leftover(Action.CLEAN, "_SUCCESS names the job, so it is committed", clean)
-        loaded = load_manifests(ctx, record)
-    except NotFoundError:
-        raise
-    except (CorruptDataError, InvalidRequestError) as error:
-        return leftover(Action.KEEP, f"its records cannot be used: {error}", lambda: None)
-    counts = _count_files(ctx, record, loaded)
-    action, reason = _decide(counts)
+        action, reason = Action.CLEAN, "the job is over, only its directory is left"
+    elif has_succeeded(ctx, job):
+        action, reason = Action.CLEAN, "_SUCCESS names the job, so it is committed"
+    else:
+        try:
+            record = _read_record(ctx, job, directory.job_attempt)
+            loaded = load_manifests(ctx, record)
+        except NotFoundError:
+            raise
+        except (CorruptDataError, InvalidRequestError) as error:
+            action, reason = Action.KEEP, f"its records cannot be used: {error}"
+        else:
+            counts = _count_files(ctx, record, loaded)
+            files = counts.all_visible
+            action, reason = _decide(counts)
 
-    def forward() -> None:
-        _go_forward(ctx, record, loaded)
-
-    def back() -> None:
-        if _is_still(ctx, directory, Action.BACK):
+    def recover() -> None:
+        if action is Action.KEEP or (action is Action.BACK and not _is_still(ctx, directory, action)):
+            return
+        if action is Action.BACK:
             delete_visible(ctx, lambda path: file_job(path) == job)
-            remove_job_dir(ctx, job)
+        if action is Action.FORWARD and record is not None and loaded is not None:
+            measure = Measure(ctx)
+            rename_files(measure, record, loaded)
+            if file_info(ctx, layout.SUCCESS) is None:  # else a later job wrote it (C6)
+                finish_job(measure, record, loaded)
+        delete_dir(ctx, job_dir(job))
 
-    recover = {Action.FORWARD: forward, Action.BACK: back, Action.CLEAN: clean, Action.KEEP: lambda: None}[action]
-    return leftover(action, reason, recover, counts.all_visible)
+    return Leftover(
+        committer=_COMMITTER,
+        job=job,
+        active_at_s=directory.active_at_s,
+        action=action,
+        reason=reason,
+        recover=recover,
+        files=files,
+    )
 
 
 def _is_still(ctx: CommitContext, directory: _Directory, expected: Action) -> bool:
@@ -195,13 +181,13 @@ def _count_files(ctx: CommitContext, job: JobRecord, loaded: LoadedJob) -> _File
     counts = _FileCounts()
     visible: dict[str, ObjectInfo] = {}
     for path, info in layout.iter_visible(ctx.store, ctx.prefix):
-        is_target = loaded.is_target(path)
+        is_target = path in loaded.files
         if file_job(path) == job.job:
             counts.own += 1
             counts.orphans += not is_target
         if is_target:
             visible[path] = info
-    for file in loaded.files():
+    for file in loaded.files.values():
         source, target = sources.get(file.source), visible.get(file.dest)
         is_own = file_job(file.dest) == job.job
         arrived = target is not None and is_same_file(file, target)
@@ -236,43 +222,29 @@ def _decide(counts: _FileCounts) -> tuple[Action, str]:
     return Action.BACK, f"{summary}: it cannot be completed"
 
 
-def _go_forward(ctx: CommitContext, job: JobRecord, loaded: LoadedJob) -> None:
-    """Rename pending files and end the job. Idempotent. If a later job wrote ``_SUCCESS``, that file stays (C6)."""
-    is_newest = file_info(ctx, layout.SUCCESS) is None
-    options = replace(
-        ctx.settings.hadoop,
-        mark_successful_jobs=ctx.settings.hadoop.mark_successful_jobs and is_newest,
-        cleanup_skipped=False,
-        cleanup_failures_ignored=False,
-    )
-    measure = Measure(ctx.with_settings(hadoop=options))
-    rename_files(measure, job, loaded)
-    finish_job(measure, job, loaded)
-
-
 _GUARANTEES: Mapping[str, Answer] = {
     "speculative-tasks": yes(
-        "each attempt has its own directory, and one manifest per task remains", unless=BOTH_COMMIT
+        "each attempt has its own directory, and one manifest per task remains", unless=guarantees.BOTH_COMMIT
     ),
-    "recoverable-job": no(STARTS_OVER),
+    "recoverable-job": no(guarantees.STARTS_OVER),
     "abortable-task": yes("its directory is deleted"),
-    "abortable-job": yes(NOT_YET_VISIBLE),
+    "abortable-job": yes(guarantees.NOT_YET_VISIBLE),
     "uncommitted-output-observable": no("it is in a hidden directory"),
     "committed-output-observable": no("its files are renamed by the job commit"),
-    "atomic-task-commit": yes("it is one rename of a manifest", unless=BOTH_COMMIT),
+    "atomic-task-commit": yes("it is one rename of a manifest", unless=guarantees.BOTH_COMMIT),
     "atomic-job-commit": no("it renames one file after the other"),
-    "partitioned-executor": yes("its files stay in its directory", unless=PARTITIONED),
-    "C1": yes("a task that has reported but has no manifest fails the job", unless=TWO_DRIVERS),
+    "partitioned-executor": yes("its files stay in its directory", unless=guarantees.PARTITIONED),
+    "C1": yes("a task that has reported but has no manifest fails the job", unless=guarantees.TWO_DRIVERS),
     "C2": yes("a manifest belongs to one attempt"),
-    "C3": no(LAST_WINS),
-    "C4": no(APPEARS),
-    "C5": yes("its directory is deleted", unless=COMMIT_BEGUN),
-    "C6": yes("what a slow attempt writes stays in its directory", unless=TWO_DRIVERS),
+    "C3": no(guarantees.LAST_WINS),
+    "C4": no(guarantees.APPEARS),
+    "C5": yes("its directory is deleted", unless=guarantees.COMMIT_BEGUN),
+    "C6": yes("what a slow attempt writes stays in its directory", unless=guarantees.TWO_DRIVERS),
     "C7": yes("the name of its directory contains the job"),
-    "C8": no(NO_RECORD),
+    "C8": no(guarantees.NO_RECORD),
     "C9": no("files that a failed job commit has renamed stay, and its abort deletes the manifests"),
-    "C10": no(ENDED),
-    "replaced-data": no(DELETED),
+    "C10": no(guarantees.ENDED),
+    "replaced-data": no(guarantees.DELETED),
 }
 
 MANIFEST = Committer(

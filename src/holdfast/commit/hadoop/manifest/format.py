@@ -1,19 +1,20 @@
-"""Encode and decode the manifest of a task attempt, in Hadoop's format: the list of files to rename.
+"""Name the records of a `manifest` job; encode and decode the manifest of a task attempt in Hadoop's format.
 
 The field names are those of Hadoop 3.3.5 to 3.5.0, and were checked against what 3.5.0 writes and reads: a file is
-``{"s": source, "d": dest, "z": size, "e": etag}``, a directory ``{"d": path, "t": status, "l": level}``. Paths are
-absolute URIs in the stored manifest, and relative to the destination in this module's values. Hadoop has no row counts;
-Holdfast stores them in an extra field of the file's entry, which Hadoop ignores.
+``{"s": source, "d": dest, "z": size, "e": etag}``. Paths are absolute URIs in the stored manifest, and relative to the
+destination in this module's values. Hadoop has no row counts; Holdfast stores them in an extra field of the file's
+entry, which Hadoop ignores. Hadoop also lists directories to create, which Holdfast's renames do not need.
 
-Sources: paper 002, "The Intermediate Manifest"; Hadoop's TaskManifest, FileEntry, DirEntry and EntryStatus.
+    _temporary/manifest_<job>/00/job.json                              from the start to the end of the job
+    _temporary/manifest_<job>/00/tasks/<attempt>/<path>                while an attempt writes, until the job commit
+    _temporary/manifest_<job>/00/manifests/<task>-manifest.json        what a task committed
+
+Sources: paper 002, "The Intermediate Manifest"; Hadoop's TaskManifest and FileEntry.
 """
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 from holdfast.commit import layout
 from holdfast.commit.codec import (
@@ -24,9 +25,10 @@ from holdfast.commit.codec import (
     optional_text,
     require,
     text_field,
-    texts_field,
 )
 from holdfast.commit.hadoop.uri import encode_uri, path_below
+from holdfast.commit.ids import FileOwner, attempt_name, task_name
+from holdfast.commit.records import JobRecord
 from holdfast.commit.statistics import NO_STATISTICS, Statistics, decode_statistics, encode_statistics
 
 MAX_MANIFEST_BYTES = 256 * 1024 * 1024
@@ -35,16 +37,6 @@ MAX_MANIFEST_BYTES = 256 * 1024 * 1024
 _TYPE = "org.apache.hadoop.mapreduce.lib.output.committer.manifest.files.TaskManifest/1"
 _VERSION = 1
 _ROWS = "holdfast.rows"
-
-
-class DirStatus(enum.IntEnum):
-    """What the task attempt found at the path of a required directory; the manifest stores the number."""
-
-    UNKNOWN = 0
-    NOT_FOUND = 1
-    FILE = 2
-    DIR = 3
-    CREATED_DIR = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,20 +48,6 @@ class ManifestFile:
     size_bytes: int
     etag: str = ""
     rows: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ManifestDir:
-    """A directory that must exist before the renames.
-
-    Attributes:
-        path: relative to the destination; empty for the destination itself.
-        level: depth of the directory below the attempt's directory.
-    """
-
-    path: str
-    status: DirStatus = DirStatus.UNKNOWN
-    level: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,15 +64,56 @@ class IntermediateManifest:
     task_attempt_id: str
     task_attempt_dir: str
     files: tuple[ManifestFile, ...]
-    directories: tuple[ManifestDir, ...] = ()
     job_attempt: int = 0
-    extra_data: Mapping[str, str] = field(default_factory=dict)
     statistics: Statistics = NO_STATISTICS
 
 
-def manifest_job_dir(job_id: str) -> str:
-    """Return the directory of a job of the manifest committer, relative to the destination."""
-    return f"_temporary/manifest_{job_id}/"
+# --- paths ------------------------------------------------------------------------------------------------------------
+TEMPORARY = "_temporary"
+"""A directory shared with other jobs and committers: in it, a job deletes only its own directory (C7)."""
+
+MANIFEST_SUFFIX = "-manifest.json"
+"""The suffix of the file names of committed tasks' manifests."""
+
+
+def job_dir(job: str) -> str:
+    """Return the directory of a job, which contains all attempts at the job."""
+    return f"{TEMPORARY}/manifest_{job}"
+
+
+def job_attempt_dir(job: JobRecord) -> str:
+    """Return the directory of one attempt at a job."""
+    return f"{job_dir(job.job)}/{job.job_attempt:02d}"
+
+
+def job_mark(job: JobRecord) -> str:
+    """Return the path of the job's record, which takes the place of Hadoop's job attempt directory."""
+    return f"{job_attempt_dir(job)}/job.json"
+
+
+def manifests_dir(job: JobRecord) -> str:
+    """Return the directory of the committed tasks' manifests."""
+    return f"{job_attempt_dir(job)}/manifests"
+
+
+def tasks_dir(job: JobRecord) -> str:
+    """Return the directory that contains the directories of all task attempts."""
+    return f"{job_attempt_dir(job)}/tasks"
+
+
+def attempt_dir(job: JobRecord, owner: FileOwner) -> str:
+    """Return the directory in which only this task attempt writes."""
+    return f"{tasks_dir(job)}/{attempt_name(owner)}"
+
+
+def task_manifest(job: JobRecord, task: int) -> str:
+    """Return the path of the task's manifest. The last attempt that renames its manifest to this path wins."""
+    return f"{manifests_dir(job)}/{task_name(job.job, task)}{MANIFEST_SUFFIX}"
+
+
+def attempt_manifest(job: JobRecord, owner: FileOwner) -> str:
+    """Return the path of an attempt's manifest while it is being saved."""
+    return f"{manifests_dir(job)}/{attempt_name(owner)}{MANIFEST_SUFFIX}.tmp"
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
@@ -116,7 +135,7 @@ def encode_intermediate_manifest(manifest: IntermediateManifest, url: str) -> by
         }
 
     value = {
-        "extraData": dict(manifest.extra_data),
+        "extraData": {},
         "type": _TYPE,
         "version": _VERSION,
         "jobId": manifest.job_id,
@@ -125,10 +144,7 @@ def encode_intermediate_manifest(manifest: IntermediateManifest, url: str) -> by
         "taskAttemptID": manifest.task_attempt_id,
         "taskAttemptDir": encode_uri(url, manifest.task_attempt_dir),
         "files": [file(entry) for entry in manifest.files],
-        "directories": [
-            {"d": encode_uri(url, entry.path), "t": int(entry.status), "l": entry.level}
-            for entry in manifest.directories
-        ],
+        "directories": [],
         "iostatistics": encode_statistics(manifest.statistics),
     }
     return json_line(value)
@@ -161,25 +177,6 @@ def _read_file(value: object, url: str, attempt_dir: str) -> ManifestFile:
     )
 
 
-def _read_dir(value: object, url: str) -> ManifestDir:
-    require(isinstance(value, dict), "a directory is not an object")
-    assert isinstance(value, dict)
-    path = path_below(text_field(value, "d"), url)
-    require(not path or layout.is_safe_path(path), "a directory leaves the destination")
-    status = count_field(value, "t")
-    return ManifestDir(
-        path=path,
-        status=DirStatus(status) if status in DirStatus.__members__.values() else DirStatus.UNKNOWN,
-        level=count_field(value, "l"),
-    )
-
-
-def _read_list(value: dict[str, Any], name: str) -> list[object]:
-    found = value.get(name, [])
-    require(isinstance(found, list), f"{name} is not a list")
-    return list(found)
-
-
 def decode_intermediate_manifest(key: str, data: bytes, *, url: str, job_id: str) -> IntermediateManifest:
     """Decode a manifest, and check that it only moves files of its own attempt to paths below the destination.
 
@@ -200,8 +197,10 @@ def decode_intermediate_manifest(key: str, data: bytes, *, url: str, job_id: str
         require(type(value.get("version")) is int and value["version"] == _VERSION, f"version is not {_VERSION}")
         require(text_field(value, "jobId") == job_id, "it is another job's")
         attempt_dir = path_below(text_field(value, "taskAttemptDir"), url)
-        require(_stays_below(attempt_dir, manifest_job_dir(job_id)), "the attempt's directory is outside the job's")
-        files = tuple(_read_file(one, url, f"{attempt_dir}/") for one in _read_list(value, "files"))
+        require(_stays_below(attempt_dir, f"{job_dir(job_id)}/"), "the attempt's directory is outside the job's")
+        listed = value.get("files", [])
+        require(isinstance(listed, list), "files is not a list")
+        files = tuple(_read_file(one, url, f"{attempt_dir}/") for one in listed)
         require(len({file.dest for file in files}) == len(files), "two files have the same dest")
         return IntermediateManifest(
             job_id=job_id,
@@ -209,9 +208,7 @@ def decode_intermediate_manifest(key: str, data: bytes, *, url: str, job_id: str
             task_attempt_id=text_field(value, "taskAttemptID"),
             task_attempt_dir=attempt_dir,
             files=files,
-            directories=tuple(_read_dir(one, url) for one in _read_list(value, "directories")),
             job_attempt=count_field(value, "jobAttemptNumber"),
-            extra_data=texts_field(value, "extraData"),
             statistics=decode_statistics(value.get("iostatistics")),
         )
 

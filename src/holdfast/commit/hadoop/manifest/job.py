@@ -8,40 +8,38 @@ Source: paper 002, "Job Setup", "Job Commit", "Job Abort/cleanup"; Hadoop's job 
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from holdfast.commit import layout
 from holdfast.commit.codec import encode_job
 from holdfast.commit.committer import TaskReports
 from holdfast.commit.context import CommitContext, Measure
-from holdfast.commit.destination import delete_visible, new_job
-from holdfast.commit.hadoop.files import delete_dir, file_info, is_dir, list_children, move_file, rename_until_known
-from holdfast.commit.hadoop.manifest.format import DirStatus, ManifestFile
-from holdfast.commit.hadoop.manifest.loading import (
-    LoadedJob,
-    check_reported,
+from holdfast.commit.destination import REPLACING, delete_visible, new_job
+from holdfast.commit.hadoop.files import delete_dir, file_info, is_dir, list_files, read_listed, rename_until_known
+from holdfast.commit.hadoop.manifest.format import (
+    MANIFEST_SUFFIX,
+    MAX_MANIFEST_BYTES,
+    IntermediateManifest,
+    ManifestFile,
+    decode_intermediate_manifest,
     job_attempt_dir,
     job_dir,
     job_mark,
-    load_manifests,
-    require_open,
-    success_draft,
-    tasks_dir,
+    manifests_dir,
 )
-from holdfast.commit.ids import JobId, file_job
-from holdfast.commit.records import JobOutcome, JobRecord, SaveMode
-from holdfast.commit.success_file import has_succeeded, succeed
+from holdfast.commit.ids import file_job, task_name
+from holdfast.commit.records import JobOutcome, JobRecord, SaveMode, TaskCommit, Totals
+from holdfast.commit.statistics import NO_STATISTICS, Statistics
+from holdfast.commit.success_file import end_with_cleanup, has_succeeded, succeed
 from holdfast.errors import (
     CorruptDataError,
     DestinationExistsError,
-    HoldfastError,
+    InvalidRequestError,
     NotFoundError,
-    OutcomeUnknownError,
     PreconditionError,
 )
 from holdfast.stores.base import Create, ObjectInfo, Overwrite, Support, rename
+from holdfast.wording import OR_OVERWRITE
 
 
 # --- start ------------------------------------------------------------------------------------------------------------
@@ -85,11 +83,12 @@ def commit_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOut
 
     Raises:
         NotFoundError: the job is over, or one of its manifests or files does not exist.
-        InvalidRequestError: a task is missing or reported twice, or two files have the same target. Nothing is visible.
+        InvalidRequestError: a task is missing or reported twice, two files have the same target, or a file is where the
+            job needs a directory, or the reverse. Nothing is visible.
         DestinationExistsError: the caller chose a file's name, and a file with that name already exists (scenario 56).
-        CorruptDataError: a manifest cannot be parsed, or validation failed.
+        CorruptDataError: a manifest cannot be parsed.
         UnavailableError: a store call failed. Renamed files are visible; calling again continues.
-        OutcomeUnknownError: see `rename_files` and `finish_job`.
+        OutcomeUnknownError: see `rename_files`.
 
     Crash: see `rename_files`; recovery rolls the job forward or back.
     """
@@ -107,39 +106,16 @@ def commit_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOut
 
 
 def finish_job(measure: Measure, job: JobRecord, loaded: LoadedJob) -> JobOutcome:
-    """Run the stages after the renames: validation, ``_SUCCESS``, clean-up.
-
-    Raises:
-        OutcomeUnknownError: the job is committed, but clean-up failed and `cleanup_failures_ignored` is off.
-    """
-    ctx = measure.ctx
-    if ctx.settings.hadoop.validate_output:
-        with measure.stage("job_stage_optional_validate_output"):
-            validate_files(measure, loaded)
-
-    def save(ctx: CommitContext, data: bytes) -> None:
-        ctx.store.put(ctx.key(success_draft(job)), data)
-        move_file(ctx, success_draft(job), layout.SUCCESS)
-
+    """Run the stages after the renames: ``_SUCCESS`` and clean-up."""
     outcome = succeed(
         measure,
         job,
         totals=loaded.totals,
         tasks=len(loaded.tasks),
-        paths=loaded.names,
+        paths=loaded.files,
         statistics=loaded.statistics,
-        save=save,
     )
-    try:
-        with measure.stage("job_stage_cleanup"):
-            left = clean_up(ctx, job, over=True)
-    except HoldfastError as error:
-        raise OutcomeUnknownError(
-            "the job is committed, but its clean-up failed: run holdfast recover, or set cleanup_failures_ignored",
-            url=ctx.url,
-            job=job.job,
-        ) from error
-    return replace(outcome, finished=not left, pending_reason=left)
+    return clean_up(measure, job, outcome)
 
 
 # --- abort ------------------------------------------------------------------------------------------------------------
@@ -151,98 +127,143 @@ def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
 
     Crash: a part of the directory is left; run it again.
     """
-    ctx = measure.ctx
-    committed = has_succeeded(ctx, job.job)
-    left = clean_up(ctx, job, over=committed)
-    return JobOutcome(job=job.job, committed=committed, finished=not left, pending_reason=left)
+    committed = has_succeeded(measure.ctx, job.job)
+    return clean_up(measure, job, JobOutcome(job=job.job, committed=committed))
 
 
-_log = logging.getLogger(__name__)
+def clean_up(measure: Measure, job: JobRecord, outcome: JobOutcome) -> JobOutcome:
+    """Delete the job's directory, and no other job's (C7); see `end_with_cleanup`.
 
-
-def clean_up(ctx: CommitContext, job: JobRecord, *, over: bool) -> str:
-    """Delete the job's directory, as the ``cleanup_*`` settings specify (scenario 62).
-
-    C7: only this job's directory is deleted. ``_temporary`` is not an object: the directory disappears with the
-    last file below it.
-
-    Args:
-        over: whether the job is committed. If so, its record is deleted first, even if clean-up is skipped, so that
-            recovery does not consider the job unfinished.
-
-    Returns:
-        Why data was unexpectedly left behind; empty if none was.
-
-    Raises:
-        HoldfastError: the directory could not be deleted, and `cleanup_failures_ignored` is off.
+    ``_temporary`` is not an object: the directory disappears with the last file below it. The record of a committed job
+    is deleted first, so that recovery does not consider the job unfinished.
 
     Crash: a part of the directory is left; run it again.
     """
-    options = ctx.settings.hadoop
-    try:
-        if over:
+    ctx = measure.ctx
+
+    def delete() -> None:
+        if outcome.committed:
             ctx.store.delete(ctx.key(job_mark(job)))
-        if not options.cleanup_skipped:
-            _remove(ctx, job)
-    except HoldfastError as error:
-        if not options.cleanup_failures_ignored:
-            raise
-        return f"the job's directory {job_dir(job.job)} could not be deleted: run holdfast recover ({error})"
-    return ""
+        delete_dir(ctx, job_dir(job.job))
+
+    return end_with_cleanup(measure, outcome, delete)
 
 
-def _remove(ctx: CommitContext, job: JobRecord) -> None:
-    options = ctx.settings.hadoop
-    if options.cleanup_base_first:
-        try:
-            return remove_job_dir(ctx, job.job)
-        except HoldfastError as error:
-            _log.info("%s could not be deleted in one step: %s", job_dir(job.job), error)
-    if options.cleanup_parallel_delete:
-        _remove_attempts(ctx, job)
-    return remove_job_dir(ctx, job.job)
+# --- manifests --------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedJob:
+    """The merged content of a job's manifests.
+
+    Attributes:
+        tasks: names of the committed tasks, which are the tasks that have a manifest.
+        files: the files to rename, by target.
+        statistics: the merged statistics of all tasks.
+    """
+
+    tasks: frozenset[str]
+    files: Mapping[str, ManifestFile]
+    statistics: Statistics
+
+    @property
+    def totals(self) -> Totals:
+        files = self.files.values()
+        return Totals(
+            files=len(files),
+            size_bytes=sum(file.size_bytes for file in files),
+            rows=sum(file.rows for file in files),
+        )
 
 
-def remove_job_dir(ctx: CommitContext, job: JobId) -> None:
-    """Delete everything that is stored for a job. Idempotent."""
-    delete_dir(ctx, job_dir(job))
+def require_open(ctx: CommitContext, job: JobRecord) -> None:
+    """Raise an error if the job is over.
+
+    Raises:
+        NotFoundError: the job was already committed or aborted (scenarios 8, 10), or the destination was renamed or
+            deleted.
+    """
+    if file_info(ctx, job_mark(job)) is None:
+        raise NotFoundError(
+            "the job's directory does not exist, because the job was committed or aborted before, or the destination "
+            "was renamed or deleted: unless files of it are visible, run it again",
+            url=ctx.url,
+            job=job.job,
+        )
 
 
-def _remove_attempts(ctx: CommitContext, job: JobRecord) -> None:
-    """Delete the attempts' directories in parallel. Only log errors, because the job's directory is deleted next."""
-    directory = tasks_dir(job)
-    try:
-        attempts = [f"{directory}/{name}" for name, is_directory in list_children(ctx, directory) if is_directory]
-        for _done in ctx.runner.map(lambda path: delete_dir(ctx, path), attempts):
-            pass
-    except HoldfastError as error:
-        _log.info("attempts below %s could not be deleted in parallel: %s", directory, error)
+def check_reported(job: JobRecord, loaded: LoadedJob, commits: Sequence[TaskCommit]) -> None:
+    """Refuse to commit if the manifest of a task that has reported is missing (C1). Do not check the reported counts.
+
+    Raises:
+        NotFoundError: a manifest was deleted.
+    """
+    missing = [commit.task for commit in commits if task_name(job.job, commit.task) not in loaded.tasks]
+    if missing:
+        raise NotFoundError(
+            "manifests of committed tasks do not exist: run the job again", job=job.job, missing=missing[:5]
+        )
 
 
-REPLACING = frozenset({SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS})
-"""In these modes a file replaces whatever exists at its target."""
+def load_manifests(ctx: CommitContext, job: JobRecord) -> LoadedJob:
+    """Load every manifest in the job's directory. A task counts if it has a manifest there, no matter who wrote it.
+
+    Memory: about 500 bytes per file.
+
+    Raises:
+        CorruptDataError: a manifest is not one that a task of this job would write.
+        InvalidRequestError: two files have the same target (paper 002, "Benefits": the preflight check).
+    """
+    prefix = f"{manifests_dir(job)}/"
+    listed = [(path, info) for path, info in list_files(ctx, manifests_dir(job)) if path.endswith(MANIFEST_SUFFIX)]
+    listed = [entry for entry in listed if "/" not in entry[0][len(prefix) :]]  # like Hadoop, skip subdirectories
+    tasks: set[str] = set()
+    files: dict[str, ManifestFile] = {}
+    statistics = NO_STATISTICS
+    for done, manifest in enumerate(ctx.runner.map(lambda entry: _load(ctx, job, *entry), listed), start=1):
+        tasks.add(manifest.task_id)
+        statistics += manifest.statistics
+        for file in manifest.files:
+            if file.dest in files:
+                raise InvalidRequestError(
+                    "two files of the job have the same target: put the partition's number into the names",
+                    job=job.job,
+                    path=file.dest,
+                )
+            files[file.dest] = file
+        ctx.progress("manifests", done, len(listed))
+    return LoadedJob(tasks=frozenset(tasks), files=files, statistics=statistics)
 
 
+def _load(ctx: CommitContext, job: JobRecord, path: str, info: ObjectInfo) -> IntermediateManifest:
+    if info.size_bytes > MAX_MANIFEST_BYTES:
+        raise CorruptDataError("a manifest is too long for one task and is left as it is: report it", key=path)
+    manifest = decode_intermediate_manifest(path, read_listed(ctx, path, "manifest"), url=ctx.url, job_id=job.job)
+    if path != f"{manifests_dir(job)}/{manifest.task_id}{MANIFEST_SUFFIX}":
+        raise CorruptDataError("a manifest belongs to another task and is left as it is: report it", key=path)
+    return manifest
+
+
+# --- renames ----------------------------------------------------------------------------------------------------------
 def make_room(measure: Measure, job: JobRecord, loaded: LoadedJob) -> None:
-    """Delete the files that the job replaces, and files that exist where it needs directories (scenario 57).
+    """Check that nothing blocks the job's files (scenario 57), then delete the files that the job replaces.
 
     Files at the job's own targets stay, because the renames replace them. So this function may be repeated after
-    renames have started (C10). When tasks committed, they recorded the files that are in the way of directories; such a
-    file that was added later makes a rename fail.
+    renames have started (C10).
+
+    Raises:
+        InvalidRequestError: a file is where the job needs a directory, or a directory where it needs a file.
 
     Crash: replaced data is deleted, in part or completely, and its replacement is still hidden (C9 does not hold).
     """
     ctx = measure.ctx
+    partitions = {path.rpartition("/")[0]: path for path in loaded.files}
+    chosen = {path for path in loaded.files if file_job(path) != job.job}
+    rename(ctx.store).check_targets([ctx.key(path) for path in sorted(chosen.union(partitions.values()))])
     if job.mode is SaveMode.OVERWRITE:
-        delete_visible(ctx, lambda path: not loaded.is_target(path))
+        delete_visible(ctx, lambda path: path not in loaded.files)
     elif job.mode is SaveMode.OVERWRITE_PARTITIONS:
-        delete_visible(ctx, lambda path: path.rpartition("/")[0] in loaded.partitions and not loaded.is_target(path))
-    files = sorted(path for path, status in loaded.directories.items() if status is DirStatus.FILE)
-    for _done in ctx.runner.map(lambda path: ctx.store.delete(ctx.key(path)), files):
-        measure.recorder.count("op_delete_file_under_destination")
+        delete_visible(ctx, lambda path: path.rpartition("/")[0] in partitions and path not in loaded.files)
 
 
-# --- renames ----------------------------------------------------------------------------------------------------------
 def rename_files(measure: Measure, job: JobRecord, loaded: LoadedJob) -> None:
     """Rename every file to its target; stop at the first error (scenario 53).
 
@@ -253,54 +274,34 @@ def rename_files(measure: Measure, job: JobRecord, loaded: LoadedJob) -> None:
 
     Raises:
         NotFoundError: a file is neither at its source nor at its target (scenario 55).
-        DestinationExistsError: another file exists at the target, and neither the mode nor `delete_target_files` allows
-            replacing it (scenario 56).
+        DestinationExistsError: another file exists at the target, and the mode does not allow replacing it
+            (scenario 56).
         OutcomeUnknownError: the store did not say whether a file was renamed.
 
     Crash: some files are visible, the others are at their sources. `find_leftovers` finds out which files are visible,
     and recovery continues.
     """
     ctx = measure.ctx
-    check_targets = job.mode not in REPLACING
 
     def commit_file(file: ManifestFile) -> None:
-        if check_targets and _may_be_taken(job, loaded, file):
-            _clear_target(ctx, file)
+        # Hadoop's rename fails if the target exists, but Holdfast's replaces it, so the target is checked first. No
+        # other job uses a name that carries the job's id.
+        if job.mode not in REPLACING and file_job(file.dest) != job.job:
+            _refuse_taken(ctx, file)
         _rename_file(measure, file)
 
-    for done, _ in enumerate(ctx.runner.map(commit_file, loaded.files()), start=1):
-        ctx.progress("files", done, loaded.totals.files)
+    for done, _ in enumerate(ctx.runner.map(commit_file, loaded.files.values()), start=1):
+        ctx.progress("files", done, len(loaded.files))
 
 
-def _may_be_taken(job: JobRecord, loaded: LoadedJob, file: ManifestFile) -> bool:
-    """Check whether another file may exist at a file's target.
-
-    Hadoop's rename fails if the target exists, but Holdfast's replaces it, so the target must be checked first. No
-    check is needed for a name that carries the job's id, because no other job uses it, or for a directory that did not
-    exist when the tasks committed, because it is empty. For every other file the check costs one request.
-    """
-    directory = file.dest.rpartition("/")[0]
-    was_there = not directory or loaded.directories.get(directory, DirStatus.UNKNOWN) in (
-        DirStatus.DIR,
-        DirStatus.UNKNOWN,
-    )
-    return was_there and file_job(file.dest) != job.job
-
-
-def _clear_target(ctx: CommitContext, file: ManifestFile) -> None:
+def _refuse_taken(ctx: CommitContext, file: ManifestFile) -> None:
     found = file_info(ctx, file.dest)
-    if not ctx.settings.hadoop.delete_target_files:
-        if found is not None and not is_same_file(file, found):
-            raise DestinationExistsError(
-                "a file of this name already exists: write under another name, or set delete_target_files",
-                url=ctx.url,
-                path=file.dest,
-            )
-    elif found is None:
-        if is_dir(ctx, file.dest):
-            delete_dir(ctx, file.dest, unfinished=False)
-    elif not is_same_file(file, found):
-        ctx.store.delete(ctx.key(file.dest))
+    if found is not None and not is_same_file(file, found):
+        raise DestinationExistsError(
+            f"a file with this name already exists: write under another name, {OR_OVERWRITE}",
+            url=ctx.url,
+            path=file.dest,
+        )
 
 
 def is_same_file(file: ManifestFile, found: ObjectInfo) -> bool:
@@ -324,10 +325,7 @@ def _rename_file(measure: Measure, file: ManifestFile) -> None:
 
     def has_arrived(is_retry: bool) -> bool:
         found = file_info(ctx, file.dest) if is_retry or file.etag else None
-        if found is None or not is_same_file(file, found):
-            return False
-        measure.recorder.count("commit_file_rename_recovered")
-        return True
+        return found is not None and is_same_file(file, found)
 
     try:
         rename_until_known(ctx, file.dest, move, has_arrived)
@@ -337,32 +335,3 @@ def _rename_file(measure: Measure, file: ManifestFile) -> None:
             source=file.source,
             dest=file.dest,
         ) from error
-
-
-# --- validation -------------------------------------------------------------------------------------------------------
-def validate_files(measure: Measure, loaded: LoadedJob) -> None:
-    """Check that every file is at its target, with the expected size and etag (scenario 59).
-
-    Raises:
-        NotFoundError: a file does not exist.
-        CorruptDataError: a different file is at a target.
-    """
-    ctx = measure.ctx
-
-    def validate(file: ManifestFile) -> None:
-        found = file_info(ctx, file.dest)
-        if found is None:
-            raise NotFoundError(
-                "a file of the job is not at its target: run the job again", url=ctx.url, path=file.dest
-            )
-        if not is_same_file(file, found):
-            raise CorruptDataError(
-                "a file of the job is not what its task wrote: keep the file, and run the job again",
-                url=ctx.url,
-                path=file.dest,
-                expected_bytes=file.size_bytes,
-                found_bytes=found.size_bytes,
-            )
-
-    for _done in ctx.runner.map(validate, loaded.files()):
-        pass

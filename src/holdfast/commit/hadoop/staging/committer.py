@@ -14,37 +14,38 @@ The guarantees of ARCHITECTURE.md hold, except for these:
 - C6: two jobs, or an old driver and a new one, may write ``_SUCCESS`` in any order.
 - C8: no decision is logged.
 - C9: replaced data is deleted before its replacement is visible. If an attempt dies before it saves its pending set,
-  only ``holdfast uploads`` finds the attempt's uploads whose file names lack the job's id; ``unique_filenames`` adds
-  the id to every name. Scratch files of a dead task stay on its machine.
+  only ``holdfast uploads`` finds the attempt's uploads whose file names lack the job's id. Scratch files of a dead task
+  stay on its machine.
 
 Sources: paper 000, VI.1, VI.2, VIII.B and XIV; paper 001, "The Netflix Staging committer".
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from holdfast import guarantees
 from holdfast.commit.committer import HADOOP_MODES, MULTIPART, Committer, TaskReports
 from holdfast.commit.context import CommitContext, Measure
 from holdfast.commit.destination import new_job
 from holdfast.commit.hadoop.completion import (
     Published,
-    Upload,
     abort_all,
     abort_listed,
     abort_sets,
     complete_all,
-    etags_of,
+    pending_of_entry,
     succeed_with,
 )
 from holdfast.commit.hadoop.file_output.committers import commit_v1_attempt
 from holdfast.commit.hadoop.file_output.directories import abort_attempt
 from holdfast.commit.hadoop.files import delete_dir
-from holdfast.commit.hadoop.pending import TASK_ATTEMPT_ID, PendingSet, encode_pendingset
-from holdfast.commit.hadoop.pending_recovery import PendingSetAccess, pending_set_leftover
+from holdfast.commit.hadoop.pending import PendingSet, SinglePending, encode_pendingset
+from holdfast.commit.hadoop.pending_recovery import JobState, PendingJob, inspect, leftover_of
 from holdfast.commit.hadoop.staging.conflicts import DIRECTORY_CONFLICTS, PARTITION_CONFLICTS, ConflictPolicy
 from holdfast.commit.hadoop.staging.layout import (
     announce_job,
@@ -60,44 +61,18 @@ from holdfast.commit.hadoop.staging.layout import (
     shared_context,
     staging_context,
 )
-from holdfast.commit.hadoop.staging.uploading import upload_files
-from holdfast.commit.ids import FileOwner, JobId, attempt_name
+from holdfast.commit.hadoop.uri import encode_uri
+from holdfast.commit.ids import FileOwner, JobId, attempt_name, file_job
 from holdfast.commit.leftovers import Action, Leftover
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, SaveMode, TaskCommit
-from holdfast.commit.sinks import RenameSink
-from holdfast.commit.success_file import has_succeeded
-from holdfast.commit.task import TaskScope, report_task
-from holdfast.errors import CorruptDataError, HoldfastError, NotFoundError, UnavailableError
-from holdfast.guarantees import (
-    ALL_UPLOADS,
-    APPEARS,
-    BOTH_COMMIT,
-    COMMIT_BEGUN,
-    DELETED,
-    DISPLACED,
-    ENDED,
-    LAST_WINS,
-    NO_RECORD,
-    NOT_YET_VISIBLE,
-    OR,
-    PARTITIONED,
-    STAGED,
-    STARTS_OVER,
-    TWO_DRIVERS,
-    UNDONE_BY_HAND,
-    Answer,
-    no,
-    yes,
-)
+from holdfast.commit.sinks import RenameSink, UploadSink
+from holdfast.commit.success_file import end_with_cleanup, has_succeeded
+from holdfast.commit.task import TaskScope, discard, open_upload, report_task
+from holdfast.errors import CorruptDataError, HoldfastError, NotFoundError
+from holdfast.guarantees import Answer, no, yes
 from holdfast.stores.base import iter_objects, rename
 
 _log = logging.getLogger(__name__)
-
-
-def _save_pendingset(ctx: CommitContext, job: JobRecord, owner: FileOwner, pendingset: PendingSet) -> None:
-    shared = shared_context(ctx, job.job)
-    shared.store.put(shared.key(pendingset_path(job, owner)), encode_pendingset(pendingset, etags_of(ctx)))
-    commit_v1_attempt(shared, job, owner, written=1)
 
 
 def _delete_scratch(ctx: CommitContext, owner: FileOwner) -> None:
@@ -148,13 +123,10 @@ def commit_job(conflicts: ConflictPolicy, measure: Measure, job: JobRecord, repo
     try:
         published = _publish(conflicts, measure, job, names)
     except Exception:
-        failed_in = measure.stage_name
-        clean_up(measure, job)
-        measure.stage_name = failed_in  # the report names the stage that failed
+        end_with_cleanup(measure, JobOutcome(job=job.job, committed=False), partial(clean_up, measure, job))
         raise
     outcome = succeed_with(measure, job, published)
-    left = clean_up(measure, job, with_sets=False)
-    return replace(outcome, finished=not left, pending_reason=left)
+    return end_with_cleanup(measure, outcome, partial(clean_up, measure, job, with_sets=False))
 
 
 def _publish(conflicts: ConflictPolicy, measure: Measure, job: JobRecord, names: Sequence[str]) -> Published:
@@ -172,9 +144,8 @@ def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
 
     If ``_SUCCESS`` names the job, it is committed; then this only finishes its clean-up.
     """
-    committed = has_succeeded(measure.ctx, job.job)
-    left = clean_up(measure, job)
-    return JobOutcome(job=job.job, committed=committed, finished=not left, pending_reason=left)
+    outcome = JobOutcome(job=job.job, committed=has_succeeded(measure.ctx, job.job))
+    return end_with_cleanup(measure, outcome, partial(clean_up, measure, job))
 
 
 def open_file(scope: TaskScope, path: str) -> RenameSink:
@@ -198,30 +169,94 @@ def commit_task(conflicts: ConflictPolicy, scope: TaskScope, files: tuple[FileEn
     Source: paper 000, VI.1 (commitTask). In the paper's text the record is saved before the commit, as here; in its
     program listing, after the commit.
     """
-    measure, owner, job = scope.measure, scope.owner, scope.job
+    owner, job = scope.owner, scope.job
     conflicts.check_task(scope.ctx, job, files)
     if files:
-        require_job(measure.ctx, job.job)
-        with measure.stage("task_stage_upload_files"):
-            pendings = upload_files(measure, owner, files)
-        try:
-            with measure.stage("task_stage_save_manifest"):
-                _save_pendingset(
-                    measure.ctx,
-                    job,
-                    owner,
-                    PendingSet(
-                        job_id=owner.job,
-                        commits=tuple(pendings),
-                        extra_data={TASK_ATTEMPT_ID: attempt_name(owner)},
-                        statistics=measure.statistics(),
-                    ),
-                )
-        except Exception:
-            abort_all(measure, pendings)
-            raise
-        _delete_scratch(measure.ctx, owner)
+        save_pendingset(scope, files, lambda shared: commit_v1_attempt(shared, job, owner, written=1))
+        _delete_scratch(scope.ctx, owner)
     return report_task(owner, files)
+
+
+def save_pendingset(
+    scope: TaskScope, files: tuple[FileEntry, ...], then: Callable[[CommitContext], object] = lambda shared: None
+) -> None:
+    """Upload the attempt's files, and save the pending set in the attempt's directory.
+
+    Args:
+        then: called with the context of the job's part of the shared directory, once the set is there.
+
+    Raises:
+        HoldfastError: something failed, and every upload that was started is aborted, as far as possible.
+    """
+    measure, owner = scope.measure, scope.owner
+    require_job(measure.ctx, owner.job)
+    with measure.stage("task_stage_upload_files"):
+        pendings = upload_files(scope, files)
+    try:
+        with measure.stage("task_stage_save_manifest"):
+            data = encode_pendingset(
+                PendingSet(
+                    job_id=owner.job,
+                    commits=tuple(pendings),
+                    attempt=attempt_name(owner),
+                    statistics=measure.statistics(),
+                )
+            )
+            shared = shared_context(measure.ctx, owner.job)
+            shared.store.put(shared.key(pendingset_path(scope.job, owner)), data)
+            then(shared)
+    except Exception:
+        abort_all(measure, pendings)
+        raise
+
+
+def upload_files(scope: TaskScope, files: Sequence[FileEntry]) -> list[SinglePending]:
+    """Upload an attempt's staged files as pending uploads to their final names, in parallel and in parts.
+
+    Guarantee: either all files are uploaded, or every upload that was started is aborted, as far as possible, and the
+    first error is raised, even if the abort fails too (scenarios 12 to 15).
+    Memory: as for any attempt, see ``part_buffer_bytes``.
+
+    Raises:
+        NotFoundError: a file does not exist on this machine (scenario 68).
+        CorruptDataError: a file has become shorter.
+        InvalidRequestError: a file has too many parts (scenario 71).
+
+    Crash: uploads are pending that no record names. If their file names contain the job id, they are aborted with the
+    job.
+    Source: paper 000, VI.1 (``uploadFileToPendingCommit``) and XIV.B.3 (HADOOP-15961: progress during the upload).
+    """
+    ctx, sinks = scope.ctx, list[UploadSink]()
+    try:
+        for done, file in enumerate(files, start=1):
+            sinks.append(open_upload(scope, file.path))
+            for data in _staged_bytes(scope, file):
+                sinks[-1].write(data)
+            sinks[-1].close()
+            ctx.progress("upload", done, len(files))
+        scope.background.drain()
+    except Exception:
+        with contextlib.suppress(Exception):  # it is the error that is raised below
+            scope.background.drain()  # a part in flight would not find its upload
+        for sink in sinks:
+            discard(sink)
+        raise
+    entries = [sink.entry(file.rows) for sink, file in zip(sinks, files, strict=True)]
+    return [pending_of_entry(ctx, one, scope.owner, uri=encode_uri(ctx.url, one.path)) for one in entries]
+
+
+def _staged_bytes(scope: TaskScope, file: FileEntry) -> Iterator[bytes]:
+    scratch = scratch_context(scope.ctx)
+    key = scratch.key(f"{scratch_dir(scope.owner.job, scope.owner)}/{file.path}")
+    step = scope.ctx.settings.part_size_bytes
+    for start in range(0, file.size_bytes, step):
+        size = min(step, file.size_bytes - start)
+        data = scratch.store.get(key, start, size)
+        if len(data) != size:
+            raise CorruptDataError(
+                "a staged file has become shorter, so another process changed it: run the task again", key=key
+            )
+        yield data
 
 
 def abort_task(ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
@@ -230,54 +265,25 @@ def abort_task(ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
     abort_attempt(shared_context(ctx, job.job), job, owner)
 
 
-def clean_up(measure: Measure, job: JobRecord, *, with_sets: bool = True) -> str:
+def clean_up(measure: Measure, job: JobRecord, *, with_sets: bool = True) -> None:
     """Abort the job's pending uploads, then delete its records and its scratch files. Idempotent (C10).
 
-    The job's uploads are the uploads that its pending sets name, and those whose file names contain its id. With the
-    setting ``abort_pending_uploads``, which is Hadoop's default (XIV.C.1), all uploads below the destination are
-    aborted, including other jobs'. Scratch files on other machines are not deleted, neither here nor in the paper's
-    clean-up.
+    The job's uploads are the uploads that its pending sets name, and those whose file names contain its id. Scratch
+    files on other machines are not deleted, neither here nor in the paper's clean-up.
 
     Args:
         with_sets: whether to abort even the uploads that tasks have committed; False after a job commit, which has
             completed all of them.
 
-    Returns:
-        Why something is left, in one sentence; empty if nothing is. Errors are not raised: an abort must not hide the
-        error that caused it, and a committed job stays committed (paper 000, XI).
-
     Crash: some uploads are aborted, or some records deleted; run it again. The job's own record is deleted last.
     """
     ctx = measure.ctx
-    try:
-        with measure.stage("job_stage_cleanup"):
-            if with_sets:
-                abort_sets(measure, list_pendingsets(ctx, job), lambda name: load_pendingset(measure, job.job, name))
-            _abort_uploads(measure, job.job)
-            delete_dir(scratch_context(ctx), scratch_dir(job.job))
-            delete_dir(staging_context(ctx), job.job)
-    except HoldfastError as error:
-        _log.warning("the clean-up of job %s in %s is incomplete (%s)", job.job, ctx.url, error)
-        return f"clean-up is incomplete, run holdfast recover: {error.message}"
-    return ""
-
-
-def _abort_uploads(measure: Measure, job: JobId) -> None:
-    """Abort the uploads that no pending set names: those of attempts that died, or failed without aborting them."""
-
-    def select(pending: set[Upload]) -> set[Upload]:
-        if measure.ctx.settings.hadoop.abort_pending_uploads:
-            return pending
-        return {upload for upload in pending if job in upload[0].rpartition("/")[2]}
-
-    abort_listed(measure, select)
-
-
-_SETS = PendingSetAccess(
-    names=list_pendingsets,
-    load=lambda measure, job, name: load_pendingset(measure, job.job, name),
-    clean_up=clean_up,
-)
+    if with_sets:
+        abort_sets(measure, list_pendingsets(ctx, job), lambda name: load_pendingset(measure, job.job, name))
+    # No pending set names the uploads of attempts that died, or failed without aborting them.
+    abort_listed(measure, lambda pending: {upload for upload in pending if job.job in upload[0].rpartition("/")[2]})
+    delete_dir(scratch_context(ctx), scratch_dir(job.job))
+    delete_dir(staging_context(ctx), job.job)
 
 
 def has_records(ctx: CommitContext, job: JobId, folders: Sequence[str]) -> bool:
@@ -293,7 +299,17 @@ def staging_leftovers(ctx: CommitContext, *, committer: str) -> Iterator[Leftove
     for destination, job, active_at_s in find_jobs(ctx):
         if job.committer != committer:
             continue
-        found = pending_set_leftover(destination, job, active_at_s, _SETS)
+        one = PendingJob(
+            committer=job.committer,
+            job=job.job,
+            active_at_s=active_at_s,
+            sets=partial(list_pendingsets, destination, job),
+            load=partial(_load_commits, Measure(destination), job.job),
+            ids_of=lambda path: (file_job(path),),
+            clean_up=partial(_clean_up, job),
+        )
+        (state,) = inspect(destination, [one])
+        found = leftover_of(destination, one, state)
         replaces = job.mode in (SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS)
         if replaces and found.action is Action.BACK:
             # Paper 001: no record says how much was deleted before the first completion.
@@ -313,6 +329,14 @@ def staging_leftovers(ctx: CommitContext, *, committer: str) -> Iterator[Leftove
             )
 
 
+def _clean_up(job: JobRecord, measure: Measure, found: JobState) -> None:
+    clean_up(measure, job)
+
+
+def _load_commits(measure: Measure, job: JobId, path: str) -> Sequence[SinglePending]:
+    return load_pendingset(measure, job, path).commits
+
+
 def _late_uploads(ctx: CommitContext, job: JobId) -> int | None:
     """Return the number of uploads that the job's pending sets name; None if no set is for this destination."""
     measure = Measure(ctx)
@@ -326,43 +350,39 @@ def _late_uploads(ctx: CommitContext, job: JobId) -> int | None:
 
 
 def _clean_up_ended(ctx: CommitContext, job: JobId, committer: str) -> None:
-    """Clean up after a job without a record. Idempotent (C10).
-
-    Raises:
-        UnavailableError: some uploads or files could not be removed; run it again.
-    """
+    """Clean up after a job without a record. Idempotent (C10)."""
     measure = Measure(ctx)
     abort_sets(measure, list_saved_pendingsets(ctx, job), lambda path: load_pendingset(measure, job, path))
-    record = JobRecord(job=job, committer=committer, mode=SaveMode.APPEND, started_at_s=0.0)  # the mode is not used
-    left = clean_up(measure, record)
-    if left:
-        raise UnavailableError("clean-up is incomplete: run holdfast recover again", job=job, left=left)
+    clean_up(measure, JobRecord(job=job, committer=committer, mode=SaveMode.APPEND, started_at_s=0.0))
 
 
 _GUARANTEES: Mapping[str, Answer] = {
     "speculative-tasks": yes(
         "the files of an attempt that does not count stay on its machine, or its uploads pending",
-        unless=BOTH_COMMIT,
+        unless=guarantees.BOTH_COMMIT,
     ),
-    "recoverable-job": no(STARTS_OVER),
+    "recoverable-job": no(guarantees.STARTS_OVER),
     "abortable-task": yes("its files are on its machine, its uploads are aborted"),
-    "abortable-job": yes(NOT_YET_VISIBLE, unless=UNDONE_BY_HAND),
+    "abortable-job": yes(guarantees.NOT_YET_VISIBLE, unless=guarantees.UNDONE_BY_HAND),
     "uncommitted-output-observable": no("it is on the task's machine"),
     "committed-output-observable": no("its uploads are completed by the job commit"),
-    "atomic-task-commit": yes("it is one rename of a directory, after the uploads", unless=BOTH_COMMIT),
+    "atomic-task-commit": yes("it is one rename of a directory, after the uploads", unless=guarantees.BOTH_COMMIT),
     "atomic-job-commit": no("it completes one upload after the other"),
-    "partitioned-executor": yes("its uploads stay pending", unless=PARTITIONED),
-    "C1": yes("every task has one pending set", unless=DISPLACED),
+    "partitioned-executor": yes("its uploads stay pending", unless=guarantees.PARTITIONED),
+    "C1": yes("every task has one pending set", unless=guarantees.DISPLACED),
     "C2": yes("a pending set belongs to one attempt"),
-    "C3": no(LAST_WINS),
-    "C4": no(APPEARS),
-    "C5": yes("its uploads are aborted and its pending sets deleted", unless=COMMIT_BEGUN),
-    "C6": yes("what a slow attempt uploads stays pending", unless=TWO_DRIVERS),
-    "C7": yes("the names of its directories and uploads contain the job", unless=ALL_UPLOADS),
-    "C8": no(NO_RECORD),
-    "C9": yes("pending sets, uploads and files show how far it came", unless=f"{TWO_DRIVERS}{OR}{STAGED}"),
-    "C10": no(ENDED),
-    "replaced-data": no(DELETED),
+    "C3": no(guarantees.LAST_WINS),
+    "C4": no(guarantees.APPEARS),
+    "C5": yes("its uploads are aborted and its pending sets deleted", unless=guarantees.COMMIT_BEGUN),
+    "C6": yes("what a slow attempt uploads stays pending", unless=guarantees.TWO_DRIVERS),
+    "C7": yes("the names of its directories and uploads contain the job"),
+    "C8": no(guarantees.NO_RECORD),
+    "C9": yes(
+        "pending sets, uploads and files show how far it came",
+        unless=f"{guarantees.TWO_DRIVERS}{guarantees.OR}{guarantees.STAGED}",
+    ),
+    "C10": no(guarantees.ENDED),
+    "replaced-data": no(guarantees.DELETED),
 }
 
 

@@ -9,11 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from holdfast.commit import CommitContext, Place
-from holdfast.commit.context import StagingPlaces
+from holdfast.commit import CommitContext
 from holdfast.commit.hadoop.dead_jobs.recovery import find_hadoop_jobs
 from holdfast.commit.layout import iter_visible
-from holdfast.commit.leftovers import Resolution
 from holdfast.runtime import Environment, SerialRunner
 from holdfast.stores.base import MultipartStore, Part, iter_objects, iter_uploads, multipart
 from holdfast.stores.memory import MemoryStore
@@ -41,17 +39,12 @@ class Destination:
 
     def __post_init__(self) -> None:
         self.store = self.store or MemoryStore(clock=self.clock, ids=self.ids)
-        self.shared = MemoryStore(rename=True, clock=self.clock, ids=self.ids)
 
     def context(self, home: str = "", store: MultipartStore | None = None) -> CommitContext:
         return CommitContext(
             store=store or self.store,
             prefix=home or self.home,
             url=f"memory://bucket/{home or self.home}",
-            staging=StagingPlaces(
-                scratch=Place(store=MemoryStore(rename=True), prefix="", url="memory://scratch"),
-                shared=Place(store=self.shared, prefix="", url="memory://shared"),
-            ),
             environment=Environment(clock=self.clock, ids=self.ids, runner=SerialRunner()),
         )
 
@@ -59,12 +52,11 @@ class Destination:
         return {path: self.store.get(info.key) for path, info in iter_visible(self.store, self.home)}
 
     def debris(self) -> list[str]:
-        """Return uploads, records in the bucket, records in the shared directory."""
+        """Return uploads and records in the bucket."""
         hidden = (info.key for info in iter_objects(self.store, "", markers=True))
         return [
             *(one.key for one in iter_uploads(self.store, "")),
             *(key for key in hidden if "__magic" in key or "_temporary" in key),
-            *(info.key for info in iter_objects(self.shared, "")),
         ]
 
 
@@ -74,7 +66,7 @@ class HadoopTasks:
 
     Args:
         release: whose records.
-        layout: ``magic``, ``old magic`` (until 3.3) or ``staging``.
+        layout: ``magic`` or ``old magic`` (until 3.3).
     """
 
     at: Destination
@@ -88,7 +80,6 @@ class HadoopTasks:
         return {
             "magic": f"{self.at.home}__magic_job-{self.uuid}/job-{self.uuid}/00",
             "old magic": f"{self.at.home}__magic/job-{self.uuid}/00",
-            "staging": f"user/{self.uuid}/staging-uploads/_temporary/0",
         }[self.layout]
 
     def commit_task(self, task: int, files: Mapping[str, bytes]) -> None:
@@ -96,14 +87,8 @@ class HadoopTasks:
         found = self._template("task_20261122101112_0007_m_000000.pendingset")
         one = found["commits"][0]
         found["commits"] = [self._upload(one, path, data) for path, data in files.items()]
-        if self.layout == "staging":
-            found["jobId"] = ""
-            for commit in found["commits"]:
-                commit["jobId"] = ""
-            self.at.shared.put(f"{self.directory}/task_{_TASK.format(task)}", json.dumps(found).encode())
-        else:
-            found["jobId"] = self.uuid
-            self.at.store.put(f"{self.directory}/task_{_TASK.format(task)}.pendingset", json.dumps(found).encode())
+        found["jobId"] = self.uuid
+        self.at.store.put(f"{self.directory}/task_{_TASK.format(task)}.pendingset", json.dumps(found).encode())
 
     def write(self, task: int, files: Mapping[str, bytes]) -> None:
         """Add an attempt that has written and not committed."""
@@ -111,11 +96,6 @@ class HadoopTasks:
         attempt = f"attempt_{_TASK.format(task)}_0"
         for path, data in files.items():
             record = json.dumps(self._upload(one, path, data)).encode()
-            if self.layout == "staging":
-                found = self._template("task_20261122101112_0007_m_000002.pendingset")
-                found |= {"jobId": "", "commits": [json.loads(record)]}
-                self.at.shared.put(f"{self.directory}/_temporary/{attempt}", json.dumps(found).encode())
-                continue
             base = f"{self.directory}/tasks/{attempt}/__base/{path}"
             self.at.store.put(base, b"")
             self.at.store.put(f"{base}.pending", record)
@@ -152,7 +132,7 @@ class HadoopTasks:
         }
 
 
-def only(ctx: CommitContext, resolution: Resolution | None = None, *, insist: bool = False) -> Any:
+def only(ctx: CommitContext, abort: bool = False, *, insist: bool = False) -> Any:
     """Return the only Hadoop job."""
-    (found,) = find_hadoop_jobs(ctx, resolution, insist=insist)
+    (found,) = find_hadoop_jobs(ctx, abort, insist=insist)
     return found.leftover

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
 
-from holdfast.commit import TWO_PHASE, SaveMode
 from holdfast.commit.hadoop.dead_jobs.recovery import find_hadoop_jobs, find_upload_owners
-from holdfast.commit.leftovers import Action, Resolution
-from holdfast.commit.success_file import read_success
+from holdfast.commit.leftovers import Action
 from holdfast.errors import ConflictError
 from holdfast.stores.base import MultipartStore, iter_uploads
 from holdfast.stores.interceptors import InterceptedStore
@@ -51,62 +48,31 @@ def test_what_it_is_is_said_and_nothing_is_touched(kind: str) -> None:
 
 
 @each_store
-def test_commit_moves_the_rest(kind: str) -> None:
-    at = destination(kind)
-    dead_job(at, 1)
-    only(at.context(), Resolution.COMMIT).recover()
-    assert at.visible() == ALL and at.debris() == []
-    report = read_success(at.context())
-    assert report is not None and report["jobId"] == f"job_{JOB}"
-
-
-@each_store
 @pytest.mark.parametrize("moved", [0, 1, 3])
 def test_abort_leaves_nothing(kind: str, moved: int) -> None:
     at = destination(kind)
     at.store.put(f"{at.home}day=0/part-00000-{'0' * 8}-5a77-4c3d-9c55-0d5c8f7e1a2b-c000.txt", b"old")
     dead_job(at, moved)
-    only(at.context(), Resolution.ABORT).recover()
+    only(at.context(), abort=True).recover()
     assert list(at.visible().values()) == [b"old"] and at.debris() == []
-
-
-def test_a_job_that_had_not_begun_its_commit_is_committed_only_if_somebody_insists() -> None:
-    at = destination()
-    dead_job(at)
-    found = only(at.context(), Resolution.COMMIT)
-    assert found.action is Action.KEEP and "the number of its tasks is not recorded" in found.reason
-    only(at.context(), Resolution.COMMIT, insist=True).recover()
-    assert at.visible() == ALL and at.debris() == []
 
 
 def test_where_nothing_waits_nothing_visible_goes() -> None:
     """v2 shows files at task commit; a finished job of v1 looks the same."""
-    for resolution in Resolution:
-        at = destination()
-        dead_job(at, 4)
-        found = only(at.context(), resolution)
-        assert found.action is Action.CLEAN and "no committed file is left" in found.reason
-        found.recover()
-        assert at.visible() == ALL and at.debris() == []
+    at = destination()
+    dead_job(at, 4)
+    found = only(at.context(), abort=True)
+    assert found.action is Action.CLEAN and "no committed file is left" in found.reason
+    found.recover()
+    assert at.visible() == ALL and at.debris() == []
 
 
 def test_names_that_do_not_tell_the_write() -> None:
     at = destination()
     dead_job(at, 1, {"part-r-00000": b"0", "part-r-00001": b"1"})
-    for resolution in Resolution:
-        assert only(at.context(), resolution).action is Action.KEEP
-    only(at.context(), Resolution.COMMIT, insist=True).recover()
-    assert at.visible() == {"part-r-00000": b"0", "part-r-00001": b"1"} and at.debris() == []
-
-
-def test_a_table_of_holdfast_is_not_made_unreadable() -> None:
-    at = destination()
-    job = TWO_PHASE.setup_job(at.context(), SaveMode.APPEND)
-    assert job is not None
-    TWO_PHASE.commit_job(replace(at.context(), contract=lambda *_: {"format": "parquet"}), job, [], 0)
-    dead_job(at, 1)
-    found = only(at.context(), Resolution.COMMIT, insist=True)
-    assert found.action is Action.KEEP and "table" in found.reason
+    assert only(at.context(), abort=True).action is Action.KEEP
+    only(at.context(), abort=True, insist=True).recover()
+    assert at.visible() == {"part-r-00000": b"0"} and at.debris() == []
 
 
 def test_hidden_files_of_a_task_are_neither_counted_nor_asked_for_a_name() -> None:
@@ -115,16 +81,8 @@ def test_hidden_files_of_a_task_are_neither_counted_nor_asked_for_a_name() -> No
     dead_job(at, 1)
     at.store.put(f"{at.home}_temporary/0/task_{JOB}_m_000000/day=1/.{name(0, 1).rpartition('/')[2]}.crc", b"sum")
     assert "committed 3 files" in only(at.context()).reason
-    only(at.context(), Resolution.ABORT).recover()
+    only(at.context(), abort=True).recover()
     assert at.visible() == {} and at.debris() == []
-
-
-def test_tasks_of_a_driver_that_was_started_again() -> None:
-    at = destination()
-    dead_job(at, 1)
-    at.store.put(f"{at.home}_temporary/1/task_{JOB}_m_000009/{name(9)}", b"again")
-    found = only(at.context(), Resolution.COMMIT, insist=True)
-    assert found.action is Action.KEEP and "started 2 times" in found.reason
 
 
 def test_other_jobs_are_never_touched() -> None:
@@ -144,9 +102,7 @@ def test_other_jobs_are_never_touched() -> None:
     for key in kept:
         at.store.put(key, b"kept")
     assert {one.leftover.job for one in find_hadoop_jobs(at.context())} == {f"job_{JOB}", f"job_{other}"}
-    (found,) = (
-        one.leftover for one in find_hadoop_jobs(at.context(), Resolution.ABORT) if one.leftover.job == f"job_{JOB}"
-    )
+    (found,) = (one.leftover for one in find_hadoop_jobs(at.context(), abort=True) if one.leftover.job == f"job_{JOB}")
     found.recover()
     assert set(at.debris()) == kept and at.visible() == {}
 
@@ -159,13 +115,12 @@ def test_an_upload_that_a_task_had_open_is_the_jobs() -> None:
     uploads = list(iter_uploads(at.store, ""))
     ((_, owner),) = find_upload_owners(at.context(), uploads).items()
     assert owner == (f"job_{JOB}", "hadoop-file") and only(at.context()).uploads == 1
-    only(at.context(), Resolution.ABORT).recover()
+    only(at.context(), abort=True).recover()
     assert at.debris() == []
 
 
 @each_store
-@pytest.mark.parametrize("resolution", list(Resolution))
-def test_ending_dies_at_every_call(kind: str, resolution: Resolution) -> None:
+def test_ending_dies_at_every_call(kind: str) -> None:
     """C9, C10: a repeated recovery has the same result."""
     for nth in range(1, 80):
         ended = []
@@ -173,12 +128,12 @@ def test_ending_dies_at_every_call(kind: str, resolution: Resolution) -> None:
             at = destination(kind)
             dead_job(at, 1)
             try:
-                only(at.context(store=_dying(at.store, nth, mode)), resolution).recover()
+                only(at.context(store=_dying(at.store, nth, mode)), abort=True).recover()
                 ended.append(mode)
             except SimulatedCrash:
-                for one in list(find_hadoop_jobs(at.context(), resolution)):
+                for one in list(find_hadoop_jobs(at.context(), abort=True)):
                     one.leftover.recover()
-            assert at.visible() == (ALL if resolution is Resolution.COMMIT else {}), (nth, mode)
+            assert at.visible() == {}, (nth, mode)
             assert at.debris() == [], (nth, mode)
         if len(ended) == 2:
             break
@@ -193,19 +148,18 @@ def _dying(store: MultipartStore, nth: int, mode: FaultMode) -> InterceptedStore
 def test_a_job_that_goes_on_is_not_ended() -> None:
     at = destination()
     dead_job(at)
-    found = only(at.context(), Resolution.COMMIT, insist=True)
-    at.store.put(f"{at.home}_temporary/1/task_{JOB}_m_000000/{name(0)}", b"again")
+    found = only(at.context(), abort=True)
+    at.store.put(f"{at.home}_temporary/1/task_{JOB}_m_000000/part-r-00000", b"another name")
     with pytest.raises(ConflictError, match="made progress"):
         found.recover()
     assert at.visible() == {}
 
 
 @each_store
-@pytest.mark.parametrize("resolution", list(Resolution))
-def test_a_job_that_another_recovery_has_ended_is_no_error(kind: str, resolution: Resolution) -> None:
+def test_a_job_that_another_recovery_has_ended_is_no_error(kind: str) -> None:
     at = destination(kind)
     dead_job(at, 1)
-    first, second = (only(at.context(), resolution) for _ in range(2))
+    first, second = (only(at.context(), abort=True) for _ in range(2))
     first.recover()
     before = at.visible()
     second.recover()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ import pytest
 from holdfast.commit import COMMITTERS, TWO_PHASE, SaveMode, recover
 from holdfast.commit.hadoop.dead_jobs.recovery import find_hadoop_jobs
 from holdfast.commit.leftovers import FOREIGN_QUIET_S as QUIET_S
-from holdfast.commit.leftovers import Action, ForeignJobPolicy, Resolution
+from holdfast.commit.leftovers import Action, ForeignJobPolicy
 from holdfast.commit.success_file import read_success
 from holdfast.errors import ConflictError, NotFoundError, UnavailableError
 from holdfast.stores.base import MultipartStore, iter_uploads
@@ -25,7 +24,7 @@ from tests.unit.commit.attempts import Before
 from tests.unit.commit.hadoop.dead_jobs.dead_jobs import RECORDED, UUID, Destination, HadoopTasks, name, only
 
 OTHER = "99999999-5a77-4c3d-9c55-0d5c8f7e1a2b"
-LAYOUTS = ("magic", "old magic", "staging")
+LAYOUTS = ("magic", "old magic")
 each_layout = pytest.mark.parametrize("layout", LAYOUTS)
 each_release = pytest.mark.parametrize("release", ["3.5.0", "3.4.1"])
 
@@ -57,8 +56,8 @@ def test_what_it_is_is_said_and_nothing_is_touched(layout: str, release: str) ->
     before = at.debris()
     found = only(at.context())
     assert (found.job, found.action, found.files, found.uploads) == (UUID, Action.KEEP, 1, 4)
-    assert found.committer == ("hadoop-staging" if layout == "staging" else "hadoop-magic")
-    assert "1 of its 4 files are visible, 3 are pending" in found.reason
+    assert found.committer == "hadoop-magic"
+    assert "1 of its files are visible, 3 are pending" in found.reason
     found.recover()
     assert at.debris() == before and len(at.visible()) == 1
 
@@ -75,12 +74,12 @@ def test_recovery_only_reports_it_and_a_person_is_needed() -> None:
 
 def test_a_young_one_is_left_alone_whatever_is_wished() -> None:
     """Hadoop has no fence: its job commit would fail, or delete files that recovery has published."""
-    for resolution in (None, *Resolution):
+    for abort in (False, True):
         at = Destination()
         dead_job(at, 1)
         before = at.debris()
         at.clock.sleep(QUIET_S - 1)
-        report = recover(at.context(), foreign=ForeignJobPolicy(resolution=resolution), accept_damage=True)
+        report = recover(at.context(), foreign=ForeignJobPolicy(abort=abort), accept_damage=True)
         assert report.left_alone == [UUID] and report.clean and at.debris() == before
 
 
@@ -90,73 +89,39 @@ def test_an_upload_that_may_be_its_tasks_keeps_it_alive() -> None:
     dead_job(at, 1)
     at.clock.sleep(QUIET_S + 1)
     upload = at.store.create_upload(f"{at.home}part-r-00007")
-    assert recover(at.context(), foreign=ForeignJobPolicy(resolution=Resolution.ABORT)).left_alone == [UUID]
+    assert recover(at.context(), foreign=ForeignJobPolicy(abort=True)).left_alone == [UUID]
     at.store.abort_upload(f"{at.home}part-r-00007", upload)
-    assert recover(at.context(), foreign=ForeignJobPolicy(resolution=Resolution.ABORT)).rolled_back == [UUID]
+    assert recover(at.context(), foreign=ForeignJobPolicy(abort=True)).rolled_back == [UUID]
 
 
 # --- ending -----------------------------------------------------------------------------------------------------------
-@each_layout
-@each_release
-def test_commit_completes_a_job_commit_that_was_under_way(layout: str, release: str) -> None:
-    at = Destination()
-    dead_job(at, 1, layout=layout, release=release)
-    found = only(at.context(), Resolution.COMMIT)
-    assert found.action is Action.FORWARD
-    found.recover()
-    assert at.visible() == ALL and at.debris() == []
-    report = read_success(at.context())
-    assert report is not None and report["jobId"] == UUID
-
-
 @each_layout
 @pytest.mark.parametrize("completed", [0, 1, 3])
 def test_abort_leaves_nothing(layout: str, completed: int) -> None:
     at = Destination()
     dead_job(at, completed, layout=layout)
-    found = only(at.context(), Resolution.ABORT)
+    found = only(at.context(), abort=True)
     assert found.action is Action.BACK
     found.recover()
     assert at.visible() == {} and at.debris() == [] and read_success(at.context()) is None
 
 
-@each_layout
-def test_a_job_that_had_not_begun_its_commit_is_committed_only_if_somebody_insists(layout: str) -> None:
-    at = Destination()
-    dead_job(at, layout=layout)
-    found = only(at.context(), Resolution.COMMIT)
-    assert found.action is Action.KEEP and "the number of its tasks is not recorded" in found.reason
-    only(at.context(), Resolution.COMMIT, insist=True).recover()
-    assert at.visible() == ALL and at.debris() == []
-
-
 def test_a_job_that_was_through_but_for_its_marker() -> None:
     """Whether it finished is not provable: a job commit may be configured to write none. No visible file is deleted."""
-    for resolution, marked in ((Resolution.ABORT, False), (Resolution.COMMIT, True)):
-        at = Destination()
-        dead_job(at, 4)
-        found = only(at.context(), resolution)
-        assert found.action is not Action.BACK
-        found.recover()
-        assert at.visible() == ALL and at.debris() == []
-        assert (read_success(at.context()) is not None) == marked
-
-
-def test_a_marker_of_a_later_job_stays() -> None:
     at = Destination()
-    dead_job(at, 1)
-    at.store.put(f"{at.home}_SUCCESS", b"")
-    only(at.context(), Resolution.COMMIT).recover()
-    assert read_success(at.context()) == {} and at.visible() == ALL
+    dead_job(at, 4)
+    found = only(at.context(), abort=True)
+    assert found.action is Action.CLEAN
+    found.recover()
+    assert at.visible() == ALL and at.debris() == [] and read_success(at.context()) is None
 
 
-def test_a_job_that_was_taking_files_back_is_never_committed() -> None:
+def test_a_job_that_was_taking_files_back() -> None:
     at = Destination()
     dead_job(at, 2)
     at.store.delete(at.home + name(0))
-    found = only(at.context(), Resolution.COMMIT, insist=True)
-    assert found.action is Action.KEEP and "1 are neither" in found.reason
-    only(at.context(), Resolution.ABORT).recover()
+    assert "1 are gone" in only(at.context()).reason
+    only(at.context(), abort=True).recover()
     assert at.visible() == {} and at.debris() == []
 
 
@@ -171,19 +136,18 @@ def test_a_job_that_is_over_has_its_directory_removed_and_no_more() -> None:
     at.clock.sleep(QUIET_S + 1)
     assert recover(at.context(), foreign=ForeignJobPolicy()).jobs == []
     at.store.delete(at.home + name(1))
-    assert only(at.context(), Resolution.ABORT).action is Action.KEEP, "aborted or replaced: unknown"
+    assert only(at.context(), abort=True).action is Action.KEEP, "aborted or replaced: unknown"
 
 
 def test_one_that_wrote_its_marker_and_died_cleaning_up() -> None:
     """Attempts' uploads may be pending; visible files stay, whatever the user wishes."""
-    for resolution in Resolution:
-        at = Destination()
-        dead_job(at, 4)
-        at.store.put(f"{at.home}_SUCCESS", (RECORDED / "3.5.0" / "_SUCCESS").read_bytes())
-        found = only(at.context(), resolution)
-        assert found.action is Action.CLEAN and "_SUCCESS names the job" in found.reason
-        found.recover()
-        assert at.visible() == ALL and at.debris() == []
+    at = Destination()
+    dead_job(at, 4)
+    at.store.put(f"{at.home}_SUCCESS", (RECORDED / "3.5.0" / "_SUCCESS").read_bytes())
+    found = only(at.context(), abort=True)
+    assert found.action is Action.CLEAN and "_SUCCESS names the job" in found.reason
+    found.recover()
+    assert at.visible() == ALL and at.debris() == []
 
 
 def test_visible_files_that_no_set_names_are_left_to_a_person() -> None:
@@ -191,9 +155,8 @@ def test_visible_files_that_no_set_names_are_left_to_a_person() -> None:
     dead_job(at, 1)
     at.store.put(at.home + name(9), b"whose?")
     before = at.debris()
-    for resolution in Resolution:
-        found = only(at.context(), resolution, insist=True)
-        assert found.action is Action.KEEP and "do not name" in found.reason
+    found = only(at.context(), abort=True, insist=True)
+    assert found.action is Action.KEEP and "do not name" in found.reason
     assert at.debris() == before
 
 
@@ -203,8 +166,7 @@ def test_a_file_with_the_jobs_name_and_another_size_is_not_its_own() -> None:
     at.store.abort_upload(at.home + name(0, 1), tasks.uploads[name(0, 1)][0])
     at.store.put(at.home + name(0, 1), b"cut")
     at.store.put(at.home + name(0, 1), b"somebody made it longer")
-    found = only(at.context(), Resolution.COMMIT, insist=True)
-    assert found.action is Action.KEEP and "1 are neither" in found.reason
+    assert "1 are gone" in only(at.context()).reason
 
 
 def test_a_name_that_tells_the_job_needs_no_etag() -> None:
@@ -213,35 +175,7 @@ def test_a_name_that_tells_the_job_needs_no_etag() -> None:
     tasks = dead_job(at)
     at.store.abort_upload(at.home + name(0), tasks.uploads[name(0)][0])
     at.store.put(at.home + name(0), b"0/0")
-    assert only(at.context(), Resolution.COMMIT).action is Action.FORWARD
-
-
-def test_a_set_of_staging_for_another_destination_is_none_of_ours() -> None:
-    at = Destination()
-    elsewhere = Destination(home="elsewhere/", clock=at.clock, ids=at.ids, store=at.store)
-    elsewhere.shared = at.shared
-    dead_job(elsewhere, 1, layout="staging")
-    assert list(find_hadoop_jobs(at.context())) == []
-    assert only(elsewhere.context(), Resolution.COMMIT).action is Action.FORWARD
-
-
-def test_a_file_that_somebody_replaces_while_we_complete() -> None:
-    """It is found, and no success is reported."""
-    at = Destination()
-    tasks = HadoopTasks(at, uuid="job_20261122101112_0007")
-    tasks.commit_task(0, {"part-r-00000": b"zero", "part-r-00001": b"one"})
-    tasks.complete("part-r-00000")
-
-    def replace_it(call: StoreCall, proceed: Callable[[], Any]) -> Any:
-        if call.operation is Operation.COMPLETE_UPLOAD and call.key.endswith("1"):
-            at.store.abort_upload(call.key, call.upload_id)
-            at.store.put(call.key, b"ONE")
-        return proceed()
-
-    found = only(at.context(store=InterceptedStore(at.store, replace_it)), Resolution.COMMIT)
-    with pytest.raises(NotFoundError, match="a pending upload of the job was aborted"):
-        found.recover()
-    assert read_success(at.context()) is None
+    assert "1 of its files are visible, 3 are pending" in only(at.context()).reason
 
 
 def test_names_that_do_not_tell_the_job() -> None:
@@ -250,52 +184,17 @@ def test_names_that_do_not_tell_the_job() -> None:
     tasks = HadoopTasks(at, uuid="job_20261122101112_0007")
     tasks.commit_task(0, {"part-r-00000": b"zero", "part-r-00001": b"one"})
     tasks.complete("part-r-00000")
-    found = only(at.context(), Resolution.ABORT)
+    found = only(at.context(), abort=True)
     assert found.action is Action.KEEP and found.files == 1, "known by its etag, not by its name"
     at.store.put(f"{at.home}part-r-00000", b"ZERO")
-    found = only(at.context(), Resolution.COMMIT)
-    assert found.action is Action.KEEP and found.files == 0, "an older file of the same size"
-    only(at.context(), Resolution.ABORT).recover()
+    assert only(at.context()).files == 0, "an older file of the same size"
+    only(at.context(), abort=True).recover()
     assert at.visible() == {"part-r-00000": b"ZERO"} and at.debris() == []
 
 
-def test_an_older_file_is_replaced_by_what_waits() -> None:
-    at = Destination()
-    at.store.put(f"{at.home}part-r-00001", b"one")
-    tasks = HadoopTasks(at, uuid="job_20261122101112_0007")
-    tasks.commit_task(0, {"part-r-00000": b"zero", "part-r-00001": b"ONE"})
-    tasks.complete("part-r-00000")
-    only(at.context(), Resolution.COMMIT).recover()
-    assert at.visible() == {"part-r-00000": b"zero", "part-r-00001": b"ONE"} and at.debris() == []
-
-
-def test_tasks_of_a_driver_that_was_started_again() -> None:
-    at = Destination()
-    tasks = dead_job(at, 1)
-    record = f"{tasks.directory}/task_20261122101112_0007_m_000000.pendingset"
-    at.store.put(record.replace("/00/", "/01/"), at.store.get(record))
-    found = only(at.context(), Resolution.COMMIT, insist=True)
-    assert found.action is Action.KEEP and "started 2 times" in found.reason
-    only(at.context(), Resolution.ABORT).recover()
-    assert at.visible() == {} and at.debris() == []
-
-
-def test_a_table_of_holdfast_is_not_made_unreadable() -> None:
-    at = Destination()
-    ctx = at.context()
-    job = TWO_PHASE.setup_job(ctx, SaveMode.APPEND)
-    assert job is not None
-    TWO_PHASE.commit_job(replace(ctx, contract=lambda ctx, job, table: {"format": "parquet"}), job, [], 0)
-    dead_job(at, 1)
-    found = only(at.context(), Resolution.COMMIT, insist=True)
-    assert found.action is Action.KEEP and "table" in found.reason
-
-
 def damage_a_record(tasks: HadoopTasks, task: int) -> str:
-    store = tasks.at.shared if tasks.layout == "staging" else tasks.at.store
-    suffix = "" if tasks.layout == "staging" else ".pendingset"
-    key = f"{tasks.directory}/task_20261122101112_0007_m_{task:06d}{suffix}"
-    store.put(key, b'{"version":9}')
+    key = f"{tasks.directory}/task_20261122101112_0007_m_{task:06d}.pendingset"
+    tasks.at.store.put(key, b'{"version":9}')
     return key
 
 
@@ -304,10 +203,10 @@ def test_a_record_that_cannot_be_read_keeps_the_job(layout: str) -> None:
     at = Destination()
     key = damage_a_record(dead_job(at, 1, layout=layout), 1)
     before = at.debris()
-    for resolution, insist in ((None, True), (Resolution.ABORT, False), (Resolution.COMMIT, True)):
-        found = only(at.context(), resolution, insist=insist)
+    for abort, insist in ((False, True), (True, False)):
+        found = only(at.context(), abort, insist=insist)
         assert found.action is Action.KEEP and "version" in found.reason
-        assert key in found.reason and "--foreign abort --accept-damage" in found.reason
+        assert key in found.reason and "--foreign --accept-damage" in found.reason
         found.recover()
     assert at.debris() == before
 
@@ -317,7 +216,7 @@ def test_an_abort_that_is_insisted_on_goes_on_without_such_a_record(layout: str)
     """Uploads that it named are aborted if their names contain the job's id."""
     at = Destination()
     damage_a_record(dead_job(at, 1, layout=layout), 1)
-    found = only(at.context(), Resolution.ABORT, insist=True)
+    found = only(at.context(), abort=True, insist=True)
     assert found.action is Action.BACK
     found.recover()
     assert at.visible() == {} and at.debris() == []
@@ -330,10 +229,10 @@ def test_what_only_such_a_record_named_is_left_to_a_person() -> None:
     tasks.commit_task(1, {"part-r-00001": b"1", name(1): b"1"})
     tasks.complete(name(1))
     damage_a_record(tasks, 1)
-    found = only(at.context(), Resolution.ABORT, insist=True)
-    assert found.action is Action.KEEP and "delete those with" in found.reason
+    found = only(at.context(), abort=True, insist=True)
+    assert found.action is Action.KEEP and "after deleting visible files" in found.reason
     at.store.delete(at.home + name(1))
-    only(at.context(), Resolution.ABORT, insist=True).recover()
+    only(at.context(), abort=True, insist=True).recover()
     assert [upload.key for upload in iter_uploads(at.store, "")] == [f"{at.home}part-r-00001"]
     assert list(find_hadoop_jobs(at.context())) == []
 
@@ -376,7 +275,6 @@ def test_neighbours_and_other_jobs_are_never_touched(layout: str) -> None:
     dead_job(at, 1, layout=layout)
     other = dead_job(at, 1, uuid=OTHER, layout=layout)
     neighbour = Destination(home="out put/dataset10/", clock=at.clock, ids=at.ids, store=at.store)
-    neighbour.shared = at.shared
     dead_job(neighbour, 1, uuid="77777777-5a77-4c3d-9c55-0d5c8f7e1a2b", layout=layout)
     ours = TWO_PHASE.setup_job(at.context(), SaveMode.APPEND)
     assert ours is not None
@@ -385,12 +283,9 @@ def test_neighbours_and_other_jobs_are_never_touched(layout: str) -> None:
         commits = [attempt.commit()]
     at.store.create_upload(f"{at.home}tool.bin")
     others = [key for key in at.debris() if UUID not in key]
-    (found,) = (one.leftover for one in find_hadoop_jobs(at.context(), Resolution.ABORT) if one.leftover.job == UUID)
+    (found,) = (one.leftover for one in find_hadoop_jobs(at.context(), abort=True) if one.leftover.job == UUID)
     found.recover()
     assert at.debris() == others and len(others) > 10
-    (found,) = (one.leftover for one in find_hadoop_jobs(at.context(), Resolution.COMMIT) if one.leftover.job == OTHER)
-    found.recover()
-    assert {path for path in at.visible() if OTHER in path} == {*files_of(0, OTHER), *files_of(1, OTHER)}
     assert other.uuid == OTHER and len(neighbour.visible()) == 1
     assert TWO_PHASE.commit_job(at.context(), ours, commits, 1).committed
 
@@ -415,7 +310,7 @@ def test_a_forged_record_does_not_end_an_upload_of_ours() -> None:
     record = f"{tasks.directory}/task_20261122101112_0007_m_000000.pendingset"
     data = at.store.get(record).decode().replace(f"{at.home}stolen", upload.key)
     at.store.put(record, data.replace(tasks.uploads["stolen"][0], upload.upload_id).encode())
-    found = only(at.context(), Resolution.ABORT)
+    found = only(at.context(), abort=True)
     assert found.action is Action.KEEP and "a file of a Holdfast job" in found.reason
     found.recover()
     assert TWO_PHASE.commit_job(at.context(), ours, commits, 1).committed and at.visible() == {path: b"ours"}
@@ -427,9 +322,7 @@ def test_an_id_that_is_a_part_of_anothers_owns_nothing_of_it() -> None:
     before = [key for key in at.debris() if "__magic" not in key]
     part = HadoopTasks(at, uuid=UUID[:18])
     part.commit_task(0, {"own": b"x"})
-    (found,) = (
-        one.leftover for one in find_hadoop_jobs(at.context(), Resolution.ABORT) if one.leftover.job == UUID[:18]
-    )
+    (found,) = (one.leftover for one in find_hadoop_jobs(at.context(), abort=True) if one.leftover.job == UUID[:18])
     assert (found.files, found.uploads) == (0, 1)
     found.recover()
     assert [key for key in at.debris() if "__magic" not in key] == before and other.uuid == UUID
@@ -441,7 +334,7 @@ def test_an_upload_of_its_own_that_is_young_keeps_it_alive() -> None:
     dead_job(at, 1)
     at.clock.sleep(QUIET_S + 1)
     at.store.create_upload(at.home + name(7))
-    assert recover(at.context(), foreign=ForeignJobPolicy(resolution=Resolution.ABORT)).left_alone == [UUID]
+    assert recover(at.context(), foreign=ForeignJobPolicy(abort=True)).left_alone == [UUID]
 
 
 def test_a_clock_that_went_back_keeps_no_job_alive() -> None:
@@ -449,8 +342,8 @@ def test_a_clock_that_went_back_keeps_no_job_alive() -> None:
     at = Destination()
     dead_job(at)
     ctx = at.context().with_environment(clock=SimulatedClock(at.clock.now_s() - 10 * QUIET_S))
-    assert recover(ctx, foreign=ForeignJobPolicy(resolution=Resolution.ABORT)).left_alone == [UUID]
-    assert recover(ctx, foreign=ForeignJobPolicy(resolution=Resolution.ABORT, older_than_s=0.0)).rolled_back == [UUID]
+    assert recover(ctx, foreign=ForeignJobPolicy(abort=True)).left_alone == [UUID]
+    assert recover(ctx, foreign=ForeignJobPolicy(abort=True, older_than_s=0.0)).rolled_back == [UUID]
     assert at.debris() == []
 
 
@@ -471,21 +364,20 @@ def test_many_jobs_cost_one_listing_of_the_destination() -> None:
 
 # --- crashes ----------------------------------------------------------------------------------------------------------
 @each_layout
-@pytest.mark.parametrize("resolution", list(Resolution))
-def test_ending_dies_at_every_call(layout: str, resolution: Resolution) -> None:
+def test_ending_dies_at_every_call(layout: str) -> None:
     """C9, C10: a repeated recovery has the same result."""
     for nth in range(1, 60):
         for mode in (FaultMode.CRASH_BEFORE, FaultMode.CRASH_AFTER):
             at = Destination()
             dead_job(at, 1, layout=layout)
             try:
-                only(at.context(store=_dying(at.store, nth, mode)), resolution).recover()
+                only(at.context(store=_dying(at.store, nth, mode)), abort=True).recover()
                 ended = True
             except SimulatedCrash:
                 ended = False
-            for one in list(find_hadoop_jobs(at.context(), resolution)):
+            for one in list(find_hadoop_jobs(at.context(), abort=True)):
                 one.leftover.recover()
-            assert at.visible() == (ALL if resolution is Resolution.COMMIT else {}), (nth, mode)
+            assert at.visible() == {}, (nth, mode)
             assert at.debris() == [], (nth, mode)
         if ended:
             break
@@ -500,15 +392,15 @@ def _dying(store: MultipartStore, nth: int, mode: FaultMode) -> InterceptedStore
 def test_a_job_that_goes_on_is_not_ended() -> None:
     at = Destination()
     tasks = dead_job(at)
-    found = only(at.context(), Resolution.ABORT)
+    found = only(at.context(), abort=True)
     for path in ALL:
         tasks.complete(path)
     found.recover()  # its job commit has finished: none of its files is deleted
     assert at.visible() == ALL
     at = Destination()
     tasks = dead_job(at, 1)
-    found = only(at.context(), Resolution.COMMIT)
-    at.store.abort_upload(at.home + name(1), tasks.uploads[name(1)][0])
+    found = only(at.context(), abort=True)
+    at.store.put(at.home + name(9), b"whose?")
     with pytest.raises(ConflictError, match="made progress"):
         found.recover()
 
@@ -518,20 +410,19 @@ def test_uploads_that_do_not_go_away_are_told() -> None:
     dead_job(at, 1)
     store = InterceptedStore(at.store, Faulty(Fault(FaultMode.FAIL, Operation.ABORT_UPLOAD, nth=1, times=99)))
     with pytest.raises(UnavailableError):
-        only(at.context(store=store), Resolution.ABORT).recover()
+        only(at.context(store=store), abort=True).recover()
 
 
-@pytest.mark.parametrize("resolution", list(Resolution))
-def test_on_a_server_that_does_not_list_uploads_by_directory(resolution: Resolution) -> None:
+def test_on_a_server_that_does_not_list_uploads_by_directory() -> None:
     """MinIO: the records name the uploads to check."""
     at = Destination()
     inner = at.store
     dead_job(at, 1)
     store = MinioLike(inner)
-    found = only(at.context(store=store), resolution)
+    found = only(at.context(store=store), abort=True)
     assert found.uploads == 4
     found.recover()
-    assert at.visible() == (ALL if resolution is Resolution.COMMIT else {}) and at.debris() == []
+    assert at.visible() == {} and at.debris() == []
 
 
 def test_a_rename_store_has_none() -> None:
@@ -543,10 +434,10 @@ def test_a_users_file_may_be_named_like_a_record() -> None:
     at = Destination()
     tasks = dead_job(at, 1)
     tasks.write(3, {name(3).replace(".txt", ".pendingset"): b"late"})
-    found = only(at.context(), Resolution.COMMIT)
-    assert (found.action, found.uploads) == (Action.FORWARD, 5)
+    found = only(at.context(), abort=True)
+    assert (found.action, found.uploads) == (Action.BACK, 5)
     found.recover()
-    assert at.visible() == ALL and at.debris() == []
+    assert at.visible() == {} and at.debris() == []
 
 
 @each_layout
@@ -555,7 +446,7 @@ def test_an_upload_that_starts_during_the_abort_is_aborted(layout: str) -> None:
     at = Destination()
     dead_job(at, layout=layout)
     race = Before(Operation.ABORT_UPLOAD, lambda: at.store.create_upload(at.home + name(9)))
-    only(at.context(store=InterceptedStore(at.store, race)), Resolution.ABORT).recover()
+    only(at.context(store=InterceptedStore(at.store, race)), abort=True).recover()
     assert race.fired and at.visible() == {} and at.debris() == []
 
 
@@ -565,22 +456,10 @@ def test_an_upload_that_no_record_names_is_counted_and_aborted() -> None:
     tasks = HadoopTasks(at)
     tasks.commit_task(0, files_of(0))
     at.store.create_upload(at.home + f"a/{name(0)}")
-    found = only(at.context(), Resolution.ABORT)
+    found = only(at.context(), abort=True)
     assert found.uploads == 3
     found.recover()
     assert at.visible() == {} and at.debris() == []
-
-
-def test_a_completion_that_fails_takes_nothing_back() -> None:
-    """The next run goes on where this one stopped."""
-    at = Destination()
-    dead_job(at, 1)
-    fault = Faulty(Fault(FaultMode.FAIL, Operation.COMPLETE_UPLOAD, nth=3))
-    with pytest.raises(UnavailableError, match="injected"):
-        only(at.context(store=InterceptedStore(at.store, fault)), Resolution.COMMIT).recover()
-    assert len(at.visible()) == 2
-    only(at.context(), Resolution.COMMIT).recover()
-    assert at.visible() == ALL and at.debris() == []
 
 
 @pytest.mark.parametrize("lost", [False, True])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.commit import CommitContext, CommitSettings, HadoopSettings, JobRecord
+from holdfast.commit import CommitContext, JobRecord
 from holdfast.commit.hadoop.magic.files import pendingset_path
 from holdfast.commit.hadoop.pending import decode_pendingset
 from holdfast.commit.leftovers import Action, Leftover
@@ -303,13 +303,11 @@ def test_on_a_server_like_minio_records_tell_what_waits(completed: int) -> None:
     assert len(bucket.visible()) == (4 if completed else 0) and bucket.debris() == []
 
 
-@pytest.mark.parametrize("takes_all", [False, True])
-def test_an_abort_on_a_server_like_minio_leaves_no_upload(takes_all: bool) -> None:
+def test_an_abort_on_a_server_like_minio_leaves_no_upload() -> None:
     bucket = Bucket("magic")
     ctx, job = committed_tasks(bucket)
     write_attempt(bucket, ctx, job, 2, "late")
-    settings = CommitSettings(hadoop=HadoopSettings(abort_pending_uploads=takes_all))
-    assert MAGIC.abort_job(bucket.context(store=MinioLike(bucket.store), settings=settings), job).finished
+    assert MAGIC.abort_job(bucket.context(store=MinioLike(bucket.store)), job).finished
     assert bucket.visible() == {} and bucket.debris() == []
 
 

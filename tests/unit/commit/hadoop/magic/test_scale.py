@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.commit.hadoop.completion import pending_of_entry
 from holdfast.commit.hadoop.magic.files import pendingset_path
-from holdfast.commit.hadoop.pending import TASK_ATTEMPT_ID, PendingSet, encode_pendingset
+from holdfast.commit.hadoop.pending import PendingSet, encode_pendingset
 from holdfast.commit.ids import FileOwner, attempt_name, new_attempt_id, spark_file_name
 from holdfast.commit.records import FileEntry, JobRecord, TaskCommit, Totals
 from holdfast.runtime import ThreadRunner
@@ -52,9 +52,7 @@ def put_set(bucket: Bucket, job: JobRecord, task: int) -> tuple[TaskCommit, int]
             parts=parts,
         )
         commits.append(pending_of_entry(ctx, entry, owner, uri="memory://bucket/x"))
-    data = encode_pendingset(
-        PendingSet(job_id=job.job, commits=tuple(commits), extra_data={TASK_ATTEMPT_ID: attempt_name(owner)})
-    )
+    data = encode_pendingset(PendingSet(job_id=job.job, commits=tuple(commits), attempt=attempt_name(owner)))
     bucket.store.put(HOME + pendingset_path(job.job, task), data)
     totals = Totals(files=FILES, size_bytes=FILES * PARTS * (8 << 20))
     return TaskCommit(job=job.job, task=task, attempt=owner.attempt, totals=totals), len(data)

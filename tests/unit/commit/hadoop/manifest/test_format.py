@@ -12,13 +12,11 @@ from hypothesis import strategies as st
 
 from holdfast.commit.hadoop.manifest.format import (
     MAX_MANIFEST_BYTES,
-    DirStatus,
     IntermediateManifest,
-    ManifestDir,
     ManifestFile,
     decode_intermediate_manifest,
     encode_intermediate_manifest,
-    manifest_job_dir,
+    job_dir,
 )
 from holdfast.commit.statistics import Duration, Statistics
 from holdfast.errors import CorruptDataError
@@ -90,8 +88,6 @@ _MANIFEST = IntermediateManifest(
         ),
         ManifestFile(source=f"{_ATTEMPT}/x", dest="x", size_bytes=0),
     ),
-    directories=(ManifestDir(path="year=2026", status=DirStatus.NOT_FOUND, level=1),),
-    extra_data={"k": "v"},
     statistics=Statistics(gauges={"g": 4}, durations={"op_list_status": Duration(2, 0, 14, 5, 9)}),
 )
 
@@ -110,6 +106,7 @@ def test_what_hadoop_wrote_is_read() -> None:
 def test_ours_is_what_hadoop_writes() -> None:
     golden = json.loads(_GOLDEN)
     del golden["fromTheFuture"]
+    golden.update(extraData={}, directories=[])  # Holdfast has no use for them
     ours = json.loads(encode_intermediate_manifest(_MANIFEST, _URL))
     assert ours == golden and list(ours) == list(golden)
 
@@ -154,28 +151,12 @@ def test_schemes_of_s3_are_one(scheme: str) -> None:
     assert _decode(data, "s3://bucket/t") == _MANIFEST
 
 
-def test_the_destination_itself_may_be_a_directory_to_make() -> None:
-    value = json.loads(_GOLDEN)
-    value["directories"] = [
-        {"d": "file:/data/out%20put", "t": 3, "l": 0},
-        {"d": "file:/data/out%20put/a", "t": 9, "l": 1},
-    ]
-    assert _decode(json.dumps(value).encode()).directories == (
-        ManifestDir(path="", status=DirStatus.DIR),
-        ManifestDir(path="a", status=DirStatus.UNKNOWN, level=1),  # as Hadoop treats an unknown number
-    )
-
-
 def _set(name: str, found: object) -> _Change:
     return lambda value: value.update({name: found})
 
 
 def _in_file(name: str, found: object) -> _Change:
     return lambda value: value["files"][0].update({name: found})
-
-
-def _in_dir(name: str, found: object) -> _Change:
-    return lambda value: value["directories"][0].update({name: found})
 
 
 @pytest.mark.parametrize(
@@ -242,16 +223,6 @@ def test_what_hadoop_refuses_is_refused_with_the_reason(change: _Change, reason:
         (_in_file("e", 3), "e is not a text"),
         (_in_file("holdfast.rows", -3), "holdfast.rows is not a count"),
         (_in_file("z", 2**63), "z is not a count"),
-        (_set("directories", None), "directories is not a list"),
-        (_set("directories", ["x"]), "a directory is not an object"),
-        (_in_dir("d", ""), "d is not a text"),
-        (_in_dir("d", "file:/data/elsewhere"), "outside the destination"),
-        (_in_dir("d", "file:/data/out%20put/.."), "a directory leaves the destination"),
-        (_in_dir("t", "dir"), "t is not a count"),
-        (_in_dir("t", -1), "t is not a count"),
-        (_in_dir("l", -1), "l is not a count"),
-        (_set("extraData", []), "extraData is not an object"),
-        (_set("extraData", {"a": 1}), "extraData contains values that are not texts"),
         (_set("iostatistics", 3), "iostatistics is not an object"),
     ],
 )
@@ -291,7 +262,7 @@ _URLS = st.one_of(
 
 @st.composite
 def _manifests(draw: st.DrawFn) -> IntermediateManifest:
-    attempt_dir = f"{manifest_job_dir('job_1')}00/tasks/{draw(_NAME)}"
+    attempt_dir = f"{job_dir('job_1')}/00/tasks/{draw(_NAME)}"
     paths = draw(st.lists(_PATH, max_size=4, unique=True))
     return IntermediateManifest(
         job_id="job_1",
@@ -304,12 +275,7 @@ def _manifests(draw: st.DrawFn) -> IntermediateManifest:
             )
             for path in paths
         ),
-        directories=tuple(
-            ManifestDir(path=path, status=draw(st.sampled_from(DirStatus)), level=draw(st.integers(0, 9)))
-            for path in paths
-        ),
         job_attempt=draw(_COUNT),
-        extra_data=draw(st.dictionaries(_NAME, _NAME, max_size=2)),
         statistics=draw(statistics()),
     )
 

@@ -6,12 +6,17 @@ import json
 
 import pytest
 
-from holdfast.commit import COMMITTERS, CommitContext, HadoopSettings, JobRecord, TaskCommit
-from holdfast.commit.hadoop.manifest.format import DirStatus, IntermediateManifest, decode_intermediate_manifest
-from holdfast.commit.hadoop.manifest.loading import attempt_dir, attempt_manifest, job_mark, task_manifest
+from holdfast.commit import COMMITTERS, CommitContext, JobRecord, TaskCommit
+from holdfast.commit.hadoop.manifest.format import (
+    IntermediateManifest,
+    attempt_dir,
+    attempt_manifest,
+    decode_intermediate_manifest,
+    job_mark,
+    task_manifest,
+)
 from holdfast.commit.ids import FileOwner
 from holdfast.errors import (
-    AccessDeniedError,
     ConflictError,
     NotFoundError,
     OutcomeUnknownError,
@@ -26,8 +31,6 @@ from tests.unit.commit.attempts import HOME, Before, faulty_context, open_attemp
 from tests.unit.commit.committer_jobs import Bucket
 
 MANIFEST = COMMITTERS["manifest"]
-TRIES = HadoopSettings().manifest_save_attempts
-SAVED = "task_stage_save_task_manifest"
 
 
 def manifest_of(bucket: Bucket, job: JobRecord, task: int = 0) -> IntermediateManifest:
@@ -50,7 +53,7 @@ def owner_of(commit: TaskCommit) -> FileOwner:
 def test_task_commit_shows_nothing_and_says_everything() -> None:
     """Scenario 1, scenario 2 and scenario 33.
 
-    Sizes, etags, rows and directories of all files, an empty one and odd names among them.
+    Sizes, etags and rows of all files, an empty one and odd names among them.
     """
     bucket, ctx, job = started()
     bucket.store.put(f"{HOME}day=1/old.txt", b"old")
@@ -67,19 +70,12 @@ def test_task_commit_shows_nothing_and_says_everything() -> None:
     for file in manifest.files:
         found = bucket.store.head(HOME + file.source)
         assert (file.size_bytes, file.etag) == (len(files[file.dest]), found.etag)
-    assert {(one.path, one.status, one.level) for one in manifest.directories} == {
-        ("day=1", DirStatus.DIR, 1),
-        ("a file", DirStatus.FILE, 1),
-        ("a file/b", DirStatus.NOT_FOUND, 2),
-        ("x=%20+", DirStatus.NOT_FOUND, 1),
-        ("x=%20+/y=1", DirStatus.NOT_FOUND, 2),
-    }
     assert sum(file.rows for file in manifest.files) == 3
     assert {"task_stage_scan_directory", "task_stage_commit"} <= set(manifest.statistics.durations)
 
 
 def test_request_cost_of_a_task_commit() -> None:
-    """One listing of the attempt's directory, at most two checks of a destination directory, three calls to save."""
+    """One listing of the attempt's directory, three calls to save."""
     bucket, _ctx, job = started()
     recorded = Recorder()
     ctx = bucket.context(store=InterceptedStore(bucket.store, recorded))
@@ -87,8 +83,7 @@ def test_request_cost_of_a_task_commit() -> None:
     recorded.calls.clear()
     attempt.commit()
     assert recorded.counts() == {
-        Operation.LIST: 1 + 2,
-        Operation.HEAD: 2,
+        Operation.LIST: 1,
         Operation.PUT: 1,
         Operation.DELETE: 1,
         Operation.RENAME: 1,
@@ -182,63 +177,26 @@ def test_file_that_changed_before_the_commit() -> None:
 
 
 # --- saving -----------------------------------------------------------------------------------------------------------
-def _failures(bucket: Bucket, job: JobRecord) -> tuple[int, int]:
-    found = manifest_of(bucket, job).statistics.durations.get(SAVED)
-    return (found.count, found.failures) if found else (0, 0)
-
-
-def test_saving_fails_all_times_but_one() -> None:
-    """Scenario 48: the last attempt succeeds, and the saved manifest counts the others; the pauses grow."""
-    bucket, _ctx, job = started()
-    drafts = Fault(FaultMode.FAIL, Operation.PUT, "*.json.tmp", times=TRIES - 1)
-    before_s = bucket.clock.at_s
-    commit = run_attempt(bucket, faulty_context(bucket, drafts), job, 0, {"a": b"1"})
-    assert _failures(bucket, job) == (TRIES - 1, TRIES - 1)
-    assert bucket.clock.at_s - before_s > sum(0.5 * number for number in range(1, TRIES))
-    assert bucket.commit(bucket.context(), job, [commit]).committed and bucket.visible() == {"a": b"1"}
-
-
 @pytest.mark.parametrize("operation", [Operation.PUT, Operation.DELETE, Operation.RENAME])
-def test_saving_fails_every_time(operation: Operation) -> None:
-    """Scenario 48: then the task has not committed, and its directory is deleted."""
+def test_saving_fails(operation: Operation) -> None:
+    """Then the task has not committed, and its directory is deleted: Spark runs the task again."""
     bucket, _ctx, job = started()
-    fault = Fault(FaultMode.FAIL, operation, "*-manifest.json*", times=TRIES)
+    fault = Fault(FaultMode.FAIL, operation, "*-manifest.json*")
     with pytest.raises(UnavailableError, match="injected"):
         run_attempt(bucket, faulty_context(bucket, fault), job, 0, {"a": b"1"})
     assert [info.key for info in iter_objects(bucket.store, HOME)] == [HOME + job_mark(job)]
 
 
-def test_one_try_is_the_least() -> None:
-    bucket, ctx, job = started()
-    one = ctx.with_settings(hadoop=HadoopSettings(manifest_save_attempts=0))
-    assert run_attempt(bucket, one, job, 0, {"a": b"1"}).totals.files == 1
-
-
-def test_refusals_are_not_tried_again() -> None:
-    bucket, _ctx, job = started()
-    denied = Fault(FaultMode.FAIL, Operation.PUT, "*.tmp", error=AccessDeniedError("no: ask the owner"))
-    before_s = bucket.clock.at_s
-    with pytest.raises(AccessDeniedError):
-        run_attempt(bucket, faulty_context(bucket, denied), job, 0, {"a": b"1"})
-    assert bucket.clock.at_s - before_s < 0.5
-
-
 @pytest.mark.parametrize("mode", [FaultMode.FAIL, FaultMode.LOST_REPLY])
-@pytest.mark.parametrize("operation", [Operation.PUT, Operation.DELETE, Operation.RENAME])
 @pytest.mark.parametrize("retried", [False, True])
-def test_saving_recovers(operation: Operation, mode: FaultMode, retried: bool) -> None:
-    """Scenario 49, scenario 50 and scenario 51.
-
-    A call has no effect, or one whose reply is lost; also over an older manifest.
-    """
+def test_rename_whose_reply_is_lost(mode: FaultMode, retried: bool) -> None:
+    """Scenario 49 and scenario 50: it had no effect, or one whose reply is lost; also over an older manifest."""
     bucket, ctx, job = started()
     if retried:
         run_attempt(bucket, ctx, job, 0, {"a": b"older", "b": b"older"})
-    fault = Fault(
-        mode, operation, "*-manifest.json*", error=OutcomeUnknownError("injected fault: timed out, read first")
-    )
+    error = OutcomeUnknownError("injected fault: timed out, read first")
+    fault = Fault(mode, Operation.RENAME, "*-manifest.json*", error=error)
     commit = run_attempt(bucket, faulty_context(bucket, fault), job, 0, {"a": b"1"})
-    assert _failures(bucket, job) == (1, 1)
     assert [file.dest for file in manifest_of(bucket, job).files] == ["a"]
     bucket.commit(ctx, job, [commit])
     assert bucket.visible() == {"a": b"1"} and bucket.debris() == []
@@ -260,16 +218,6 @@ def test_store_that_repeats_a_rename_by_itself() -> None:
     fault = Fault(FaultMode.FAIL, Operation.RENAME, error=error)
     with pytest.raises(NotFoundError):
         run_attempt(bucket, faulty_context(bucket, fault), job, 1, {"b": b"1"})
-
-
-def test_directory_where_the_manifest_goes() -> None:
-    """Scenario 52: it is replaced."""
-    bucket, ctx, job = started()
-    bucket.store.put(f"{HOME}{task_manifest(job, 0)}/x/y", b"who knows")
-    commit = run_attempt(bucket, ctx, job, 0, {"a": b"1"})
-    assert [file.dest for file in manifest_of(bucket, job).files] == ["a"]
-    bucket.commit(ctx, job, [commit])
-    assert bucket.visible() == {"a": b"1"} and bucket.debris() == []
 
 
 # --- abort ------------------------------------------------------------------------------------------------------------
@@ -294,14 +242,3 @@ def test_manifest_is_json_of_one_line() -> None:
     run_attempt(bucket, ctx, job, 7, {"a": b"1"})
     value = json.loads(bucket.store.get(HOME + task_manifest(job, 7)))
     assert value["taskID"] == f"task_{job.job}_m_000007" and value["files"][0]["d"].endswith("/out%20put/dataset1/a")
-
-
-@pytest.mark.parametrize("deep", ["a", "z"])
-def test_the_depth_of_the_deepest_directory_is_counted(deep: str) -> None:
-    bucket = Bucket("manifest")
-    ctx = bucket.context()
-    job = bucket.start(ctx)
-    commit = run_attempt(bucket, ctx, job, 0, {"m/x": b"0", f"{deep}/b/c/x": b"1"})
-    report = bucket.commit(ctx, job, [commit]).report
-    assert report is not None
-    assert report.statistics.counters["committer_task_directory_depth"] == 3

@@ -1,0 +1,196 @@
+"""Find dead jobs of Hadoop's magic committer, and abort them on request.
+
+    <destination>/__magic_job-<uuid>/job-<uuid>/00/task_….pendingset                     from 3.4 on
+    <destination>/__magic_job-<uuid>/job-<uuid>/00/tasks/attempt_…/__base/<path>.pending
+    <destination>/__magic/job-<uuid>/00/…                                                until 3.3
+
+The layouts were recorded from runs of Hadoop 3.4.1 and 3.5.0, except for the older magic directory, which follows
+Hadoop's documentation. Hadoop does not mark files as its own: `hadoop.completion.is_visible` says which file counts as
+the job's. An abort deletes visible files only if their names carry the job's id; files with other names may belong to
+another job that wrote the same bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from holdfast.commit.codec import guarded, require
+from holdfast.commit.context import CommitContext, Measure
+from holdfast.commit.hadoop.completion import Upload, abort_listed, bucket_name
+from holdfast.commit.hadoop.files import delete_dir
+from holdfast.commit.hadoop.pending import (
+    MAGIC,
+    MAGIC_JOB_PREFIX,
+    SinglePending,
+    decode_pending,
+    decode_pendingset,
+    is_pending,
+    is_pendingset,
+)
+from holdfast.commit.hadoop.pending_recovery import (
+    JobState,
+    PendingJob,
+    decide,
+    has_chosen_names,
+    inspect,
+    leftover_of,
+)
+from holdfast.commit.ids import file_job, is_job_id
+from holdfast.commit.layout import job_of
+from holdfast.commit.leftovers import Action, ForeignLeftover
+from holdfast.errors import CorruptDataError, NotFoundError
+from holdfast.stores.base import iter_objects, multipart
+
+_ID = re.compile(
+    r"(?<![0-9A-Za-z])(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?:job|application)_\d+_\d+)(?![0-9A-Za-z])"
+)
+_MAGIC_DIR = re.compile(rf"({MAGIC_JOB_PREFIX}([^/]+)|{MAGIC}/(?:job-)?([^/]+))/(.*)", re.DOTALL)
+_MAGIC_SET = re.compile(r"(?:.*/)?\d+/[^/]+")
+
+
+def ids_in(path: str) -> tuple[str, ...]:
+    """Return the ids of Spark writes and YARN jobs in the last segment of `path`."""
+    return tuple(_ID.findall(path.rpartition("/")[2]))
+
+
+# --- finding ----------------------------------------------------------------------------------------------------------
+@dataclass(slots=True)
+class _Listing:
+    """The facts about a job that the keys in a listing show."""
+
+    job: str
+    sets: list[str] = field(default_factory=list)
+    attempts: list[str] = field(default_factory=list)
+    active_at_s: float = 0.0
+
+
+def find_s3a_jobs(ctx: CommitContext) -> list[PendingJob]:
+    """List the jobs of Hadoop's magic committer on this destination, including live jobs.
+
+    Jobs whose ids Holdfast generated are skipped: Holdfast's own committer `magic` recovers them, even if Hadoop ran
+    their tasks.
+    """
+    if ctx.store.capabilities.multipart is None:
+        return []
+    jobs: dict[str, _Listing] = {}
+    for info in iter_objects(ctx.store, ctx.key(MAGIC), markers=True):
+        match = _MAGIC_DIR.fullmatch(info.key[len(ctx.prefix) :])
+        job = "" if match is None else match[2] or match[3]
+        if match is None or is_job_id(job):
+            continue
+        noted = jobs.setdefault(match[1], _Listing(job))
+        noted.active_at_s = max(noted.active_at_s, info.modified_at_s)
+        in_job = "/tasks/" not in match[4] and _MAGIC_SET.fullmatch(match[4]) is not None
+        if in_job and is_pendingset(info.key):
+            noted.sets.append(info.key)
+        elif not in_job and is_pending(info.key):
+            noted.attempts.append(info.key)
+    return [
+        PendingJob(
+            committer="hadoop-magic",
+            job=noted.job,
+            active_at_s=noted.active_at_s,
+            sets=partial(sorted, noted.sets),
+            load=partial(_load, ctx, noted.job),
+            attempts=noted.attempts,
+            ids_of=ids_in,
+            clean_up=partial(_clean_up, noted.job, directory),
+        )
+        for directory, noted in sorted(jobs.items())
+    ]
+
+
+def _load(ctx: CommitContext, job: str, key: str) -> Sequence[SinglePending]:
+    """Load one record's uploads, and check that each belongs to this destination and to no Holdfast job."""
+    data, bucket = ctx.store.get(key), bucket_name(ctx.url)
+    found: Sequence[SinglePending]
+    if is_pending(key):
+        found = [decode_pending(key, data, bucket=bucket, prefix=ctx.prefix, job_id=job)]
+    else:
+        found = decode_pendingset(key, data, bucket=bucket, prefix=ctx.prefix, job_id=job).commits
+
+    def check_owners() -> None:
+        # A forged record must not make recovery end an upload of a Holdfast job (C7).
+        own = [one.key for one in found if job_of(one.key) is not None or file_job(one.key) is not None]
+        require(not own, f"it names a file of a Holdfast job: {own[:1]}")
+
+    guarded(key, check_owners)
+    return found
+
+
+def recorded_uploads(ctx: CommitContext, job: PendingJob) -> set[Upload]:
+    """Return the uploads that the job's readable records name, whether or not they are still pending."""
+
+    def load(key: str) -> Sequence[SinglePending]:
+        try:
+            return job.load(key)
+        except (CorruptDataError, NotFoundError):
+            return ()  # the uploads that it named are unknown
+
+    found = ctx.runner.map(load, (*job.sets(), *job.attempts))
+    return {(one.key, one.upload_id) for pendings in found for one in pendings}
+
+
+# --- ending -----------------------------------------------------------------------------------------------------------
+def s3a_leftovers(ctx: CommitContext, abort: bool, insist: bool) -> Iterator[ForeignLeftover]:
+    """List the leftover data of each job, with a recovery action.
+
+    Args:
+        abort: whether to abort dead jobs; otherwise they are only reported.
+        insist: abort a job although one of its records cannot be read, so that the uploads that it names are unknown.
+    """
+    jobs = find_s3a_jobs(ctx)
+    for job, found in zip(jobs, inspect(ctx, jobs), strict=True):
+        leftover = leftover_of(ctx, job, found, partial(_decide, abort, insist))
+        yield ForeignLeftover(leftover=leftover, is_over=_is_over(found))
+
+
+def _is_over(found: JobState) -> bool:
+    """Check whether the job has ended: nothing is pending, and visible files, if there are any, are complete.
+
+    Visible files are complete if ``_SUCCESS`` names the job, or if any ``_SUCCESS`` exists and no file is missing.
+    """
+    if found.damaged or found.uploads:
+        return False
+    return found.succeeded or not found.visible or (found.marked and not found.missing)
+
+
+def _decide(abort: bool, insist: bool, job: PendingJob, found: JobState) -> tuple[Action, str]:
+    if found.damaged and abort and insist and not found.orphans:
+        found = replace(found, damaged="")
+    action, reason = decide(job, found)
+    if found.damaged:
+        reason = (
+            f"{reason}: repair it, or abort the job with --foreign --accept-damage, after deleting visible files with "
+            f"{job.job} in their names; then abort the uploads that only this record names with holdfast uploads abort "
+            "--all-tools"
+        )
+    if not abort:
+        return Action.KEEP, reason
+    if action in (Action.FORWARD, Action.BACK):
+        if has_chosen_names(job, found):
+            return Action.KEEP, (
+                f"{reason}; the names of visible files do not carry its id, so none is deleted: delete them yourself"
+            )
+        return Action.BACK, reason
+    return action, reason
+
+
+def _clean_up(job: str, directory: str, measure: Measure, found: JobState) -> None:
+    """Abort the job's pending uploads, then delete its records. Never touch uploads that no record or name identifies.
+
+    Records are deleted after the uploads are aborted. If the driver is alive after all, it finds that its uploads are
+    aborted, and fails. If the records were deleted first, the driver would find no sets and report success without any
+    files.
+    """
+    ctx = measure.ctx
+    store = multipart(ctx.store)
+    for _done in ctx.runner.map(lambda upload: store.abort_upload(*upload), sorted(found.uploads)):
+        pass
+    abort_listed(
+        measure, lambda pending: {upload for upload in pending if upload in found.uploads or job in ids_in(upload[0])}
+    )
+    delete_dir(ctx, directory, unfinished=False)
