@@ -66,7 +66,7 @@ def _mutants(part: str, module: ModuleType, name: str, function: Function) -> It
 
 
 def _short(module: ModuleType) -> str:
-    """Return the name of a module without the common prefix: ``two_phase.job``, ``versioned_log.log``."""
+    """Return the name of a module without the common prefix: ``two_phase.job``, ``versioned_log``."""
     return module.__name__.removeprefix("holdfast.").removeprefix("commit").lstrip(".")
 
 

@@ -60,9 +60,9 @@ PARTS: Mapping[str, Part] = {
             "checker/committers",
             "checker/narrative",
             "unit/commit",
-            "unit/versioned_log",
             "unit/cli",
         ),
+        files=("unit/test_versioned_log.py",),
     ),
     "namespace": Part(
         packages=("holdfast.namespace",),

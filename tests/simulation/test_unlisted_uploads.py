@@ -151,8 +151,8 @@ def test_an_upload_that_only_an_announcement_names_is_in_the_list() -> None:
     job = start(minio(world))
     with TWO_PHASE.setup_task(minio(world), job, 0) as attempt:
         attempt.open("no manifest names it").write(b"0123456789")
-        assert [upload.key for upload in find_uploads(minio(world)).uploads] == [f"{HOME}no manifest names it"]
-    assert find_uploads(minio(world)).uploads == []
+        assert [upload.key for upload in find_uploads(minio(world))[0]] == [f"{HOME}no manifest names it"]
+    assert find_uploads(minio(world))[0] == []
 
 
 def test_the_list_of_pending_uploads_says_what_it_lacks() -> None:

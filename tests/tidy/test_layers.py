@@ -249,7 +249,7 @@ def test_circles_are_seen() -> None:
         ("holdfast.stores.base", "import holdfast.transactions.base", 1),
         ("holdfast.transactions.sqlite.backend", "from holdfast.stores.base import ObjectStore", 1),
         ("holdfast.transactions.sqlite.backend", "from holdfast.runtime import Environment", 0),
-        ("holdfast.versioned_log.log", "from holdfast.commit.records import LogEntry", 1),
+        ("holdfast.versioned_log", "from holdfast.commit.records import LogEntry", 1),
         ("holdfast.commit.two_phase.decision_log", "from holdfast.formats.csv import CsvWriter", 1),
         ("holdfast.commit.two_phase.decision_log", "def f():\n    import pyspark.sql", 1),
         ("holdfast.commit.two_phase.decision_log", "from holdfast.commit.hadoop.magic.files import attempt_dir", 1),

@@ -70,10 +70,9 @@ def find_pending(ctx: CommitContext) -> tuple[list[PendingUpload], str]:
     """
     if ctx.store.capabilities.multipart is None:
         raise UnsupportedError("this store has no pending uploads: give an s3:// url", url=ctx.url)
-    uploads = find_uploads(ctx)
-    found = uploads.uploads
+    found, note = find_uploads(ctx)
     # An empty listing proves nothing, because some servers list no uploads at all.
-    note = uploads.note if found else NOTES[find_listing(ctx)]
+    note = note if found else NOTES[find_listing(ctx)]
     owners = _Owners(ctx, found)
     now_s = ctx.clock.now_s()
     pending = []

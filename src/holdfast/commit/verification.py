@@ -196,12 +196,12 @@ def _judge_pending(ctx: CommitContext, history: History, report: VerifyReport) -
     if ctx.store.capabilities.multipart is None:
         return
     jobs = LiveJobs(ctx)
-    found = find_uploads(ctx)
-    report.pending_uploads = len(found.uploads)
-    if found.note:
-        report.notes.append(found.note)
-    announcers = find_announcers(ctx, found.uploads)
-    for upload in found.uploads:
+    found, note = find_uploads(ctx)
+    report.pending_uploads = len(found)
+    if note:
+        report.notes.append(note)
+    announcers = find_announcers(ctx, found)
+    for upload in found:
         owner = layout.job_of(upload.key)
         owners = sorted(announcers.get(upload.key, ()) if owner is None else (owner,))
         if owners and all(jobs.has_ended(one, upload.key) for one in owners):

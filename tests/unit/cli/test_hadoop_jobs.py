@@ -36,10 +36,7 @@ def pending(ctx: CommitContext) -> int:
 def test_recover_describes_the_job_and_exits_1(ctx: CommitContext) -> None:
     result = run("recover", ctx.url, "--older-than", "0s")
     assert result.exit_code == 1
-    assert (
-        f"job of Hadoop: job {UUID} (hadoop-magic): its job commit had started: 1 of its"
-        in result.stdout
-    )
+    assert f"job of Hadoop: job {UUID} (hadoop-magic): its job commit had started: 1 of its" in result.stdout
     assert f"holdfast recover {ctx.url} --foreign" in result.stdout
     assert "nothing to do" not in result.stdout and pending(ctx) == 2
 

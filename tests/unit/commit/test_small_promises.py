@@ -13,7 +13,7 @@ from holdfast.commit.ids import AttemptId, FileOwner, JobId, file_name
 from holdfast.commit.intents import find_announcers, is_intents
 from holdfast.commit.layout import attempt_file, intents, manifest
 from holdfast.commit.leftovers import FOREIGN_QUIET_S as QUIET_S
-from holdfast.commit.leftovers import ForeignJobPolicy, Resolution
+from holdfast.commit.leftovers import ForeignJobPolicy
 from holdfast.commit.records import FileEntry
 from holdfast.commit.recovery import recover
 from holdfast.commit.success_file import read_success
@@ -97,7 +97,7 @@ def test_a_dead_job_of_hadoop_is_ended_and_not_only_reported() -> None:
     at = Destination()
     HadoopTasks(at).commit_task(0, {name(0, number, UUID): b"x" for number in range(2)})
     at.clock.sleep(QUIET_S + 1)
-    assert recover(at.context(), foreign=ForeignJobPolicy(resolution=Resolution.ABORT)).rolled_back == [UUID]
+    assert recover(at.context(), foreign=ForeignJobPolicy(abort=True)).rolled_back == [UUID]
     assert not any(at.debris())
 
 

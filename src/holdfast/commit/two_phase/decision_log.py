@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from holdfast.commit import layout
 from holdfast.commit.codec import count_field, guarded, json_line, json_object, require, text_field
@@ -48,16 +48,10 @@ def read_entry(ctx: CommitContext, seq: int) -> LogEntry:
     return decision_log(ctx).entry(seq)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Newest:
-    """The state after the newest decision, which the next decision updates.
+class Newest(NamedTuple):
+    """The state that the newest decision contains, and its token; empty if there is none."""
 
-    Attributes:
-        state: the state that the newest decision contains.
-        token: the random token that identifies the newest decision; empty if there is none.
-    """
-
-    state: LogState = field(default_factory=LogState)
+    state: LogState = LogState()
     token: str = ""
 
 
@@ -69,7 +63,7 @@ def read_newest(ctx: CommitContext, view: LogView) -> Newest | None:
         entry = read_entry(ctx, view.head)
     except NotFoundError:
         return None
-    return Newest(state=entry.state, token=entry.token)
+    return Newest(entry.state, entry.token)
 
 
 def read_entries(ctx: CommitContext, seqs: Iterable[int]) -> Iterator[LogEntry]:

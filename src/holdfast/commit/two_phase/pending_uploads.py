@@ -194,37 +194,27 @@ def _list_key(ctx: CommitContext, key: str) -> list[UploadInfo]:
         return []
 
 
-@dataclass(frozen=True, slots=True)
-class FoundUploads:
-    """Pending uploads, and how the server lists uploads, which determines what may be missing here."""
-
-    uploads: list[UploadInfo]
-    listing: UploadListing
-
-    @property
-    def note(self) -> str:
-        """Return a sentence that says which uploads the list may lack; empty if the list is complete."""
-        return NOTES[self.listing]
-
-
-def find_uploads(ctx: CommitContext) -> FoundUploads:
+def find_uploads(ctx: CommitContext) -> tuple[list[UploadInfo], str]:
     """Find the pending uploads below the destination, from the server's listing or from the destination's records.
 
     Guarantee: this only reads. If the server's listing is empty, each key that jobs have reported or announced is
     listed separately.
+
+    Returns:
+        The uploads, and a sentence that says which uploads the list may lack; empty if the list is complete.
     """
     listed = list(iter_uploads(multipart(ctx.store), ctx.prefix))
     if listed or ctx.store.capabilities.lists_uploads is Support.YES:
-        return FoundUploads(listed, UploadListing.BY_DIRECTORY)
+        return listed, NOTES[UploadListing.BY_DIRECTORY]
     records, announced = _read_job_folders(ctx)
     reported = list(reported_uploads(ctx, records.manifests))
     keys = {upload.key for upload in reported} | announced_keys(ctx, records.intents)
     found = list(list_keys(ctx, sorted(keys)))
     if found:
-        return FoundUploads(found, UploadListing.BY_KEY)
+        return found, NOTES[UploadListing.BY_KEY]
     if announced:
-        return FoundUploads(reported, UploadListing.NOT_AT_ALL if reported else UploadListing.BY_KEY)
-    return FoundUploads([], UploadListing.BY_DIRECTORY)
+        return reported, NOTES[UploadListing.NOT_AT_ALL if reported else UploadListing.BY_KEY]
+    return [], NOTES[UploadListing.BY_DIRECTORY]
 
 
 def _read_job_folders(ctx: CommitContext) -> tuple[FolderRecords, bool]:

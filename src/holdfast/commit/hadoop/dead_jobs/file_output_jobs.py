@@ -14,7 +14,6 @@ Sources: paper 000, III.B and III.C; paper 001, "Hadoop MR Commit algorithm 1" a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,17 +22,13 @@ from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
 from holdfast.commit.destination import delete_visible
 from holdfast.commit.hadoop.dead_jobs.s3a_jobs import ids_in
-from holdfast.commit.hadoop.file_output.directories import TEMPORARY
+from holdfast.commit.hadoop.file_output.directories import TEMPORARY, working_directory
 from holdfast.commit.hadoop.files import delete_dir
 from holdfast.commit.ids import is_job_id
 from holdfast.commit.leftovers import Action, ForeignLeftover, Leftover
 from holdfast.errors import ConflictError
 from holdfast.stores.base import is_marker, iter_objects, iter_uploads, multipart
 from holdfast.wording import counted
-
-_DIRECTORY = re.compile(
-    rf"({TEMPORARY}/\d+/(?:task_(.+?)_[mr]_\d{{6,}}|{TEMPORARY}/attempt_(.+?)_[mr]_\d{{6,}}_\d+))/(.+)", re.DOTALL
-)
 
 
 @dataclass(slots=True)
@@ -61,19 +56,10 @@ def _write_of(path: str) -> str:
     return next(iter(ids_in(path)), "")
 
 
-def _place(path: str) -> tuple[str, str, str, bool] | None:
-    """Return the job, its directory, the path below and whether a task committed it; None if it is no Hadoop job's."""
-    match = _DIRECTORY.fullmatch(path)
-    job = "" if match is None else match[2] or match[3]
-    if match is None or is_job_id(job):
-        return None
-    return f"job_{job}", match[1], match[4], match[2] is not None
-
-
 def file_output_job_of(path: str) -> str | None:
     """Return the Hadoop job whose working directory contains `path` (relative to the destination), or None."""
-    place = _place(path)
-    return None if place is None else place[0]
+    place = working_directory(path)
+    return None if place is None or is_job_id(place[0]) else f"job_{place[0]}"
 
 
 # --- finding ----------------------------------------------------------------------------------------------------------
@@ -105,11 +91,11 @@ def _scan(ctx: CommitContext) -> dict[str, _FileJob]:
     prefix = ctx.key(f"{TEMPORARY}/")
 
     def note(key: str, at_s: float) -> tuple[_FileJob, str, bool] | None:
-        place = _place(key[len(ctx.prefix) :])
-        if place is None:
+        place = working_directory(key[len(ctx.prefix) :])
+        if place is None or is_job_id(place[0]):
             return None
         name, directory, below, is_committed = place
-        job = jobs.setdefault(name, _FileJob())
+        job = jobs.setdefault(f"job_{name}", _FileJob())
         job.directories.add(directory)
         job.active_at_s = max(job.active_at_s, at_s)
         return job, below, is_committed

@@ -45,16 +45,16 @@ from holdfast.commit.hadoop.file_output.directories import (
     clean_up,
     committed_dir,
     job_attempt_dir,
-    merge_paths_v1,
-    merge_paths_v2,
+    merge_paths,
     open_attempt_file,
     recorded_job,
     require_attempt,
     require_job,
     start_file_job,
+    working_directory,
 )
-from holdfast.commit.hadoop.files import delete_dir, list_children, list_files, move_dir
-from holdfast.commit.ids import FileOwner, JobId, attempt_owner, file_job, is_job_id, task_number
+from holdfast.commit.hadoop.files import delete_dir, list_children, move_dir
+from holdfast.commit.ids import FileOwner, JobId, file_job, is_job_id
 from holdfast.commit.leftovers import Action, Leftover
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, TaskCommit
 from holdfast.commit.success_file import FILENAME_LIMIT, has_succeeded, succeed
@@ -116,48 +116,32 @@ def file_leftovers(ctx: CommitContext, *, committer: str) -> Iterator[Leftover]:
 def _scan(ctx: CommitContext) -> dict[JobId, _FileJob]:
     jobs: dict[JobId, _FileJob] = {}
     prefix = ctx.key(f"{TEMPORARY}/")
+
+    def note(key: str, at_s: float) -> _FileJob | None:
+        place = working_directory(key[len(ctx.prefix) :])
+        if place is None or not is_job_id(place[0]):
+            return None
+        name, directory, _below, is_committed = place
+        job = jobs.setdefault(JobId(name), _FileJob())
+        job.directories.add(directory)
+        if is_committed:
+            job.committed.add(directory)
+        job.active_at_s = max(job.active_at_s, at_s)
+        return job
+
     for info in iter_objects(ctx.store, prefix):
         if (record := recorded_job(path := info.key[len(ctx.prefix) :])) is not None:
             of_record = jobs.setdefault(record[0], _FileJob())
             of_record.committer = record[1]
             of_record.records.append(path)
             of_record.active_at_s = max(of_record.active_at_s, info.modified_at_s)
-        elif (found := _note(ctx, jobs, info.key, info.modified_at_s)) is not None:
+        elif (found := note(info.key, info.modified_at_s)) is not None:
             found.unattributed = found.unattributed or file_job(info.key) is None
     if ctx.store.capabilities.multipart is not None:
         for upload in iter_uploads(multipart(ctx.store), prefix):
-            if (found := _note(ctx, jobs, upload.key, upload.initiated_at_s)) is not None:
+            if (found := note(upload.key, upload.initiated_at_s)) is not None:
                 found.uploads += 1
     return jobs
-
-
-def _note(ctx: CommitContext, jobs: dict[JobId, _FileJob], key: str, at_s: float) -> _FileJob | None:
-    """Add the object or upload at `key` to its job, and return the job; None if `key` names no job."""
-    segments = key[len(ctx.prefix) :].split("/")
-    if len(segments) < 4 or not segments[1].isdigit():
-        return None
-    is_committed = segments[2] != TEMPORARY
-    depth = 3 if is_committed else 4
-    job = _task_job(segments[2]) if is_committed else _attempt_job(segments[3])
-    if job is None:
-        return None
-    found = jobs.setdefault(job, _FileJob())
-    directory = "/".join(segments[:depth])
-    found.directories.add(directory)
-    if is_committed:
-        found.committed.add(directory)
-    found.active_at_s = max(found.active_at_s, at_s)
-    return found
-
-
-def _task_job(name: str) -> JobId | None:
-    job = JobId(name.removeprefix("task_").partition("_")[0])
-    return job if is_job_id(job) and task_number(job, name) is not None else None
-
-
-def _attempt_job(name: str) -> JobId | None:
-    owner = attempt_owner(name)
-    return None if owner is None else owner.job
 
 
 def _decide(found: _FileJob, visible: int, *, is_success: bool) -> tuple[Action, str]:
@@ -266,9 +250,7 @@ def commit_v1_job(measure: Measure, job: JobRecord, reports: TaskReports) -> Job
     names: list[str] = []
     with measure.stage("job_stage_rename_files"):
         for done, directory in enumerate(committed, start=1):
-            if len(names) < FILENAME_LIMIT:
-                names += [path[len(directory) + 1 :] for path, _info in list_files(measure.ctx, directory)]
-            merge_paths_v1(measure.ctx, directory)
+            names = [*names, *merge_paths(measure.ctx, directory)][:FILENAME_LIMIT]
             measure.ctx.progress("tasks", done, len(committed))
     return clean_up(measure, job, succeed(measure, job, totals=totals, tasks=len(committed), paths=names))
 
@@ -309,7 +291,7 @@ def commit_v2_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit
     """
     if require_attempt(scope.ctx, scope.job, scope.owner, len(files)):
         with scope.measure.stage("task_stage_rename_files"):
-            merge_paths_v2(scope.ctx, attempt_dir(scope.job, scope.owner))
+            merge_paths(scope.ctx, attempt_dir(scope.job, scope.owner))
     return report_task(scope.owner, files)
 
 

@@ -121,20 +121,20 @@ def _leftover(ctx: CommitContext, directory: _Directory) -> Leftover:
     record, loaded = None, None
     if directory.job_attempt is None:
         action, reason = Action.CLEAN, "the job is over, only its directory is left"
-    elif has_succeeded(ctx, job):
-        action, reason = Action.CLEAN, "_SUCCESS names the job, so it is committed"
     else:
         try:
             record = _read_record(ctx, job, directory.job_attempt)
-            loaded = load_manifests(ctx, record)
+            loaded = None if has_succeeded(ctx, job) else load_manifests(ctx, record)
         except NotFoundError:
             raise
         except (CorruptDataError, InvalidRequestError) as error:
             action, reason = Action.KEEP, f"its records cannot be used: {error}"
         else:
-            counts = _count_files(ctx, record, loaded)
-            files = counts.all_visible
-            action, reason = _decide(counts)
+            action, reason = Action.CLEAN, "_SUCCESS names the job, so it is committed"
+            if loaded is not None:
+                counts = _count_files(ctx, record, loaded)
+                files = counts.all_visible
+                action, reason = _decide(counts)
 
     def recover() -> None:
         if action is Action.KEEP or (action is Action.BACK and not _is_still(ctx, directory, action)):

@@ -222,7 +222,7 @@ def test_trouble_in_clean_up_is_no_failed_commit() -> None:
     open_attempt(bucket, ctx, job, 0, {"left": b"over"})
     broken = Fault(FaultMode.FAIL, Operation.DELETE_MANY, times=FOR_EVER)
     outcome = bucket.commit(faulty_context(bucket, broken), job, commits)
-    assert outcome.committed and not outcome.finished and "working directory" in outcome.pending_reason
+    assert outcome.committed and not outcome.finished and "cleanup is incomplete" in outcome.pending_reason
     bucket.run_job(ctx, "next")
     assert bucket.debris() == []
 

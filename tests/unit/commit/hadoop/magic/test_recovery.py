@@ -254,7 +254,7 @@ def test_a_clean_up_that_fails_is_raised() -> None:
     bucket = Bucket("magic")
     committed_tasks(bucket)
     left = only(faulty_context(bucket, Fault(FaultMode.FAIL, Operation.ABORT_UPLOAD)))
-    with pytest.raises(UnavailableError, match="recover again"):
+    with pytest.raises(UnavailableError, match="repeat later"):
         left.recover()
     left.recover()
     assert bucket.debris() == []
