@@ -12,10 +12,10 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from holdfast.commit import AttemptId, JobId, TaskCommit, Totals, layout
+from holdfast.commit import TaskCommit, layout
 from holdfast.commit.codec import digest
-from holdfast.commit.ids import FileOwner, file_name
-from holdfast.commit.records import FileEntry, ManifestRef
+from holdfast.commit.ids import AttemptId, FileOwner, JobId, file_name
+from holdfast.commit.records import FileEntry, ManifestRef, Totals
 from holdfast.commit.two_phase.records import TaskManifest, encode_manifest
 from holdfast.errors import InvalidRequestError, NotFoundError
 from holdfast.stores.base import (

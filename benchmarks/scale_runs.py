@@ -17,7 +17,8 @@ from pathlib import Path
 from benchmarks.fresh_process import run_module
 from benchmarks.generated_store import GeneratedFiles, GeneratedStore
 from benchmarks.peak_memory import growth_mb, start_mb
-from holdfast.commit import TWO_PHASE, CommitContext, CommitSettings, JobId, JobRecord, SaveMode, read_snapshot, recover
+from holdfast.commit import TWO_PHASE, CommitContext, CommitSettings, JobRecord, SaveMode, read_snapshot, recover
+from holdfast.commit.ids import JobId
 from holdfast.commit.layout import job_record
 from holdfast.runtime import Environment, ThreadRunner
 from holdfast.stores.base import iter_objects

@@ -9,6 +9,7 @@ answers are stricter.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 # --- answers ----------------------------------------------------------------------------------------------------------
@@ -70,6 +71,18 @@ DELETED = "overwriting deletes in the job commit, before the new files exist"
 UNKNOWN = "files are in place and no record says which task or attempt they belong to"
 STARTS_OVER = "a new driver starts over; recover handles what the dead one left"
 NOT_YET_VISIBLE = "nothing of it is visible before its job commit"
+
+
+# --- answers that several committers give -----------------------------------------------------------------------------
+AS_PAPERS: Mapping[str, Answer] = {
+    "abortable-job": yes(NOT_YET_VISIBLE),
+    "recoverable-job": no(STARTS_OVER),
+    "C3": no(LAST_WINS),
+    "C4": no(APPEARS),
+    "C8": no(NO_RECORD),
+    "C10": no(ENDED),
+}
+"""The answers of protocols without a decision, whose job commit publishes one file after the other."""
 
 
 # --- rows -------------------------------------------------------------------------------------------------------------

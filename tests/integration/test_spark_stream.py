@@ -25,8 +25,9 @@ from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.types import StructType
 
 import holdfast
-from holdfast.commit import Kind, LogEntry, open_context, read_history
+from holdfast.commit import Kind, open_context, read_history
 from holdfast.commit.layout import JOBS
+from holdfast.commit.two_phase.records import LogEntry
 from holdfast.spark.session import register
 from holdfast.spark.source import HoldfastDataSource
 from holdfast.spark.writer import HoldfastStreamWriter

@@ -14,7 +14,6 @@ import pytest
 from holdfast.commit import (
     TWO_PHASE,
     CommitContext,
-    Decision,
     JobRecord,
     Kind,
     SaveMode,
@@ -23,6 +22,7 @@ from holdfast.commit import (
     read_snapshot,
     recover,
 )
+from holdfast.commit.two_phase.recovery import Decision
 from tests.interceptors import SimulatedCrash, crash_at
 from tests.simulation.world import (
     HOME,

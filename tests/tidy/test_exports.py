@@ -18,7 +18,9 @@ def _public() -> list[Module]:
 def _exported(module: Module) -> list[str]:
     for node in module.tree.body:
         if isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == ["__all__"]:
-            return list(importlib.import_module(module.name).__all__)
+            names = ast.literal_eval(node.value)
+            assert isinstance(names, list)
+            return names
     return []
 
 

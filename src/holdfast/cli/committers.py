@@ -33,7 +33,8 @@ def committers(
     Choose a committer with --committer in holdfast write, or with option("committer", NAME) in Spark. two_phase is
     right for most; --why COMMITTER tells what speaks for another one and against it.
     """
-    from holdfast.commit import TWO_PHASE, get_committer, installed_committers
+    from holdfast.commit import TWO_PHASE, get_committer
+    from holdfast.commit.registry import installed_committers
     from holdfast.guarantees import GUARANTEES
 
     chosen = [get_committer(why)] if why else list(installed_committers().values())

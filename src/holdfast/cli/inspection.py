@@ -13,7 +13,8 @@ from holdfast.errors import InvalidRequestError, NotFoundError
 from holdfast.wording import counted
 
 if TYPE_CHECKING:
-    from holdfast.commit import CommitContext, Decision, History
+    from holdfast.commit import CommitContext
+    from holdfast.commit.two_phase.recovery import Decision, History
 
 NO_LOG = (
     "there is no decision log here: the data was not written by Holdfast, or with a committer that keeps no log: see "

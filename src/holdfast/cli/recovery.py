@@ -14,8 +14,7 @@ from holdfast.cli.output import Column, Output, documents, duration
 from holdfast.wording import counted
 
 if TYPE_CHECKING:
-    from holdfast.commit import RecoveredJob, RecoveryReport
-    from holdfast.commit.leftovers import ForeignJobPolicy
+    from holdfast.commit.leftovers import ForeignJobPolicy, RecoveredJob, RecoveryReport
 
 # --- recover ----------------------------------------------------------------------------------------------------------
 _QUIET_S = 3600.0

@@ -6,6 +6,7 @@ one.
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 import socket
@@ -162,22 +163,16 @@ def succeed(
     tasks: int,
     paths: Iterable[str],
     statistics: Statistics = NO_STATISTICS,
-    save: Callable[[CommitContext, bytes], None] | None = None,
+    limit: int = FILENAME_LIMIT,
 ) -> JobOutcome:
     """Write the report of a successful job to ``_SUCCESS``, and return the outcome.
 
     Args:
         tasks: the number of committed tasks.
-        paths: the job's files, relative to the destination. The report names only the first hundred.
+        paths: the job's files, relative to the destination. The report names only the first `limit`.
         statistics: the statistics of the tasks.
-        save: writes the report; if None, a plain put does.
     """
     ctx = measure.ctx
-    names: list[str] = []
-    for path in paths:
-        if len(names) == FILENAME_LIMIT:
-            break
-        names.append("/" + ctx.key(path).lstrip("/"))
     with measure.stage("job_stage_save_success_marker"):
         report = JobReport(
             job=job.job,
@@ -188,12 +183,12 @@ def succeed(
             stage=measure.stage_name,
             totals=totals,
             tasks=tasks,
-            filenames=tuple(names),
+            filenames=tuple("/" + ctx.key(path).lstrip("/") for path in itertools.islice(paths, limit)),
             metrics=measure.metrics(),
             diagnostics={f"holdfast.{name}": str(job.details[name]) for name in ("token",) if name in job.details},
             statistics=statistics + measure.statistics(),
         )
-        (save or _put_report)(ctx, encode_report(report))
+        ctx.store.put(ctx.key(layout.SUCCESS), encode_report(report))
     return JobOutcome(job=job.job, committed=True, totals=totals, report=report)
 
 
@@ -211,10 +206,6 @@ def end_with_cleanup(measure: Measure, outcome: JobOutcome, clean_up: Callable[[
         reason = f"cleanup is incomplete, run holdfast recover: {error.message}"
         return replace(outcome, finished=False, pending_reason=reason)
     return outcome
-
-
-def _put_report(ctx: CommitContext, data: bytes) -> None:
-    ctx.store.put(ctx.key(layout.SUCCESS), data)
 
 
 def names_job(report: SuccessReport | None, job: str) -> bool:

@@ -279,24 +279,35 @@ def is_published(ctx: CommitContext, file: FileEntry, written_by: AttemptId | No
     return written_by is None or found.metadata.get(ATTEMPT_METADATA) in allowed
 
 
-def settle(ctx: CommitContext, file: FileEntry, publish: Callable[[], object], is_there: Callable[[], bool]) -> bool:
-    """Publish a file, resolve lost replies, and return whether the file is visible.
+def settle(ctx: CommitContext, path: str, move: Callable[[], object], is_there: Callable[[bool], bool]) -> bool:
+    """Publish or move a file, resolve lost replies, and return whether it is at its target.
 
-    If a reply was lost, or another process has published the file, the next call of `publish` raises `NotFoundError`,
-    and `is_there` then shows the outcome. The response to a repeated completion does not show it: servers respond with
-    200, 404 or 500.
+    If a reply was lost, or another process has moved the file, the next call of `move` raises `NotFoundError`, and
+    `is_there` then shows the outcome. The response to a repeated completion does not show it: servers respond with 200,
+    404 or 500.
+
+    Args:
+        path: the target, for the error.
+        is_there: called with True if this function has called `move` before.
+
+    Raises:
+        OutcomeUnknownError: the reply was lost three times.
     """
     for attempt in range(3):
         if attempt:
             ctx.clock.sleep(0.2 * 2**attempt)
         try:
-            publish()
+            move()
             return True
         except NotFoundError:
-            return is_there()
+            return is_there(attempt > 0)
         except OutcomeUnknownError:
             continue  # if the lost call succeeded, the next one raises NotFoundError and `is_there` decides
-    raise OutcomeUnknownError("a file was not confirmed as visible: run holdfast recover", path=file.path)
+    raise OutcomeUnknownError(
+        "it is unknown whether a file is at its target: run holdfast recover, or the task again if it failed",
+        url=ctx.url,
+        path=path,
+    )
 
 
 def open_upload(
@@ -351,9 +362,9 @@ def complete_upload(
     store = multipart(ctx.store)
     return settle(
         ctx,
-        file,
+        file.path,
         lambda: store.complete_upload(ctx.key(file.path), file.upload_id, parts or file.upload_parts),
-        is_there or (lambda: is_published(ctx, file, written_by)),
+        lambda is_retry: is_there() if is_there is not None else is_published(ctx, file, written_by),
     )
 
 

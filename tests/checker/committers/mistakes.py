@@ -24,8 +24,8 @@ from holdfast.commit.two_phase.decision import Decided, StuckDecision
 from holdfast.commit.two_phase.decision_log import append_entry, find_decision, write_mark
 from holdfast.commit.two_phase.job import abort_job, commit_job
 from holdfast.commit.two_phase.manifests import ManifestCache, Prepared
-from holdfast.commit.two_phase.pending_uploads import LiveJobs
-from holdfast.commit.two_phase.publication import Leftovers, Publication, publication_of
+from holdfast.commit.two_phase.pending_uploads import Leftovers, LiveJobs
+from holdfast.commit.two_phase.publication import Publication, publication_of
 from holdfast.commit.two_phase.records import LogEntry, decode_entry, decode_manifest, encode_entry
 from holdfast.commit.two_phase.replacement import delete_replaced
 from holdfast.commit.two_phase.roll_forward import JobSummary
@@ -271,17 +271,17 @@ def ignore_trouble(
 def take_silence_for_completion(
     shipped: Callable[..., bool],
     ctx: CommitContext,
-    file: FileEntry,
-    publish: Callable[[], object],
-    is_there: Callable[[], bool],
+    path: str,
+    move: Callable[[], object],
+    is_there: Callable[[bool], bool],
 ) -> bool:
     """In place of `settle`: consider a file published although its publication was not answered."""
 
     def publish_once() -> None:
         with suppress(OutcomeUnknownError):
-            publish()
+            move()
 
-    return shipped(ctx, file, publish_once, is_there)
+    return shipped(ctx, path, publish_once, is_there)
 
 
 def complete_without_looking(

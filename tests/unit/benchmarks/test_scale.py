@@ -11,7 +11,7 @@ import pytest
 from benchmarks import scale
 from benchmarks.generated_store import GeneratedFiles, GeneratedStore
 from benchmarks.scale_runs import STEPS, Taken
-from holdfast.commit import JobId
+from holdfast.commit.ids import JobId
 from holdfast.commit.two_phase.records import decode_manifest
 from holdfast.errors import NotFoundError
 from holdfast.stores.base import Part, iter_objects, iter_uploads

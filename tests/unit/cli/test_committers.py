@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.commit import COMMITTERS, installed_committers
+from holdfast.commit import COMMITTERS
+from holdfast.commit.registry import installed_committers
 from holdfast.guarantees import GUARANTEES
 from holdfast.stores import memory
 from holdfast.stores.memory import MemoryStore

@@ -7,7 +7,8 @@ from typing import TypeVar
 
 import pytest
 
-from holdfast.commit import TWO_PHASE, CommitContext, Place, SaveMode, StagingPlaces, codec, verify
+from holdfast.commit import TWO_PHASE, CommitContext, Place, SaveMode, codec, verify
+from holdfast.commit.context import StagingPlaces
 from holdfast.commit.destination import delete_visible
 from holdfast.commit.ids import AttemptId, FileOwner, JobId, file_name
 from holdfast.commit.intents import find_announcers, is_intents
@@ -18,8 +19,8 @@ from holdfast.commit.records import FileEntry
 from holdfast.commit.recovery import recover
 from holdfast.commit.success_file import read_success
 from holdfast.commit.two_phase import records as two_phase_records
-from holdfast.commit.two_phase.pending_uploads import is_manifest, reported_uploads
-from holdfast.commit.two_phase.publication import RENAMES, Leftovers
+from holdfast.commit.two_phase.pending_uploads import Leftovers, is_manifest, reported_uploads
+from holdfast.commit.two_phase.publication import RENAMES
 from holdfast.commit.two_phase.records import TaskManifest
 from holdfast.errors import HoldfastError, NotFoundError, OutcomeUnknownError, UnavailableError
 from holdfast.stores.base import UploadInfo

@@ -238,12 +238,7 @@ def complete_all(
     return Published(sets=run.loaded, totals=totals, paths=tuple(paths), statistics=run.statistics)
 
 
-def succeed_with(
-    measure: Measure,
-    job: JobRecord,
-    published: Published,
-    save: Callable[[CommitContext, bytes], None] | None = None,
-) -> JobOutcome:
+def succeed_with(measure: Measure, job: JobRecord, published: Published) -> JobOutcome:
     """Write ``_SUCCESS`` for a job whose uploads are completed; see `succeed`."""
     return succeed(
         measure,
@@ -252,7 +247,6 @@ def succeed_with(
         tasks=published.sets,
         paths=published.paths,
         statistics=published.statistics,
-        save=save,
     )
 
 

@@ -18,11 +18,9 @@ from typing import cast
 from holdfast.commit.context import CommitContext
 from holdfast.commit.records import FileEntry
 from holdfast.commit.sinks import RenameSink, UploadSink
-from holdfast.commit.task import TaskScope, complete_upload, open_upload
-from holdfast.errors import ConflictError, NotFoundError, OutcomeUnknownError, UnsupportedError
+from holdfast.commit.task import TaskScope, complete_upload, open_upload, settle
+from holdfast.errors import ConflictError, NotFoundError, UnsupportedError
 from holdfast.stores.base import CopyStore, ObjectInfo, batched_keys, iter_objects, iter_uploads, multipart, rename
-
-_ATTEMPTS = 3
 
 
 # --- listing ----------------------------------------------------------------------------------------------------------
@@ -97,7 +95,8 @@ def move_file(ctx: CommitContext, source: str, target: str) -> None:
         step = lambda: _copy_and_delete(ctx, source, target)  # noqa: E731  # one of two
     else:
         raise UnsupportedError("the store neither renames nor copies files: choose another committer", url=ctx.url)
-    rename_until_known(ctx, target, step, lambda is_retry: is_retry and file_info(ctx, target) is not None)
+    if not settle(ctx, target, step, lambda is_retry: is_retry and file_info(ctx, target) is not None):
+        raise NotFoundError("the file does not exist: it may have been moved before", path=source)
 
 
 def _copy_and_delete(ctx: CommitContext, source: str, target: str) -> None:
@@ -125,46 +124,14 @@ def move_dir(ctx: CommitContext, source: str, target: str) -> None:
         store = rename(ctx.store)
         move: Callable[[], None] = lambda: store.rename_dir(ctx.key(source), ctx.key(target))  # noqa: E731  # a step
         with contextlib.suppress(UnsupportedError):  # a link leads to another file system
-            rename_until_known(ctx, target, move, lambda is_retry: is_retry and is_dir(ctx, target))
-            return
+            if settle(ctx, target, move, lambda is_retry: is_retry and is_dir(ctx, target)):
+                return
+            raise NotFoundError("the directory does not exist: it may have been moved before", path=source)
     paths = [path for path, _info in list_files(ctx, source)]
     if not paths:
         raise NotFoundError("the directory does not exist: it may have been moved before", path=source)
     for path in paths:
         move_file(ctx, path, target + path[len(source) :])
-
-
-def rename_until_known(
-    ctx: CommitContext, target: str, move: Callable[[], None], has_arrived: Callable[[bool], bool]
-) -> None:
-    """Call `move`, and repeat it after a lost reply until its effect is known.
-
-    Args:
-        target: the path that an error names.
-        has_arrived: called if the source does not exist, with True if this function has called `move` before. Returns
-            whether an earlier call of `move` took effect.
-
-    Raises:
-        NotFoundError: the source does not exist, and the move has not happened.
-        OutcomeUnknownError: the reply was lost three times.
-    """
-    for attempt in range(_ATTEMPTS):
-        if attempt:
-            ctx.clock.sleep(0.2 * 2**attempt)
-        try:
-            move()
-            return
-        except NotFoundError:
-            if has_arrived(attempt > 0):
-                return
-            raise
-        except OutcomeUnknownError:
-            continue
-    raise OutcomeUnknownError(
-        "the outcome of a rename is unknown: repeat the task, or run holdfast recover if the job commit failed",
-        url=ctx.url,
-        path=target,
-    )
 
 
 # --- deleting ---------------------------------------------------------------------------------------------------------

@@ -17,8 +17,8 @@ from holdfast.commit.intents import QUIET_S, unreported_intents
 from holdfast.commit.leftovers import is_quiet
 from holdfast.commit.records import JobRecord
 from holdfast.commit.two_phase.manifests import load_refs
-from holdfast.commit.two_phase.pending_uploads import FolderRecords, LiveJobs
-from holdfast.commit.two_phase.publication import Leftovers, Publication, publication_of
+from holdfast.commit.two_phase.pending_uploads import Leftovers, LiveJobs
+from holdfast.commit.two_phase.publication import Publication, publication_of
 from holdfast.commit.two_phase.records import LogEntry, dead_batches
 from holdfast.errors import InvalidRequestError, NotFoundError, UnsupportedError
 from holdfast.stores.base import batched_keys
@@ -118,32 +118,22 @@ def clean_up(
     """
     prefix = ctx.key(layout.JOBS)
     keys: set[str] = set()
-    records = FolderRecords()
+    left = Leftovers(listing=listing, limit=limit)
     for job, objects in layout.iter_job_folders(ctx.store, ctx.prefix):
         if jobs.has_ended(job, prefix):
-            folder = FolderRecords()
+            folder = Leftovers()
             for info in objects:
                 keys.add(info.key)
                 folder.note(info)
             if decided is not None and job == decided.job:
                 folder.manifests = _uncommitted(ctx, decided, folder.manifests)
-            records.manifests.update(folder.manifests)
-            records.intents.update(folder.intents)
-    unreported = unreported_intents(records.intents, keys.union(reported))
-    aborted, contested = publication.sweep(
-        ctx,
-        jobs.has_ended,
-        Leftovers(
-            listing=listing,
-            manifests=records.manifests,
-            intents=tuple(records.intents),
-            unreported=tuple(unreported),
-            limit=limit,
-        ),
-    )
+            left.manifests.update(folder.manifests)
+            left.intents.update(folder.intents)
+    left.unreported = unreported_intents(left.intents, keys.union(reported))
+    aborted, contested = publication.sweep(ctx, jobs.has_ended, left)
     now_s = ctx.clock.now_s()
-    may_live = {key for key in unreported if not is_quiet(records.intents[key], now_s, quiet_s)}
-    retained = records.intents.keys() if contested else may_live
+    may_live = {key for key in left.unreported if not is_quiet(left.intents[key], now_s, quiet_s)}
+    retained = left.intents.keys() if contested else may_live
     deleted = sorted(keys - retained)  # sorted, so that after a crash job.json is left: attempts/ sorts before it
     for batch in batched_keys(deleted):
         ctx.store.delete_many(batch)

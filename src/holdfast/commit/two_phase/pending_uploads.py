@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from holdfast.commit import layout
@@ -125,12 +125,24 @@ def is_manifest(key: str) -> bool:
     return _MANIFEST.fullmatch(key.rpartition(layout.JOBS)[2]) is not None and not is_intents(key)
 
 
-@dataclass(slots=True)
-class FolderRecords:
-    """The manifests and intent records in job folders, which name uploads: maps record keys to modification times."""
+@dataclass(slots=True, kw_only=True)
+class Leftovers:
+    """The facts that a sweep needs from the folders of jobs: the manifests and intent records, which name uploads.
 
+    Attributes:
+        listing: how the server lists pending uploads.
+        manifests: maps the key of each manifest that does not count to its modification time.
+        intents: maps the key of each intent record to its modification time.
+        unreported: the keys in `intents` whose attempts have not reported.
+        limit: after a decision, inspect at most this many uploads of the server's listing, and log a warning if the
+            store denies access. In recovery the limit is None: inspect all uploads, and raise AccessDeniedError.
+    """
+
+    listing: UploadListing = UploadListing.BY_DIRECTORY
     manifests: dict[str, float] = field(default_factory=dict)
     intents: dict[str, float] = field(default_factory=dict)
+    unreported: Collection[str] = ()
+    limit: int | None = None
 
     def note(self, info: ObjectInfo) -> None:
         """Add an object of a job folder if it is a manifest or an intent record."""
@@ -217,9 +229,9 @@ def find_uploads(ctx: CommitContext) -> tuple[list[UploadInfo], str]:
     return [], NOTES[UploadListing.BY_DIRECTORY]
 
 
-def _read_job_folders(ctx: CommitContext) -> tuple[FolderRecords, bool]:
+def _read_job_folders(ctx: CommitContext) -> tuple[Leftovers, bool]:
     """Return the records of all jobs, and whether any of the jobs has announced its uploads."""
-    records, announced = FolderRecords(), False
+    records, announced = Leftovers(), False
     for job, objects in layout.iter_job_folders(ctx.store, ctx.prefix):
         for info in objects:
             records.note(info)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
@@ -19,7 +19,7 @@ from holdfast.commit.intents import announced_keys, judge_keys
 from holdfast.commit.records import FileEntry, JobRecord
 from holdfast.commit.sinks import RenameSink, UploadSink
 from holdfast.commit.task import TaskScope, complete_upload, is_published, open_upload, settle
-from holdfast.commit.two_phase.pending_uploads import list_keys, reported_uploads
+from holdfast.commit.two_phase.pending_uploads import Leftovers, list_keys, reported_uploads
 from holdfast.commit.two_phase.records import PUBLICATION_NAMES
 from holdfast.errors import AccessDeniedError, CorruptDataError, UnsupportedError
 from holdfast.stores.base import ObjectStore, UploadInfo, iter_uploads, multipart, rename
@@ -32,26 +32,6 @@ HasEnded = Callable[[JobId, str], bool]
 """Called with a job and the key of one of its leftovers; returns whether the job can no longer be committed. See
 `live_jobs`.
 """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Leftovers:
-    """The facts that a sweep needs from the folders of jobs that have ended.
-
-    Attributes:
-        listing: how the server lists pending uploads.
-        manifests: maps the key of each manifest that does not count to its modification time.
-        intents: keys of intent records.
-        unreported: the keys in `intents` whose attempts have not reported.
-        limit: after a decision, inspect at most this many uploads of the server's listing, and log a warning if the
-            store denies access. In recovery the limit is None: inspect all uploads, and raise AccessDeniedError.
-    """
-
-    listing: UploadListing
-    manifests: Mapping[str, float] = field(default_factory=dict)
-    intents: Sequence[str] = ()
-    unreported: Sequence[str] = ()
-    limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,9 +164,9 @@ def _rename_file(ctx: CommitContext, file: FileEntry, written_by: AttemptId) -> 
     store = rename(ctx.store)
     return settle(
         ctx,
-        file,
+        file.path,
         lambda: store.rename(ctx.key(file.source), ctx.key(file.path)),
-        lambda: is_published(ctx, file, written_by),
+        lambda is_retry: is_published(ctx, file, written_by),
     )
 
 
@@ -194,7 +174,7 @@ def _sweep_unfinished_files(ctx: CommitContext, has_ended: HasEnded, left: Lefto
     """Abort unfinished writes of killed attempts. Their complete files are deleted with the job's folder."""
     if ctx.store.capabilities.multipart is None:
         return 0, False
-    return _sweep_below(ctx, ctx.key(layout.JOBS), has_ended, replace(left, intents=()))
+    return _sweep_below(ctx, ctx.key(layout.JOBS), has_ended, replace(left, intents={}))
 
 
 UPLOADS = Publication(

@@ -8,10 +8,11 @@ from collections.abc import Mapping
 
 import pytest
 
-from holdfast.commit import TWO_PHASE, JobRecord, Kind, LogEntry, SaveMode, StreamBatch
+from holdfast.commit import TWO_PHASE, JobRecord, Kind, SaveMode, StreamBatch
 from holdfast.commit.codec import decode_job
 from holdfast.commit.layout import job_record
 from holdfast.commit.two_phase.records import (
+    LogEntry,
     LogState,
     StreamMark,
     advance_streams,

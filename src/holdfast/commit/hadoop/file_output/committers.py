@@ -296,12 +296,12 @@ def commit_v2_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit
 
 
 _V1_GUARANTEES: Mapping[str, Answer] = {
+    **guarantees.AS_PAPERS,
     "speculative-tasks": yes(
         "each attempt has its own directory, and one per task remains", unless=guarantees.BOTH_COMMIT
     ),
     "recoverable-job": yes("the next attempt at the job reuses the directories of committed tasks"),
     "abortable-task": yes("its directory is deleted"),
-    "abortable-job": yes(guarantees.NOT_YET_VISIBLE),
     "uncommitted-output-observable": no("it is in a hidden directory"),
     "committed-output-observable": no("its files are renamed by the job commit"),
     "atomic-task-commit": yes("it is one rename of a directory", unless=guarantees.BOTH_COMMIT),
@@ -309,14 +309,10 @@ _V1_GUARANTEES: Mapping[str, Answer] = {
     "partitioned-executor": yes("its files stay in its directory", unless=guarantees.PARTITIONED),
     "C1": yes("every task has one directory", unless=f"{guarantees.DISPLACED}{guarantees.OR}{guarantees.TWO_DRIVERS}"),
     "C2": yes("a directory belongs to one attempt", unless=guarantees.DISPLACED),
-    "C3": no(guarantees.LAST_WINS),
-    "C4": no(guarantees.APPEARS),
     "C5": yes("its directory is deleted", unless=guarantees.COMMIT_BEGUN),
     "C6": yes("what a slow attempt writes stays hidden", unless=guarantees.ANOTHER_ENDS),
     "C7": no("its cleanup deletes _temporary, including the work of other jobs"),
-    "C8": no(guarantees.NO_RECORD),
     "C9": no("each rename loses where a file was and whose it is"),
-    "C10": no(guarantees.ENDED),
     "replaced-data": no(guarantees.EMPTIED),
 }
 

@@ -277,10 +277,9 @@ def _load_commits(measure: Measure, job: JobId, path: str) -> Sequence[SinglePen
 
 
 _GUARANTEES: Mapping[str, Answer] = {
+    **guarantees.AS_PAPERS,
     "speculative-tasks": yes("the uploads of an attempt that does not count stay pending"),
-    "recoverable-job": no(guarantees.STARTS_OVER),
     "abortable-task": yes("its uploads are aborted", unless=guarantees.DIES_UPLOADING),
-    "abortable-job": yes(guarantees.NOT_YET_VISIBLE),
     "uncommitted-output-observable": no("it is a pending upload"),
     "committed-output-observable": no("its uploads are completed by the job commit"),
     "atomic-task-commit": yes("it is one put of a pending set"),
@@ -288,17 +287,13 @@ _GUARANTEES: Mapping[str, Answer] = {
     "partitioned-executor": yes("its uploads stay pending", unless=guarantees.PARTITIONED),
     "C1": yes("every task has one pending set, replaced in one step"),
     "C2": yes("a pending set belongs to one attempt"),
-    "C3": no(guarantees.LAST_WINS),
-    "C4": no(guarantees.APPEARS),
     "C5": yes("its uploads are aborted and its pending sets deleted", unless=guarantees.COMMIT_BEGUN),
     "C6": yes("what a slow attempt uploads stays pending", unless=guarantees.TWO_DRIVERS),
     "C7": yes("the names of its directory and uploads contain the job"),
-    "C8": no(guarantees.NO_RECORD),
     "C9": yes(
         "pending sets, uploads, and files with the job in their names show how far it came",
         unless=guarantees.TWO_DRIVERS,
     ),
-    "C10": no(guarantees.ENDED),
     "replaced-data": no(guarantees.EMPTIED),
 }
 

@@ -223,12 +223,11 @@ def _decide(counts: _FileCounts) -> tuple[Action, str]:
 
 
 _GUARANTEES: Mapping[str, Answer] = {
+    **guarantees.AS_PAPERS,
     "speculative-tasks": yes(
         "each attempt has its own directory, and one manifest per task remains", unless=guarantees.BOTH_COMMIT
     ),
-    "recoverable-job": no(guarantees.STARTS_OVER),
     "abortable-task": yes("its directory is deleted"),
-    "abortable-job": yes(guarantees.NOT_YET_VISIBLE),
     "uncommitted-output-observable": no("it is in a hidden directory"),
     "committed-output-observable": no("its files are renamed by the job commit"),
     "atomic-task-commit": yes("it is one rename of a manifest", unless=guarantees.BOTH_COMMIT),
@@ -236,14 +235,10 @@ _GUARANTEES: Mapping[str, Answer] = {
     "partitioned-executor": yes("its files stay in its directory", unless=guarantees.PARTITIONED),
     "C1": yes("a task that has reported but has no manifest fails the job", unless=guarantees.TWO_DRIVERS),
     "C2": yes("a manifest belongs to one attempt"),
-    "C3": no(guarantees.LAST_WINS),
-    "C4": no(guarantees.APPEARS),
     "C5": yes("its directory is deleted", unless=guarantees.COMMIT_BEGUN),
     "C6": yes("what a slow attempt writes stays in its directory", unless=guarantees.TWO_DRIVERS),
     "C7": yes("the name of its directory contains the job"),
-    "C8": no(guarantees.NO_RECORD),
     "C9": no("files that a failed job commit has renamed stay, and its abort deletes the manifests"),
-    "C10": no(guarantees.ENDED),
     "replaced-data": no(guarantees.DELETED),
 }
 

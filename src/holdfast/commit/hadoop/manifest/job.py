@@ -15,7 +15,7 @@ from holdfast.commit.codec import encode_job
 from holdfast.commit.committer import TaskReports
 from holdfast.commit.context import CommitContext, Measure
 from holdfast.commit.destination import REPLACING, delete_visible, new_job
-from holdfast.commit.hadoop.files import delete_dir, file_info, is_dir, list_files, read_listed, rename_until_known
+from holdfast.commit.hadoop.files import delete_dir, file_info, is_dir, list_files, read_listed
 from holdfast.commit.hadoop.manifest.format import (
     MANIFEST_SUFFIX,
     MAX_MANIFEST_BYTES,
@@ -31,6 +31,7 @@ from holdfast.commit.ids import file_job, task_name
 from holdfast.commit.records import JobOutcome, JobRecord, SaveMode, TaskCommit, Totals
 from holdfast.commit.statistics import NO_STATISTICS, Statistics
 from holdfast.commit.success_file import end_with_cleanup, has_succeeded, succeed
+from holdfast.commit.task import settle
 from holdfast.errors import (
     CorruptDataError,
     DestinationExistsError,
@@ -327,11 +328,9 @@ def _rename_file(measure: Measure, file: ManifestFile) -> None:
         found = file_info(ctx, file.dest) if is_retry or file.etag else None
         return found is not None and is_same_file(file, found)
 
-    try:
-        rename_until_known(ctx, file.dest, move, has_arrived)
-    except NotFoundError as error:
+    if not settle(ctx, file.dest, move, has_arrived):
         raise NotFoundError(
             "a file of a committed task does not exist, so the job cannot be committed: run it again",
             source=file.source,
             dest=file.dest,
-        ) from error
+        )

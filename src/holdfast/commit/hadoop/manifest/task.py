@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from holdfast.commit.context import CommitContext
-from holdfast.commit.hadoop.files import delete_dir, file_info, list_files, rename_until_known
+from holdfast.commit.hadoop.files import delete_dir, file_info, list_files
 from holdfast.commit.hadoop.manifest.format import (
     IntermediateManifest,
     ManifestFile,
@@ -22,7 +22,7 @@ from holdfast.commit.hadoop.manifest.format import (
 from holdfast.commit.ids import FileOwner, attempt_name, task_name
 from holdfast.commit.records import FileEntry, JobRecord, TaskCommit
 from holdfast.commit.sinks import RenameSink
-from holdfast.commit.task import TaskScope, report_task
+from holdfast.commit.task import TaskScope, report_task, settle
 from holdfast.errors import ConflictError, NotFoundError
 from holdfast.stores.base import rename
 
@@ -105,7 +105,8 @@ def _save(scope: TaskScope, manifest: IntermediateManifest) -> None:
         # The store's client may have repeated a rename whose reply was lost.
         return file_info(ctx, final) is not None and ctx.store.get(ctx.key(final)) == data
 
-    rename_until_known(ctx, final, lambda: store.rename(ctx.key(draft), ctx.key(final)), has_arrived)
+    if not settle(ctx, final, lambda: store.rename(ctx.key(draft), ctx.key(final)), has_arrived):
+        raise NotFoundError("the manifest of the attempt was deleted, most likely because its job is over", path=draft)
 
 
 def abort_task(ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:

@@ -49,8 +49,7 @@ from holdfast.commit.hadoop.pending_recovery import JobState, PendingJob, inspec
 from holdfast.commit.hadoop.staging.conflicts import DIRECTORY_CONFLICTS, PARTITION_CONFLICTS, ConflictPolicy
 from holdfast.commit.hadoop.staging.layout import (
     announce_job,
-    find_jobs,
-    list_ended_jobs,
+    destination_of,
     list_pendingsets,
     list_saved_pendingsets,
     load_pendingset,
@@ -59,6 +58,7 @@ from holdfast.commit.hadoop.staging.layout import (
     scratch_context,
     scratch_dir,
     shared_context,
+    staged_jobs,
     staging_context,
 )
 from holdfast.commit.hadoop.uri import encode_uri
@@ -295,38 +295,40 @@ def has_records(ctx: CommitContext, job: JobId, folders: Sequence[str]) -> bool:
 
 
 def staging_leftovers(ctx: CommitContext, *, committer: str) -> Iterator[Leftover]:
-    """List the jobs of `committer` in the shared directory, including live jobs."""
-    for destination, job, active_at_s in find_jobs(ctx):
-        if job.committer != committer:
+    """List the jobs of `committer` in the shared directory, including live jobs, and late data of ended ones."""
+    for job, active_at_s, record in staged_jobs(ctx):
+        if record is None:
+            uploads = _late_uploads(ctx, job)
+            if uploads is not None:
+                yield Leftover(
+                    committer=committer,
+                    job=job,
+                    active_at_s=active_at_s,
+                    action=Action.CLEAN,
+                    reason="the job is over, but attempts continued to write",
+                    recover=partial(_clean_up_ended, ctx, job, committer),
+                    uploads=uploads,
+                )
+            continue
+        destination = destination_of(ctx, record)
+        if destination is None or record.committer != committer:
             continue
         one = PendingJob(
-            committer=job.committer,
-            job=job.job,
+            committer=committer,
+            job=job,
             active_at_s=active_at_s,
-            sets=partial(list_pendingsets, destination, job),
-            load=partial(_load_commits, Measure(destination), job.job),
+            sets=partial(list_pendingsets, destination, record),
+            load=partial(_load_commits, Measure(destination), job),
             ids_of=lambda path: (file_job(path),),
-            clean_up=partial(_clean_up, job),
+            clean_up=partial(_clean_up, record),
         )
         (state,) = inspect(destination, [one])
         found = leftover_of(destination, one, state)
-        replaces = job.mode in (SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS)
+        replaces = record.mode in (SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS)
         if replaces and found.action is Action.BACK:
             # Paper 001: no record says how much was deleted before the first completion.
             found = replace(found, reason=f"{found.reason}; the data that it replaces may already be deleted")
         yield found
-    for ended, active_at_s in list_ended_jobs(ctx):
-        uploads = _late_uploads(ctx, ended)
-        if uploads is not None:
-            yield Leftover(
-                committer=committer,
-                job=ended,
-                active_at_s=active_at_s,
-                action=Action.CLEAN,
-                reason="the job is over, but attempts continued to write",
-                recover=partial(_clean_up_ended, ctx, ended, committer),
-                uploads=uploads,
-            )
 
 
 def _clean_up(job: JobRecord, measure: Measure, found: JobState) -> None:
@@ -357,11 +359,11 @@ def _clean_up_ended(ctx: CommitContext, job: JobId, committer: str) -> None:
 
 
 _GUARANTEES: Mapping[str, Answer] = {
+    **guarantees.AS_PAPERS,
     "speculative-tasks": yes(
         "the files of an attempt that does not count stay on its machine, or its uploads pending",
         unless=guarantees.BOTH_COMMIT,
     ),
-    "recoverable-job": no(guarantees.STARTS_OVER),
     "abortable-task": yes("its files are on its machine, its uploads are aborted"),
     "abortable-job": yes(guarantees.NOT_YET_VISIBLE, unless=guarantees.UNDONE_BY_HAND),
     "uncommitted-output-observable": no("it is on the task's machine"),
@@ -371,17 +373,13 @@ _GUARANTEES: Mapping[str, Answer] = {
     "partitioned-executor": yes("its uploads stay pending", unless=guarantees.PARTITIONED),
     "C1": yes("every task has one pending set", unless=guarantees.DISPLACED),
     "C2": yes("a pending set belongs to one attempt"),
-    "C3": no(guarantees.LAST_WINS),
-    "C4": no(guarantees.APPEARS),
     "C5": yes("its uploads are aborted and its pending sets deleted", unless=guarantees.COMMIT_BEGUN),
     "C6": yes("what a slow attempt uploads stays pending", unless=guarantees.TWO_DRIVERS),
     "C7": yes("the names of its directories and uploads contain the job"),
-    "C8": no(guarantees.NO_RECORD),
     "C9": yes(
         "pending sets, uploads and files show how far it came",
         unless=f"{guarantees.TWO_DRIVERS}{guarantees.OR}{guarantees.STAGED}",
     ),
-    "C10": no(guarantees.ENDED),
     "replaced-data": no(guarantees.DELETED),
 }
 

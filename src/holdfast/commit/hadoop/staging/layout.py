@@ -106,53 +106,35 @@ def require_job(ctx: CommitContext, job: JobId) -> None:
         ) from error
 
 
-def staged_jobs(ctx: CommitContext) -> dict[JobId, float]:
-    """Return all jobs in the shared directory, for any destination, with the time of each job's last write there."""
-    active: dict[JobId, float] = {}
-    if ctx.staging is not None:
-        staging = staging_context(ctx)
-        for info in iter_objects(staging.store, staging.prefix):
-            name = info.key[len(staging.prefix) :].partition("/")[0]
-            if is_job_id(name):
-                active[JobId(name)] = max(active.get(JobId(name), 0.0), info.modified_at_s)
-    return active
+def staged_jobs(ctx: CommitContext) -> Iterator[tuple[JobId, float, JobRecord | None]]:
+    """List all jobs in the shared directory, for any destination, each with the time of its last write there.
 
-
-def find_jobs(ctx: CommitContext) -> Iterator[tuple[CommitContext, JobRecord, float]]:
-    """List jobs in the shared directory whose destination is this one or is below it.
-
-    Yields:
-        For each job: the context of the job's own destination, the job's record, and the time of its last write in the
-        shared directory.
+    A job's record is deleted last. So a job without a record (None) is over, and one of its attempts continued
+    to write.
     """
-    for job, at_s in sorted(staged_jobs(ctx).items()):
-        staging = staging_context(ctx)
+    if ctx.staging is None:
+        return
+    staging = staging_context(ctx)
+    active: dict[JobId, float] = {}
+    for info in iter_objects(staging.store, staging.prefix):
+        name = info.key[len(staging.prefix) :].partition("/")[0]
+        if is_job_id(name):
+            active[JobId(name)] = max(active.get(JobId(name), 0.0), info.modified_at_s)
+    for job, at_s in sorted(active.items()):
         key = staging.key(f"{job}/{_RECORD}")
         try:
-            record = decode_job(key, staging.store.get(key))
+            yield job, at_s, decode_job(key, staging.store.get(key))
         except NotFoundError:
-            continue  # the job has just ended
+            yield job, at_s, None
         except CorruptDataError as error:
             _log.warning(
                 "the record of a job in the shared directory cannot be parsed and is left as it is (%s)", error
             )
-            continue
-        below = _below(ctx, str(record.details.get(_DESTINATION, "")))
-        if below is not None:
-            yield below, record, at_s
 
 
-def list_ended_jobs(ctx: CommitContext) -> Iterator[tuple[JobId, float]]:
-    """List the jobs without a record in the shared directory, for any destination, each with its last write time.
-
-    A job's record is deleted last. So a job without a record is over, and one of its attempts continued to write.
-    """
-    for job, at_s in sorted(staged_jobs(ctx).items()):
-        staging = staging_context(ctx)
-        try:
-            staging.store.head(staging.key(f"{job}/{_RECORD}"))
-        except NotFoundError:
-            yield job, at_s
+def destination_of(ctx: CommitContext, job: JobRecord) -> CommitContext | None:
+    """Return the context of a staged job's destination if it is this one or is below it; None if it is elsewhere."""
+    return _below(ctx, str(job.details.get(_DESTINATION, "")))
 
 
 def _below(ctx: CommitContext, url: str) -> CommitContext | None:
