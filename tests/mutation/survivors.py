@@ -25,15 +25,9 @@ _EQUIVALENT: Mapping[str, tuple[str, ...]] = {
     "Equivalent: one query for all keys, and one for each part of them, give the same": (
         "transactions.sqlite.backend._get_many boundary 73b063",
     ),
-    "Equivalent: both records come before the decision is marked done, and a crash between them repeats both": (
-        "two_phase.roll_forward.roll_forward swap 45ea31",
-    ),
     "Equivalent: the keys of all cells begin with the same byte": ("records.splits._middle first-left-out 791474",),
     "Equivalent: a record is deleted that does not exist": (
         "records.cell_transaction.CellTransaction._put boundary 19d290",
-    ),
-    "Equivalent: manifests never mention the top directory, which gives the same answer": (
-        "hadoop.manifest.job._may_be_taken operand 8d661e",
     ),
     "Equivalent: the cleared value is not used again, since its owner is discarded": (
         "sinks.UploadSink.discard drop 784dc5",
@@ -43,8 +37,6 @@ _EQUIVALENT: Mapping[str, tuple[str, ...]] = {
 
 _OTHERS: Mapping[str, tuple[str, ...]] = {
     "Only the number of requests, a duration or the precision of a time changes; the result is still correct": (
-        "hadoop.files.rename_until_known drop 2ccd1e",
-        "hadoop.manifest.task._probe_directories off-by-one 6fc926 3",
         "two_phase.decision.read_log_after quantifier 99ada9",
         "two_phase.job.describe_job off-by-one 8d1d95",
         "two_phase.job._roll_forward_with_retries leave-loop c0888c",
@@ -69,7 +61,6 @@ _OTHERS: Mapping[str, tuple[str, ...]] = {
         "records.database._put_all last-left-out 90f390",
     ),
     "There is a second safeguard: the next step refuses or finds the same, or the job's cleanup handles it": (
-        "hadoop.file_output.committers._note operand 9bd706",
         "intents.Intents._announce swap f7b028",
         "two_phase.pending_uploads._read_job_folders last-left-out f6f6df",
         "layout.iter_job_folders off-by-one 6fc926",
@@ -90,9 +81,8 @@ _OTHERS: Mapping[str, tuple[str, ...]] = {
     ),
     "Only the order in which a report names several problems": ("verification.verify swap 003aea",),
     "A gap: it needs a record that no release writes": ("codec.crc_field boundary 595083",),
-    "A gap: it needs two or more of something (stream batches, directories, dead Hadoop jobs) where tests have one": (
+    "A gap: it needs two or more of something (stream batches, directories) where tests have one": (
         "two_phase.decision._targets first-left-out 6adfaf",
-        "hadoop.dead_jobs.s3a_state._list_magic constant 154929",
         "two_phase.decision._conflicts constant 154929",
         "two_phase.pending_uploads.find_uploads first-left-out a3ed93",
     ),

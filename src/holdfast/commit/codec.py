@@ -7,9 +7,12 @@ A failed check raises `BadFieldError`. `guarded` turns this and every other erro
 from __future__ import annotations
 
 import dataclasses
+import gzip
 import hashlib
+import io
 import json
-from collections.abc import Callable, Mapping, Sequence
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from holdfast.commit import layout
@@ -18,6 +21,9 @@ from holdfast.commit.records import JobRecord, SaveMode, StreamBatch, Totals
 from holdfast.errors import CorruptDataError
 
 T = TypeVar("T")
+
+_GZIP = 31  # zlib's code for the gzip format; it stores no timestamp, so equal lists have equal bytes
+_GZIP_MAGIC = b"\x1f\x8b"
 
 
 class BadFieldError(Exception):
@@ -49,6 +55,43 @@ def guarded(key: str, decode: Callable[[], T]) -> T:
 def json_line(value: Mapping[str, object]) -> bytes:
     """Encode `value` as one line of JSON."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode() + b"\n"
+
+
+class PackedLines:
+    """Lines of JSON, compressed as they are added, because a job may have or replace a million files."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._packer = zlib.compressobj(level=1, wbits=_GZIP)
+        self._packed = bytearray()
+
+    def add(self, value: Mapping[str, object]) -> None:
+        """Append a line."""
+        self.count += 1
+        self._packed += self._packer.compress(json_line(value))
+
+    def encode(self) -> bytes:
+        """Return the lines so far, compressed."""
+        return bytes(self._packed) + self._packer.copy().flush()
+
+
+def iter_lines(key: str, data: bytes) -> Iterator[dict[str, Any]]:
+    """Iterate over the objects in lines of JSON, compressed or not, decompressing them lazily.
+
+    Raises:
+        CorruptDataError: a line of the record at `key` is invalid.
+    """
+    lines = gzip.GzipFile(fileobj=io.BytesIO(data)) if data.startswith(_GZIP_MAGIC) else io.BytesIO(data)
+
+    def next_line() -> dict[str, Any] | None:
+        try:
+            line = lines.readline()
+        except (EOFError, OSError, zlib.error) as error:
+            raise ValueError("it cannot be decompressed") from error
+        return json_object(line) if line else None
+
+    while (value := guarded(key, next_line)) is not None:
+        yield value
 
 
 def json_object(line: bytes) -> dict[str, Any]:

@@ -48,7 +48,7 @@ def is_intents(key: str) -> bool:
 
 
 class Intents:
-    """Announces the uploads of one attempt. Implements `holdfast.commit.sinks.UploadGuard`.
+    """Announces the uploads of one attempt before they are started, so that cleanup can find them.
 
     Guarantee: before an upload is started, a durable record names it. Small files cost one request per batch; a file of
     more than one part costs at most one request.

@@ -10,46 +10,14 @@ import threading
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import TypeAlias
 
 from holdfast.commit.ids import file_owner
+from holdfast.commit.intents import Intents
 from holdfast.commit.records import FileEntry
 from holdfast.errors import InvalidRequestError
 from holdfast.runtime import BackgroundExecutor
 from holdfast.stores.base import MultipartStore, ObjectInfo, Part, RenameStore, WritableFile
-
-
-class FileSink(Protocol):
-    """A file of a task attempt, written sequentially."""
-
-    @property
-    def path(self) -> str:
-        """Return the target path, relative to the destination."""
-        ...
-
-    def write(self, data: bytes | bytearray | memoryview, /) -> int:
-        """Append bytes; block while too many parts are in flight."""
-        ...
-
-    def close(self) -> None:
-        """Complete the file. Store errors may also be raised later, when the attempt commits."""
-        ...
-
-    def discard(self) -> None:
-        """Discard the file, so that it does not become part of the attempt's output."""
-        ...
-
-
-class UploadGuard(Protocol):
-    """Announces uploads before they are started, so that cleanup can find them: see `holdfast.commit.intents`."""
-
-    def enter(self, path: str) -> None:
-        """Announce an upload to `path`, and block until it may be started."""
-        ...
-
-    def wait(self, path: str, size_bytes: int, work: Callable[[], object]) -> None:
-        """Run `work`, which holds `size_bytes` in memory, once an upload to `path` is announced and may start."""
-        ...
 
 
 def part_size(number: int, base_bytes: int) -> int:
@@ -96,7 +64,7 @@ class UploadSink:
         base_part_bytes: int,
         metadata: Mapping[str, str],
         on_uploaded: Callable[[FileEntry], None] | None = None,
-        guard: UploadGuard | None = None,
+        guard: Intents | None = None,
     ) -> None:
         self.path = path
         self._store = store
@@ -287,3 +255,11 @@ class RenameSink:
         if file_owner(self.path) is not None:
             return entry
         return replace(entry, etag=self._written.etag, modified_at_s=self._written.modified_at_s)
+
+
+FileSink: TypeAlias = UploadSink | RenameSink
+"""A file of a task attempt, written sequentially.
+
+``write`` appends bytes, and blocks while too many parts are in flight. ``close`` completes the file; store errors may
+also be raised later, when the attempt commits. ``discard`` drops the file, so that it is not part of the output.
+"""

@@ -15,7 +15,7 @@ from holdfast.commit.ids import AttemptId, FileOwner, JobId, file_job, file_owne
 from holdfast.commit.intents import Intents
 from holdfast.commit.layout import is_hidden
 from holdfast.commit.records import FileEntry, JobRecord, TaskCommit, Totals
-from holdfast.commit.sinks import FileSink, PartBudget, RenameSink, UploadGuard, UploadSink
+from holdfast.commit.sinks import FileSink, PartBudget, UploadSink
 from holdfast.errors import HoldfastError, InvalidRequestError, NotFoundError, OutcomeUnknownError
 from holdfast.runtime import BackgroundExecutor
 from holdfast.stores.base import Complete, Part, Require, UploadInfo, iter_uploads, multipart, transactional
@@ -79,7 +79,7 @@ class TaskSteps(Protocol):
     @property
     def name_file(self) -> Callable[[FileOwner, int, str], str]: ...
     @property
-    def open_file(self) -> Callable[[TaskScope, str], UploadSink | RenameSink]: ...
+    def open_file(self) -> Callable[[TaskScope, str], FileSink]: ...
     @property
     def commit_task(self) -> Callable[[TaskScope, tuple[FileEntry, ...]], TaskCommit]: ...
     @property
@@ -108,7 +108,7 @@ class TaskAttempt:
             intents=Intents(measure.ctx, owner, background),
             measure=measure,
         )
-        self._sinks: dict[str, UploadSink | RenameSink] = {}
+        self._sinks: dict[str, FileSink] = {}
         self._rows: dict[str, int] = {}
         self._named = 0
         self._committed = False
@@ -236,7 +236,7 @@ class TaskAttempt:
             self._steps.abort_task(self._scope.ctx, self._scope.job, self._scope.owner)
 
 
-def discard(sink: UploadSink | RenameSink) -> bool:
+def discard(sink: FileSink) -> bool:
     """Discard a file; return True only if it is certain that nothing of the file is left."""
     in_doubt = isinstance(sink, UploadSink) and sink.in_doubt
     try:
@@ -315,7 +315,7 @@ def open_upload(
     path: str,
     *,
     at: str = "",
-    guard: UploadGuard | None = None,
+    guard: Intents | None = None,
     on_uploaded: Callable[[FileEntry], None] | None = None,
 ) -> UploadSink:
     """Open an upload of an attempt, with the attempt's id in its metadata.

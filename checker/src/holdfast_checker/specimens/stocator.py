@@ -22,7 +22,6 @@ from holdfast.commit import layout
 from holdfast.commit.committer import CONSISTENT_LISTING, MULTIPART, Committer, TaskReports
 from holdfast.commit.context import CommitContext, Measure
 from holdfast.commit.destination import delete_visible, new_truncating_job
-from holdfast.commit.hadoop.files import open_uploaded_file
 from holdfast.commit.ids import AttemptId, FileOwner, JobId
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, TaskCommit
 from holdfast.commit.sinks import UploadSink
@@ -31,6 +30,7 @@ from holdfast.commit.task import TaskScope, report_task, reported_totals
 from holdfast.errors import HoldfastError
 from holdfast.guarantees import EMPTIED, NO_RECORD, STILL_WRITING, TWO_DRIVERS, UNKNOWN, Answer, no, yes
 from holdfast.stores.base import iter_uploads, multipart
+from holdfast_checker.specimens.direct import open_uploaded_file
 
 _MARK = re.compile(r"(\d{17}-[0-9a-f]{12})-attempt-([0-9a-f]{12})")
 
@@ -118,7 +118,7 @@ def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
 def open_file(scope: TaskScope, path: str) -> UploadSink:
     """Open an upload to the final directory, under the attempt's name."""
     target = _marked(path, scope.owner)
-    return open_uploaded_file(scope, target, target)
+    return open_uploaded_file(scope, target)
 
 
 def commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:

@@ -12,14 +12,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import cast
 
 from holdfast.commit.context import CommitContext
-from holdfast.commit.records import FileEntry
-from holdfast.commit.sinks import RenameSink, UploadSink
-from holdfast.commit.task import TaskScope, complete_upload, open_upload, settle
-from holdfast.errors import ConflictError, NotFoundError, UnsupportedError
+from holdfast.commit.task import settle
+from holdfast.errors import NotFoundError, UnsupportedError
 from holdfast.stores.base import CopyStore, ObjectInfo, batched_keys, iter_objects, iter_uploads, multipart, rename
 
 
@@ -152,30 +149,3 @@ def delete_dir(ctx: CommitContext, path: str, *, unfinished: bool = True) -> Non
         store = multipart(ctx.store)
         for upload in list(iter_uploads(store, prefix)):
             store.abort_upload(upload.key, upload.upload_id)
-
-
-# --- writing ----------------------------------------------------------------------------------------------------------
-def open_whole_file(scope: TaskScope, path: str, target: str) -> UploadSink | RenameSink:
-    """Open a sink whose file appears at `path` only after the sink is closed and its background work is done.
-
-    Args:
-        target: the final path of the file, which the sink reports.
-
-    Raises (possibly later, from background work):
-        ConflictError: another process aborted the upload. Only on a store without rename.
-        PreconditionError: a file exists at `path`. Only on a store with rename.
-    """
-    if scope.ctx.store.capabilities.rename:
-        return RenameSink(rename(scope.ctx.store), scope.ctx.key(path), path, target, background=scope.background)
-    return open_uploaded_file(scope, path, target)
-
-
-def open_uploaded_file(scope: TaskScope, path: str, target: str) -> UploadSink:
-    """Open a sink like `open_whole_file`, but always with an upload, whose completion replaces the file at `path`."""
-    ctx, attempt = scope.ctx, scope.owner.attempt
-
-    def complete(file: FileEntry) -> None:
-        if not complete_upload(ctx, replace(file, path=path), attempt):
-            raise ConflictError("the upload of a file was aborted: run the task again", url=ctx.url, path=path)
-
-    return open_upload(scope, target, at=path, on_uploaded=complete)

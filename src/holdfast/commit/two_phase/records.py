@@ -7,20 +7,20 @@ id. Every entry, even one that aborts a job, copies the marks of its predecessor
 
 from __future__ import annotations
 
-import gzip
-import io
-import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any
 
 from holdfast.commit import layout
 from holdfast.commit.codec import (
+    PackedLines,
     count_field,
     crc_field,
     decode_job,
     digest,
     guarded,
+    iter_lines,
     job_fields,
     job_id_field,
     job_of_fields,
@@ -143,11 +143,6 @@ class LogEntry:
         return self.record.job
 
 
-T = TypeVar("T")
-
-
-_GZIP = 31  # zlib's code for the gzip format; it stores no timestamp, so equal lists have equal bytes
-_GZIP_MAGIC = b"\x1f\x8b"
 _LOG_FORMAT = "holdfast-log/1"
 _MANIFEST_FORMAT = "holdfast-manifest/1"
 
@@ -185,17 +180,11 @@ def encode_refs(refs: Iterable[ManifestRef]) -> bytes:
 
 
 def encode_replaced(files: Iterable[Replaced]) -> tuple[bytes, int]:
-    """Encode a list of replaced files, one line per file; return the bytes and the number of lines.
-
-    The list is compressed line by line to save memory: it is one object, and a job may replace a million files.
-    """
-    packer = zlib.compressobj(level=1, wbits=_GZIP)
-    packed = bytearray()
-    count = 0
+    """Encode a list of replaced files, one line per file, compressed; return the bytes and the number of lines."""
+    lines = PackedLines()
     for file in files:
-        count += 1
-        packed += packer.compress(json_line({"path": file.path, "bytes": file.size_bytes, "etag": file.etag}))
-    return bytes(packed + packer.flush()), count
+        lines.add({"path": file.path, "bytes": file.size_bytes, "etag": file.etag})
+    return lines.encode(), lines.count
 
 
 def encode_entry(entry: LogEntry) -> bytes:
@@ -311,27 +300,10 @@ def _read_manifest(data: bytes) -> TaskManifest:
     return TaskManifest(job=job, task=task, attempt=attempt, files=files, statistics=statistics)
 
 
-def _decode_lines(ref: ListRef, data: bytes, read: Callable[[dict[str, Any]], T]) -> Iterator[T]:
-    """Iterate over the records of a list, decompressing it lazily, because it may name a million files."""
-
-    def lines() -> Iterator[bytes]:
-        file = io.BytesIO(data)
-        return iter(gzip.GzipFile(fileobj=file) if data.startswith(_GZIP_MAGIC) else file)
-
-    def check() -> None:
-        require(digest(data) == ref.sha256, "its digest differs from the one in the decision")
-        require(_count(lines()) == ref.count, "lines are missing")
-
-    guarded(ref.key, check)
-    for line in lines():
-        yield guarded(ref.key, lambda line=line: read(json_object(line)))  # type: ignore[misc]  # bound by default
-
-
-def _count(lines: Iterator[bytes]) -> int:
-    try:
-        return sum(1 for _ in lines)
-    except (EOFError, OSError, zlib.error) as error:
-        raise ValueError("it cannot be decompressed") from error
+def _list_values(ref: ListRef, data: bytes) -> Iterator[dict[str, Any]]:
+    """Iterate over the lines of a list, whose digest must match; it may name a million files."""
+    guarded(ref.key, lambda: require(digest(data) == ref.sha256, "its digest differs from the one in the decision"))
+    return iter_lines(ref.key, data)
 
 
 def decode_refs(ref: ListRef, data: bytes) -> Iterator[ManifestRef]:
@@ -345,7 +317,7 @@ def decode_refs(ref: ListRef, data: bytes) -> Iterator[ManifestRef]:
             totals=totals_of_fields(value),
         )
 
-    return _decode_lines(ref, data, read)
+    return (guarded(ref.key, partial(read, value)) for value in _list_values(ref, data))
 
 
 def decode_replaced(ref: ListRef, data: bytes) -> Iterator[Replaced]:
@@ -356,7 +328,7 @@ def decode_replaced(ref: ListRef, data: bytes) -> Iterator[Replaced]:
         require(not layout.is_hidden(path), "path is not output")  # is_hidden covers ".." too
         return Replaced(path=path, size_bytes=count_field(value, "bytes"), etag=text_field(value, "etag", empty=True))
 
-    return _decode_lines(ref, data, read)
+    return (guarded(ref.key, partial(read, value)) for value in _list_values(ref, data))
 
 
 def _read_ref(value: Any) -> ListRef | None:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from holdfast.commit import layout
+from holdfast.commit.codec import PackedLines
 from holdfast.commit.context import CommitContext, Measure
 from holdfast.commit.destination import REPLACING
 from holdfast.commit.ids import AttemptId, file_owner
@@ -37,7 +38,6 @@ from holdfast.commit.two_phase.manifests import ManifestCache, Prepared, committ
 from holdfast.commit.two_phase.publication import publication_of
 from holdfast.commit.two_phase.records import LogEntry, TaskManifest
 from holdfast.commit.two_phase.replacement import ReplacementPlan, delete_replaced, deletions
-from holdfast.commit.two_phase.snapshot import ChecksumList
 from holdfast.errors import (
     CorruptDataError,
     DestinationExistsError,
@@ -66,14 +66,14 @@ class JobSummary:
 
     names: list[str] = field(default_factory=list)
     statistics: Statistics = NO_STATISTICS
-    checksums: ChecksumList = field(default_factory=ChecksumList)
+    checksums: PackedLines = field(default_factory=PackedLines)
     lost: list[str] = field(default_factory=list)
 
     def note(self, ctx: CommitContext, manifest: TaskManifest) -> None:
         """Add the files and the statistics of a task."""
         self.statistics += manifest.statistics
         for file in manifest.files:
-            self.checksums.add(file)
+            self.checksums.add({"path": file.path, "crc32": file.crc32})
         for file in manifest.files[: FILENAME_LIMIT - len(self.names)]:
             self.names.append("/" + ctx.key(file.path).lstrip("/"))
 

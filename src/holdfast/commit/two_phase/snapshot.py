@@ -7,20 +7,17 @@ two states.
 
 from __future__ import annotations
 
-import gzip
-import io
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 from holdfast.commit import layout
-from holdfast.commit.codec import crc_field, guarded, json_line, json_object, text_field
+from holdfast.commit.codec import crc_field, guarded, iter_lines, text_field
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import JobId, file_owner
 from holdfast.commit.nesting import refuse_inner
-from holdfast.commit.records import FileEntry, Kind
+from holdfast.commit.records import Kind
 from holdfast.commit.two_phase.decision_log import read_entry, read_log
 from holdfast.commit.two_phase.manifests import committed_manifests
 from holdfast.commit.two_phase.records import LogEntry
@@ -189,24 +186,7 @@ def _table(ctx: CommitContext, view: LogView, unfinished: list[LogEntry]) -> Map
     return read_entry(ctx, newest).state.table if newest else None
 
 
-_GZIP = 31  # zlib's code for the gzip format; it stores no timestamp, so equal lists have equal bytes
 _RANGE_BYTES = 4 * 1024 * 1024  # 32 threads hold 128 MiB
-
-
-@dataclass(slots=True)
-class ChecksumList:
-    """A list of checksums, compressed as it grows, because a job may have a million files."""
-
-    _packer: Any = field(default_factory=lambda: zlib.compressobj(level=1, wbits=_GZIP))
-    _packed: bytearray = field(default_factory=bytearray)
-
-    def add(self, file: FileEntry) -> None:
-        """Append the checksum of a file."""
-        self._packed += self._packer.compress(json_line({"path": file.path, "crc32": file.crc32}))
-
-    def encode(self) -> bytes:
-        """Return the list so far, one line per file, compressed."""
-        return bytes(self._packed) + bytes(self._packer.copy().flush())
 
 
 def read_checksums(ctx: CommitContext, seq: int) -> Iterator[tuple[str, int]]:
@@ -220,20 +200,8 @@ def read_checksums(ctx: CommitContext, seq: int) -> Iterator[tuple[str, int]]:
         data = ctx.records.read(key)
     except NotFoundError:
         return
-    lines = gzip.GzipFile(fileobj=io.BytesIO(data))
-    while found := guarded(key, lambda: _next_checksum(lines)):
-        yield found
-
-
-def _next_checksum(lines: gzip.GzipFile) -> tuple[str, int] | None:
-    try:
-        line = lines.readline()
-    except (EOFError, OSError, zlib.error) as error:
-        raise ValueError("it cannot be decompressed") from error
-    if not line:
-        return None
-    value = json_object(line)
-    return text_field(value, "path"), crc_field(value)
+    for value in iter_lines(key, data):
+        yield guarded(key, lambda value=value: (text_field(value, "path"), crc_field(value)))  # type: ignore[misc]  # bound
 
 
 def find_changed(

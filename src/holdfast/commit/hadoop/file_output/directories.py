@@ -21,13 +21,14 @@ from holdfast.commit import layout
 from holdfast.commit.codec import encode_job
 from holdfast.commit.context import CommitContext, Measure
 from holdfast.commit.destination import new_truncating_job
-from holdfast.commit.hadoop.files import delete_dir, file_info, is_dir, list_files, move_file, open_whole_file
+from holdfast.commit.hadoop.files import delete_dir, file_info, is_dir, list_files, move_file
 from holdfast.commit.ids import FileOwner, JobId, attempt_name, is_job_id, task_name
 from holdfast.commit.records import JobOutcome, JobRecord, SaveMode
-from holdfast.commit.sinks import RenameSink, UploadSink
+from holdfast.commit.sinks import RenameSink
 from holdfast.commit.success_file import end_with_cleanup
 from holdfast.commit.task import TaskScope
 from holdfast.errors import NotFoundError
+from holdfast.stores.base import rename
 
 TEMPORARY = "_temporary"
 _DIRECTORY = re.compile(
@@ -105,9 +106,10 @@ def committed_dir(job: JobRecord, task: int) -> str:
     return f"{job_attempt_dir(job.job_attempt)}/{task_name(job.job, task)}"
 
 
-def open_attempt_file(scope: TaskScope, path: str) -> UploadSink | RenameSink:
+def open_attempt_file(scope: TaskScope, path: str) -> RenameSink:
     """Open a file in the attempt's directory."""
-    return open_whole_file(scope, f"{attempt_dir(scope.job, scope.owner)}/{path}", path)
+    source = f"{attempt_dir(scope.job, scope.owner)}/{path}"
+    return RenameSink(rename(scope.ctx.store), scope.ctx.key(source), source, path, background=scope.background)
 
 
 def require_attempt(ctx: CommitContext, job: JobRecord, owner: FileOwner, written: int) -> bool:

@@ -38,6 +38,7 @@ from holdfast.commit.hadoop.magic.files import (
     list_pendingsets,
     load_pending,
     load_pendingset,
+    load_readable,
     magic_work_path,
     open_magic_file,
     pendingset_path,
@@ -50,7 +51,7 @@ from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, TaskCommit
 from holdfast.commit.sinks import UploadSink
 from holdfast.commit.success_file import end_with_cleanup, has_succeeded
 from holdfast.commit.task import TaskScope, inline_record, totals_of
-from holdfast.errors import AccessDeniedError, CorruptDataError, HoldfastError, InvalidRequestError, NotFoundError
+from holdfast.errors import AccessDeniedError, HoldfastError, InvalidRequestError, NotFoundError
 from holdfast.guarantees import Answer, no, yes
 from holdfast.stores.base import iter_objects
 
@@ -211,16 +212,7 @@ def abort_task(ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
     """Abort the uploads that the attempt has recorded, then delete its directory. Idempotent."""
     measure = Measure(ctx)
     with measure.stage("task_stage_abort_task"):
-        found: list[SinglePending] = []
-        for path in list(iter_pending_paths(ctx, attempt_dir(owner))):
-            try:
-                found.append(load_pending(measure, owner.job, path))
-            except (CorruptDataError, NotFoundError) as error:
-                _log.warning(
-                    "an upload record of an aborted attempt could not be loaded, so the upload is not aborted (%s)",
-                    error,
-                )
-        abort_all(measure, found)
+        abort_all(measure, load_readable(measure, owner.job, iter_pending_paths(ctx, attempt_dir(owner))))
         delete_dir(ctx, attempt_dir(owner), unfinished=False)
 
 

@@ -14,7 +14,7 @@ and "Job Commit"; HADOOP-17414; HADOOP-18797 for the name with the job in it; ob
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext, Measure
@@ -211,8 +211,14 @@ def clean_up(measure: Measure, job: JobId, *, with_sets: bool = True) -> None:
 
 
 def _recorded_uploads(measure: Measure, job: JobId, with_sets: bool) -> set[Upload]:
-    """Return the uploads that the job's records name; skip unreadable records (paper 001, "Malicious …")."""
+    """Return the uploads that the job's records name, apart from unreadable ones."""
     ctx = measure.ctx
+    paths = [*iter_pending_paths(ctx, attempts_dir(job)), *(list_pendingsets(ctx, job) if with_sets else ())]
+    return {(one.key, one.upload_id) for one in load_readable(measure, job, paths)}
+
+
+def load_readable(measure: Measure, job: JobId, paths: Iterable[str]) -> list[SinglePending]:
+    """Load the uploads that records name; skip records that are unreadable (paper 001, "Malicious …") or gone."""
 
     def load(path: str) -> tuple[SinglePending, ...]:
         try:
@@ -223,5 +229,4 @@ def _recorded_uploads(measure: Measure, job: JobId, with_sets: bool) -> set[Uplo
             _log.warning("a record of job %s could not be loaded, so its uploads are not aborted (%s)", job, error)
             return ()
 
-    paths = [*iter_pending_paths(ctx, attempts_dir(job)), *(list_pendingsets(ctx, job) if with_sets else ())]
-    return {(one.key, one.upload_id) for found in ctx.runner.map(load, paths) for one in found}
+    return [one for found in measure.ctx.runner.map(load, list(paths)) for one in found]
