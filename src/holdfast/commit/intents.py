@@ -160,6 +160,20 @@ def find_announcers(ctx: CommitContext, uploads: Iterable[UploadInfo]) -> dict[s
     return found
 
 
+def find_owners(ctx: CommitContext, uploads: Sequence[UploadInfo]) -> Callable[[str], list[JobId]]:
+    """Return a function from the key of one of the uploads to the jobs that may own it, oldest first.
+
+    That is the job in the key, or else all jobs that announced it.
+    """
+    announcers = find_announcers(ctx, uploads)
+
+    def owners_of(key: str) -> list[JobId]:
+        job = layout.job_of(key)
+        return sorted(announcers.get(key, ())) if job is None else [job]
+
+    return owners_of
+
+
 def _records(ctx: CommitContext, home: str) -> Iterator[tuple[JobId, str]]:
     jobs = home + layout.JOBS
     try:

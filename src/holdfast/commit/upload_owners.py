@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.commit.context import CommitContext
-from holdfast.commit.ids import JobId, file_job
-from holdfast.commit.intents import find_announcers
-from holdfast.commit.layout import job_of
+from holdfast.commit.ids import file_job
+from holdfast.commit.intents import find_owners
 from holdfast.commit.leftovers import Action, Leftover
 from holdfast.commit.recovery import UNKNOWN, find_leftovers
 from holdfast.commit.registry import FOREIGN
@@ -89,12 +88,12 @@ class _Owners:
     def __init__(self, ctx: CommitContext, uploads: Sequence[UploadInfo]) -> None:
         self._live = LiveJobs(ctx)
         self._leftovers = _leftovers(ctx) if any(file_job(upload.key) for upload in uploads) else {}
-        self._announcers = find_announcers(ctx, uploads)
+        self._owners_of = find_owners(ctx, uploads)
         self._foreign = {ids: owner for system in FOREIGN for ids, owner in system.owners(ctx, uploads).items()}
 
     def owner_of(self, upload: UploadInfo) -> tuple[str, str, UploadState]:
         """Return the job, its committer, and the state of the upload."""
-        jobs = sorted(_two_phase_jobs(upload, self._announcers))
+        jobs = self._owners_of(upload.key)
         if jobs:
             live = [job for job in jobs if not self._live.has_ended(job, upload.key)]
             return (live or jobs)[-1], TWO_PHASE.name, UploadState.UNFINISHED if live else UploadState.OVER
@@ -112,12 +111,6 @@ class _Owners:
         if leftover is None or leftover.committer == UNKNOWN:
             return "", UploadState.UNKNOWN
         return leftover.committer, UploadState.OVER if leftover.action is Action.CLEAN else UploadState.UNFINISHED
-
-
-def _two_phase_jobs(upload: UploadInfo, announcers: Mapping[str, set[JobId]]) -> Collection[JobId]:
-    """Return the `two_phase` jobs that may own an upload: the job in its key, or else all jobs that announced it."""
-    job = job_of(upload.key)
-    return announcers.get(upload.key, ()) if job is None else (job,)
 
 
 def _leftovers(ctx: CommitContext) -> dict[str, Leftover]:

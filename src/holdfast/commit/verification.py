@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import JobId, file_owner
-from holdfast.commit.intents import find_announcers
+from holdfast.commit.intents import find_owners
 from holdfast.commit.leftovers import FOREIGN_QUIET_S
 from holdfast.commit.records import Kind, SaveMode, Totals
 from holdfast.commit.registry import FOREIGN
@@ -200,10 +199,9 @@ def _judge_pending(ctx: CommitContext, history: History, report: VerifyReport) -
     report.pending_uploads = len(found)
     if note:
         report.notes.append(note)
-    announcers = find_announcers(ctx, found)
+    owners_of = find_owners(ctx, found)
     for upload in found:
-        owner = layout.job_of(upload.key)
-        owners = sorted(announcers.get(upload.key, ()) if owner is None else (owner,))
+        owners = owners_of(upload.key)
         if owners and all(jobs.has_ended(one, upload.key) for one in owners):
             report.notes.append(f"an upload of finished job {owners[0]} is pending: run holdfast recover")
 
