@@ -37,7 +37,7 @@ from holdfast.commit.ids import JobId
 from holdfast.commit.leftovers import Action, Leftover
 from holdfast.commit.records import JobRecord, SaveMode
 from holdfast.commit.success_file import SuccessReport, names_job, read_success
-from holdfast.errors import ConflictError, CorruptDataError, NotFoundError
+from holdfast.errors import ConflictError, CorruptDataError
 from holdfast.stores.base import batched_keys, iter_uploads, multipart
 
 
@@ -46,6 +46,7 @@ class PendingJob:
     """A job with pending sets.
 
     Attributes:
+        mode: for the report of a job that is completed.
         active_at_s: when the job's records last changed, in seconds since the epoch.
         sets: lists the names of the sets that the job's tasks have committed.
         load: loads the uploads that a record names: a set, or one of `attempts`.
@@ -56,6 +57,7 @@ class PendingJob:
 
     committer: str
     job: str
+    mode: SaveMode = SaveMode.APPEND
     active_at_s: float
     sets: Callable[[], Sequence[str]]
     load: Callable[[str], Sequence[SinglePending]]
@@ -137,8 +139,6 @@ def _load(ctx: CommitContext, job: PendingJob) -> _Records:
     def load(name: str) -> Sequence[SinglePending]:
         try:
             return job.load(name)
-        except NotFoundError:
-            return ()  # the job is running, or another process is ending it
         except CorruptDataError as error:
             damaged.append(f"{name}: {error.variables.get('reason', error.message)}")
             return ()
@@ -158,13 +158,17 @@ def _state_of(
     files: Mapping[str, int],
 ) -> JobState:
     def is_pending(one: SinglePending) -> bool:
-        return (one.key, one.upload_id) in outstanding or (one.key not in visible and has_unlisted_upload(ctx, one))
+        return (one.key, one.upload_id) in outstanding or has_unlisted_upload(ctx, one)
 
     commits = {one.key: one for one in records.committed}
     candidates = [one for one in commits.values() if files.get(one.key) == one.size_bytes]
     there = ctx.runner.map(lambda one: (one.key, is_visible(ctx, one)), candidates)
     visible = {key for key, is_there in there if is_there}
-    pending = {key for key, one in commits.items() if is_pending(one)}
+    pending = {
+        key
+        for key, one in commits.items()
+        if (key, one.upload_id) in outstanding or (key not in visible and has_unlisted_upload(ctx, one))
+    }
     uploads = {(key, commits[key].upload_id) for key in pending}
     uploads |= {(one.key, one.upload_id) for one in records.attempted if is_pending(one)}
     uploads |= {upload for upload in outstanding if job.job in job.ids_of(upload[0])}
@@ -266,8 +270,7 @@ def _finish(ctx: CommitContext, job: PendingJob, expected: Action, decide: Decid
         published = complete_all(
             measure, job.sets(), lambda name: PendingSet(job_id=job.job, commits=tuple(job.load(name))), revert=False
         )
-        # The mode is not used.
-        record = JobRecord(job=JobId(job.job), committer=job.committer, mode=SaveMode.APPEND, started_at_s=0.0)
+        record = JobRecord(job=JobId(job.job), committer=job.committer, mode=job.mode, started_at_s=0.0)
         succeed_with(measure, record, published)
     if action is Action.BACK:
         # Delete files before aborting uploads: while uploads are pending, the next run comes to the same decision.

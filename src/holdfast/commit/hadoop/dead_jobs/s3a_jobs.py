@@ -105,8 +105,11 @@ def find_s3a_jobs(ctx: CommitContext) -> list[PendingJob]:
 
 def _load(ctx: CommitContext, job: str, key: str) -> Sequence[SinglePending]:
     """Load one record's uploads, and check that each belongs to this destination and to no Holdfast job."""
-    data, bucket = ctx.store.get(key), bucket_name(ctx.url)
     found: Sequence[SinglePending]
+    try:
+        data, bucket = ctx.store.get(key), bucket_name(ctx.url)
+    except NotFoundError:
+        return ()  # the job is running, or another process is ending it
     if is_pending(key):
         found = [decode_pending(key, data, bucket=bucket, prefix=ctx.prefix, job_id=job)]
     else:
@@ -127,7 +130,7 @@ def recorded_uploads(ctx: CommitContext, job: PendingJob) -> set[Upload]:
     def load(key: str) -> Sequence[SinglePending]:
         try:
             return job.load(key)
-        except (CorruptDataError, NotFoundError):
+        except CorruptDataError:
             return ()  # the uploads that it named are unknown
 
     found = ctx.runner.map(load, (*job.sets(), *job.attempts))

@@ -316,6 +316,7 @@ def staging_leftovers(ctx: CommitContext, *, committer: str) -> Iterator[Leftove
         one = PendingJob(
             committer=committer,
             job=job,
+            mode=record.mode,
             active_at_s=active_at_s,
             sets=partial(list_pendingsets, destination, record),
             load=partial(_load_commits, Measure(destination), job),
