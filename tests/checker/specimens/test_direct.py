@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.commit import SaveMode
 from holdfast.commit.success_file import read_success
-from holdfast.errors import DestinationExistsError
+from holdfast.errors import ConflictError, DestinationExistsError, NotFoundError
 from holdfast.stores.base import iter_uploads
 from holdfast.stores.interceptors import Operation
 from holdfast_checker.specimens import DIRECT
@@ -40,6 +40,15 @@ def test_a_dead_attempt_leaves_files() -> None:
     bucket.commit(ctx, job, [run_attempt(bucket, ctx, job, 0, {"c": b"right"})])
     assert bucket.visible() == {"a": b"dead", "c": b"right"}
     assert len(list(iter_uploads(bucket.store, ""))) == 1
+
+
+def test_an_upload_that_another_process_aborted_is_an_error() -> None:
+    bucket = bucket_of("direct")
+    job = bucket.start(bucket.context())
+    fault = Fault(FaultMode.FAIL, Operation.COMPLETE_UPLOAD, error=NotFoundError("aborted: run the task again"))
+    with pytest.raises(ConflictError):
+        open_attempt(bucket, faulty_context(bucket, fault), job, 0, {"a": b"x"})
+    assert bucket.visible() == {}
 
 
 def test_a_slow_attempt_replaces_files_of_a_committed_job() -> None:

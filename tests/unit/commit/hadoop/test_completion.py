@@ -212,7 +212,7 @@ def test_a_completion_that_nobody_confirms_is_taken_back(done: bool) -> None:
     late = Before(Operation.ABORT_UPLOAD, lambda: done and complete_plainly(bucket, last))
     faulty = Faulty(Fault(FaultMode.FAIL, Operation.COMPLETE_UPLOAD, key="*day=2/f3", times=FOR_EVER, error=unknown))
     ctx = bucket.context(store=InterceptedStore(InterceptedStore(bucket.store, faulty), late))
-    with pytest.raises(OutcomeUnknownError, match="not confirmed"):
+    with pytest.raises(OutcomeUnknownError, match="unknown whether"):
         complete(ctx, sets)
     assert late.fired and bucket.visible() == {} and pending(bucket) == []
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from holdfast.commit import CommitContext
-from holdfast.commit.hadoop.file_output.committers import FILE_V1
 from holdfast.commit.hadoop.files import (
     delete_dir,
     file_info,
@@ -16,13 +13,8 @@ from holdfast.commit.hadoop.files import (
     list_files,
     move_dir,
     move_file,
-    open_whole_file,
 )
-from holdfast.commit.ids import JobId
-from holdfast.commit.records import JobRecord, SaveMode
-from holdfast.commit.sinks import FileSink
-from holdfast.commit.task import TaskAttempt
-from holdfast.errors import ConflictError, NotFoundError, OutcomeUnknownError, PreconditionError, UnsupportedError
+from holdfast.errors import NotFoundError, OutcomeUnknownError, PreconditionError, UnsupportedError
 from holdfast.stores.base import MultipartLimits
 from holdfast.stores.interceptors import InterceptedStore, Operation
 from holdfast.stores.memory import MemoryStore
@@ -152,40 +144,3 @@ def test_deleting_page_by_page(kind: str) -> None:
     delete_dir(ctx, "a")
     assert [upload.key for upload in store.list_uploads_page("").uploads] == [HOME + "ab/pending"]
     delete_dir(ctx, "a")
-
-
-def open_sink(ctx: CommitContext) -> FileSink:
-    """Write a file ``x`` of an attempt whose bytes go to ``hidden/x``."""
-    job = JobRecord(
-        job=JobId("20261121093853123-a1b2c3d4e5f6"),
-        committer="file-v1",
-        mode=SaveMode.APPEND,
-        started_at_s=0.0,
-    )
-    steps = replace(FILE_V1, open_file=lambda scope, path: open_whole_file(scope, f"hidden/{path}", path))
-    return TaskAttempt(ctx, job, 0, steps).open("x")
-
-
-@pytest.mark.parametrize("kind", STORES)
-def test_a_file_is_there_when_it_is_closed(kind: str) -> None:
-    store = make_store(kind)
-    sink = open_sink(context(store))
-    sink.write(b"0123456789")
-    assert keys(store) == {}
-    sink.close()
-    assert keys(store) == {"hidden/x": b"0123456789"} and sink.path == "x"
-
-
-def test_a_lost_reply_of_a_completion_is_settled() -> None:
-    store = make_store("copies")
-    open_sink(context(store, Fault(FaultMode.LOST_REPLY, Operation.COMPLETE_UPLOAD))).close()
-    assert keys(store) == {"hidden/x": b""}
-
-
-def test_an_upload_that_somebody_aborted_is_an_error() -> None:
-    """Another job's clean-up aborted the upload between the last part and the completion."""
-    store = make_store("copies")
-    sink = open_sink(context(store, Fault(FaultMode.FAIL, Operation.COMPLETE_UPLOAD, error=NotFoundError("aborted"))))
-    with pytest.raises(ConflictError):
-        sink.close()
-    assert keys(store) == {}
