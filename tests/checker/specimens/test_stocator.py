@@ -50,7 +50,7 @@ def test_success_names_every_file() -> None:
     commit = run_attempt(bucket, ctx, job, 0, {f"{number:03d}": b"" for number in range(120)})
     outcome = bucket.commit(ctx, job, [commit])
     assert len(success_names(bucket)) == 120
-    assert outcome.report is not None and len(outcome.report.filenames) == 100
+    assert outcome.report is not None and len(outcome.report.filenames) == 120
 
 
 def test_only_files_of_attempts_that_count_stay() -> None:

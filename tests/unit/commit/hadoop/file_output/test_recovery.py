@@ -63,7 +63,7 @@ def test_killed_at_every_call(after: bool) -> None:
             assert bucket.debris() == [], f"call {nth}"
             continue
         break
-    assert nth > 50 and seen == {Action.BACK, Action.CLEAN}
+    assert nth > 40 and seen == {Action.BACK, Action.CLEAN}
 
 
 @pytest.mark.parametrize("operation", [Operation.RENAME, Operation.RENAME_DIR])
