@@ -30,7 +30,7 @@ from holdfast.commit.hadoop.file_output.directories import (
     TEMPORARY,
     job_attempt_dir,
     job_record,
-    merge_paths,
+    merge_paths_v2,
     require_attempt,
 )
 from holdfast.commit.hadoop.files import delete_dir, list_children
@@ -172,7 +172,7 @@ def _commit_own(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOu
     if totals.files and not own:
         raise ConflictError("the job has no committed task: run it again", job=job.job)
     for directory in own:
-        merge_paths(ctx, directory)
+        merge_paths_v2(ctx, directory)
     outcome = succeed(measure, job, totals=totals, tasks=len(own), paths=())
     _clean_up_own(ctx, job)
     return outcome

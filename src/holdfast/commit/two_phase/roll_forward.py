@@ -233,8 +233,10 @@ def roll_forward(
             ``holdfast recover --accept-damage``.
     """
     work = Work(measure=measure, entry=entry, cache=cache, accept_damage=accept_damage)
-    steps: Sequence[Step] = STEPS if entry.kind is Kind.COMMIT else STEPS[-1:]
-    if visible:
+    steps: Sequence[Step] = STEPS
+    if entry.kind is Kind.ABORT:
+        steps = STEPS[-1:]
+    elif visible:
         work.summary = summarize(measure.ctx, entry)
         steps = STEPS[1:]
     for step in steps:

@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from holdfast.commit import layout
 from holdfast.commit.codec import crc_field, guarded, iter_lines, text_field
@@ -201,7 +202,11 @@ def read_checksums(ctx: CommitContext, seq: int) -> Iterator[tuple[str, int]]:
     except NotFoundError:
         return
     for value in iter_lines(key, data):
-        yield guarded(key, lambda value=value: (text_field(value, "path"), crc_field(value)))  # type: ignore[misc]  # bound
+        yield guarded(key, partial(_checksum, value))
+
+
+def _checksum(value: dict[str, Any]) -> tuple[str, int]:
+    return text_field(value, "path"), crc_field(value)
 
 
 def find_changed(

@@ -45,7 +45,8 @@ from holdfast.commit.hadoop.file_output.directories import (
     clean_up,
     committed_dir,
     job_attempt_dir,
-    merge_paths,
+    merge_paths_v1,
+    merge_paths_v2,
     open_attempt_file,
     recorded_job,
     require_attempt,
@@ -53,7 +54,7 @@ from holdfast.commit.hadoop.file_output.directories import (
     start_file_job,
     working_directory,
 )
-from holdfast.commit.hadoop.files import delete_dir, list_children, move_dir
+from holdfast.commit.hadoop.files import delete_dir, list_children, list_files, move_dir
 from holdfast.commit.ids import FileOwner, JobId, file_job, is_job_id
 from holdfast.commit.leftovers import Action, Leftover
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, TaskCommit
@@ -250,7 +251,9 @@ def commit_v1_job(measure: Measure, job: JobRecord, reports: TaskReports) -> Job
     names: list[str] = []
     with measure.stage("job_stage_rename_files"):
         for done, directory in enumerate(committed, start=1):
-            names = [*names, *merge_paths(measure.ctx, directory)][:FILENAME_LIMIT]
+            if len(names) < FILENAME_LIMIT:
+                names += [path[len(directory) + 1 :] for path, _info in list_files(measure.ctx, directory)]
+            merge_paths_v1(measure.ctx, directory)
             measure.ctx.progress("tasks", done, len(committed))
     return clean_up(measure, job, succeed(measure, job, totals=totals, tasks=len(committed), paths=names))
 
@@ -291,7 +294,7 @@ def commit_v2_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit
     """
     if require_attempt(scope.ctx, scope.job, scope.owner, len(files)):
         with scope.measure.stage("task_stage_rename_files"):
-            merge_paths(scope.ctx, attempt_dir(scope.job, scope.owner))
+            merge_paths_v2(scope.ctx, attempt_dir(scope.job, scope.owner))
     return report_task(scope.owner, files)
 
 
