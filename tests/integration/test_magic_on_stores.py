@@ -127,8 +127,9 @@ def test_the_marker(place: Place) -> None:
         sink = attempt.open("a")
         sink.write(b"12345")
         sink.close()
-        commits = [attempt.commit()]
+        attempt._scope.background.drain()
         info = ctx.store.head(marker)
+        commits = [attempt.commit()]
     length = {MARKER_LENGTH: "5"} if ctx.store.capabilities.metadata else {}
     assert info.size_bytes == 0 and {name: info.metadata.get(name) for name in length} == length
     MAGIC.commit_job(ctx, job, commits, 1)
