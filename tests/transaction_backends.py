@@ -54,23 +54,26 @@ def _sqlite(request: pytest.FixtureRequest) -> Handles:
     return Handles(backend, other, f"sqlite://{path}")
 
 
-def _by_url(find: Callable[[pytest.FixtureRequest], str], request: pytest.FixtureRequest) -> Handles:
-    """Open two handles as users do: with group commit, unless the URL says otherwise."""
+def _by_url(
+    find: Callable[[pytest.FixtureRequest], str], request: pytest.FixtureRequest, *, in_groups: bool = True
+) -> Handles:
+    """Open two handles, with group commit as users do, or without."""
     url = find(request)
-    return Handles(open_backend(url, create=True), open_backend(url), url)
+    backends = (open_backend(url, create=create, in_groups=in_groups) for create in (True, False))
+    return Handles(*backends, url)
 
 
 def _sqlite_url(request: pytest.FixtureRequest) -> str:
     return f"sqlite://{request.getfixturevalue('tmp_path_factory').mktemp('sqlite')}/records.db"
 
 
-def _server_url(fixture: str, options: str, request: pytest.FixtureRequest) -> str:
+def _server_url(fixture: str, request: pytest.FixtureRequest) -> str:
     url: str = request.getfixturevalue(fixture)()
-    return f"{url}{'&' if '?' in url else '?'}{options}" if options else url
+    return url
 
 
-def _server(fixture: str, options: str = "") -> Callable[[pytest.FixtureRequest], Handles]:
-    return partial(_by_url, partial(_server_url, fixture, options))
+def _server(fixture: str, *, in_groups: bool = True) -> Callable[[pytest.FixtureRequest], Handles]:
+    return partial(_by_url, partial(_server_url, fixture), in_groups=in_groups)
 
 
 BACKENDS: Mapping[str, tuple[Callable[[pytest.FixtureRequest], Handles], Sequence[pytest.MarkDecorator]]] = {
@@ -79,9 +82,9 @@ BACKENDS: Mapping[str, tuple[Callable[[pytest.FixtureRequest], Handles], Sequenc
     "sqlite": (_sqlite, ()),
     "sqlite-groups": (partial(_by_url, _sqlite_url), ()),
     "postgresql": (_server("new_postgres_url"), ()),
-    "postgresql-single": (_server("new_postgres_url", "group=off"), (pytest.mark.slow,)),
+    "postgresql-single": (_server("new_postgres_url", in_groups=False), (pytest.mark.slow,)),
     "mysql": (_server("new_mysql_url"), ()),
-    "mysql-single": (_server("new_mysql_url", "group=off"), (pytest.mark.slow,)),
+    "mysql-single": (_server("new_mysql_url", in_groups=False), (pytest.mark.slow,)),
 }
 """By name: the function that opens the handles, and the marks of its tests, such as one that skips them.
 

@@ -18,13 +18,8 @@ from holdfast.namespace import Namespace
 
 __all__ = ["MODES", "Cell", "Check", "Measured", "Prepare", "run_cells", "url_for"]
 
-MODES: Mapping[str, tuple[str, str]] = {
-    "global": ("global", "off"),
-    "pessimistic": ("pessimistic", "off"),
-    "optimistic": ("optimistic", "off"),
-    "grouped": ("optimistic", "on"),
-}
-"""The modes of the benchmark: the mode of the namespace, and whether the threads of a process share commits."""
+MODES = ("global", "pessimistic", "optimistic", "grouped")
+"""The modes of the benchmark. In ``grouped``, the threads of a process share commits, as shipped."""
 
 Prepare = Callable[[Namespace, str], None]
 """Prepares a directory for one run of a cell."""
@@ -38,7 +33,7 @@ class Cell:
     """What to measure.
 
     Attributes:
-        mode: a key of `MODES`.
+        mode: one of `MODES`.
         label: what distinguishes the cell from others with the same mode and layout.
         watch: entered while the clients work.
     """
@@ -102,12 +97,9 @@ class Measured:
         }
 
 
-def url_for(url: str, mode: str, layout: Layout) -> str:
+def url_for(url: str, layout: Layout) -> str:
     """Return the URL with which the processes of a layout open a database."""
-    options = [f"group={MODES[mode][1]}"]
-    if not url.startswith("sqlite:"):
-        options.append(f"connections={max(8, layout.threads)}")
-    return f"{url}?{'&'.join(options)}"
+    return url if url.startswith("sqlite:") else f"{url}?connections={max(8, layout.threads)}"
 
 
 _roots = itertools.count()
@@ -146,9 +138,9 @@ def _contender(
         namespace.mkdirs(f"{root}-warm")
         cell.prepare(namespace, root)
         order = Order(
-            url=url_for(url, cell.mode, cell.layout),
+            url=url_for(url, cell.layout),
             user=USER,
-            mode=MODES[cell.mode][0],
+            mode=cell.mode,
             workload=cell.workload,
             root=root,
             threads=cell.layout.threads,

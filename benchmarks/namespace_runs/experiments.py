@@ -38,7 +38,7 @@ class Scale:
         layouts: processes and threads; the last one for 64 clients is for comparison only.
         wide: the layout of all experiments but the first.
         limit_s: when a cell stops.
-        modes: keys of `MODES`.
+        modes: of `MODES`.
     """
 
     sizes: Sequence[int]

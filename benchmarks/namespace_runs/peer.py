@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.namespace_runs.cells import MODES, url_for
+from benchmarks.namespace_runs.cells import url_for
 from benchmarks.namespace_runs.clients import Clients, Layout
 from benchmarks.namespace_runs.databases import USER, DatabaseServer
 from benchmarks.namespace_runs.directories import count_entries
@@ -148,10 +148,11 @@ def make_our_tree(
     for directory in directories:
         namespace.mkdirs(directory)
     directories_s = time.perf_counter() - started_s
+    opened = url_for(url, layout)
     order = Order(
-        url="&".join(word for word in (url_for(url, "grouped", layout), options) if word),
+        url=opened if not options else f"{opened}{'&' if '?' in opened else '?'}{options}",
         user=USER,
-        mode=MODES["grouped"][0],
+        mode="grouped",
         workload="tree-files",
         root=top,
         threads=layout.threads,

@@ -26,6 +26,7 @@ from holdfast.errors import HoldfastError
 from holdfast.namespace import Namespace, open_namespace
 from holdfast.namespace.keys import ROOT_KEY
 from holdfast.transactions.base import Backend, LockedTransaction
+from holdfast.transactions.group_commit import GroupCommit
 
 __all__ = ["Order", "main"]
 
@@ -115,12 +116,17 @@ class _Clients:
 
 
 def _open(order: Order) -> Namespace:
-    """Open the namespace in the mode of an order: ``optimistic``, as shipped; ``pessimistic``; or ``global``."""
+    """Open the namespace in the mode of an order: ``grouped`` as shipped; without shared commits, ``optimistic``,
+    ``pessimistic`` or ``global``.
+    """
     namespace = open_namespace(order.url, user=order.user, groups=())
+    if order.mode == "grouped":
+        return namespace
+    assert isinstance(namespace.database, GroupCommit)
+    alone = namespace.database._inner
+    namespace.operations.database = _OneAtATime(alone) if order.mode == "global" else alone
     if order.mode != "optimistic":
         namespace.operations.tries_without_locks = 0
-    if order.mode == "global":
-        namespace.operations.database = _OneAtATime(namespace.database)
     return namespace
 
 

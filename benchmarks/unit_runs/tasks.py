@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from benchmarks.unit_runs.workloads import CELLS
+from holdfast.records.batches import read_records
 from holdfast.records.cell_transaction import CellTransaction
-from holdfast.records.cells import read_cells
 from holdfast.records.database import Database
 from holdfast.records.keys import cells_range
+from holdfast.records.values import decode_value
 from holdfast.runtime import Environment
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import find_job
@@ -61,8 +62,9 @@ def create_cells(database: Database) -> None:
 def total(database: Database) -> int:
     """Return the sum of all cells."""
     with database.snapshot() as snapshot:
-        cells = read_cells(snapshot.reader, *cells_range(database.table(TABLE).id))
-        return sum(int(content.value()) for _, content in cells)  # type: ignore[arg-type]  # all of them are integers
+        cells = read_records(snapshot.reader, *cells_range(database.table(TABLE).id))
+        values = (decode_value(record.value, record.number) for _, record in cells)
+        return sum(int(value) for value in values)  # type: ignore[arg-type]  # all of them are integers
 
 
 def step(transaction: UnitTransaction, key: int, cells: tuple[int, int]) -> None:

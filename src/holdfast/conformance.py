@@ -1,7 +1,7 @@
 """Define what conformance suites share: checks, their assertions, and the report of a run.
 
-A suite is a set of checks that every implementation of an interface must pass. `holdfast.stores.conformance` and
-`holdfast.transactions.conformance` are suites.
+A suite is a set of checks that every implementation of an interface must pass. `holdfast.stores.conformance` is one;
+that of the databases of transactions is in the tests.
 """
 
 from __future__ import annotations

@@ -236,7 +236,7 @@ def naive(url: str, plan: Sequence[str], folder: Path, after: int) -> Callable[[
         number = context.attemptNumber()
         point = plan[number] if number < len(plan) else None
         now = _Attempt(_token(), point, folder, after)
-        with open_database(f"{url}&group=off") as db:
+        with open_database(url) as db:
             for row in rows:
                 now.calls += 1
                 db.transact(lambda cells, row=row: add_words(cells, row["number"], row), attempts=1000)  # type: ignore[misc] # a lambda in a loop

@@ -88,7 +88,7 @@ def refuse_password(url: str, variable: str) -> None:
     Raises:
         InvalidRequestError: it contains a password (which the message does not show); the message names the variable.
     """
-    from holdfast.transactions.urls import has_password
+    from holdfast.transactions.registry import has_password
 
     if has_password(url):
         raise InvalidRequestError(

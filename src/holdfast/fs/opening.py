@@ -21,7 +21,7 @@ from holdfast.namespace.catalog import SCHEME, database_of
 from holdfast.runtime.process import finalize, finish_finalizers, keep_inherited
 from holdfast.stores.provider import StoreOptions
 from holdfast.stores.registry import BUILT_IN, installed_providers, parse_store_options
-from holdfast.transactions.urls import has_password, public_url
+from holdfast.transactions.registry import has_password, public_url
 from holdfast.wording import nearest
 
 _log = logging.getLogger(__name__)

@@ -19,7 +19,6 @@ from holdfast.records.cells import (
     DELETED,
     VALUE,
     CellReader,
-    Content,
     Deleted,
     Put,
     Write,
@@ -138,22 +137,24 @@ class CellTransaction(CellReader):
             InvalidRequestError: the amount is no integer; or the cell holds something else, and the transaction has
                 read or written it. If it has not, its commit is refused.
         """
-        amount = _integer(amount)
-        if not -MAX_NUMBER <= amount <= MAX_NUMBER:
-            raise InvalidRequestError(f"an amount is limited to {MAX_NUMBER}: put the sum", bits=amount.bit_length())
+        number = integer_of(amount)
+        if number is None or not -MAX_NUMBER <= number <= MAX_NUMBER:
+            raise InvalidRequestError(
+                f"an amount is an integer of at most {MAX_NUMBER}: put a float, or the sum", type=type(amount).__name__
+            )
         definition = self._table(table)
         key = cell_key(definition.id, row, column_bytes(column))
         if definition.history:
-            _counter, content = self._head(key)
-            base = Put(encode_integer(0) if content is None else content.encoded)
-            total = written_over(base, amount)
+            _counter, record = self._head(key)
+            base = Put(encode_integer(0) if record is None else record.value)
+            total = written_over(base, number)
             assert isinstance(total, Put), "a value, and a number"
             self._put(definition, key, total.value)
             return
         before = self._write(key)
         if key in self._no_integers and not isinstance(before, Put | Deleted):
             raise InvalidRequestError("only an integer can be added to: put a new value instead", table=table, row=row)
-        self._own[key] = written_over(before, amount)
+        self._own[key] = written_over(before, number)
 
     def delete(self, table: str, row: Row, *, column: str = VALUE) -> None:
         """Delete a cell, if it exists."""
@@ -287,14 +288,14 @@ class CellTransaction(CellReader):
         own = self._own.get(key)
         return self._shared.get(key) if own is None else own
 
-    def _stored(self, keys: Collection[bytes]) -> dict[bytes, Content]:
+    def _stored(self, keys: Collection[bytes]) -> dict[bytes, Record]:
         wanted = [key for key in keys if not isinstance(self._write(key), Put | Deleted)]
         self._count(len(wanted))
         records = self._read_set.get_many(wanted) if wanted else {}
         found = ((key, self._written(key, records.get(key))) for key in keys)
-        return {key: content for key, content in found if content is not None}
+        return {key: record for key, record in found if record is not None}
 
-    def _written(self, key: bytes, record: Record | None) -> Content | None:
+    def _written(self, key: bytes, record: Record | None) -> Record | None:
         if record is not None and not takes_adds(record.value):
             self._no_integers.add(key)
         try:
@@ -302,7 +303,7 @@ class CellTransaction(CellReader):
         except InvalidRequestError as error:
             raise naming_cell(error, key) from error
 
-    def _head(self, key: bytes) -> tuple[int, Content | None]:
+    def _head(self, key: bytes) -> tuple[int, Record | None]:
         return split_head(self._stored([key]).get(key))
 
     def _put(self, table: Table, key: bytes, encoded: bytes) -> None:
@@ -317,7 +318,7 @@ class CellTransaction(CellReader):
 
     def _cells(
         self, table: Table, first: bytes, last: bytes, limit: int | None = None
-    ) -> Iterator[tuple[bytes, Content]]:
+    ) -> Iterator[tuple[bytes, Record]]:
         """Read a range page by page, as far as the caller goes, with the writes so far."""
         size = None if limit is None else limit + 1  # with one cell more than needed, the last row is known to be whole
         while first < last:
@@ -328,20 +329,11 @@ class CellTransaction(CellReader):
             records = dict(page)
             keys = {key for writes in (self._shared, self._own) for key in writes if first <= key < end}
             for key in sorted(keys.union(records)):
-                content = self._written(key, records.get(key))
-                if content is not None:
-                    yield key, content
+                record = self._written(key, records.get(key))
+                if record is not None:
+                    yield key, record
             first = end
             size = None if size is None else min(2 * size, _LARGEST_PAGE)
-
-
-def _integer(amount: object) -> int:
-    if type(amount) is int:
-        return amount
-    number = integer_of(amount)
-    if number is None:
-        raise InvalidRequestError("only integers can be added: put a float", type=type(amount).__name__)
-    return number
 
 
 def _size(write: Write | None) -> int:

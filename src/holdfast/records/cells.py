@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from struct import Struct
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from holdfast.errors import CorruptDataError, HoldfastError, InvalidRequestError
 from holdfast.records.batches import read_records
@@ -21,13 +21,14 @@ from holdfast.records.keys import CELL, cell_key, cell_of, cells_range, column_b
 from holdfast.records.row_keys import Row, after_prefix, integer_of, prefix_range
 from holdfast.records.tables import Table
 from holdfast.records.values import Value, decode_value, encode_integer, type_of
-from holdfast.transactions.base import Record, SnapshotReader, takes_adds
+from holdfast.transactions.base import ABSENT, Record, SnapshotReader, takes_adds
 from holdfast.transactions.transaction import Transaction
 
 VALUE = "value"
 """The column that is meant if none is named."""
 
 _COUNTER = Struct(">Q")
+E = TypeVar("E", bound=HoldfastError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +47,6 @@ DELETED = Deleted()
 
 Write: TypeAlias = "Put | Deleted | int"
 """The outcome for a record; an integer is added to its number."""
-
-
-@dataclass(frozen=True, slots=True)
-class Content:
-    """What a record holds: encoded bytes, and the number that was added."""
-
-    encoded: bytes
-    number: int = 0
-
-    def value(self) -> Value:
-        """Return the value; see `decode_value`."""
-        return decode_value(self.encoded, self.number)
 
 
 def written_over(before: Write | None, write: Write) -> Write:
@@ -83,21 +72,22 @@ def _require_integer(encoded: bytes) -> None:
         raise InvalidRequestError("only an integer can be added to: put a new value instead", type=type_of(encoded))
 
 
-def written(record: Record | None, write: Write | None) -> Content | None:
-    """Return what a record holds after a write, None if it is deleted or absent.
+def written(record: Record | None, write: Write | None) -> Record | None:
+    """Return a record after a write, None if it is deleted or absent.
 
     Raises:
         InvalidRequestError: a number is added to a value that is no integer: the commit will refuse it, too.
     """
     if isinstance(write, Put):
-        return Content(write.value)
+        return Record(ABSENT, write.value)
     if isinstance(write, Deleted):
         return None
+    if write is None:
+        return record
     if record is None:
-        return None if write is None else Content(b"", write)
-    if write is not None:
-        _require_integer(record.value)
-    return Content(record.value, record.number + (write or 0))
+        return Record(ABSENT, b"", write)
+    _require_integer(record.value)
+    return Record(ABSENT, record.value, record.number + write)
 
 
 def apply_writes(writes: Mapping[bytes, Write], transaction: Transaction) -> None:
@@ -120,18 +110,18 @@ def head_record(counter: int, encoded: bytes) -> bytes:
     return _COUNTER.pack(counter) + encoded
 
 
-def split_head(content: Content | None) -> tuple[int, Content | None]:
+def split_head(record: Record | None) -> tuple[int, Record | None]:
     """Return the update counter of a cell in a table with history, and what it holds, None if it is deleted.
 
     Raises:
         CorruptDataError: the record has no counter.
     """
-    if content is None:
+    if record is None:
         return 0, None
-    if len(content.encoded) < _COUNTER.size:
+    if len(record.value) < _COUNTER.size:
         raise CorruptDataError("a cell with history has no update counter: keep the database and report it")
-    encoded = content.encoded[_COUNTER.size :]
-    return int(_COUNTER.unpack_from(content.encoded)[0]), Content(encoded) if encoded else None
+    encoded = record.value[_COUNTER.size :]
+    return int(_COUNTER.unpack_from(record.value)[0]), Record(record.version, encoded) if encoded else None
 
 
 def limit_of(given: int | None) -> int | None:
@@ -140,13 +130,9 @@ def limit_of(given: int | None) -> int | None:
     Raises:
         InvalidRequestError: it leaves no row, or is no integer of 63 bits.
     """
-    if given is None:
-        return None
     limit = integer_of(given)
-    if limit is None or limit > sys.maxsize:
-        raise InvalidRequestError("the limit of a scan is a number of rows: change it, or pass none", limit=given)
-    if limit < 1:
-        raise InvalidRequestError("a scan returns at least one row: pass a larger limit, or none", limit=limit)
+    if given is not None and (limit is None or not 1 <= limit <= sys.maxsize):
+        raise InvalidRequestError("the limit of a scan is a number of rows, from 1: change it", limit=given)
     return limit
 
 
@@ -180,37 +166,31 @@ def rows_range(
     return first, last
 
 
-def read_cells(reader: SnapshotReader, first: bytes, last: bytes) -> Iterator[tuple[bytes, Content]]:
-    """Read a range of cells page by page."""
-    for key, record in read_records(reader, first, last):
-        yield key, Content(record.value, record.number)
-
-
-def value_of(key: bytes, content: Content) -> Value:
+def value_of(key: bytes, record: Record) -> Value:
     """Return the value of a cell.
 
     Raises:
         HoldfastError: see `decode_value`; the message names the row and the column.
     """
     try:
-        return content.value()
+        return decode_value(record.value, record.number)
     except HoldfastError as error:
-        raise _named(error, *cell_of(key)) from error  # a cell that is in order needs no decoded key
+        raise naming_cell(error, key) from error  # a cell that is in order needs no decoded key
 
 
-def read_value(content: Content, row: Row, column: str) -> Value:
+def read_value(record: Record, row: Row, column: str) -> Value:
     """Return the value of a cell whose key is decoded.
 
     Raises:
         HoldfastError: see `value_of`.
     """
     try:
-        return content.value()
+        return decode_value(record.value, record.number)
     except HoldfastError as error:
-        raise _named(error, row, column) from error
+        raise type(error)(error.message, row=row, column=column, **error.variables) from error
 
 
-def present(table: Table, key: bytes, stored: Content) -> Content | None:
+def present(table: Table, key: bytes, stored: Record) -> Record | None:
     """Return what the record of a cell holds; None if the cell is deleted.
 
     Raises:
@@ -221,10 +201,10 @@ def present(table: Table, key: bytes, stored: Content) -> Content | None:
     try:
         return split_head(stored)[1]
     except HoldfastError as error:
-        raise _named(error, *cell_of(key)) from error
+        raise naming_cell(error, key) from error
 
 
-def naming_cell(error: InvalidRequestError, key: bytes | None = None) -> InvalidRequestError:
+def naming_cell(error: E, key: bytes | None = None) -> E:
     """Return an error about a record as one about its cell, for people.
 
     Args:
@@ -238,30 +218,26 @@ def naming_cell(error: InvalidRequestError, key: bytes | None = None) -> Invalid
     return type(error)(error.message, row=row, column=column, **rest)
 
 
-def _named(error: HoldfastError, row: Row, column: str) -> HoldfastError:
-    return type(error)(error.message, row=row, column=column, **error.variables)
-
-
-def rows_of(table: Table, cells: Iterable[tuple[bytes, Content]]) -> Iterator[tuple[Row, dict[str, Value]]]:
+def rows_of(table: Table, cells: Iterable[tuple[bytes, Record]]) -> Iterator[tuple[Row, dict[str, Value]]]:
     """Yield rows with their values by column, given cells in the order of their keys; deleted cells are left out."""
-    for row, contents in contents_of(table, cells):
-        yield row, {column: read_value(content, row, column) for column, content in contents.items()}
+    for row, columns in encoded_rows(table, cells):
+        yield row, {column: read_value(record, row, column) for column, record in columns.items()}
 
 
-def contents_of(table: Table, cells: Iterable[tuple[bytes, Content]]) -> Iterator[tuple[Row, dict[str, Content]]]:
+def encoded_rows(table: Table, cells: Iterable[tuple[bytes, Record]]) -> Iterator[tuple[Row, dict[str, Record]]]:
     """Yield rows like `rows_of`, with their values still encoded."""
     row: Row | None = None
-    columns: dict[str, Content] = {}
+    columns: dict[str, Record] = {}
     for key, stored in cells:
-        content = present(table, key, stored)
-        if content is None:
+        record = present(table, key, stored)
+        if record is None:
             continue
         found, column = cell_of(key)
         if columns and found != row and row is not None:
             yield row, columns
             columns = {}
         row = found
-        columns[column] = content
+        columns[column] = record
     if columns and row is not None:
         yield row, columns
 
@@ -276,8 +252,8 @@ class CellReader(ABC):
         """Return the value of a cell, or `default` if it does not exist."""
         definition = self._table(table)
         key = cell_key(definition.id, row, column_bytes(column))
-        content = self._contents(definition, [key]).get(key)
-        return default if content is None else value_of(key, content)
+        record = self._cells_at(definition, [key]).get(key)
+        return default if record is None else value_of(key, record)
 
     def get_many(self, table: str, rows: Iterable[Row], *, column: str = VALUE) -> dict[Row, Value]:
         """Return the values of those rows that have the column, in one round trip."""
@@ -286,7 +262,7 @@ class CellReader(ABC):
         for row in rows:
             keys[row] = cell_key(definition.id, row, name)
             self._check(len(keys))
-        found = self._contents(definition, keys.values())
+        found = self._cells_at(definition, keys.values())
         return {row: value_of(key, found[key]) for row, key in keys.items() if key in found}
 
     def get_row(self, table: str, row: Row) -> dict[str, Value]:
@@ -297,20 +273,20 @@ class CellReader(ABC):
     def columns(self, table: str, row: Row) -> list[str]:
         """Return the columns of a row, also those whose values cannot be read."""
         definition = self._table(table)
-        found = contents_of(definition, self._cells_of_row(definition, row))
-        return [column for _row, contents in found for column in contents]
+        found = encoded_rows(definition, self._cells_of_row(definition, row))
+        return [column for _row, columns in found for column in columns]
 
-    def _cells_of_row(self, table: Table, row: Row) -> Iterator[tuple[bytes, Content]]:
+    def _cells_of_row(self, table: Table, row: Row) -> Iterator[tuple[bytes, Record]]:
         prefix = row_prefix(table.id, row)
         return self._cells(table, prefix, after_prefix(prefix))
 
-    def _contents(self, table: Table, keys: Collection[bytes]) -> dict[bytes, Content]:
-        """Return what those cells hold that exist."""
+    def _cells_at(self, table: Table, keys: Collection[bytes]) -> dict[bytes, Record]:
+        """Return those cells that exist."""
         found = self._stored(keys)
         if not table.history:
             return found
         heads = ((key, present(table, key, stored)) for key, stored in found.items())
-        return {key: content for key, content in heads if content is not None}
+        return {key: record for key, record in heads if record is not None}
 
     def _check(self, reads: int) -> None:  # noqa: B027  # a snapshot has no limit
         """Check that so many cells may be read."""
@@ -320,13 +296,13 @@ class CellReader(ABC):
         """Return a table."""
 
     @abstractmethod
-    def _stored(self, keys: Collection[bytes]) -> dict[bytes, Content]:
-        """Return what those records hold that exist."""
+    def _stored(self, keys: Collection[bytes]) -> dict[bytes, Record]:
+        """Return those records that exist."""
 
     @abstractmethod
     def _cells(
         self, table: Table, first: bytes, last: bytes, limit: int | None = None
-    ) -> Iterator[tuple[bytes, Content]]:
+    ) -> Iterator[tuple[bytes, Record]]:
         """Return the cells in a range, in the order of their keys; the caller takes no more than this many rows."""
 
 
@@ -349,9 +325,9 @@ def table_size(reader: SnapshotReader, table: Table) -> TableSize:
     """Count what a table holds. It reads the whole table, page by page."""
     rows = cells = size_bytes = 0
     row = b""
-    for key, content in read_cells(reader, *cells_range(table.id)):
-        size_bytes += len(key) + len(content.encoded)
-        if table.history and split_head(content)[1] is None:
+    for key, record in read_records(reader, *cells_range(table.id)):
+        size_bytes += len(key) + len(record.value)
+        if table.history and split_head(record)[1] is None:
             continue  # deleted; its counter is kept
         cells += 1
         found = key[: key.rindex(b"\0")]  # no column has a zero byte
@@ -359,7 +335,7 @@ def table_size(reader: SnapshotReader, table: Table) -> TableSize:
             rows += 1
             row = found
     versions = 0
-    for key, content in read_cells(reader, *table_histories_range(table.id)) if table.history else ():
+    for key, record in read_records(reader, *table_histories_range(table.id)) if table.history else ():
         versions += 1
-        size_bytes += len(key) + len(content.encoded)
+        size_bytes += len(key) + len(record.value)
     return TableSize(rows, cells, versions, size_bytes)

@@ -10,16 +10,14 @@ from types import TracebackType
 from typing import TypeVar
 
 from holdfast.errors import ConflictError, InvalidRequestError, NotFoundError
-from holdfast.records.batches import batches, collect_dropped, delete_old_counts, in_several_commits
+from holdfast.records.batches import batches, collect_dropped, delete_old_counts, in_several_commits, read_records
 from holdfast.records.cell_transaction import CellCalls, CellTransaction
 from holdfast.records.cells import (
     VALUE,
     CellReader,
-    Content,
     apply_writes,
     limit_of,
     naming_cell,
-    read_cells,
     read_value,
     rows_of,
     rows_range,
@@ -37,11 +35,9 @@ from holdfast.records.row_keys import Row
 from holdfast.records.tables import Table, check_table_name, history_length, list_tables, missing_table, read_table
 from holdfast.records.values import Value, encode_value
 from holdfast.runtime import Environment
-from holdfast.transactions.base import Backend, SnapshotReader
-from holdfast.transactions.registry import open_backend
-from holdfast.transactions.retry import run_transaction
-from holdfast.transactions.transaction import Transaction
-from holdfast.transactions.urls import public_url
+from holdfast.transactions.base import Backend, Record, SnapshotReader
+from holdfast.transactions.registry import open_backend, public_url
+from holdfast.transactions.transaction import Transaction, run_transaction
 
 T = TypeVar("T")
 
@@ -443,18 +439,17 @@ class DatabaseSnapshot(CellReader):
             raise InvalidRequestError("the table keeps no history: create another one that does", table=table)
         first, last = history_range(cell_key(definition.id, row, column_bytes(column)))
         return [
-            (counter_of(key), read_value(content, row, column) if content.encoded else None)
-            for key, content in read_cells(self.reader, first, last)
+            (counter_of(key), read_value(record, row, column) if record.value else None)
+            for key, record in read_records(self.reader, first, last)
         ]
 
     def _table(self, name: str) -> Table:
         return read_table(name, self.reader, self._backend)
 
-    def _stored(self, keys: Collection[bytes]) -> dict[bytes, Content]:
-        found = self.reader.get_many(list(keys))
-        return {key: Content(record.value, record.number) for key, record in found.items()}
+    def _stored(self, keys: Collection[bytes]) -> dict[bytes, Record]:
+        return self.reader.get_many(list(keys))
 
     def _cells(
         self, table: Table, first: bytes, last: bytes, limit: int | None = None
-    ) -> Iterator[tuple[bytes, Content]]:
-        return read_cells(self.reader, first, last)
+    ) -> Iterator[tuple[bytes, Record]]:
+        return read_records(self.reader, first, last)

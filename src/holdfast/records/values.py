@@ -39,8 +39,7 @@ _DTYPE = re.compile(r"[<>|](b1|[iu][1248]|f[248]|c8|c16|[mM]8(\[\d*[A-Za-z]+\])?
 """The names of dtypes that mean the same on every machine. Others, such as long doubles, are refused."""
 _MOST_DIMENSIONS = 32
 _LAST_CODE_POINT = 0x10FFFF
-_LARGEST_JSON_INTEGER_BITS = 14_000
-"""Python reads no decimal number of more than 4,300 digits."""
+_DEEPEST = 100
 MAX_ENCODED_BYTES = MAX_VALUE_BYTES - 64
 """The longest encoding; a record has room for an update counter besides."""
 _TYPES = {b"b": "bytes", b"t": "text", b"i": "int", b"f": "float", b"j": "json", b"a": "array", b"": "int"}
@@ -98,41 +97,23 @@ def _utf8(text: str) -> bytes:
 
 
 def _json(value: object) -> bytes:
-    _check_json(value, 0)
-    return _utf8(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
-
-
-_DEEPEST = 100
-
-
-def _check_json(value: object, depth: int) -> None:
-    """Check that a value comes back as it is: JSON would turn tuples into lists and all keys into texts.
-
-    Raises:
-        InvalidRequestError: it would not.
-    """
-    if depth > _DEEPEST:
-        raise InvalidRequestError(f"a JSON value is nested at most {_DEEPEST} levels deep: flatten it")
-    kind = type(value)
-    if kind is list:
-        for one in value:  # type: ignore[attr-defined] # kind is list: mypy does not narrow by type()
-            _check_json(one, depth + 1)
-    elif kind is dict:
-        for name, one in value.items():  # type: ignore[attr-defined] # kind is dict: mypy does not narrow by type()
-            if type(name) is not str:
-                raise InvalidRequestError("the keys of a JSON value are texts: convert them", key=name)
-            _check_json(one, depth + 1)
-    elif kind is float:
-        if not math.isfinite(value):  # type: ignore[arg-type] # kind is float: mypy does not narrow by type()
-            raise InvalidRequestError("JSON has no infinities and no NaN: use None, or a numpy array")
-    elif kind is int:
-        if value.bit_length() > _LARGEST_JSON_INTEGER_BITS:  # type: ignore[attr-defined] # kind is int: mypy does not narrow by type()
-            raise InvalidRequestError("an integer in JSON has at most 4,000 digits: use a text")
-    elif value is not None and kind not in (str, bool):
+    """Encode a JSON value that comes back as it is: JSON would turn tuples into lists and all keys into texts."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        is_kept = _depth(value) <= _DEEPEST and json.loads(text) == value
+    except (TypeError, ValueError, RecursionError):
+        is_kept = False
+    if not is_kept:
         raise InvalidRequestError(
-            "a JSON value consists of lists, dictionaries, texts, integers, floats, booleans and None: convert it",
-            type=kind.__name__,
+            "a JSON value consists of lists, dictionaries with texts as keys, texts, integers of at most 4,000 digits, "
+            f"finite floats, booleans and None, at most {_DEEPEST} levels deep: convert it"
         )
+    return _utf8(text)
+
+
+def _depth(value: object) -> int:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return 1 + max(map(_depth, inner), default=0)
 
 
 def _encode_numpy(value: Any) -> bytes:

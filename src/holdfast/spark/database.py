@@ -45,7 +45,8 @@ from pyspark.sql.types import (
 from holdfast.errors import ConflictError, InvalidRequestError
 from holdfast.options.database import DatabaseReadOptions
 from holdfast.records import Row, open_database
-from holdfast.records.cells import Content, contents_of, read_cells, read_value
+from holdfast.records.batches import read_records
+from holdfast.records.cells import encoded_rows, read_value
 from holdfast.records.database import DatabaseSnapshot
 from holdfast.records.keys import cells_range
 from holdfast.records.row_keys import prefix_range
@@ -53,6 +54,7 @@ from holdfast.records.splits import divide
 from holdfast.records.tables import Table
 from holdfast.spark.failures import one_sentence
 from holdfast.spark.types import arrow_schema
+from holdfast.transactions.base import Record
 
 _BATCH_ROWS = 10_000
 _BATCH_BYTES = 8 * 1024 * 1024
@@ -157,10 +159,10 @@ class DatabaseReader(DataSourceReader):
                 table = snapshot.table(self._options.table)
                 if table.id != partition.table_id:
                     raise ConflictError("the table was replaced after the read began: read it again", table=table.name)
-                cells = read_cells(snapshot.reader, partition.first, partition.last)
-                yield from self._batches(contents_of(table, cells))
+                cells = read_records(snapshot.reader, partition.first, partition.last)
+                yield from self._batches(encoded_rows(table, cells))
 
-    def _batches(self, rows: Iterable[tuple[Row, dict[str, Content]]]) -> Iterator[pa.RecordBatch]:
+    def _batches(self, rows: Iterable[tuple[Row, dict[str, Record]]]) -> Iterator[pa.RecordBatch]:
         names: list[Row] = []
         columns: list[list[Any]] = [[] for _ in self._fields]
         size_bytes = 0
@@ -168,14 +170,14 @@ class DatabaseReader(DataSourceReader):
             names.append(row)
             for values, field in zip(columns, self._fields, strict=True):
                 values.append(self._value(field, row, contents))
-            size_bytes += sum(len(content.encoded) for content in contents.values())
+            size_bytes += sum(len(record.value) for record in contents.values())
             if len(names) == _BATCH_ROWS or size_bytes >= _BATCH_BYTES:
                 yield self._batch(names, columns)
                 names, columns, size_bytes = [], [[] for _ in self._fields], 0
         if names:
             yield self._batch(names, columns)
 
-    def _value(self, field: StructField, row: Row, contents: Mapping[str, Content]) -> Any:
+    def _value(self, field: StructField, row: Row, contents: Mapping[str, Record]) -> Any:
         """Return a value as Arrow takes it for its column.
 
         Raises:
@@ -332,17 +334,14 @@ def infer_schema(options: DatabaseReadOptions) -> StructType:
     return StructType(fields)
 
 
-def _sample(
-    snapshot: DatabaseSnapshot, table: Table, first: bytes, last: bytes
-) -> list[tuple[Row, dict[str, Content]]]:
+def _sample(snapshot: DatabaseSnapshot, table: Table, first: bytes, last: bytes) -> list[tuple[Row, dict[str, Record]]]:
     """Return parts of rows from all over a range of the table."""
     if first >= last:
         return []
-    cells: dict[bytes, Content] = {}
+    cells: dict[bytes, Record] = {}
     for start in (first, *divide(snapshot.reader, table, first, last, _PLACES).points):
-        for key, record in snapshot.reader.scan(start, last, _CELLS).records:
-            cells[key] = Content(record.value, record.number)
-    return list(contents_of(table, sorted(cells.items(), key=lambda cell: cell[0])))
+        cells.update(snapshot.reader.scan(start, last, _CELLS).records)
+    return list(encoded_rows(table, sorted(cells.items(), key=lambda cell: cell[0])))
 
 
 def _common_kind(known: DataType | None, value: Any, column: str) -> DataType:

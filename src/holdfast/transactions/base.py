@@ -13,7 +13,7 @@ Worked composition::
     again = backend.commit(Commit(reads=reads, puts={b"a": b"2"}))  # b"a" has changed since
     assert again == Conflict((b"a",))
 
-`holdfast.transactions.transaction` wraps this for callers, and `holdfast.transactions.retry` repeats conflicts.
+`holdfast.transactions.transaction` wraps this for callers, and repeats conflicts.
 
 Source: paper 004 (3), and the design of the database in paper 003 (4.1).
 """
@@ -34,7 +34,7 @@ MAX_VALUE_BYTES = 8 * 1024 * 1024
 """The longest value: half of the smallest default limit for one packet (MariaDB, 16 MiB)."""
 
 MAX_NUMBER = 2**62 - 1
-"""The largest number that an add, a bound, a count or a series may name; `-MAX_NUMBER` is the smallest."""
+"""The largest number that an add, a bound or a count may name; `-MAX_NUMBER` is the smallest."""
 
 INTEGER = b"i"
 """The first byte of every value that is an integer."""
@@ -89,25 +89,11 @@ class Bound:
     most: int
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """The position of a commit in a series of commits: they take effect in ascending order, each at most once.
-
-    Attributes:
-        owner: key of the record that holds the number of the last commit in the series.
-        number: the position of this commit, from 1.
-    """
-
-    owner: bytes
-    number: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
     """A transaction that is ready to be validated and applied, as one atomic step.
 
-    A key is in at most one of `puts`, `inserts`, `deletes` and `adds`, and may be in `reads` as well; `progress.owner`
-    is in none of them.
+    A key is in at most one of `puts`, `inserts`, `deletes` and `adds`, and may be in `reads` as well.
 
     Attributes:
         reads: maps each key that the transaction read to the version that it saw, `ABSENT` if there was no record. The
@@ -120,7 +106,6 @@ class Commit:
             (`takes_adds`), or if the add would take its number beyond `MAX_NUMBER`, or below `-MAX_NUMBER`. To add 0
             gives any record another version.
         ranges, bounds: conditions. The commit conflicts if one does not hold; the conflict names its guard or key.
-        progress: the commit's place in a series, or None.
     """
 
     reads: Mapping[bytes, int] = field(default_factory=dict)
@@ -130,7 +115,6 @@ class Commit:
     adds: Mapping[bytes, int] = field(default_factory=dict)
     ranges: Sequence[RangeCount] = ()
     bounds: Sequence[Bound] = ()
-    progress: Progress | None = None
 
 
 # --- outcomes ---------------------------------------------------------------------------------------------------------
@@ -152,18 +136,7 @@ class Conflict:
     keys: tuple[bytes, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class AlreadyDone:
-    """The commit changed nothing now: its `Progress` says that it, or a later one of its series, took effect before.
-
-    Attributes:
-        number: the number of the last commit in the series.
-    """
-
-    number: int
-
-
-Outcome: TypeAlias = Committed | Conflict | AlreadyDone
+Outcome: TypeAlias = Committed | Conflict
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ One of the callers leads: it runs the requests of all that wait. A single caller
 no thread that all would have to wake. The main thread takes no part, because handlers of signals, such as Ctrl-C, raise
 there between any two instructions: it sends its own requests, so no caller waits for a leader that was interrupted.
 
-No caller pays for another member of its group: if others hold a lock that one member needs, or one is refused, the rest
-goes on without it, and it goes on alone.
+No caller pays for another member of its group: if others hold a lock that one member needs, or one is refused, each
+goes on alone.
 
 Source: "group commit" in databases; the leader-follower form in W. N. Scherer et al. and in LevelDB's writer queue.
 """
@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from itertools import islice
-from typing import Generic, Literal, TypeAlias, TypeVar
+from typing import Generic, TypeVar
 
 from holdfast.errors import HoldfastError, InvalidRequestError, UnavailableError
 from holdfast.runtime import Clock, SystemClock
@@ -45,18 +45,12 @@ _PATIENCE_S = 1.0
 """How long a group waits for a lock that another process holds: no commit should hold one so long."""
 
 _HURRY_S = 0.01
-"""The same for each member by itself, while the group looks for those that have to wait."""
-
-_SEARCH_S = 3.0
-"""How long it looks for them at most. MySQL waits for a lock for a second at least."""
+"""The same for each member by itself, to find out which of them have to wait. MySQL waits for a second at least."""
 
 _BESIDE = 2
 """How many commits that others hold up go on at the same time. The rest of the connections serve the others."""
 
 _LONGEST_WAIT_S = 30.0
-
-_Answer: TypeAlias = Outcome | HoldfastError | Literal["again"] | None
-"""What a member of a group gets: its outcome or its error; None if it has to wait for a lock, beside the groups."""
 
 
 class GroupCommit(Backend):
@@ -68,8 +62,9 @@ class GroupCommit(Backend):
 
     def __init__(self, inner: Backend, clock: Clock | None = None) -> None:
         self._inner = inner
+        self.reads_ahead = inner.reads_ahead
         self._clock = clock or SystemClock()
-        self._commits: Combiner[Commit, _Answer] = Combiner(
+        self._commits: Combiner[Commit, Outcome | None] = Combiner(
             self._commit, limit=_MOST_COMMITS, take=_group_size, clock=self._clock
         )
         self._reads: Combiner[Collection[bytes], dict[bytes, Record] | None] = Combiner(
@@ -100,53 +95,33 @@ class GroupCommit(Backend):
     def commit(self, commit: Commit) -> Outcome:
         if _is_main_thread():
             return self._inner.commit(commit)
-        answer: _Answer = "again"
-        while answer == "again":
-            if not self._held or self._held.isdisjoint(keys_of(commit)):
-                answer = self._commits.submit(commit)
-            elif (answer := self._try(commit)) is not None:
-                self._held -= keys_of(commit)  # others hold none of these
-        if isinstance(answer, HoldfastError):
-            raise answer
-        return self._commit_beside(commit) if answer is None else answer
+        is_free = not self._held or self._held.isdisjoint(keys_of(commit))
+        outcome = self._commits.submit(commit) if is_free else None
+        return self._commit_alone(commit) if outcome is None else outcome
 
     def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
         return self._inner.commit_group(commits)
 
-    def _commit(self, commits: Sequence[Commit]) -> Sequence[_Answer]:
-        """Commit a group; return None for members that have to wait for locks of others.
+    def commit_and_read(self, commit: Commit, keys: Collection[bytes]) -> tuple[Outcome, dict[bytes, Record] | None]:
+        return self._inner.commit_and_read(commit, keys) if _is_main_thread() else (self.commit(commit), None)
 
-        Members that were not tried when the time was over come again with the next group.
-        """
+    def _commit(self, commits: Sequence[Commit]) -> Sequence[Outcome | None]:
+        """Commit a group; return None for each member if one is refused, or has to wait for a lock of others."""
+        if len(commits) == 1:
+            return self._inner.try_commit_group(commits, _PATIENCE_S) or [None]
         try:
             found = self._inner.try_commit_group(commits, _PATIENCE_S)
-            if found is not None:
-                return found
         except InvalidRequestError:  # nothing was sent; a mistake of one caller does not reach the others
-            if len(commits) == 1:
-                raise
-        # The members are tried one by one, as long as there is time: the database does not know who is about to insert.
-        answers: list[_Answer] = []
-        held: set[bytes] = set()
-        end_s = self._clock.elapsed_s() + _SEARCH_S
-        for commit in commits:
-            answer: _Answer = self._try(commit) if self._clock.elapsed_s() < end_s else "again"
-            if answer is None:
-                held |= keys_of(commit)
-            answers.append(answer)
-        self._held |= held
-        return answers
+            found = None
+        return found or [None] * len(commits)
 
-    def _try(self, commit: Commit) -> _Answer:
-        """Commit a member of a group by itself; its errors do not reach the others."""
-        try:
-            found = self._inner.try_commit_group([commit], _HURRY_S)
-        except HoldfastError as error:
-            return copy_of(error)
-        return None if found is None else found[0]
-
-    def _commit_beside(self, commit: Commit) -> Outcome:
-        """Wait for the locks as long as the database does, beside the groups."""
+    def _commit_alone(self, commit: Commit) -> Outcome:
+        """Commit beside the groups. If others hold a lock, wait for it as long as the database does."""
+        found = self._inner.try_commit_group([commit], _HURRY_S)
+        if found is not None:
+            self._held -= keys_of(commit)  # others hold none of these
+            return found[0]
+        self._held |= keys_of(commit)
         with self._beside.held(self._clock, _LONGEST_WAIT_S) as is_held:
             if not is_held:
                 raise UnavailableError("too many commits wait for records that others hold: repeat later")

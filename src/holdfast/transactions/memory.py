@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from holdfast.runtime import Environment, Ids, SystemIds
 from holdfast.transactions.base import Backend, Commit, Outcome, Record, ScanPage
-from holdfast.transactions.steps import VersionSource, apply_steps, judge, seen_count, steps_of
+from holdfast.transactions.steps import VersionSource, apply_steps, judge, steps_of
 
 
 class MemoryBackend(Backend):
@@ -39,7 +39,7 @@ class MemoryBackend(Backend):
             base = self._versions.take(len(commits))
             seen = self.get_many({step.key for step in steps})
             counts = {
-                (call, index): len(self.scan(one.start, one.end, seen_count(one)).records)
+                (call, index): len(self.scan(one.start, one.end, one.count + 1).records)
                 for call, commit in enumerate(commits)
                 for index, one in enumerate(commit.ranges)
             }

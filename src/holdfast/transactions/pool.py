@@ -100,15 +100,7 @@ class Permits(Renewed):
 
 
 class Pooled(Protocol):
-    """A connection to a database.
-
-    Attributes:
-        used_s: when it was used last, on the pool's monotonic clock.
-        pid: the process that opened it.
-    """
-
-    used_s: float
-    pid: int
+    """A connection to a database."""
 
     @property
     def is_open(self) -> bool:
@@ -145,12 +137,12 @@ class Pool(Renewed, Generic[C]):
         self._clock = clock
         self._timeout_s = timeout_s
         self._permits = Permits(size)
-        self._idle: deque[C] = deque()
+        self._idle: deque[tuple[float, C]] = deque()  # when it was used last, the latest at the right end
         super().__init__()
 
     def _renew(self) -> None:
         keep_inherited(*self._idle)
-        self._idle = deque()  # the one that was used last is at its right end
+        self._idle = deque()
 
     @property
     def is_closed(self) -> bool:
@@ -168,6 +160,7 @@ class Pool(Renewed, Generic[C]):
             UnavailableError: no connection was given back in time, or the pool is closed. Nothing happened.
         """
         lent: list[C] = []
+        pid = os.getpid()
         is_over = False
         wait_s = self._timeout_s if timeout_s is None else timeout_s
         with self._permits.held(self._clock, wait_s) as is_held:
@@ -185,33 +178,32 @@ class Pool(Renewed, Generic[C]):
                     yield lent[0]
                     is_over = True
                 finally:
-                    self._give_back(lent, is_clean=is_over)
+                    self._give_back(lent, pid, is_clean=is_over)
             except BaseException:
-                self._give_back(lent, is_clean=False)  # the first call may have been interrupted
+                self._give_back(lent, pid, is_clean=False)  # the first call may have been interrupted
                 raise
 
     def _find_idle(self, lent: list[C]) -> None:
         """Take the connection that was used last; close those that were idle for too long."""
         oldest_s = self._clock.elapsed_s() - _IDLE_S
         with suppress(IndexError):
-            while self._idle[0].used_s < oldest_s:
-                self._idle.popleft().close()
+            while self._idle[0][0] < oldest_s:
+                self._idle.popleft()[1].close()
             while not lent:
-                lent.append(self._idle.pop())
-                # An interrupt may have closed it when it was given back, or have ended the hook of a fork.
-                if not lent[0].is_open or lent[0].pid != os.getpid():
-                    keep_inherited(lent.pop())
+                lent.append(self._idle.pop()[1])
+                if not lent[0].is_open:  # an interrupt may have closed it when it was given back
+                    lent.pop()
 
-    def _give_back(self, lent: list[C], *, is_clean: bool) -> None:
+    def _give_back(self, lent: list[C], pid: int, *, is_clean: bool) -> None:
         """Keep the connection for others, unless it is broken. May be called again."""
-        if lent and lent[0].pid != os.getpid():
-            keep_inherited(lent.pop())
+        if pid != os.getpid():
+            keep_inherited(*lent)
+            lent.clear()
         try:
             if lent and not is_clean:
                 lent[0].reset()
             if lent and lent[0].is_open and not self.is_closed:
-                lent[0].used_s = self._clock.elapsed_s()
-                self._idle.append(lent.pop())
+                self._idle.append((self._clock.elapsed_s(), lent.pop()))
         finally:
             while lent:
                 lent.pop().close()
@@ -222,7 +214,7 @@ class Pool(Renewed, Generic[C]):
         """Close the idle connections, because one has shown that the server was away. The pool stays usable."""
         with suppress(IndexError):
             while True:
-                self._idle.pop().close()
+                self._idle.pop()[1].close()
 
     def close(self) -> None:
         """Close idle connections now, and the others when they are given back. Safe to call twice."""

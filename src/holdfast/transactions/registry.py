@@ -1,4 +1,4 @@
-"""Find the backend of a database by the scheme of its URL.
+"""Find the backend of a database by the scheme of its URL, take URLs apart, and show them without their secrets.
 
 Other packages add a database by registering a function like `open_backend` of the packages here, which opens the
 database of a URL, as an entry point, one per scheme::
@@ -9,19 +9,17 @@ database of a URL, as an entry point, one per scheme::
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from importlib import import_module
-from urllib.parse import quote
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.runtime import Environment
 from holdfast.transactions import memory
 from holdfast.transactions.base import Backend
 from holdfast.transactions.group_commit import GroupCommit
-from holdfast.transactions.sql_files import load_schema
-from holdfast.transactions.urls import split_url
-from holdfast.wording import nearest
+from holdfast.transactions.sql import load_schema
+from holdfast.wording import is_unicode, nearest
 
 ENTRY_POINT_GROUP = "holdfast.databases"
 
@@ -37,16 +35,17 @@ _BUILT_IN: Mapping[str, str] = {
 _MEMORY = "memory"
 
 
-def open_backend(url: str, environment: Environment | None = None, *, create: bool = False) -> Backend:
-    """Open a database with group commit, and bring its schema to the present version.
+def open_backend(
+    url: str, environment: Environment | None = None, *, create: bool = False, in_groups: bool = True
+) -> Backend:
+    """Open a database, and bring its schema to the present version.
 
     Args:
         url: ``sqlite:///directory/file.db``, ``postgresql://user:password@host:port/database?schema=holdfast``,
             ``mysql://…`` or, within one process, ``memory://name``. Options in the query: ``connections`` (servers),
-            ``synchronous`` (SQLite), ``group`` (all but memory); PostgreSQL's driver takes its own there too.
-            ``group=off`` sends each commit and each read on its own, instead of together with those of other threads:
-            for measurements, and for processes with one thread.
+            ``synchronous`` (SQLite); PostgreSQL's driver takes its own there too.
         create: whether to create the tables if the database has none.
+        in_groups: whether threads share commits and reads (`GroupCommit`), except for ``memory://``.
 
     Raises:
         InvalidRequestError: the URL is wrong.
@@ -55,8 +54,6 @@ def open_backend(url: str, environment: Environment | None = None, *, create: bo
         AccessDeniedError, UnavailableError: see the message.
     """
     scheme, separator, _ = url.partition("://")
-    if not separator and (name := url.partition(":")[0]) in (*_BUILT_IN, _MEMORY) and name != url:
-        raise _without_slashes(name, url)
     opener = _opener(scheme) if separator else None
     if opener is None:
         raise InvalidRequestError(
@@ -65,7 +62,6 @@ def open_backend(url: str, environment: Environment | None = None, *, create: bo
             given=scheme if separator else "no scheme",
         )
     split_url(url)  # or it is refused, before anything shows a part of it
-    url, in_groups = _take_group(url)
     environment = environment or Environment()
     found = opener(url, environment, create=create)
     return GroupCommit(found, clock=environment.clock) if in_groups and scheme != _MEMORY else found
@@ -99,28 +95,105 @@ def _entry_points() -> Mapping[str, Callable[[], Callable[..., Backend]]]:
     return {entry.name: entry.load for entry in entry_points(group=ENTRY_POINT_GROUP)}
 
 
-def _without_slashes(scheme: str, url: str) -> InvalidRequestError:
-    if scheme != "sqlite":  # the rest is not shown: it may hold a password
-        return InvalidRequestError(f"the URL of a database has two slashes: write {scheme}://")
-    path, question, query = url.removeprefix("sqlite:").partition("?")
-    file = quote(os.path.abspath(path), safe="/%")
-    return InvalidRequestError(f"the URL of an SQLite file has three slashes: write sqlite://{file}{question}{query}")
-
-
-def _take_group(url: str) -> tuple[str, bool]:
-    """Take the option ``group`` out of a URL, and leave the rest as it is: drivers differ in how they decode it."""
-    place, _, query = url.partition("?")
-    options = query.split("&")
-    given = [one.removeprefix("group=") for one in options if one.startswith("group=")]
-    if not given:
-        return url, True
-    if given not in (["on"], ["off"]):
-        raise InvalidRequestError("group is 'on' or 'off': change the URL", given="&".join(given))
-    rest = "&".join(one for one in options if not one.startswith("group="))
-    return f"{place}?{rest}" if rest else place, given == ["on"]
-
-
 def schema_of(url: str) -> int:
     """Return the version of the schema that a database has once it is open; 0 if its backend needs no tables."""
     package = _BUILT_IN.get(url.partition("://")[0])
     return 0 if package is None else len(load_schema(f"holdfast.transactions.{package}"))
+
+
+# --- URLs -------------------------------------------------------------------------------------------------------------
+_WITHOUT_LOGIN = ("sqlite", "memory")
+_MOST_CONNECTIONS = 1000
+
+
+def split_url(url: str) -> SplitResult:
+    """Split a URL into its parts.
+
+    Raises:
+        InvalidRequestError: it has no clear parts: percent-encode what is not meant to separate them. The message does
+            not contain the URL, which may have a password in the wrong place.
+    """
+    if not (url.startswith("sqlite:") or is_unicode(url)):  # the name of a file may be any bytes
+        raise InvalidRequestError("the url of a database must be valid Unicode: percent-encode other bytes")
+    if "#" in url:
+        raise InvalidRequestError("the url of a database has no fragment: write # as %23, also in a password")
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise InvalidRequestError("the url of the database is not valid: check the host and its brackets") from None
+    # An @ elsewhere means that a password contains one of @ / ?, so that the rest of it looks like a host or a path.
+    if parts.scheme not in _WITHOUT_LOGIN and (url.count("@") > 1 or ("@" in url and "@" not in parts.netloc)):
+        raise InvalidRequestError(
+            "the url of the database has an @ in the wrong place: percent-encode special characters in user, password"
+            " and options: @ as %40, / as %2F, ? as %3F"
+        )
+    return parts
+
+
+def options_of(query: str) -> list[tuple[str, str]]:
+    """Return the names and values of a query. A plus sign is a plus sign, as in libpq: queries are no HTML forms."""
+    pairs = [one.partition("=") for one in query.split("&") if one]
+    return [(unquote(name), unquote(value)) for name, _, value in pairs]
+
+
+def known_options(query: str, known: Collection[str]) -> dict[str, str]:
+    """Return the options of a query, each of which its backend knows.
+
+    Raises:
+        InvalidRequestError: one is unknown, or given twice.
+    """
+    found: dict[str, str] = {}
+    for name, value in options_of(query):
+        if name not in known:
+            hint = nearest(name, known)
+            raise InvalidRequestError(f"the URL of the database has an unknown option: {hint}", option=name)
+        if name in found:
+            raise InvalidRequestError("the database url has an option twice: leave one of them out", option=name)
+        found[name] = value
+    return found
+
+
+def connections_of(text: str) -> int:
+    """Parse the option ``connections``: how many a process opens at most.
+
+    Raises:
+        InvalidRequestError: it is no such number.
+    """
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= _MOST_CONNECTIONS:
+        raise InvalidRequestError(f"connections is a number from 1 to {_MOST_CONNECTIONS}: change the URL", given=text)
+    return int(text)
+
+
+def public_url(url: str) -> str:
+    """Return the URL of a database without user, password and options, except the schema: it may be shown and logged.
+
+    Guarantee: nothing before the last ``@`` is shown, even if the URL is not valid.
+    """
+    scheme, separator, rest = url.partition("://")
+    if not separator:
+        return "(not a url)"
+    try:
+        urlsplit(url)
+    except ValueError:
+        return "(not a url)"
+    shown = rest if _has_no_login(scheme, rest) else rest.rpartition("@")[2]
+    place, _, query = shown.partition("?")
+    schema = [value for name, value in options_of(query) if name == "schema" and value.isidentifier()]
+    return f"{scheme}://{place}" + (f"?schema={schema[0]}" if len(schema) == 1 else "")
+
+
+def has_password(url: str) -> bool:
+    """Check whether a URL contains a password; in doubt, as if a password contains ``@ / ? #``, it does."""
+    scheme, _, rest = url.partition("://")
+    login = "" if _has_no_login(scheme, rest) else rest.rpartition("@")[0]
+    names = (name.lower() for name, _ in options_of(rest.partition("?")[2]))
+    return ":" in login or any(name.endswith(_SECRET_OPTIONS) for name in names)
+
+
+def _has_no_login(scheme: str, rest: str) -> bool:
+    """Check whether an ``@`` in the URL is part of a path."""
+    return scheme in _WITHOUT_LOGIN and rest.startswith("/")
+
+
+_SECRET_OPTIONS = ("password", "passwd")
+"""How the names of options end whose values are passwords, such as ``sslpassword``."""

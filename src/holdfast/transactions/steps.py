@@ -23,12 +23,10 @@ from holdfast.transactions.base import (
     MAX_KEY_BYTES,
     MAX_NUMBER,
     MAX_VALUE_BYTES,
-    AlreadyDone,
     Commit,
     Committed,
     Conflict,
     Outcome,
-    RangeCount,
     Record,
     takes_adds,
 )
@@ -46,8 +44,6 @@ class Kind(enum.IntEnum):
     PUT = 4
     DELETE = 5
     ADD = 6
-    PROGRESS = 7
-    """Raise the number of the record to `Step.delta`: it must be less."""
 
 
 ANY = -1
@@ -61,7 +57,7 @@ class Step(NamedTuple):
         call: index of the transaction in its group.
         expected: the version that the record must have, or `ANY`.
         value: the bytes of an insert or a put.
-        delta: what an add adds; the new number of a progress record.
+        delta: what an add adds.
     """
 
     key: bytes
@@ -77,8 +73,7 @@ def steps_of(commits: Sequence[Commit]) -> list[Step]:
 
     Raises:
         InvalidRequestError: a key or a value is too long, a number too large, one transaction writes a key twice, it
-            inserts a record that it has seen, it bounds a record that it does not add to, or it reads the record of its
-            own progress.
+            inserts a record that it has seen, or it bounds a record that it does not add to.
     """
     steps: list[Step] = []
     for call, commit in enumerate(commits):
@@ -105,18 +100,10 @@ def check_commit(commit: Commit) -> None:
     for key in commit.inserts:
         if reads.get(key, ABSENT) != ABSENT:
             raise InvalidRequestError("a record that was read cannot be inserted: put it instead", key=key)
-    writes = {*commit.inserts, *commit.puts, *commit.deletes, *commit.adds}
-    count = len(commit.inserts) + len(commit.puts) + len(commit.deletes) + len(commit.adds)
-    keys = writes.union(reads, [one.guard for one in commit.ranges])
-    if commit.progress is not None:
-        owner = commit.progress.owner
-        if owner in keys and owner not in writes:
-            raise InvalidRequestError("a transaction may not read its own progress: use another key", key=owner)
-        keys.add(owner)
-        writes.add(owner)
-        count += 1
-    if len(writes) != count:
+    writes = [*commit.inserts, *commit.puts, *commit.deletes, *commit.adds]
+    if len(set(writes)) != len(writes):
         raise InvalidRequestError("a transaction writes one key twice: merge the two writes")
+    keys = keys_of(commit)
     for bound in commit.bounds:
         if bound.key not in commit.adds:
             raise InvalidRequestError("a bound needs an add to the same key in the same transaction", key=bound.key)
@@ -140,9 +127,6 @@ def _check_numbers(commit: Commit) -> None:
     for one in commit.ranges:
         if not 0 <= one.count <= MAX_NUMBER:
             raise InvalidRequestError("no range has such a number of records: count them", count=one.count)
-    if commit.progress is not None and not 1 <= commit.progress.number <= MAX_NUMBER:
-        number = commit.progress.number
-        raise InvalidRequestError(f"the numbers of a series are 1 to {MAX_NUMBER}: use one of them", number=number)
     versions = commit.reads.values()
     if versions and not ABSENT <= min(versions) <= max(versions) < _VERSIONS:
         key, version = next(one for one in commit.reads.items() if not ABSENT <= one[1] < _VERSIONS)
@@ -162,19 +146,13 @@ def _steps(call: int, commit: Commit) -> Iterable[Step]:
         steps[key] = Step(key, call, Kind.DELETE, reads.get(key, ANY))
     for key, delta in commit.adds.items():
         steps[key] = Step(key, call, Kind.ADD, reads.get(key, ANY), delta=delta)
-    if commit.progress is not None:
-        owner = commit.progress.owner
-        steps[owner] = Step(owner, call, Kind.PROGRESS, ANY, delta=commit.progress.number)
     return steps.values()
 
 
 def keys_of(commit: Commit) -> set[bytes]:
     """Return the keys of all steps of a transaction: what it locks."""
-    keys = {*commit.reads, *commit.inserts, *commit.puts, *commit.deletes, *commit.adds}
-    keys.update(one.guard for one in commit.ranges)
-    if commit.progress is not None:
-        keys.add(commit.progress.owner)
-    return keys
+    guards = (one.guard for one in commit.ranges)
+    return {*commit.reads, *commit.inserts, *commit.puts, *commit.deletes, *commit.adds, *guards}
 
 
 def independent(commits: Sequence[Commit]) -> int:
@@ -187,26 +165,16 @@ def independent(commits: Sequence[Commit]) -> int:
     exclusive: set[bytes] = set()
     added: set[bytes] = set()
     for number, commit in enumerate(commits):
-        writes = {*commit.inserts, *commit.puts, *commit.deletes, *(one.guard for one in commit.ranges)}
-        adds = set(commit.adds)
-        large = {key for key, delta in commit.adds.items() if abs(delta) > _SHARED_ADD}
-        writes |= large
-        adds -= large
-        if commit.progress is not None:
-            writes.add(commit.progress.owner)
-        reads = commit.reads.keys() - writes
-        if adds & reads:
-            writes |= adds & reads
-            adds -= writes
-            reads -= writes
+        adds = {key for key, delta in commit.adds.items() if abs(delta) <= _SHARED_ADD and key not in commit.reads}
+        reads = commit.reads.keys() - commit.adds.keys()
+        writes = keys_of(commit) - adds - reads
+        writes.update(commit.inserts, commit.puts, commit.deletes, (one.guard for one in commit.ranges))
+        adds -= writes
+        reads -= writes
         if number and not (
-            writes.isdisjoint(shared)
-            and writes.isdisjoint(exclusive)
-            and writes.isdisjoint(added)
-            and reads.isdisjoint(exclusive)
-            and reads.isdisjoint(added)
-            and adds.isdisjoint(shared)
-            and adds.isdisjoint(exclusive)
+            writes.isdisjoint(shared | exclusive | added)
+            and reads.isdisjoint(exclusive | added)
+            and adds.isdisjoint(shared | exclusive)
         ):
             return number
         exclusive |= writes
@@ -216,11 +184,6 @@ def independent(commits: Sequence[Commit]) -> int:
 
 
 # --- judgment --------------------------------------------------------------------------------------------------------
-def version_of(base: int, call: int) -> int:
-    """Return the version of the records that a transaction of a group writes."""
-    return base + call
-
-
 @dataclass(frozen=True, slots=True)
 class Judgment:
     """The verdict on a group.
@@ -248,36 +211,24 @@ def judge(
         seen: the records that existed, of the keys of all steps; all are locked. Only the values of those to which
             something is added count, and of these the first byte.
         counts: maps (transaction, index of its range) to the number of records in the range, before any write.
-        base: the version that the first transaction would give to its records.
+        base: the version that the first transaction would give to its records; the others give the next ones.
     """
     conflicts: dict[int, list[bytes]] = {}
-    done: dict[int, int] = {}
     for step in steps:
         record = seen.get(step.key)
-        if step.kind is Kind.PROGRESS:
-            if record is not None and record.number >= step.delta:
-                done[step.call] = record.number
-        elif _is_stale(step, record) or (step.kind is Kind.ADD and not _can_add(step.delta, record)):
+        is_stale = step.expected not in (ANY, ABSENT if record is None else record.version)
+        if is_stale or (step.kind is Kind.ADD and not _can_add(step.delta, record)):
             conflicts.setdefault(step.call, []).append(step.key)
     for call, commit in enumerate(commits):
         for index, one in enumerate(commit.ranges):
             if counts[call, index] != one.count:
                 conflicts.setdefault(call, []).append(one.guard)
-    _judge_bounds(commits, steps, seen, conflicts, done)
-    outcomes: list[Outcome] = []
-    for call in range(len(commits)):
-        if call in done:
-            outcomes.append(AlreadyDone(done[call]))
-        elif call in conflicts:
-            outcomes.append(Conflict(tuple(sorted(set(conflicts[call])))))
-        else:
-            outcomes.append(Committed(version_of(base, call)))
-    ended = done.keys() | conflicts.keys()
-    return Judgment(outcomes, [step for step in steps if step.call not in ended])
-
-
-def _is_stale(step: Step, record: Record | None) -> bool:
-    return step.expected != ANY and step.expected != (ABSENT if record is None else record.version)
+    _judge_bounds(commits, steps, seen, conflicts)
+    outcomes = [
+        Conflict(tuple(sorted(set(conflicts[call])))) if call in conflicts else Committed(base + call)
+        for call in range(len(commits))
+    ]
+    return Judgment(outcomes, [step for step in steps if step.call not in conflicts])
 
 
 def _can_add(delta: int, record: Record | None) -> bool:
@@ -292,7 +243,6 @@ def _judge_bounds(
     steps: Sequence[Step],
     seen: Mapping[bytes, Record],
     conflicts: dict[int, list[bytes]],
-    done: Mapping[int, int],
 ) -> None:
     """Check bounds in the order of the transactions, each after the adds of the valid ones before it."""
     for call, commit in enumerate(commits):
@@ -305,31 +255,24 @@ def _judge_bounds(
                 if step.key == bound.key
                 and step.kind is Kind.ADD
                 and step.call <= call
-                and step.call not in done
                 and (step.call == call or step.call not in conflicts)
             )
             if number > bound.most:
                 conflicts.setdefault(call, []).append(bound.key)
 
 
-def seen_count(one: RangeCount) -> int:
-    """Return how many records of a range a backend needs to count before it knows whether the condition holds."""
-    return one.count + 1
-
-
 def apply_steps(records: Mapping[bytes, Record], steps: Sequence[Step], base: int) -> dict[bytes, Record | None]:
     """Return what valid steps write: records by key, and None for deletions. The update phase of paper 004 (3.5)."""
     changes: dict[bytes, Record | None] = {}
     for step in steps:
-        version = version_of(base, step.call)
+        version = base + step.call
         if step.kind in (Kind.INSERT, Kind.PUT):
             changes[step.key] = Record(version, step.value)
         elif step.kind is Kind.DELETE:
             changes[step.key] = None
-        elif step.kind in (Kind.ADD, Kind.PROGRESS):
+        elif step.kind is Kind.ADD:
             old = changes.get(step.key) or records.get(step.key) or Record(0, b"")
-            number = step.delta if step.kind is Kind.PROGRESS else old.number + step.delta
-            changes[step.key] = Record(version, old.value, number)
+            changes[step.key] = Record(version, old.value, old.number + step.delta)
     return changes
 
 

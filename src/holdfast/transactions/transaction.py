@@ -1,14 +1,41 @@
-"""Collect what a transaction reads and writes, until it is ready to be committed in one call."""
+"""Run transactions, and repeat those that conflict: Algorithm 1 of paper 004.
+
+A `Transaction` collects what a function reads and writes, until all of it can be committed in one call.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TypeVar
 
-from holdfast.errors import InvalidRequestError
-from holdfast.transactions.base import ABSENT, Bound, Commit, Progress, RangeCount, Record, SnapshotReader
+from holdfast.errors import InvalidRequestError, OutcomeUnknownError, TransactionConflictError, UnavailableError
+from holdfast.runtime import Backoff, Environment
+from holdfast.transactions.base import (
+    ABSENT,
+    MAX_NUMBER,
+    Backend,
+    Bound,
+    Commit,
+    Committed,
+    Conflict,
+    Outcome,
+    RangeCount,
+    Record,
+    SnapshotReader,
+    takes_adds,
+)
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 _PAGE = 1000
 """Records that one call of a scan reads at most."""
+
+_ATTEMPTS = 10
+_BACKOFF = Backoff(first_s=0.002, longest_s=0.1)
+_NAMED_KEYS = 3
 
 
 class Transaction:
@@ -21,7 +48,7 @@ class Transaction:
         transaction.put(b"b", b"" if record is None else record.value)
         outcome = database.commit(transaction.to_commit())
 
-    `holdfast.transactions.retry.run_transaction` does this, and repeats conflicts.
+    `run_transaction` does this, and repeats conflicts.
 
     Guarantee: each record is read from the database at most once, and then stays as it was seen, except for the
     transaction's own writes. Records that were read in different calls come from different snapshots, so together they
@@ -163,12 +190,8 @@ class Transaction:
         """Check whether the transaction writes nothing."""
         return not self._writes and not self._bounds
 
-    def to_commit(self, progress: Progress | None = None) -> Commit:
-        """Return what is to be validated and applied.
-
-        Args:
-            progress: its record is none that the transaction reads or writes.
-        """
+    def to_commit(self) -> Commit:
+        """Return what is to be validated and applied."""
         puts: dict[bytes, bytes] = {}
         inserts: dict[bytes, bytes] = {}
         adds: dict[bytes, int] = {}
@@ -188,7 +211,6 @@ class Transaction:
             adds=adds,
             ranges=tuple(self._ranges),
             bounds=tuple(Bound(key, most) for key, most in self._bounds.items()),
-            progress=progress,
         )
 
     def to_validation(self) -> Commit:
@@ -237,3 +259,129 @@ class Transaction:
 def _after(key: bytes) -> bytes:
     """Return the smallest key that is greater."""
     return key + b"\0"
+
+
+# --- attempts ---------------------------------------------------------------------------------------------------------
+def run_transaction(
+    backend: Backend,
+    function: Callable[[Transaction], T],
+    environment: Environment,
+    *,
+    attempts: int = _ATTEMPTS,
+) -> T:
+    """Run a function in a transaction, and repeat both after a conflict, up to a limit, with growing random waits.
+
+    Guarantee: the function's reads and writes take effect in one step, once, or not at all. The result is that of the
+    attempt that took effect. An error of the function reaches the caller only if what the function had read was true
+    at one instant; otherwise the attempt is repeated, as after a conflict.
+
+    Args:
+        function: reads and writes through the transaction, and does nothing else that others can see: it may run many
+            times. It may see records that never existed together (`Transaction`), so its loops must end anyway.
+        attempts: how often the function runs at most.
+
+    Returns:
+        What the function returned.
+
+    Raises:
+        TransactionConflictError: other transactions were first in every attempt. Nothing happened; start over later.
+        InvalidRequestError: a number is added to a record that holds no integer, or it would leave its limits. Nothing
+            happened.
+        OutcomeUnknownError: the reply of the commit was lost. Read the records before you repeat.
+
+    Crash: the transaction has taken effect, or nothing happened.
+
+    Source: paper 004 (3.4 to 3.6).
+    """
+    if attempts < 1:
+        raise InvalidRequestError("a transaction needs at least one attempt: pass a larger number", attempts=attempts)
+    conflict = Conflict(())
+    for attempt in range(attempts):
+        if attempt:
+            _BACKOFF.wait(attempt, environment.clock, environment.chance)
+        transaction = Transaction(backend)
+        try:
+            result = function(transaction)
+            outcome = _end(backend, transaction)
+        except OutcomeUnknownError:
+            raise
+        except Exception:
+            outcome = _validate(backend, transaction)
+            if not isinstance(outcome, Conflict):
+                raise
+        if isinstance(outcome, Committed):
+            return result
+        conflict = outcome
+        if (hopeless := refused_add(backend, transaction.to_commit(), conflict)) is not None:
+            raise hopeless
+    raise TransactionConflictError(
+        "other transactions were first in every attempt: repeat later, or change fewer records at a time",
+        attempts=attempts,
+        keys=conflict.keys[:_NAMED_KEYS],
+    )
+
+
+def run_until_known(
+    backend: Backend,
+    function: Callable[[Transaction], T],
+    environment: Environment,
+    *,
+    lost_replies: int,
+    attempts: int = _ATTEMPTS,
+) -> T:
+    """Run a transaction that may take effect twice, or looks itself whether it has; repeat it while replies are lost.
+
+    Args:
+        function: see `run_transaction`.
+        lost_replies: after how many of them it is repeated.
+        attempts: how often the function runs at most for each reply.
+
+    Raises:
+        OutcomeUnknownError: one reply after the other was lost. Read the records before you repeat.
+        HoldfastError: see `run_transaction`.
+    """
+    for _ in range(lost_replies):
+        try:
+            return run_transaction(backend, function, environment, attempts=attempts)
+        except OutcomeUnknownError as error:
+            _log.info("a reply was lost, and the transaction is repeated: %s", error)
+    return run_transaction(backend, function, environment, attempts=attempts)
+
+
+def refused_add(backend: Backend, commit: Commit, conflict: Conflict) -> InvalidRequestError | None:
+    """Return the error of a conflict that would occur again in every attempt, because of what a record holds.
+
+    An add conflicts because its bound does not hold, because its record was read and has changed, because that holds no
+    integer, or because its number is at its limit.
+    """
+    bounded = {bound.key for bound in commit.bounds}
+    if not conflict.keys or any(key not in commit.adds or key in bounded for key in conflict.keys):
+        return None
+    now = backend.get_many(conflict.keys)
+    versions = {key: now[key].version if key in now else ABSENT for key in conflict.keys}
+    if any(commit.reads.get(key, version) != version for key, version in versions.items()):
+        return None
+    # A record that was created and deleted since has the version that was read, and one that was lowered has room.
+    for key, record in now.items():
+        if commit.adds[key] and not takes_adds(record.value):
+            return InvalidRequestError("only an integer can be added to: put a new value instead", key=key)
+        if abs(record.number + commit.adds[key]) > max(MAX_NUMBER, abs(record.number)):
+            return InvalidRequestError("a counter would leave the range of 62 bits: put a new value", key=key)
+    return None
+
+
+def _end(backend: Backend, transaction: Transaction) -> Outcome:
+    return _validate(backend, transaction) if transaction.is_read_only else backend.commit(transaction.to_commit())
+
+
+def _validate(backend: Backend, transaction: Transaction) -> Outcome:
+    """Check whether everything that was read was true at one instant.
+
+    What one call has read was true when it was read. Only reads of several calls need another one.
+    """
+    if transaction.is_snapshot:
+        return Committed(ABSENT)  # no record has this version
+    try:
+        return backend.commit(transaction.to_validation())
+    except OutcomeUnknownError as error:
+        raise UnavailableError("the database did not confirm what was read, nothing happened: repeat later") from error

@@ -39,8 +39,7 @@ from holdfast.transactions.base import (
     Record,
     ScanPage,
 )
-from holdfast.transactions.retry import refused_add
-from holdfast.transactions.transaction import Transaction
+from holdfast.transactions.transaction import Transaction, refused_add
 from holdfast.units.progress import LIST_DROPPED, Statistics
 from holdfast.units.unit import SERVER, Cell, Unit, UnitFunction, UnitReads, UnitSettings, UnitTransaction
 from holdfast.units.work_list import WorkList

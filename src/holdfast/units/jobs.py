@@ -22,8 +22,7 @@ from holdfast.records.keys import JOB, new_id
 from holdfast.records.row_keys import integer_of
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Backend, Record, SnapshotReader
-from holdfast.transactions.retry import run_until_known
-from holdfast.transactions.transaction import Transaction
+from holdfast.transactions.transaction import Transaction, run_until_known
 from holdfast.units.job_input import JobInput
 from holdfast.units.progress import (
     GONE,

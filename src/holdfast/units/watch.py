@@ -19,7 +19,8 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from holdfast.errors import FencedError, InvalidRequestError, NotFoundError
-from holdfast.records.cells import VALUE, present, read_cells, rows_range, value_of
+from holdfast.records.batches import read_records
+from holdfast.records.cells import VALUE, present, rows_range, value_of
 from holdfast.records.database import Database, DatabaseSnapshot, require_open_database
 from holdfast.records.keys import cell_of, column_bytes
 from holdfast.records.row_keys import Row
@@ -202,11 +203,11 @@ def read_column(snapshot: DatabaseSnapshot, table: str, column: str, most: int) 
     heap: list[tuple[Number, int, bytes]] = []
     rows, whole, fractions = 0, 0, 0.0
     has_fractions = False
-    for key, stored in read_cells(snapshot.reader, *rows_range(definition)):
-        content = present(definition, key, stored) if key.endswith(ending) else None
-        if content is None:
+    for key, stored in read_records(snapshot.reader, *rows_range(definition)):
+        record = present(definition, key, stored) if key.endswith(ending) else None
+        if record is None:
             continue
-        value = _number(value_of(key, content), key, table, column)
+        value = _number(value_of(key, record), key, table, column)
         rows += 1
         if isinstance(value, int):
             whole += value

@@ -50,8 +50,7 @@ from holdfast.transactions.base import (
     Record,
     SnapshotReader,
 )
-from holdfast.transactions.retry import run_transaction
-from holdfast.transactions.transaction import Transaction
+from holdfast.transactions.transaction import Transaction, run_transaction
 from holdfast.wording import nearest
 
 _READY, _CLAIM = b"r", b"t"  # in this order: whoever looks for work reads claims only if little waits

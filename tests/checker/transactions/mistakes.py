@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import cast
 
 from holdfast.errors import OutcomeUnknownError
-from holdfast.transactions.base import ABSENT, Backend, Commit, Committed, Outcome, Progress, Record
+from holdfast.transactions.base import ABSENT, Backend, Commit, Committed, Outcome, Record
 from holdfast.transactions.steps import ANY, Judgment, Kind, Step
 from holdfast.transactions.transaction import Transaction
 from holdfast_checker.kernel.calls import Call
@@ -29,7 +29,6 @@ __all__ = [
     "count_versions",
     "forget_adds",
     "forget_own_inserts",
-    "forget_progress",
     "ignore_bounds_in_groups",
     "leave_absence",
     "lock_in_order_of_call",
@@ -77,7 +76,6 @@ validate_nothing = _judged_otherwise(_unless(lambda step: step.kind is Kind.INSE
 validate_writes_only = _judged_otherwise(_unless(lambda step: step.kind is not Kind.READ))
 validate_no_adds = _judged_otherwise(_unless(lambda step: step.kind is not Kind.ADD))
 validate_no_deletes = _judged_otherwise(_unless(lambda step: step.kind is not Kind.DELETE))
-forget_progress = _judged_otherwise(lambda step: step._replace(delta=2**40) if step.kind is Kind.PROGRESS else step)
 
 
 def put_in_place_of_insert(shipped: _StepsOf, commits: Sequence[Commit]) -> list[Step]:
@@ -93,14 +91,13 @@ def bound_the_old_number(
     steps: Sequence[Step],
     seen: Mapping[bytes, Record],
     conflicts: dict[int, list[bytes]],
-    done: Mapping[int, int],
 ) -> None:
     """In place of `_judge_bounds`: compare the number before the commit's own add."""
     relaxed = [
         replace(commit, bounds=[replace(one, most=one.most + commit.adds[one.key]) for one in commit.bounds])
         for commit in commits
     ]
-    shipped(relaxed, steps, seen, conflicts, done)
+    shipped(relaxed, steps, seen, conflicts)
 
 
 def ignore_bounds_in_groups(
@@ -109,13 +106,12 @@ def ignore_bounds_in_groups(
     steps: Sequence[Step],
     seen: Mapping[bytes, Record],
     conflicts: dict[int, list[bytes]],
-    done: Mapping[int, int],
 ) -> None:
     """In place of `_judge_bounds`: judge each commit as if it came alone."""
     for call, commit in enumerate(commits):
         own = [step._replace(call=0) for step in steps if step.call == call]
         found: dict[int, list[bytes]] = {}
-        shipped([commit], own, seen, found, {})
+        shipped([commit], own, seen, found)
         if found:
             conflicts.setdefault(call, []).extend(found[0])
 
@@ -216,9 +212,9 @@ def look_at_nothing(shipped: Callable[..., None], transaction: Transaction, guar
     """In place of `look_at_guard`: create records in a range without a look at its guard."""
 
 
-def scan_without_count(shipped: Callable[..., Commit], self: Transaction, progress: Progress | None = None) -> Commit:
+def scan_without_count(shipped: Callable[..., Commit], self: Transaction) -> Commit:
     """In place of `Transaction.to_commit`: validate the records that a scan has shown, and nothing else."""
-    return replace(shipped(self, progress), ranges=())
+    return replace(shipped(self), ranges=())
 
 
 def confirm_everything(shipped: Callable[..., Outcome], backend: Backend, transaction: Transaction) -> Outcome:
@@ -226,14 +222,12 @@ def confirm_everything(shipped: Callable[..., Outcome], backend: Backend, transa
     return Committed(ABSENT)
 
 
-def commit_again(
-    shipped: Callable[..., Outcome], backend: Backend, transaction: Transaction, progress: Progress | None
-) -> Outcome:
+def commit_again(shipped: Callable[..., Outcome], backend: Backend, transaction: Transaction) -> Outcome:
     """In place of `_end`: repeat a commit whose reply was lost."""
     try:
-        return shipped(backend, transaction, progress)
+        return shipped(backend, transaction)
     except OutcomeUnknownError:
-        return backend.commit(transaction.to_commit(progress))
+        return backend.commit(transaction.to_commit())
 
 
 def forget_adds(shipped: Callable[..., Record | None], self: Transaction, key: bytes) -> Record | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from holdfast.transactions import retry, steps
+from holdfast.transactions import steps, transaction
 from holdfast.transactions.steps import apply_steps
 from holdfast.transactions.transaction import Transaction
 from holdfast_checker.transactions import row_locks, scripts
@@ -42,13 +42,6 @@ MUTANTS = (
         slip="A delete is not validated, even if its record was read.",
         swap=swap(steps.judge, mistakes.validate_no_deletes),
         scenes=("pairs/present:append+remove", "pairs-in-steps/present:append+remove"),
-    ),
-    _Mutant(
-        name="progress-not-checked",
-        slip="The progress is raised, whatever it was before.",
-        swap=swap(steps.judge, mistakes.forget_progress),
-        scenes=("second-attempt", "twins", "second-attempt-in-steps"),
-        breaks="T3",
     ),
     _Mutant(
         name="inserts-are-puts",
@@ -154,13 +147,13 @@ MUTANTS = (
     _Mutant(
         name="mixed-states-are-real",
         slip="What several calls have read is taken for one state, if the transaction writes nothing or fails.",
-        swap=swap(retry._validate, mistakes.confirm_everything),
+        swap=swap(transaction._validate, mistakes.confirm_everything),
         scenes=("mixed-state", "audit", "read-only-anomaly"),
     ),
     _Mutant(
         name="blind-repeat",
         slip="A commit whose reply was lost is repeated.",
-        swap=swap(retry._end, mistakes.commit_again),
+        swap=swap(transaction._end, mistakes.commit_again),
         scenes=("unmarked", "unmarked-in-steps"),
         breaks="T3",
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.transactions.base import Commit, Committed, Conflict, Progress
+from holdfast.transactions.base import Commit, Committed, Conflict
 from holdfast.transactions.memory import MemoryBackend
 from holdfast.transactions.transaction import Transaction
 from holdfast_checker.histories.history import Operation
@@ -67,18 +67,6 @@ def _refused(contents: Contents, script: Script) -> None:
 def test_conditions() -> None:
     _refused((("x", ("", 0)),), (("insert", "x", ""),))
     _refused((("x", ("", 3)),), (("add", "y", 1), ("bounded", "x", 2, 4)))
-
-
-def test_series() -> None:
-    steps = (("progress", "owner", 2), ("add", "x", 1))
-    contents: Contents = ()
-    store = _store(contents)
-    for expected in (("saw", ()), ("done",)):
-        outcome = store.commit(Commit(adds={b"x": 1}, progress=Progress(b"owner", 2)))
-        after, answer = apply(contents, Operation(who="one", name="transaction", args=steps))
-        assert (answer, isinstance(outcome, Committed)) == (expected, expected[0] == "saw")
-        assert after == _contents(store)
-        contents = _contents(store)
 
 
 def test_a_failed_function_has_read() -> None:

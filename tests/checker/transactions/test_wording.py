@@ -17,12 +17,12 @@ from tests.checker.transactions.mutants import MUTANTS
 
 def test_steps() -> None:
     steps = (
-        *(("progress", "owner", 2), ("get", "x"), ("get_many", "x", "y"), ("scan", "w", "z", None)),
+        *(("get", "x"), ("get_many", "x", "y"), ("scan", "w", "z", None)),
         *(("scan", "w", "z", 2), ("put", "x", "a"), ("insert", "y", ""), ("delete", "z"), ("add", "n", 3)),
         *(("at_most", "n", 4), ("failed",), ("everything",)),
     )
     assert tell_steps(steps) == [
-        *("be number 2 of owner", "read x", "read x and y", "scan w to z", "scan w to z for 2 at most", "put x='a'"),
+        *("read x", "read x and y", "scan w to z", "scan w to z for 2 at most", "put x='a'"),
         *("insert y=''", "delete z", "add 3 to n", "require that n is 4 at most", "fail", "read everything"),
     ]
 
@@ -30,7 +30,6 @@ def test_steps() -> None:
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (("done",), "that it took effect before"),
         (("refused",), "that it was refused"),
         (("saw", ()), "that it took effect"),
         (("saw", (None, ("v", 0))), "that it saw nothing, then 'v'"),

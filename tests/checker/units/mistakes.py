@@ -23,8 +23,7 @@ from holdfast.transactions.base import (
     Record,
     ScanPage,
 )
-from holdfast.transactions.retry import run_transaction
-from holdfast.transactions.transaction import Transaction
+from holdfast.transactions.transaction import Transaction, run_transaction
 from holdfast.units.execution import Attempt, LockedReads, UnitExecution
 from holdfast.units.job_input import JobInput
 from holdfast.units.jobs import Job, job_key

@@ -12,8 +12,7 @@ from functools import partial
 from holdfast.errors import TransactionConflictError
 from holdfast.runtime import Environment, SeededRandom
 from holdfast.transactions.base import Backend
-from holdfast.transactions.retry import run_transaction
-from holdfast.transactions.transaction import Transaction
+from holdfast.transactions.transaction import Transaction, run_transaction
 from holdfast_checker.histories.linearizable import Model, Verdict, judge_linearizable
 from holdfast_checker.transactions.scripts import Played, Step, apply, play
 from tests.simulation.histories.told import Told, operations_of

@@ -10,7 +10,6 @@ from dataclasses import replace
 from holdfast.errors import UnavailableError
 from holdfast.transactions.base import (
     ABSENT,
-    AlreadyDone,
     Commit,
     Committed,
     Conflict,
@@ -38,7 +37,6 @@ __all__ = [
     "FlushesOnce",
     "FlushesWhatIsOpen",
     "ForgetsBounds",
-    "ForgetsProgress",
     "GuardsInRangeOnly",
     "InSteps",
     "IncludesTheEnd",
@@ -49,13 +47,11 @@ __all__ = [
     "LocksAfterReading",
     "LocksNothingButReads",
     "PadsKeys",
-    "ProgressesInConflicts",
     "PutsKeepNumbers",
     "ReadsGuardsLater",
     "ReadsOneByOne",
     "ReadsReserve",
     "SnapshotsMove",
-    "TellsTheNumberAskedFor",
     "Truncates",
     "ValidatesNoAbsence",
     "ValidatesNothing",
@@ -150,13 +146,6 @@ class BoundsTheOldNumber(_Rewritten):
         return replace(commit, bounds=bounds)
 
 
-class ForgetsProgress(_Rewritten):
-    def rewrite(self, commit: Commit) -> Commit:
-        owner = commit.progress.owner if commit.progress else b""
-        kept = not owner or owner in commit.reads or owner in commit.puts or not 0 < len(owner) <= 1024
-        return commit if kept else replace(commit, progress=None)
-
-
 class _AnswersOtherwise(MemoryBackend):
     """A database whose outcomes are changed, or that does more after them."""
 
@@ -176,25 +165,9 @@ class LeavesFailedInserts(_AnswersOtherwise):
         return outcomes
 
 
-class ProgressesInConflicts(_AnswersOtherwise):
-    def after(self, commits: Sequence[Commit], outcomes: list[Outcome]) -> list[Outcome]:
-        for commit, outcome in zip(commits, outcomes, strict=True):
-            if isinstance(outcome, Conflict) and commit.progress is not None:
-                super().commit_group([Commit(progress=commit.progress)])
-        return outcomes
-
-
 class ConflictsAreNameless(_AnswersOtherwise):
     def after(self, commits: Sequence[Commit], outcomes: list[Outcome]) -> list[Outcome]:
         return [Conflict(()) if isinstance(one, Conflict) else one for one in outcomes]
-
-
-class TellsTheNumberAskedFor(_AnswersOtherwise):
-    def after(self, commits: Sequence[Commit], outcomes: list[Outcome]) -> list[Outcome]:
-        return [
-            AlreadyDone(commit.progress.number) if commit.progress and isinstance(one, AlreadyDone) else one
-            for commit, one in zip(commits, outcomes, strict=True)
-        ]
 
 
 class FailsGroupsAsOne(MemoryBackend):
@@ -372,8 +345,6 @@ class JudgesThenApplies(InSteps):
                 if isinstance(outcome, Committed):
                     for key in {*commit.puts, *commit.inserts, *commit.deletes, *commit.adds}:
                         self._set(key, copy._records.get(key))
-                    if commit.progress is not None:
-                        self._set(commit.progress.owner, copy._records[commit.progress.owner])
         return outcomes
 
 

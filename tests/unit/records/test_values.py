@@ -131,14 +131,10 @@ def test_other_types_become_pythons(value: object, meant: Value) -> None:
         ("\ud800", "lone surrogates"),
         (["\ud800"], "lone surrogates"),
         ({"\ud800": 1}, "lone surrogates"),
-        ([math.nan], "JSON has no"),
-        ({"a": [-math.inf]}, "JSON has no"),
-        ([10**5000], "at most 4,000 digits"),
-        ({1: 2}, "keys of a JSON value are texts"),
-        ({None: 2}, "keys of a JSON value are texts"),
-        ([(1,)], "convert it type='tuple'"),
-        ([np.int64(1)], "convert it type='int64'"),
-        ([b"a"], "convert it type='bytes'"),
+        *(
+            (value, "a JSON value consists of")
+            for value in ([math.nan], {"a": [-math.inf]}, [10**5000], {1: 2}, {None: 2}, [(1,)], [np.int64(1)], [b"a"])
+        ),
         (bytes(MAX_ENCODED_BYTES), "split it"),
         ("a" * MAX_ENCODED_BYTES, "split it"),
         (np.zeros(MAX_ENCODED_BYTES // 8), "split it"),
@@ -153,7 +149,7 @@ def test_what_would_not_come_back_is_refused(value: object, message: str) -> Non
 def test_deep_and_endless_values_are_refused() -> None:
     endless: list[object] = []
     endless.append(endless)
-    with pytest.raises(InvalidRequestError, match="flatten it"):
+    with pytest.raises(InvalidRequestError, match="levels deep"):
         encode_value(endless)
 
 
@@ -246,7 +242,7 @@ def test_integers_are_added_and_nothing_else(history: int) -> None:
     db = memory_db()
     db.create_table("t", history=history)
     for amount in (2.5, True, np.True_, np.float64(2), np.array(2.5), np.array([1, 2]), "1", None):
-        with pytest.raises(InvalidRequestError, match="only integers can be added"):
+        with pytest.raises(InvalidRequestError, match="an amount is an integer"):
             db.add("t", "a", amount)  # type: ignore[arg-type] # what is refused
     db.add("t", "a", np.uint64(5))  # type: ignore[arg-type] # it is an integer
     assert db.get("t", "a") == 5

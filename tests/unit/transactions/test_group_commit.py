@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import InvalidRequestError, OutcomeUnknownError, UnavailableError
+from holdfast.errors import InvalidRequestError, UnavailableError
 from holdfast.runtime import SystemClock
 from holdfast.transactions import group_commit as group_module
 from holdfast.transactions.base import ABSENT, Commit, Committed, Conflict, Outcome, Record
@@ -190,57 +190,32 @@ def test_a_record_that_others_are_about_to_insert_holds_up_only_those_who_need_i
             is_inserted.set()
             assert stranger.wait(PATIENCE_S)
 
-    with ThreadPoolExecutor(2) as threads:
+    with ThreadPoolExecutor(14) as threads:
         waiting = threads.submit(insert)
         assert is_inserted.wait(PATIENCE_S)
         group = [Commit(puts={b"%d" % number: b""}) for number in range(11)]
         group[3:3] = [Commit(inserts={b"new": b"mine"}), Commit(puts={b"new": b"", b"2": b"late"})]
-        outcomes = backend._commit(group)
-        assert backend._held == {b"new", b"2"}
-        late = threads.submit(backend.commit, Commit(puts={b"12": b""}))
-        assert isinstance(late.result(PATIENCE_S), Committed)
+        assert backend._commit(group) == [None] * 13
+        found = [threads.submit(backend.commit, one) for one in group]
+        wait_until(lambda: sum(one.done() for one in found) == 11, "the others do not go on")
+        assert not found[3].done() and not found[4].done()
         stranger.set()
         waiting.result(PATIENCE_S)
-        later = threads.submit(backend.commit, group[3])
-        assert isinstance(later.result(PATIENCE_S), Committed)
-    assert [number for number, one in enumerate(outcomes) if one is None] == [3, 4]
-    assert all(isinstance(one, Committed) for number, one in enumerate(outcomes) if number not in (3, 4))
+        assert all(isinstance(one.result(PATIENCE_S), (Committed, Conflict)) for one in found)
     assert len(backend.get_many([b"%d" % number for number in range(11)])) == 11
-    assert backend._held == {b"2"}, "which the next commit that needs it shows to be free"
-
-
-class _ScriptedStore(MemoryBackend):
-    """A hasty database in which others hold all locks for a while; each of its calls takes a second."""
-
-    def __init__(self, held_for: int, clock: StillClock) -> None:
-        super().__init__()
-        self.held_for = held_for
-        self.clock = clock
-        self.tried: list[int] = []
-
-    def try_commit_group(self, commits: Sequence[Commit], patience_s: float) -> list[Outcome] | None:
-        self.tried.append(len(commits))
-        self.clock.at_s += patience_s
-        if len(self.tried) <= self.held_for:
-            return None
-        if any(b"lost" in commit.puts for commit in commits):
-            raise OutcomeUnknownError("the server is gone")
-        if any(b"odd" in commit.puts for commit in commits):
-            raise InvalidRequestError("refused")
-        return self.commit_group(commits)
-
-
-def test_each_member_has_its_own_answer_while_the_group_looks_for_locks() -> None:
-    clock = StillClock()
-    backend = _ScriptedStore(1, clock)
-    group = [Commit(puts={key: b""}) for key in (b"a", b"odd", b"lost", b"b")]
-    answers = GroupCommit(backend, clock=clock)._commit(group)
-    assert [type(one) for one in answers] == [Committed, InvalidRequestError, OutcomeUnknownError, Committed]
-    assert backend.tried == [4, 1, 1, 1, 1]
+    assert backend._held == frozenset()
 
 
 class _HoldingStore(MemoryBackend):
-    """A hasty database in which others hold one record."""
+    """A hasty database in which others hold one record, as long as nobody waits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waited: list[bytes] = []
+
+    def commit(self, commit: Commit) -> Outcome:
+        self.waited += commit.puts
+        return self.commit_group([commit])[0]
 
     def try_commit_group(self, commits: Sequence[Commit], patience_s: float) -> list[Outcome] | None:
         return None if any(b"held" in commit.puts for commit in commits) else self.commit_group(commits)
@@ -248,29 +223,17 @@ class _HoldingStore(MemoryBackend):
 
 def test_each_member_has_its_own_answer_beside_one_that_waits() -> None:
     backend = _HoldingStore()
-    backend.commit(Commit(puts={b"old": b""}))
+    backend.commit_group([Commit(puts={b"old": b""})])
     group = [
         *(Commit(puts={b"a": b""}), Commit(puts={b"held": b""}), Commit(inserts={b"old": b""})),
         *(Commit(puts={b"b": b""}), Commit(reads={b"c": 7}, puts={b"d": b""})),
     ]
-    answers = GroupCommit(backend, clock=StillClock())._commit(group)
-    assert [type(one) for one in answers] == [Committed, type(None), Conflict, Committed, Conflict]
+    groups = GroupCommit(backend, clock=StillClock())
+    assert groups._commit(group) == [None] * 5
+    answers = [groups._commit_alone(one) for one in group]
+    assert [type(one) for one in answers] == [Committed, Committed, Conflict, Committed, Conflict]
     assert [one.keys for one in answers if isinstance(one, Conflict)] == [(b"old",), (b"c",)]
-
-
-def test_a_group_does_not_look_for_locks_without_end() -> None:
-    clock = StillClock()
-    backend = _ScriptedStore(1000, clock)
-    group = [Commit(puts={b"%d" % number: b""}) for number in range(500)]
-    assert set(GroupCommit(backend, clock=clock)._commit(group)) == {None, "again"}
-    assert len(backend.tried) <= 302
-
-
-def test_who_is_refused_together_with_others_is_tried_alone_by_the_leader() -> None:
-    backend = PickyStore()
-    backend.go.set()
-    answers = GroupCommit(backend)._commit([Commit(puts={b"0": LARGE}), Commit(puts={b"1": b""})])
-    assert [type(one) for one in answers] == [InvalidRequestError, Committed]
+    assert backend.waited == [b"held"]
 
 
 @contextmanager

@@ -9,10 +9,9 @@ import pytest
 
 from holdfast.errors import InvalidRequestError, OutcomeUnknownError, TransactionConflictError, UnavailableError
 from holdfast.runtime import Environment
-from holdfast.transactions.base import MAX_NUMBER, AlreadyDone, Commit, Outcome, Progress, Record, ScanPage
+from holdfast.transactions.base import MAX_NUMBER, Commit, Outcome, Record, ScanPage
 from holdfast.transactions.memory import MemoryBackend
-from holdfast.transactions.retry import run_in_series, run_transaction, run_until_known
-from holdfast.transactions.transaction import Transaction
+from holdfast.transactions.transaction import Transaction, run_transaction, run_until_known
 from tests.clocks import StillClock
 
 
@@ -32,13 +31,10 @@ class _Store:
         self.after_commit: Callable[[], object] = lambda: None
         self.lose = 0
         self.effect = True
-        self.is_down = False
         self.commits: list[Commit] = []
         self.inner.commit(Commit(puts={b"x": b"1", b"y": b"1"}))
 
     def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
-        if self.is_down:
-            raise UnavailableError("the database is down")
         self.before_read()
         return self.inner.get_many(keys)
 
@@ -299,7 +295,7 @@ def test_interrupts_are_not_repeated(environment: Environment) -> None:
         run_transaction(_Store(), stop, environment)
 
 
-# --- lost replies, progress -------------------------------------------------------------------------------------------
+# --- lost replies -----------------------------------------------------------------------------------------------------
 def _add_one(transaction: Transaction) -> str:
     transaction.add(b"n", 1)
     return "counted"
@@ -312,58 +308,3 @@ def test_an_unknown_outcome_is_never_repeated(environment: Environment, effect: 
     with pytest.raises(OutcomeUnknownError):
         run_transaction(backend, _add_one, environment)
     assert len(backend.commits) == 1
-
-
-def test_progress_settles_a_lost_reply(environment: Environment) -> None:
-    backend = _Store()
-    for number in (1, 2):
-        backend.lose = 1
-        assert run_in_series(backend, _add_one, environment, Progress(b"p", number)) == AlreadyDone(number)
-    assert backend.record(b"n").number == 2
-
-
-def test_progress_settles_a_lost_reply_after_the_series_has_gone_on(environment: Environment) -> None:
-    """Another process carries out the next transactions of the series before this one can look."""
-    backend = _Store()
-    backend.lose = 1
-    backend.before_read = lambda: backend.inner.commit(Commit(adds={b"n": 1}, progress=Progress(b"p", 3)))
-    assert run_in_series(backend, _add_one, environment, Progress(b"p", 1)) == AlreadyDone(3)
-    assert backend.record(b"n").number == 2
-
-
-def test_a_lost_request_stays_unknown_and_can_be_repeated(environment: Environment) -> None:
-    backend = _Store()
-    backend.lose, backend.effect = 1, False
-    with pytest.raises(OutcomeUnknownError):
-        run_in_series(backend, _add_one, environment, Progress(b"p", 1))
-    assert run_in_series(backend, _add_one, environment, Progress(b"p", 1)) == "counted"
-    assert run_in_series(backend, _add_one, environment, Progress(b"p", 1)) == AlreadyDone(1)
-    assert backend.record(b"n").number == 1
-
-
-def test_a_backend_that_is_down_does_not_make_the_outcome_known(environment: Environment) -> None:
-    backend = _Store()
-    backend.lose = 1
-
-    def add_one(transaction: Transaction) -> None:
-        transaction.add(b"n", 1)
-        backend.is_down = True
-
-    with pytest.raises(OutcomeUnknownError):
-        run_in_series(backend, add_one, environment, Progress(b"p", 1))
-
-
-def test_an_error_after_the_effect_is_no_error(environment: Environment) -> None:
-    """A second attempt of the same work finds what the first one has left, and fails."""
-    backend = _Store()
-
-    def create(transaction: Transaction) -> str:
-        if transaction.get(b"file") is not None:
-            raise FileExistsError("file")
-        transaction.insert(b"file", b"")
-        return "created"
-
-    assert run_in_series(backend, create, environment, Progress(b"p", 1)) == "created"
-    assert run_in_series(backend, create, environment, Progress(b"p", 1)) == AlreadyDone(1)
-    with pytest.raises(FileExistsError):
-        run_in_series(backend, create, environment, Progress(b"p", 2))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.transactions.base import Commit, Progress, RangeCount
+from holdfast.transactions.base import Commit, RangeCount
 from holdfast.transactions.steps import keys_of
 
 
@@ -14,7 +14,6 @@ def test_a_commit_locks_all_that_it_names() -> None:
         deletes=[b"deleted"],
         adds={b"added": 1},
         ranges=[RangeCount(guard, b"a", b"b", 0) for guard in (b"first", b"last")],
-        progress=Progress(b"owner", 1),
     )
-    names = (b"read", b"inserted", b"put", b"deleted", b"added", b"first", b"last", b"owner")
+    names = (b"read", b"inserted", b"put", b"deleted", b"added", b"first", b"last")
     assert keys_of(commit) == set(names)

@@ -15,7 +15,6 @@ from holdfast.transactions.base import (
     Commit,
     Committed,
     Conflict,
-    Progress,
     RangeCount,
     Record,
     ScanPage,
@@ -327,18 +326,6 @@ def test_a_delete_and_an_insert_are_a_put() -> None:
     transaction.insert(b"a", b"2")
     assert transaction.to_commit() == Commit(puts={b"a": b"2"}, deletes=[])
     _commit(backend, transaction)
-
-
-def test_the_record_of_the_progress_is_not_the_transactions() -> None:
-    backend = _backend()
-    for touch in (
-        lambda transaction: transaction.get(b"owner"),
-        lambda transaction: transaction.put(b"owner", b""),
-    ):
-        transaction = Transaction(backend)
-        touch(transaction)
-        with pytest.raises(InvalidRequestError):
-            backend.commit(transaction.to_commit(Progress(b"owner", 1)))
 
 
 # --- a model ----------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from typing import cast
 
 from holdfast.errors import HoldfastError, OutcomeUnknownError, UnavailableError
 from holdfast.transactions.base import Backend, Commit, Outcome, Record, ScanPage, SnapshotReader
-from holdfast.transactions.steps import apply_steps, judge, seen_count, steps_of
+from holdfast.transactions.steps import apply_steps, judge, steps_of
 from holdfast_checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply, canonical
 
 DATABASE = "database"
@@ -137,7 +137,6 @@ class Database:
         for commit in commits:
             found |= record_accesses(commit.reads, writes=False)
             written = {*commit.puts, *commit.inserts, *commit.deletes, *commit.adds}
-            written |= {commit.progress.owner} if commit.progress is not None else set()
             found |= record_accesses(written, writes=True)
             for one in commit.ranges:
                 found |= range_accesses(one.start, one.end)
@@ -154,7 +153,7 @@ def commit_group(records: Records, commits: Sequence[Commit], base: int) -> tupl
     before = records.as_dict()
     seen = {step.key: before[step.key] for step in steps if step.key in before}
     counts = {
-        (call, index): len(scan_of(records, one.start, one.end, seen_count(one)).records)
+        (call, index): len(scan_of(records, one.start, one.end, one.count + 1).records)
         for call, commit in enumerate(commits)
         for index, one in enumerate(commit.ranges)
     }

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
-from holdfast.transactions.base import AlreadyDone, Commit, Committed, Conflict, Record, ScanPage
+from holdfast.transactions.base import Commit, Committed, Conflict, Record, ScanPage
 from holdfast_checker.histories.history import HISTORY, Outcome, operations_in
 from holdfast_checker.histories.linearizable import of_clients
 from holdfast_checker.kernel.calls import Fault
@@ -110,8 +110,8 @@ class DatabaseWords:
             return [self._commit(value, known)]
         if isinstance(value, Conflict):
             return [f"conflicts on {', '.join(self.key(key, known) for key in value.keys)}"]
-        if isinstance(value, Committed | AlreadyDone):
-            return ["takes effect" if isinstance(value, Committed) else "took effect before"]
+        if isinstance(value, Committed):
+            return ["takes effect"]
         if isinstance(value, Outcome):
             return [value.value]
         if value is None:
@@ -133,8 +133,6 @@ class DatabaseWords:
             *(f"add {delta} to {self.key(key, known)}" for key, delta in sorted(commit.adds.items())),
             *(f"if {one.count} records are in the range of {self.key(one.guard, known)}" for one in commit.ranges),
         ]
-        if commit.progress is not None:
-            parts.append(f"progress to {commit.progress.number}")
         return f"({', '.join(parts) or 'reads only'})"
 
     # --- states -------------------------------------------------------------------------------------------------------

@@ -13,10 +13,9 @@ from typing import cast
 
 from holdfast.errors import OutcomeUnknownError, TransactionConflictError, UnavailableError
 from holdfast.runtime import Environment, SeededRandom, SerialRunner
-from holdfast.transactions.base import AlreadyDone, Backend, Committed, Progress
-from holdfast.transactions.retry import run_in_series, run_transaction
+from holdfast.transactions.base import Backend, Committed
 from holdfast.transactions.steps import independent
-from holdfast.transactions.transaction import Transaction
+from holdfast.transactions.transaction import Transaction, run_transaction
 from holdfast_checker.histories.history import HISTORY, History, Outcome, Recorder
 from holdfast_checker.kernel.calls import Alternative, Call
 from holdfast_checker.kernel.world import Port
@@ -29,14 +28,12 @@ class Work:
     """One transaction of an actor.
 
     Attributes:
-        progress: its place in a series, as (owner, number); None if it has none.
         repeats: how often the actor starts over if it does not know the outcome, or nothing happened.
         attempts: how often conflicts are repeated.
         looks: whether it reads the guard before it creates records: see `play`.
     """
 
     script: Script
-    progress: tuple[str, int] | None = None
     repeats: int = 0
     attempts: int = 3
     looks: bool = False
@@ -72,16 +69,6 @@ class _Attempts:
             self._port.call(Call(HISTORY, "end", (self._who, outcome, answer)))
             self._is_open = False
 
-    def ask(self, steps: Sequence[Step]) -> None:
-        """Record that somebody was told that the steps have taken effect.
-
-        The attempt itself stays open: perhaps it was the one, and its reply was lost.
-        """
-        self._is_open = False
-        self.begin()
-        self.note(steps)
-        self.end(Outcome.OK, ("done",))
-
 
 class _End(enum.Enum):
     """What an actor knows about its transaction."""
@@ -111,9 +98,6 @@ def _setting(port: Port) -> Environment:
 
 def _transact(port: Port, store: Backend, setting: Environment, work: Work) -> _End:
     attempts = _Attempts(port, port.name)
-    owner, number = work.progress or ("", 0)
-    progress = Progress(owner.encode(), number) if work.progress else None
-    first: list[Step] = [("progress", owner, number)] if work.progress else []
     played = Played()
 
     def function(transaction: Transaction) -> tuple[object, ...]:
@@ -123,17 +107,13 @@ def _transact(port: Port, store: Backend, setting: Environment, work: Work) -> _
         try:
             play(transaction, work.script, played, looks=work.looks)
         except Exception:
-            attempts.note([*first, *played.steps, FAILED])
+            attempts.note([*played.steps, FAILED])
             raise
-        attempts.note([*first, *played.steps])
+        attempts.note(played.steps)
         return tuple(played.saw)
 
     try:
-        found = (
-            run_transaction(store, function, setting, attempts=work.attempts)
-            if progress is None
-            else run_in_series(store, function, setting, progress, attempts=work.attempts)
-        )
+        found = run_transaction(store, function, setting, attempts=work.attempts)
     except OutcomeUnknownError:
         return _End.UNKNOWN
     except UnavailableError:
@@ -144,10 +124,7 @@ def _transact(port: Port, store: Backend, setting: Environment, work: Work) -> _
     except MixedStateError:
         attempts.end(Outcome.OK, ("saw", tuple(played.saw)))
     else:
-        if isinstance(found, AlreadyDone):
-            attempts.ask([*first, FAILED])
-        else:
-            attempts.end(Outcome.OK, ("saw", found))
+        attempts.end(Outcome.OK, ("saw", found))
     return _End.KNOWN
 
 

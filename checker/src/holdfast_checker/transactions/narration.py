@@ -14,7 +14,6 @@ from holdfast_checker.simulated.narration import DatabaseWords, Template
 from holdfast_checker.transactions.scripts import Content, Contents, Step, to_text
 
 _STEPS: Mapping[str, Callable[..., str]] = {
-    "progress": lambda owner, number: f"be number {number} of {owner}",
     "get": lambda name: f"read {name}",
     "get_many": lambda *names: f"read {' and '.join(names)}",
     "scan": lambda start, end, limit=None: f"scan {start} to {end}{'' if limit is None else f' for {limit} at most'}",
@@ -59,7 +58,7 @@ def tell_answer(answer: object) -> str:
     """Return how a transaction has ended, as a clause."""
     kind, *rest = cast("tuple[object, ...]", answer)
     if kind != "saw":
-        return "that it took effect before" if kind == "done" else "that it was refused"
+        return "that it was refused"
     saw = tell_saw(cast("Sequence[object]", rest[0]))
     return f"that it saw {', then '.join(saw)}" if saw else "that it took effect"
 

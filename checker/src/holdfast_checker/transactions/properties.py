@@ -1,4 +1,4 @@
-"""Say what must hold for transactions: T1 strictly serializable, T3 exactly once, T5 no deadlock, and progress.
+"""Say what must hold for transactions: T1 strictly serializable, T3 exactly once, T5 no deadlock.
 
 The names are those of the invariants in ARCHITECTURE.md. T2 (all or nothing) and T4 (alone) follow from T1: a half of a
 transaction, or one that fails because of another one of its group, has no place in any order.
@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import cast
 
 from holdfast_checker.framework.subject import Goal, judges_ends
-from holdfast_checker.histories.effects import Effect, what_is_missing, what_is_repeated, what_strays
+from holdfast_checker.histories.effects import Effect, what_is_missing, what_is_repeated
 from holdfast_checker.histories.history import Operation, Outcome, operations_in
 from holdfast_checker.histories.linearizable import Model, crashes_in, end_of_crashes, judge_with_crashes, of_clients
 from holdfast_checker.kernel.calls import canonical
@@ -22,7 +22,7 @@ from holdfast_checker.kernel.world import Property, View
 from holdfast_checker.simulated.database import DATABASE, Image
 from holdfast_checker.transactions.narration import tell_answer, tell_transaction
 from holdfast_checker.transactions.row_locks import Rows
-from holdfast_checker.transactions.scripts import EVERYTHING, FAILED, Content, Contents, Script, apply, to_text
+from holdfast_checker.transactions.scripts import EVERYTHING, FAILED, Contents, Script, apply, to_text
 
 UNIT = "unit/"
 """What the key of a unit's counter begins with: its number says how often the unit took effect."""
@@ -75,7 +75,7 @@ def _serializable(start: Contents) -> Property:
     )
 
 
-# --- T3, progress -----------------------------------------------------------------------------------------------------
+# --- T3 ---------------------------------------------------------------------------------------------------------------
 def _effects(view: View) -> list[Effect]:
     counted = ((name, content[1]) for name, content in contents_of(view) if name.startswith(UNIT))
     return [Effect(name.removeprefix(UNIT), f"commit {each}") for name, number in counted for each in range(number)]
@@ -105,19 +105,6 @@ def _exactly_once(start: Contents, view: View) -> str | None:
     return "; ".join([*what_is_repeated(effects), *missing]) or None
 
 
-@judges_ends(
-    "progress-is-a-set",
-    "progress is a set",
-    "The record of a series says which of its transactions have taken effect: these and no others.",
-)
-def _progress_is_a_set(start: Contents, view: View) -> str | None:
-    contents: Mapping[str, Content] = dict(contents_of(view))
-    reached = {name: number for name, (_value, number) in contents.items() if name.startswith("owner")}
-    claimed = {f"{name} {each}" for name, number in reached.items() for each in range(1, number + 1)}
-    effects = [one for one in _effects(view) if str(one.unit).startswith("owner")]
-    return "; ".join(what_strays(claimed, effects)) or None
-
-
 # --- T5 ---------------------------------------------------------------------------------------------------------------
 @judges_ends(
     "T5",
@@ -137,7 +124,6 @@ PROPERTIES: Mapping[str, Callable[[Contents], Property]] = {
     "T1": _serializable,
     "T3": _exactly_once,
     "T5": _nobody_waits_forever,
-    "progress-is-a-set": _progress_is_a_set,
 }
 
 
@@ -177,10 +163,6 @@ GOALS: Mapping[str, Goal] = {
             one.outcome is Outcome.FAILED and one.notes and any(_value(it)[0] == "saw" for it in operations[at:])
             for at, one in enumerate(operations)
         ),
-    ),
-    "done": of_operations(
-        "a transaction is told that it took effect before",
-        lambda operations: any(_value(one)[0] == "done" for one in operations),
     ),
     "unknown": of_operations(
         "the outcome of a transaction stays unknown to its caller",

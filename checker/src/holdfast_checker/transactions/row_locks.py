@@ -17,7 +17,7 @@ from typing import cast
 
 from holdfast.errors import UnavailableError
 from holdfast.transactions.base import Commit, Outcome, Record
-from holdfast.transactions.steps import Kind, Step, apply_steps, judge, seen_count, steps_of
+from holdfast.transactions.steps import Kind, Step, apply_steps, judge, steps_of
 from holdfast_checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply
 from holdfast_checker.kernel.world import Port
 from holdfast_checker.simulated.database import (
@@ -255,7 +255,7 @@ def _create_row(port: Port, key: bytes) -> Record | None:
 def count_ranges(port: Port, commits: Sequence[Commit]) -> dict[tuple[int, int], int]:
     """Count the records of all ranges."""
     return {
-        (call, index): cast("int", port.call(Call(DATABASE, "count", (one.start, one.end, seen_count(one)))))
+        (call, index): cast("int", port.call(Call(DATABASE, "count", (one.start, one.end, one.count + 1))))
         for call, commit in enumerate(commits)
         for index, one in enumerate(commit.ranges)
     }

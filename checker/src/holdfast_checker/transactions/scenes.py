@@ -47,7 +47,7 @@ def _make(name: str, fields: Fields) -> Scene:
 
     Fields: ``looks`` if transactions read the guard before they create records, ``repeats`` for all of them,
     ``crashes``, and ``statements``: ``no`` or ``only`` if the scene runs on one kind of database. Others are actors,
-    with ``|`` between their transactions; ``unit owner 1`` is a transaction with progress.
+    with ``|`` between their transactions; ``unit 1`` is a transaction that inserts a marker with its effect.
     """
     common, start = fields.common(name), fields.calls("start")
     looks, repeats, crashes = fields.flag("looks"), fields.number("repeats"), fields.number("crashes")
@@ -78,13 +78,15 @@ def _script(text: str) -> Script:
 
 def _work(script: Script, looks: bool, repeats: int) -> Work:
     if script[0][0] == "unit":
-        return _unit(*script[0][1:], repeats=2)
+        return _unit(script[0][1], repeats=repeats)
     return Work(script=script, looks=looks, repeats=repeats)
 
 
-def _unit(owner: str, number: int, *, repeats: int, looks: bool = False) -> Work:
-    script = (("add", f"{UNIT}{owner} {number}", 1),)
-    return Work(script=script, progress=(owner, number), repeats=repeats, looks=looks)
+def _unit(number: int, *, repeats: int, looks: bool = False) -> Work:
+    """Return a unit of work that happens once, however often it is repeated."""
+    marker = f"done {number}"
+    script = (("unless", marker), ("insert", marker, ""), ("add", f"{UNIT}{number}", 1))
+    return Work(script=script, repeats=repeats, looks=looks)
 
 
 def _in_steps(scene: Scene) -> Scene:
@@ -191,7 +193,7 @@ def draw(seed: int, number: int) -> Scene:
             (*_random_script(chance, f"group{at}", False)[:1], chance.pick(adds)) for at in range(chance.pick((2, 3)))
         )
     if chance.happens(0.3):
-        units = tuple(_unit("owner", at, repeats=3, looks=True) for at in range(1, chance.pick((2, 3, 4))))
+        units = tuple(_unit(at, repeats=3, looks=True) for at in range(1, chance.pick((2, 3, 4))))
         works |= {"twin 0": units, "twin 1": units}
     return Scene(
         name=f"drawn-{seed}-{number}",

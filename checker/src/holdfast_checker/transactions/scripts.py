@@ -233,20 +233,13 @@ def _content(record: Record | None) -> Content | None:
 def apply(state: Hashable, operation: Operation) -> tuple[Hashable, object]:
     """Run the plain steps of a transaction, which are the arguments of the operation, on `Contents`.
 
-    A first step ("progress", owner, number) makes it part of a series. The answer is ``("done",)`` if it took effect
-    before; ``("refused",)`` if a condition does not hold; else ``("saw", …)`` with what its reads saw.
+    The answer is ``("refused",)`` if a condition does not hold; else ``("saw", …)`` with what its reads saw.
     """
     before = dict(cast("Contents", state))
     records = dict(before)
     saw: list[object] = []
     for kind, *arguments in cast("Script", operation.args):
-        if kind == "progress":
-            owner, number = arguments
-            value, reached = records.get(owner, ("", 0))
-            if reached >= number:
-                return state, ("done",)
-            records[owner] = (value, number)
-        elif kind == "failed":
+        if kind == "failed":
             records = before
         elif kind in _READS:
             saw.append(_READS[kind](records, *arguments))

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import cast
 
-from holdfast.records.cells import read_cells, rows_of, rows_range
+from holdfast.records.batches import read_records
+from holdfast.records.cells import rows_of, rows_range
 from holdfast.records.keys import cells_range, dropped_id_of, dropped_range
 from holdfast.records.tables import Table, list_tables
 from holdfast.records.values import Value
@@ -143,7 +144,7 @@ class State:
         return iter(()) if table is None else self._rows_of(table)
 
     def _rows_of(self, table: Table) -> Iterator[tuple[object, dict[str, Value]]]:
-        yield from rows_of(table, read_cells(self._copy, *rows_range(table)))
+        yield from rows_of(table, read_records(self._copy, *rows_range(table)))
 
 
 def _is_in(key: bytes, range_: tuple[bytes, bytes]) -> bool:

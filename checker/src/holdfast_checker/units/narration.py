@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from holdfast.errors import CorruptDataError
-from holdfast.records.cells import Content
 from holdfast.records.keys import cell_of
 from holdfast.records.row_keys import decode_row
+from holdfast.records.values import decode_value
 from holdfast.transactions.base import Record
 from holdfast.units.progress import TaskProgress
 from holdfast.units.work_list import Item, decode_claim
@@ -52,7 +52,7 @@ def _value(key: bytes, record: Record) -> str:
     if key.startswith(b"Sp"):
         return _progress(TaskProgress.of(record.value))
     if key.startswith(b"Sc"):
-        return repr(Content(record.value, record.number).value())
+        return repr(decode_value(record.value, record.number))
     if key.startswith(b"Sw") and _is_claim(key):
         return ", ".join(str(one.key) for one in decode_claim(key, record).items.values())
     return str(record.number) if record.number else ""

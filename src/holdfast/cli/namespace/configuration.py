@@ -85,7 +85,7 @@ def _create(run: Run, configuration: Configuration, database: str | None, data: 
     from holdfast.namespace import init_namespace
     from holdfast.namespace.catalog import known_namespaces, variable_of
     from holdfast.stores.registry import parse_store_options, providers_for, scheme_of
-    from holdfast.transactions.urls import public_url
+    from holdfast.transactions.registry import public_url
 
     name = configuration.name
     if database is not None:
@@ -129,7 +129,7 @@ def list_namespaces(run: Run) -> None:
     shown.
     """
     from holdfast.namespace.catalog import VARIABLE_PREFIX, catalog_file, known_namespaces, variable_of
-    from holdfast.transactions.urls import public_url
+    from holdfast.transactions.registry import public_url
 
     catalog = str(catalog_file())
     found = {variable_of(name): (name, url, catalog) for name, url in known_namespaces().items()}
@@ -178,8 +178,7 @@ def status(run: Run, name: Name) -> None:
     from holdfast.cli.namespace.upkeep import count_pending
     from holdfast.namespace.maintenance import current_leader
     from holdfast.runtime import SystemClock
-    from holdfast.transactions.registry import schema_of
-    from holdfast.transactions.urls import public_url
+    from holdfast.transactions.registry import public_url, schema_of
 
     out = run.out
     with out.waiting("contacting the database"):

@@ -26,7 +26,7 @@ from holdfast.namespace.paths import NsPath
 from holdfast.namespace.view import scan_pages
 from holdfast.stores.base import iter_objects
 from holdfast.transactions.base import MAX_KEY_BYTES, Record, SnapshotReader
-from holdfast.transactions.sql_files import load_queries
+from holdfast.transactions.sql import load_queries
 
 CLOSING_S = 600
 """How old an unowned blob must be in any case before anything is done with it: so long may a writer need from its last

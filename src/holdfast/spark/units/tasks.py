@@ -110,10 +110,5 @@ def key_of_row(row: Any, columns: tuple[str, ...]) -> Row:
 
 
 def open_alone(url: str) -> Database:
-    """Open a database without group commit: a task has one thread, so nothing is gained by waiting for others.
-
-    Raises: see `open_database`.
-    """
-    if "group=" not in url.partition("?")[2]:
-        url = f"{url}{'&' if '?' in url else '?'}group=off"
+    """Open a database for a task, which has one thread."""
     return open_database(url)

@@ -10,14 +10,14 @@ Source: the MySQL manual, "Locks Set by Different SQL Statements in InnoDB" and 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from itertools import chain
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pymysql
 
-from holdfast.errors import DeadlockError, HoldfastError, InvalidRequestError, OutcomeUnknownError
+from holdfast.errors import DeadlockError, InvalidRequestError
 from holdfast.runtime import Environment, Moment
 from holdfast.transactions.base import Backend, Commit, Outcome, Record, ScanPage
 from holdfast.transactions.mysql.connection import (
@@ -29,25 +29,30 @@ from holdfast.transactions.mysql.connection import (
     literal,
     parse_mysql_url,
 )
-from holdfast.transactions.mysql.errors import as_holdfast_error, is_busy, is_deadlock, is_held, is_lost, mysql_errors
 from holdfast.transactions.mysql.group import (
     Group,
     begin_statements,
     commit_statements,
     last_version,
-    pauses,
     sweep_sessions,
 )
-from holdfast.transactions.mysql.server import flush_log, prepare_database
+from holdfast.transactions.mysql.server import (
+    DEADLOCK,
+    HELD,
+    as_holdfast_error,
+    code_of,
+    flush_log,
+    is_busy,
+    is_lost,
+    mysql_errors,
+    prepare_database,
+)
 from holdfast.transactions.pool import Pool
-from holdfast.transactions.sql_files import load_queries
+from holdfast.transactions.sql import find_outcome, load_queries, page_of, pauses, records_of
 from holdfast.transactions.steps import Judgment, Kind, Step, VersionSource, steps_of
 
 _SQL = load_queries(__package__)
 T = TypeVar("T")
-
-_TRUSTED_S = 12 * 3600
-"""How old a commit may be for a missing session to mean that it did not happen: sessions are kept for a day."""
 
 
 def open_backend(url: str, environment: Environment, *, create: bool) -> MysqlBackend:
@@ -82,10 +87,10 @@ class MysqlBackend(Backend):
 
     # --- reads --------------------------------------------------------------------------------------------------------
     def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
-        return self._call(lambda session: read_records(session, keys)) if keys else {}
+        return self._call(lambda session: _read_records(session, keys)) if keys else {}
 
     def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
-        return self._call(lambda session: scan_records(session, start, end, limit, guards))
+        return self._call(lambda session: _scan_records(session, start, end, limit, guards))
 
     @contextmanager
     def snapshot(self) -> Iterator[MysqlSnapshot]:
@@ -108,7 +113,7 @@ class MysqlBackend(Backend):
                 with self._pool.lease() as session:
                     return list(self._try_commit(session, commits, steps, math.ceil(patience_s)).outcomes)
             except pymysql.MySQLError as error:
-                if is_held(error):
+                if code_of(error) == HELD:
                     return None
                 raise
 
@@ -153,34 +158,21 @@ class MysqlBackend(Backend):
     def _was_committed(self, lost: Session, version: int, begun: Moment) -> bool:
         """Tell whether the transaction of a connection that was lost during its commit took effect.
 
-        Guarantee: after this returned, nothing of that transaction will take effect any more. Whatever the server says
-        in the meantime, such as "wrong password" or "read-only", is no answer about the commit.
+        Guarantee: after this returned, nothing of that transaction will take effect any more.
 
         Args:
             begun: a moment before the commit was sent.
 
         Raises:
-            OutcomeUnknownError: the server did not come back in time, or the row of the session may have been deleted
-                as an old one, as this process or its machine was suspended.
+            OutcomeUnknownError: see `find_outcome`.
         """
-        failure: Exception | None = None
-        for _ in pauses(self._environment, self._options.timeout_s):
-            if self._pool.is_closed:
-                break
-            try:
-                with closing(self._connect()) as session:
-                    is_committed = last_version(session, lost) == version
-            except (pymysql.MySQLError, HoldfastError) as error:
-                failure = error
-                continue
-            if is_committed or begun.age_s(self._environment.clock) < _TRUSTED_S:
-                return is_committed
-            break
-        raise OutcomeUnknownError(
-            "the database server went away during a commit and did not tell its outcome: read the records before "
-            "repeating",
-            database=self._options.where,
-        ) from failure
+        options = self._options
+
+        def ask() -> bool | None:
+            with mysql_errors(options.where), closing(self._connect()) as session:
+                return last_version(session, lost) == version or None
+
+        return find_outcome(ask, begun, self._pool, self._environment, options.timeout_s, options.where) or False
 
     def make_durable(self) -> None:
         """Flush the log of the server, or wait until it has, unless it does so with each commit."""
@@ -258,10 +250,10 @@ class LockedMysql:
     def read(self, keys: Collection[bytes], *, exclusive: bool) -> dict[bytes, Record]:
         query = _SQL["get_exclusive" if exclusive else "get_shared"]
         statements = [query.format(keys=texts) for texts in chunked(map(literal, sorted(set(keys))))]
-        return dict(record for reply in self._run(statements) for record in as_records(reply.rows))
+        return _records(self._run(statements))
 
     def scan(self, start: bytes, end: bytes, limit: int) -> ScanPage:
-        return scan_page(self._run([scan_statement(start, end, limit)])[0], limit, {})
+        return page_of(self._run([_scan_statement(start, end, limit)])[0].rows, limit, {})
 
     def apply(self, commit: Commit) -> Outcome:
         steps = steps_of([commit])
@@ -284,22 +276,21 @@ class LockedMysql:
             yield
         except pymysql.MySQLError as error:
             self._is_over = True
-            if is_deadlock(error):
+            if code_of(error) == DEADLOCK:
                 raise DeadlockError("two transactions waited for each other: start over") from error
             raise as_holdfast_error(error, self._backend._options.where) from error
 
 
 # --- reads -----------------------------------------------------------------------------------------------------------
-def read_records(session: Session, keys: Collection[bytes]) -> dict[bytes, Record]:
+def _read_records(session: Session, keys: Collection[bytes]) -> dict[bytes, Record]:
     """Return the existing records by key."""
-    replies = _run_in_snapshot(session, _get_statements(keys))
-    return dict(record for reply in replies for record in as_records(reply.rows))
+    return _records(_run_in_snapshot(session, _get_statements(keys)))
 
 
-def scan_records(session: Session, start: bytes, end: bytes, limit: int, guards: Collection[bytes]) -> ScanPage:
+def _scan_records(session: Session, start: bytes, end: bytes, limit: int, guards: Collection[bytes]) -> ScanPage:
     """Return the first records of a range, and the guards."""
-    first, *rest = _run_in_snapshot(session, [scan_statement(start, end, limit), *_get_statements(guards)])
-    return scan_page(first, limit, dict(record for reply in rest for record in as_records(reply.rows)))
+    first, *rest = _run_in_snapshot(session, [_scan_statement(start, end, limit), *_get_statements(guards)])
+    return page_of(first.rows, limit, _records(rest))
 
 
 class MysqlSnapshot:
@@ -316,28 +307,20 @@ class MysqlSnapshot:
 
     def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
         """See `Backend.get_many`."""
-        replies = self._session.run(_get_statements(keys)) if keys else []
-        return dict(record for reply in replies for record in as_records(reply.rows))
+        return _records(self._session.run(_get_statements(keys)))
 
     def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
         """See `Backend.scan`."""
-        (reply,) = self._session.run([scan_statement(start, end, limit)])
-        return scan_page(reply, limit, self.get_many(guards))
+        (reply,) = self._session.run([_scan_statement(start, end, limit)])
+        return page_of(reply.rows, limit, self.get_many(guards))
 
 
-def scan_statement(start: bytes, end: bytes, limit: int) -> str:
-    """Return the statement whose reply `scan_page` turns into a page: it asks for one record more than the limit."""
+def _scan_statement(start: bytes, end: bytes, limit: int) -> str:
     return _SQL["scan"].format(start=literal(start), end=literal(end), limit=limit + 1)
 
 
-def scan_page(reply: Reply, limit: int, guards: dict[bytes, Record]) -> ScanPage:
-    """Return the page that a `scan_statement` has found."""
-    return ScanPage(as_records(reply.rows[:limit]), len(reply.rows) > limit, guards)
-
-
-def as_records(rows: Sequence[tuple[Any, ...]]) -> list[tuple[bytes, Record]]:
-    """Return the records of rows with key, version, value and number."""
-    return [(key, Record(version, value, number)) for key, version, value, number in rows]
+def _records(replies: Iterable[Reply]) -> dict[bytes, Record]:
+    return records_of(row for reply in replies for row in reply.rows)
 
 
 def _get_statements(keys: Collection[bytes]) -> list[str]:

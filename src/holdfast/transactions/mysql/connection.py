@@ -17,8 +17,8 @@ from pymysql.constants import CLIENT
 
 from holdfast.errors import InvalidRequestError
 from holdfast.runtime.process import require_process
-from holdfast.transactions.sql_files import load_queries
-from holdfast.transactions.urls import connections_of, options_of, split_url, unknown_option
+from holdfast.transactions.registry import connections_of, known_options, split_url
+from holdfast.transactions.sql import load_queries
 
 _SQL = load_queries(__package__)
 
@@ -79,7 +79,7 @@ def parse_mysql_url(url: str) -> MysqlOptions:
         )
     if not database or "/" in database:
         raise InvalidRequestError(f"the url names no database: write {_FORM}")
-    given = _options(parts.query)
+    given = known_options(parts.query, _OPTIONS)
     tls, ssl_ca = given.get("ssl", "verify" if "ssl_ca" in given else "prefer"), given.get("ssl_ca")
     if tls not in _TLS:
         raise InvalidRequestError(f"ssl is one of {', '.join(_TLS)}", value=tls)
@@ -98,22 +98,6 @@ def parse_mysql_url(url: str) -> MysqlOptions:
         connections=connections_of(given.get("connections", "8")),
         timeout_s=_timeout_s(given.get("timeout", "30")),
     )
-
-
-def _options(query: str) -> dict[str, str]:
-    """Return the options of a URL.
-
-    Raises:
-        InvalidRequestError: one is unknown, or given twice.
-    """
-    given: dict[str, str] = {}
-    for name, text in options_of(query):
-        if name not in _OPTIONS:
-            raise unknown_option(name, _OPTIONS)
-        if name in given:
-            raise InvalidRequestError("the database url has an option twice: leave one of them out", option=name)
-        given[name] = text
-    return given
 
 
 def _timeout_s(text: str) -> float:
@@ -167,7 +151,7 @@ class Session:
         thread: the server's number of the connection.
         id: of the row in the table of sessions that belongs to this connection.
         is_new: whether nothing was committed on it yet.
-        used_s, pid: for the pool.
+        pid: the process that opened it.
     """
 
     def __init__(self, raw: pymysql.Connection, options: MysqlOptions, number: int) -> None:
@@ -175,7 +159,6 @@ class Session:
         self._where = options.where
         self.id = number
         self.is_new = True
-        self.used_s = 0.0
         self.pid = os.getpid()
         self._is_in_step = True
         self._is_patient = False

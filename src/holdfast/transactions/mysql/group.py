@@ -18,16 +18,16 @@ import enum
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import chain, count, groupby
+from itertools import chain, groupby
 
 import pymysql
 
-from holdfast.runtime import Backoff, Environment
+from holdfast.runtime import Environment
 from holdfast.transactions.base import ABSENT, Commit, Record
 from holdfast.transactions.mysql.connection import Session, chunked, literal
-from holdfast.transactions.mysql.errors import is_busy
-from holdfast.transactions.sql_files import load_queries
-from holdfast.transactions.steps import ANY, Judgment, Kind, Step, apply_steps, judge, seen_count, version_of
+from holdfast.transactions.mysql.server import is_busy
+from holdfast.transactions.sql import load_queries
+from holdfast.transactions.steps import ANY, Judgment, Kind, Step, apply_steps, judge
 
 _SQL = load_queries(__package__)
 
@@ -102,7 +102,7 @@ class Group:
         step = self._inserts.get(key)
         if step is None:
             return f"({literal(key)},0,'',0)"
-        return f"({literal(key)},{version_of(self.base, step.call)},{literal(step.value)},0)"
+        return f"({literal(key)},{self.base + step.call},{literal(step.value)},0)"
 
     def _no_integer_statements(self) -> Iterator[str]:
         added = dict.fromkeys(step.key for step in self.steps if step.kind is Kind.ADD and step.delta)
@@ -113,16 +113,16 @@ class Group:
         for commit in self.commits:
             for one in commit.ranges:
                 yield _SQL["count"].format(
-                    start=literal(one.start), end=literal(one.end), limit=seen_count(one), **self._own_versions()
+                    start=literal(one.start), end=literal(one.end), limit=one.count + 1, **self._own_versions()
                 )
 
     def _own_versions(self) -> Mapping[str, int]:
-        return {"first": self.base, "last": version_of(self.base, len(self.commits) - 1)}
+        return {"first": self.base, "last": self.base + len(self.commits) - 1}
 
     def write_statements(self, judgment: Judgment) -> Iterator[str]:
         """Yield the statements that write what valid transactions write, and delete what the others claimed."""
         changes = apply_steps(self._seen, judgment.valid, self.base)
-        counters = {step.key for step in judgment.valid if step.kind in (Kind.ADD, Kind.PROGRESS)}
+        counters = {step.key for step in judgment.valid if step.kind is Kind.ADD}
         written = [(key, record) for key, record in changes.items() if record is not None]
         puts = (
             f"({literal(key)},{record.version},{literal(record.value)},0)"
@@ -149,7 +149,6 @@ def _lock_of(step: Step) -> _Lock:
 
 
 # --- sessions: whether a commit took effect whose reply was lost -----------------------------------------------------
-_BACKOFF = Backoff(first_s=0.004, longest_s=0.75)
 _SETTLE_LOCK_WAIT_S = 1
 _DAY_S = 24 * 3600
 
@@ -177,17 +176,6 @@ def begin_statements(session: Session) -> tuple[str, str]:
 def commit_statements(session: Session, version: int) -> tuple[str, str]:
     """Return the statements that record the version in the row of the session and commit."""
     return _SQL["save_session"].format(session=session.id, version=version), "COMMIT"
-
-
-def pauses(environment: Environment, timeout_s: float) -> Iterator[None]:
-    """Yield for each try until time is up; wait between them, longer each time, and not for the same time as others."""
-    deadline_s = environment.clock.elapsed_s() + timeout_s
-    yield
-    for number in count(1):
-        if environment.clock.elapsed_s() >= deadline_s:
-            return
-        _BACKOFF.wait(number, environment.clock, environment.chance)
-        yield
 
 
 def last_version(session: Session, lost: Session) -> int:

@@ -1,19 +1,28 @@
-"""Check a server, create and migrate the tables of a database, and flush the server's log."""
+"""Check a server, create and migrate the tables of a database, flush the server's log, and translate its errors."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+import ssl
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 import pymysql
 
-from holdfast.errors import UnavailableError, UnsupportedError
+from holdfast.errors import (
+    AccessDeniedError,
+    CorruptDataError,
+    HoldfastError,
+    InvalidRequestError,
+    NotFoundError,
+    StorageFullError,
+    UnavailableError,
+    UnsupportedError,
+)
 from holdfast.runtime import Environment
 from holdfast.transactions.mysql.connection import MysqlOptions, Session, connect
-from holdfast.transactions.mysql.errors import code_of, is_missing_table, mysql_errors
-from holdfast.transactions.mysql.group import pauses
-from holdfast.transactions.sql_files import load_queries, load_schema, require_schema
+from holdfast.transactions.sql import load_queries, load_schema, pauses, require_schema
 
 _SQL = load_queries(__package__)
 _OLDEST_MYSQL = (8, 0)
@@ -99,7 +108,7 @@ def _version(session: Session) -> int:
     try:
         rows = session.send(_SQL["schema_version"])[0].rows
     except pymysql.ProgrammingError as error:
-        if not is_missing_table(error):
+        if code_of(error) != _MISSING_TABLE:
             raise
         return 0
     return int(rows[0][0]) if rows else 0
@@ -109,7 +118,7 @@ def _version(session: Session) -> int:
 _ONCE, _TWICE = 1, 3
 """Every commit flushes; with a binary log, only what prepares it, or, with MariaDB's 3, also what ends it."""
 
-_DENIED = 1227
+_NO_RIGHT = 1227
 
 
 def flush_log(session: Session, environment: Environment, timeout_s: float) -> None:
@@ -157,9 +166,114 @@ def _flush(session: Session) -> None:
     try:
         session.run([_SQL["flush_log"]])
     except pymysql.MySQLError as error:
-        if code_of(error) != _DENIED:
+        if code_of(error) != _NO_RIGHT:
             raise
         raise UnsupportedError(
             "the server loses commits when it crashes: set innodb_flush_log_at_trx_commit and sync_binlog to 1, or "
             "grant RELOAD"
         ) from error
+
+
+# --- errors -----------------------------------------------------------------------------------------------------------
+_BUSY = {1020, 1205, 1213, 1317, 1969, 3024}
+"""A lock was not free in time, a deadlock was resolved, or an administrator or a time limit ended the statement."""
+
+HELD = 1205
+DEADLOCK = 1213
+
+_LOST = {0, 1040, 1053, 1152, 1158, 1159, 1160, 1161, 1184, 1203, 1226, 1927, 2002, 2003, 2006, 2013, 2055, 3169, 4031}
+"""The server is not there, is going down, has no connection left, or has closed this one."""
+
+_CROWDED = {1040, 1203, 1226}
+
+_MISSING_TABLE = 1146
+
+_NO_SPACE = {1021, 1114}
+_MAYBE_NO_SPACE = {3, 1026, 1030}  # failed writes: the message contains the error of the operating system
+
+_DENIED = "the user may not do this in the database: grant SELECT, INSERT, UPDATE and DELETE, and CREATE for the tables"
+_LOGIN = "the database does not accept this user and password: check both"
+_READ_ONLY = "the server is read-only: connect to the primary server, or repeat when this one is the primary"
+_TOO_LARGE = "the server's limit for packets is too small: set max_allowed_packet to at least 16M"
+
+_ERRORS: Mapping[int, tuple[type[HoldfastError], str]] = {
+    1044: (AccessDeniedError, _DENIED),
+    1045: (AccessDeniedError, _LOGIN),
+    1698: (AccessDeniedError, _LOGIN),
+    1130: (AccessDeniedError, "the database accepts no connections from this machine: grant the user its host"),
+    1142: (AccessDeniedError, _DENIED),
+    1143: (AccessDeniedError, _DENIED),
+    1227: (AccessDeniedError, _DENIED),
+    1370: (AccessDeniedError, _DENIED),
+    1049: (NotFoundError, "the database does not exist: create it first, with CREATE DATABASE"),
+    _MISSING_TABLE: (NotFoundError, "the database has no tables of Holdfast: create them first"),
+    1153: (InvalidRequestError, _TOO_LARGE),
+    1286: (UnsupportedError, "the server has no InnoDB: enable it"),
+    1290: (UnavailableError, _READ_ONLY),
+    1792: (UnavailableError, _READ_ONLY),
+    1836: (UnavailableError, _READ_ONLY),
+    1665: (UnsupportedError, "the server logs statements: set binlog_format to ROW or MIXED"),
+    2026: (InvalidRequestError, "the server has no TLS, and ssl=require or ssl=verify asks for it: change one of them"),
+}
+
+
+def code_of(error: BaseException) -> int:
+    """Return the number of an error; 0 if PyMySQL itself found the connection closed or out of step."""
+    code = error.args[0] if isinstance(error, pymysql.MySQLError) and error.args else -1
+    if isinstance(error, pymysql.InternalError | pymysql.InterfaceError) and not isinstance(code, int):
+        return 0
+    return code if isinstance(code, int) else -1
+
+
+def is_busy(error: BaseException) -> bool:
+    """Check whether other transactions were in the way: nothing happened, and a repetition may succeed."""
+    return code_of(error) in _BUSY
+
+
+def is_lost(error: BaseException) -> bool:
+    """Check whether there is no usable connection. If a commit had been sent, its outcome is unknown."""
+    return code_of(error) in _LOST and _tls_failure(error) is None
+
+
+def as_holdfast_error(error: pymysql.MySQLError, where: str) -> HoldfastError:
+    """Translate an error after which it is certain that nothing happened.
+
+    Args:
+        where: the database, without secrets.
+    """
+    code = code_of(error)
+    tls = _tls_failure(error)
+    if tls is not None:
+        return InvalidRequestError(
+            "the server failed the checks of TLS: check its certificate, ssl and ssl_ca", database=where, reason=tls
+        )
+    if code in _CROWDED:
+        return UnavailableError(
+            "the database server has no connection left: allow more there, or fewer here", database=where, code=code
+        )
+    if is_lost(error):
+        return UnavailableError("the database server cannot be reached: repeat later", database=where, code=code)
+    if is_busy(error):
+        return UnavailableError(
+            "other transactions hold the records for too long: repeat later", database=where, code=code
+        )
+    if code in _NO_SPACE or (code in _MAYBE_NO_SPACE and "28" in str(error.args[1:])):
+        return StorageFullError("the disk of the database is full: free some space, then repeat", database=where)
+    kind, message = _ERRORS.get(code, (CorruptDataError, "the database refused a statement: report this"))
+    if message is _LOGIN and (login := re.search("for user '([^']+)'", str(error.args[1:]))) is not None:
+        return kind(message, database=where, user=login[1])  # without one in the URL, it is that of the process
+    return kind(message, database=where, **({} if code in _ERRORS else {"code": code}))
+
+
+def _tls_failure(error: BaseException) -> str | None:
+    original = getattr(error, "original_exception", error)
+    return original.verify_message if isinstance(original, ssl.SSLCertVerificationError) else None
+
+
+@contextmanager
+def mysql_errors(where: str) -> Iterator[None]:
+    """Raise PyMySQL's errors as Holdfast's; for calls that change nothing when they fail."""
+    try:
+        yield
+    except pymysql.MySQLError as error:
+        raise as_holdfast_error(error, where) from error

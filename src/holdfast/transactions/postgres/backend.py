@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 import psycopg
 from psycopg import errors
 
-from holdfast.errors import DeadlockError, HoldfastError, OutcomeUnknownError, UnavailableError
+from holdfast.errors import DeadlockError, OutcomeUnknownError, UnavailableError
 from holdfast.runtime import Backoff, Environment, Moment
 from holdfast.transactions.base import Backend, Commit, Outcome, Record, ScanPage
 from holdfast.transactions.pool import Pool
@@ -31,7 +31,7 @@ from holdfast.transactions.postgres.connection import (
     statement_errors,
 )
 from holdfast.transactions.postgres.group import Array, Group, byte_array
-from holdfast.transactions.sql_files import load_queries
+from holdfast.transactions.sql import find_outcome, load_queries, page_of, records_of
 from holdfast.transactions.steps import VersionSource
 
 T = TypeVar("T")
@@ -44,8 +44,6 @@ _COLLISIONS = (errors.DeadlockDetected, errors.SerializationFailure)
 _COLLISION_ATTEMPTS = 10
 _BACKOFF = Backoff(first_s=0.004, longest_s=1.0)
 _SETTLE_S = 60.0
-_TRUSTED_S = 12 * 3600
-"""How old a commit may be for "there is no outcome" to mean that it did not happen: outcomes are kept for a day."""
 
 _SWEEP_SHARE = 0.1
 """How many new connections remove the sessions of dead ones."""
@@ -67,14 +65,13 @@ class Session:
 
     Attributes:
         is_new: whether nothing was committed on it yet.
-        used_s, pid: for the pool.
+        pid: the process that opened it.
     """
 
     def __init__(self, connection: Connection, versions: VersionSource) -> None:
         self.connection = connection
         self.versions = versions
         self.is_new = True
-        self.used_s = 0.0
         self.pid = os.getpid()
 
     @property
@@ -164,7 +161,7 @@ class PostgresBackend(Backend):
         return self._commit_group(commits).outcomes
 
     def commit_and_read(self, commit: Commit, keys: Collection[bytes]) -> tuple[Outcome, dict[bytes, Record] | None]:
-        reply = self._commit_group([commit], wanted=byte_array(list(keys)))
+        reply = self._commit_group([commit], wanted=byte_array(keys))
         return reply.outcomes[0], reply.records
 
     def try_commit_group(self, commits: Sequence[Commit], patience_s: float) -> list[Outcome] | None:
@@ -179,7 +176,7 @@ class PostgresBackend(Backend):
         group = Group.of(commits)
         if not group.steps:
             base = VersionSource(self._environment.ids).take(len(commits))
-            return _Reply(group.outcomes([0, 0] * len(commits), base))
+            return _Reply(group.outcomes([0] * len(commits), base))
         for attempt in range(_COLLISION_ATTEMPTS):
             if attempt:
                 _BACKOFF.wait(attempt, self._environment.clock, self._environment.chance)
@@ -221,11 +218,13 @@ class PostgresBackend(Backend):
                         if patience_s is None:
                             raise
                         raise _LockHeldError from error
-                return _Reply(group.outcomes(rows[0][0], base), None if wanted is None else _read_after(rows))
-        except OutcomeUnknownError as error:
+                # A row without a key stands for no records at all.
+                found = None if wanted is None else records_of(row[1:] for row in rows if row[1] is not None)
+                return _Reply(group.outcomes(rows[0][0], base), found)
+        except OutcomeUnknownError:
             if base is None:
                 raise
-            outcomes = self._settle(base, group, begun, error)
+            outcomes = self._settle(base, group, begun)
             return None if outcomes is None else _Reply(outcomes)
 
     def _sweep(self, session: Session) -> None:
@@ -235,40 +234,28 @@ class PostgresBackend(Backend):
                 session.connection.execute(_SQL["forget_sessions"])
         session.is_new = False
 
-    def _settle(self, base: int, group: Group, begun: Moment, cause: HoldfastError) -> list[Outcome] | None:
+    def _settle(self, base: int, group: Group, begun: Moment) -> list[Outcome] | None:
         """Find the outcome of a commit whose reply was lost; None if nothing happened, and never will.
 
         Args:
             begun: a moment before the commit was sent.
 
         Raises:
-            OutcomeUnknownError: the server does not come back in time, or the outcome may have been deleted as an old
-                one, as this process or its machine was suspended.
+            OutcomeUnknownError: see `find_outcome`.
         """
         self._pool.clear()
-        clock = self._environment.clock
-        deadline_s = clock.elapsed_s() + _SETTLE_S
         last = {"session": VersionSource.session_of(base), "version": base + len(group.commits) - 1}
-        while clock.elapsed_s() < deadline_s and not self._pool.is_closed:
-            try:
-                # A new connection: a locked transaction keeps its place in the pool, and others may have all the rest.
-                with statement_errors(self._address), connect(self._address) as connection:
-                    row = connection.execute(_SQL["settle"], last).fetchone()
-            except HoldfastError as error:
-                # Whatever the server says now, such as "wrong password" or "read-only", is no answer about the commit.
-                cause = error
-                clock.sleep(0.1 + 0.4 * self._environment.chance.fraction())
-                continue
+
+        def ask() -> list[int] | None:
+            # A new connection: a locked transaction keeps its place in the pool, and others may have all the rest.
+            with statement_errors(self._address), connect(self._address) as connection:
+                row = connection.execute(_SQL["settle"], last).fetchone()
             assert row is not None, "an upsert returns a row"
-            if row[0] is not None:
-                return group.outcomes(row[0], base)
-            if begun.age_s(clock) < _TRUSTED_S:
-                return None
-            break
-        raise OutcomeUnknownError(
-            "the database went away during a commit and did not tell its outcome: read before repeating",
-            database=self._address.where,
-        ) from cause
+            status: list[int] | None = row[0]
+            return status
+
+        status = find_outcome(ask, begun, self._pool, self._environment, _SETTLE_S, self._address.where)
+        return None if status is None else group.outcomes(status, base)
 
     def make_durable(self) -> None:
         """Write a record, and wait until it is flushed, with everything before it."""
@@ -320,13 +307,10 @@ class _LockedPostgres:
 
     def read(self, keys: Collection[bytes], *, exclusive: bool) -> dict[bytes, Record]:
         query = _SQL["lock_exclusive" if exclusive else "lock_shared"]
-        return {
-            key: Record(version, value, number)
-            for key, version, value, number in self._rows(query, (byte_array(list(keys)),))
-        }
+        return records_of(self._rows(query, (byte_array(keys),)))
 
     def scan(self, start: bytes, end: bytes, limit: int) -> ScanPage:
-        return _page(self._rows(_SQL["scan"], (start, end, limit + 1)), limit, {})
+        return page_of(self._rows(_SQL["scan"], (start, end, limit + 1)), limit, {})
 
     def _rows(self, query: bytes, arguments: tuple[object, ...]) -> list[tuple[Any, ...]]:
         with nothing_happened(self._address):  # the commit was not sent
@@ -341,7 +325,7 @@ class _LockedPostgres:
         if not group.steps:
             with nothing_happened(self._address):
                 self._session.connection.execute("COMMIT")
-            return group.outcomes([0, 0], base)[0]
+            return group.outcomes([0], base)[0]
         arguments = group.arguments(VersionSource.session_of(base), base)
         begun = Moment.of(self._backend._environment.clock)
         row = self._rows(_SQL["commit_group"], tuple(arguments))[0]
@@ -350,7 +334,7 @@ class _LockedPostgres:
                 self._session.connection.execute("COMMIT")
         except OutcomeUnknownError as error:
             self._session.close()  # ends the transaction if the server still has it
-            outcomes = self._backend._settle(base, group, begun, error)
+            outcomes = self._backend._settle(base, group, begun)
             if outcomes is None:
                 raise UnavailableError("the database went away before the commit: repeat it") from error
             return outcomes[0]
@@ -379,27 +363,16 @@ def _begin_snapshot(connection: Connection) -> None:
     connection.execute("SELECT 1 FROM records LIMIT 1")  # the snapshot begins here
 
 
-def _read_after(rows: Sequence[tuple[Any, ...]]) -> dict[bytes, Record]:
-    """Return the records of rows that begin with the status of a commit: one without a record if none exists."""
-    return {key: Record(version, value, number) for _, key, version, value, number in rows if key is not None}
-
-
 def _get_many(connection: Connection, keys: Collection[bytes]) -> dict[bytes, Record]:
-    query, argument = (_SQL["get"], next(iter(keys))) if len(keys) == 1 else (_SQL["get_many"], byte_array(list(keys)))
-    rows = connection.execute(query, (argument,), binary=True).fetchall()
-    return {key: Record(version, value, number) for key, version, value, number in rows}
+    query, argument = (_SQL["get"], next(iter(keys))) if len(keys) == 1 else (_SQL["get_many"], byte_array(keys))
+    return records_of(connection.execute(query, (argument,), binary=True))
 
 
 def _scan(connection: Connection, start: bytes, end: bytes, limit: int, guards: Collection[bytes]) -> ScanPage:
+    query, arguments = _SQL["scan"], [start, end, limit + 1]
     if not guards:
-        return _page(connection.execute(_SQL["scan"], (start, end, limit + 1), binary=True).fetchall(), limit, {})
-    rows = connection.execute(
-        _SQL["scan_with_guards"], (start, end, limit + 1, byte_array(list(guards))), binary=True
-    ).fetchall()
-    found = {key: Record(version, value, number) for is_guard, key, version, value, number in rows if is_guard}
-    return _page(sorted(row[1:] for row in rows if not row[0]), limit, found)
-
-
-def _page(rows: Sequence[tuple[Any, ...]], limit: int, guards: dict[bytes, Record]) -> ScanPage:
-    records = [(key, Record(version, value, number)) for key, version, value, number in rows[:limit]]
-    return ScanPage(records, len(rows) > limit, guards)
+        return page_of(connection.execute(query, arguments, binary=True).fetchall(), limit, {})
+    query, arguments = _SQL["scan_with_guards"], [*arguments, byte_array(guards)]
+    rows = connection.execute(query, arguments, binary=True).fetchall()
+    found = records_of(row[1:] for row in rows if row[0])
+    return page_of(sorted(row[1:] for row in rows if not row[0]), limit, found)

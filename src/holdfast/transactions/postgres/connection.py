@@ -27,8 +27,8 @@ from holdfast.errors import (
 from holdfast.runtime import SystemClock
 from holdfast.runtime.process import require_process
 from holdfast.transactions.postgres.group import register_arrays
-from holdfast.transactions.sql_files import load_queries, load_schema, require_schema
-from holdfast.transactions.urls import connections_of, options_of, split_url
+from holdfast.transactions.registry import connections_of, options_of, split_url
+from holdfast.transactions.sql import load_queries, load_schema, require_schema
 
 T = TypeVar("T")
 
@@ -198,7 +198,7 @@ def prepare_database(address: PostgresAddress, *, create: bool) -> None:
     connection = connect(address)
     try:
         with statement_errors(address):
-            if not _may_use_schema(connection, address):
+            if _ask(connection, "may_use_schema", address.schema) is False:  # what is in it could not be seen
                 raise AccessDeniedError(
                     "the user may not use the schema: grant USAGE on it, and the rights on its tables",
                     database=address.where,
@@ -211,7 +211,7 @@ def prepare_database(address: PostgresAddress, *, create: bool) -> None:
                 found = _version(connection)
                 require_schema(found, len(scripts), create=create, where=address.where)
                 if not found:
-                    if not _has_schema(connection, address):
+                    if not _ask(connection, "has_schema", address.schema):
                         # Not "if not exists": a user without the right to create schemas may still own this one.
                         connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(address.schema)))
                     connection.execute("CREATE TABLE schema_version (version int NOT NULL PRIMARY KEY)")
@@ -222,23 +222,34 @@ def prepare_database(address: PostgresAddress, *, create: bool) -> None:
         connection.close()
 
 
-def _has_schema(connection: Connection, address: PostgresAddress) -> bool:
-    row = connection.execute(_SQL["has_schema"].encode(), (address.schema,)).fetchone()
-    return row is not None and bool(row[0])
-
-
-def _may_use_schema(connection: Connection, address: PostgresAddress) -> bool:
-    """Whether the user sees what is in the schema, if it exists."""
-    row = connection.execute(_SQL["may_use_schema"].encode(), (address.schema,)).fetchone()
-    return row is None or bool(row[0])
+def _ask(connection: Connection, query: str, *arguments: object) -> Any:
+    """Return the only value of a query's first row; None if there is no row."""
+    row = connection.execute(_SQL[query].encode(), arguments).fetchone()
+    return None if row is None else row[0]
 
 
 def _version(connection: Connection) -> int:
-    exists = connection.execute(_SQL["schema_exists"].encode()).fetchone()
-    if exists is None or not exists[0]:
-        return 0
-    row = connection.execute(_SQL["schema_version"].encode()).fetchone()
-    return int(row[0] or 0) if row else 0
+    return (_ask(connection, "schema_version") or 0) if _ask(connection, "schema_exists") else 0
+
+
+_UNREACHABLE = "the database cannot be reached: check that the server runs and that host and port are right"
+_NO_PASSWORD = "the database asks for a password, and there is none: put it into the url, or into ~/.pgpass"
+_LOGIN = "the database rejects the user or the password: check both"
+_NO_DATABASE = "the database does not exist: create it first, such as with createdb"
+_CROWDED = "the database server has no connection left: allow more there, or fewer here"
+_TLS = "the server failed the checks of TLS: check sslmode and certificates"
+_CLOSED = "the database accepts no connections now: allow them, or repeat later"
+
+_REFUSALS: Mapping[str, tuple[type[HoldfastError], str]] = {
+    "no password supplied": (AccessDeniedError, _NO_PASSWORD),
+    "authentication failed|no pg_hba.conf entry|role .* does not exist": (AccessDeniedError, _LOGIN),
+    "database .* does not exist": (NotFoundError, _NO_DATABASE),
+    "permission denied": (AccessDeniedError, "the user has no rights on the database: ask its owner"),
+    "too many|connection slots": (UnavailableError, _CROWDED),
+    "not support ssl|certificate": (InvalidRequestError, _TLS),
+    "not currently accepting connections|starting up|shutting down": (UnavailableError, _CLOSED),
+}
+"""What a server says to a connection attempt, in lower case, and what that means."""
 
 
 @contextmanager
@@ -248,27 +259,16 @@ def connection_errors(address: PostgresAddress) -> Iterator[None]:
         yield
     except psycopg.Error as error:
         text = str(error).lower()
-        kind: type[HoldfastError] = UnavailableError
-        message = "the database cannot be reached: check that the server runs and that host and port are right"
-        if "no password supplied" in text:
-            kind = AccessDeniedError
-            message = "the database asks for a password, and there is none: put it into the url, or into ~/.pgpass"
-        elif re.search("authentication failed|no pg_hba.conf entry|role .* does not exist", text):
-            kind, message = AccessDeniedError, "the database rejects the user or the password: check both"
-        elif re.search("database .* does not exist", text):
-            kind, message = NotFoundError, "the database does not exist: create it first, such as with createdb"
-        elif "permission denied" in text:
-            kind, message = AccessDeniedError, "the user has no rights on the database: ask its owner"
-        elif "too many" in text or "connection slots" in text:
-            message = "the database server has no connection left: allow more there, or fewer here"
-        elif "not support ssl" in text or "certificate" in text:
-            kind = InvalidRequestError
-            message = "the server failed the checks of TLS: check sslmode and certificates"
-        elif "not currently accepting connections" in text or "starting up" in text or "shutting down" in text:
-            message = "the database accepts no connections now: allow them, or repeat later"
-        elif isinstance(error, psycopg.ProgrammingError):
-            kind, message = InvalidRequestError, "an option in the URL of the database is not valid: change it"
+        kind, message = next(
+            (meant for words, meant in _REFUSALS.items() if re.search(words, text)), _of_attempt(error)
+        )
         raise kind(message, database=address.where, **_login(error)) from error
+
+
+def _of_attempt(error: psycopg.Error) -> tuple[type[HoldfastError], str]:
+    if isinstance(error, psycopg.ProgrammingError):
+        return InvalidRequestError, "an option in the URL of the database is not valid: change it"
+    return UnavailableError, _UNREACHABLE
 
 
 def _login(error: psycopg.Error) -> dict[str, str]:

@@ -10,18 +10,19 @@ bound; then the length and the bytes of each element.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from struct import Struct
+from typing import Any
 
 from psycopg import Connection, pq
 from psycopg.abc import Buffer
 from psycopg.adapt import Dumper
 
 from holdfast.errors import CorruptDataError, InvalidRequestError
-from holdfast.transactions.base import AlreadyDone, Commit, Committed, Conflict, Outcome
-from holdfast.transactions.steps import Kind, Step, steps_of, version_of
+from holdfast.transactions.base import Commit, Committed, Conflict, Outcome
+from holdfast.transactions.steps import Kind, Step, steps_of
 
 _KEY = itemgetter(0)
 _MOST_BYTES = 900_000_000
@@ -123,22 +124,11 @@ class Group:
         Raises:
             InvalidRequestError: they are too large for a message to the server.
         """
-        keys, calls, kinds, expected, values, deltas = zip(*self.steps, strict=True)
-        if sum(map(len, values)) + sum(map(len, keys)) > _MOST_BYTES:
+        if sum(len(step.key) + len(step.value) for step in self.steps) > _MOST_BYTES:
             raise InvalidRequestError("a transaction in PostgreSQL is limited to 900 MB: split it")
-        return [
-            session,
-            base,
-            len(self.commits),
-            byte_array(keys),
-            _int4s(calls),
-            _int2s(kinds),
-            _int8s(expected),
-            byte_array(values),
-            _int8s(deltas),
-            *_encode_pairs(self.sharers),
-            *self._conditions(),
-        ]
+        steps = _encode(self.steps, byte_array, _int4s, _int2s, _int8s, byte_array, _int8s)
+        sharers = _encode(self.sharers, _int4s, _int4s)
+        return [session, base, len(self.commits), *steps, *sharers, *self._conditions()]
 
     def _conditions(self) -> Sequence[object]:
         if not any(commit.ranges or commit.bounds for commit in self.commits):
@@ -153,53 +143,35 @@ class Group:
             for call, commit in enumerate(self.commits)
             for bound in commit.bounds
         ]
-        return [*_encode_ranges(ranges), *_encode_bounds(bounds)]
+        return [
+            *_encode(ranges, _int4s, _int4s, byte_array, byte_array, _int8s),
+            *_encode(bounds, _int4s, _int4s, _int8s),
+        ]
 
     def _first_step(self, key: bytes) -> int:
         return bisect_left(self.steps, key, key=_KEY) + 1
 
     def outcomes(self, status: Sequence[int], base: int) -> list[Outcome]:
-        """Return the outcomes that the function reports, two numbers for each transaction.
+        """Return the outcomes that the function reports: for each transaction the step that conflicts, or 0.
 
         Raises:
             CorruptDataError: the numbers are not a result of this group.
         """
-        outcomes: list[Outcome] = []
-        for call in range(len(status) // 2):
-            kind, detail = status[2 * call : 2 * call + 2]
-            if kind == 0:
-                outcomes.append(Committed(version_of(base, call)))
-            elif kind == 1 and 0 < detail <= len(self.steps):
-                outcomes.append(Conflict((self.steps[detail - 1].key,)))
-            elif kind == 2:
-                outcomes.append(AlreadyDone(detail))
-            else:
-                raise CorruptDataError("the database reports an unknown outcome: report this", kind=kind, detail=detail)
-        return outcomes
+        if not all(0 <= step <= len(self.steps) for step in status):
+            raise CorruptDataError("the database reports an unknown outcome: report this", status=status)
+        return [
+            Conflict((self.steps[step - 1].key,)) if step else Committed(base + call)
+            for call, step in enumerate(status)
+        ]
 
 
-def _encode_pairs(pairs: Sequence[tuple[int, int]]) -> list[object]:
-    first, second = zip(*pairs, strict=True) if pairs else ((), ())
-    return [_int4s(first), _int4s(second)]
+def _encode(rows: Collection[Sequence[Any]], *encoders: Callable[[Sequence[Any]], Array]) -> list[object]:
+    """Encode each column of rows as an array."""
+    columns: Iterable[Sequence[Any]] = zip(*rows, strict=True) if rows else [()] * len(encoders)
+    return [encode(column) for encode, column in zip(encoders, columns, strict=True)]
 
 
-def _encode_ranges(ranges: Sequence[tuple[int, int, bytes, bytes, int]]) -> list[object]:
-    calls, guards, starts, ends, counts = zip(*ranges, strict=True) if ranges else ((),) * 5
-    return [
-        _int4s(calls),
-        _int4s(guards),
-        byte_array(starts),
-        byte_array(ends),
-        _int8s(counts),
-    ]
-
-
-def _encode_bounds(bounds: Sequence[tuple[int, int, int]]) -> list[object]:
-    calls, steps, most = zip(*bounds, strict=True) if bounds else ((),) * 3
-    return [_int4s(calls), _int4s(steps), _int8s(most)]
-
-
-_NO_CONDITIONS = [*_encode_ranges(()), *_encode_bounds(())]
+_NO_CONDITIONS = _encode((), _int4s, _int4s, byte_array, byte_array, _int8s, _int4s, _int4s, _int8s)
 
 
 def _created_in(commit: Commit, start: bytes, end: bytes) -> int:

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import threading
-import weakref
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -22,21 +20,19 @@ from operator import itemgetter
 from pathlib import Path
 from urllib.parse import unquote
 
-from holdfast.errors import HoldfastError, InvalidRequestError, OutcomeUnknownError, UnavailableError
+from holdfast.errors import HoldfastError, InvalidRequestError, OutcomeUnknownError
 from holdfast.runtime import Clock, Environment, SystemClock
 from holdfast.runtime.process import require_process
-from holdfast.transactions.base import Backend, Commit, Committed, Outcome, Record, ScanPage
-from holdfast.transactions.sql_files import load_queries
+from holdfast.transactions.base import Backend, Commit, Outcome, Record, ScanPage
+from holdfast.transactions.registry import known_options, public_url, split_url
+from holdfast.transactions.sql import load_queries, page_of, records_of
 from holdfast.transactions.sqlite.connections import Connections
 from holdfast.transactions.sqlite.file import connect, file_error, flush_file, migrate, require_file, sqlite_errors
-from holdfast.transactions.steps import Judgment, Kind, Step, VersionSource, apply_steps, judge, seen_count, steps_of
-from holdfast.transactions.urls import options_of, public_url, split_url, unknown_option
+from holdfast.transactions.steps import Judgment, Kind, Step, VersionSource, apply_steps, judge, steps_of
 
 _SQL = load_queries(__package__)
 _KEY = itemgetter(0)
 _KEYS_PER_QUERY = 500
-_MOST_IDLE_S = 3600.0
-"""As PostgreSQL's and MySQL's snapshots."""
 
 
 def open_backend(url: str, environment: Environment, *, create: bool) -> SqliteBackend:
@@ -47,12 +43,9 @@ def open_backend(url: str, environment: Environment, *, create: bool) -> SqliteB
             "the URL of an SQLite file has three slashes: write sqlite:///directory/file.db", url=public_url(url)
         )
     path = "/" + unquote(parts.path).lstrip("/")  # people also write four slashes
-    options = dict(options_of(parts.query))
-    synchronous = options.pop("synchronous", "full")
+    synchronous = known_options(parts.query, ("synchronous",)).get("synchronous", "full")
     if synchronous not in ("full", "normal"):
         raise InvalidRequestError("synchronous is 'full' or 'normal': change the URL", given=synchronous)
-    for name in options:
-        raise unknown_option(name, ("synchronous",))
     prepare_file(path, create=create, clock=environment.clock)
     return SqliteBackend(path, environment, synchronous=synchronous)
 
@@ -105,7 +98,6 @@ class SqliteBackend(Backend):
         self._timeout_s = timeout_s
         self._versions = VersionSource(environment.ids)
         self._connections = Connections(path, self._connect, environment.clock)
-        self._snapshots: weakref.WeakSet[SqliteSnapshot] = weakref.WeakSet()
 
     # --- reads --------------------------------------------------------------------------------------------------------
     def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
@@ -117,16 +109,11 @@ class SqliteBackend(Backend):
             return _scan(reader, start, end, limit, list(guards))
 
     @contextmanager
-    def snapshot(self) -> Iterator[SqliteSnapshot]:
-        """Read in one transaction: WAL keeps its snapshot for it."""
+    def snapshot(self) -> Iterator[_Reader]:
+        """Read in one transaction: the log keeps its snapshot for it, and grows meanwhile."""
         with self._reader() as reader, _in_snapshot(reader, wanted=True):
             reader.execute("SELECT 1 FROM records LIMIT 1").fetchone()  # the snapshot begins with the first read
-            found = SqliteSnapshot(reader, self._clock)
-            self._snapshots.add(found)
-            try:
-                yield found
-            finally:
-                found.close()
+            yield _Reader(reader)
 
     # --- commits ------------------------------------------------------------------------------------------------------
     def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
@@ -139,7 +126,7 @@ class SqliteBackend(Backend):
         base = self._versions.take(len(commits))
         seen = _get_locked(writer, steps)
         counts = {
-            (call, index): writer.execute(_SQL["count"], (one.start, one.end, seen_count(one))).fetchone()[0]
+            (call, index): writer.execute(_SQL["count"], (one.start, one.end, one.count + 1)).fetchone()[0]
             for call, commit in enumerate(commits)
             for index, one in enumerate(commit.ranges)
         }
@@ -193,20 +180,12 @@ class SqliteBackend(Backend):
 
     @contextmanager
     def _reader(self) -> Iterator[sqlite3.Connection]:
-        self._end_forgotten()
         with sqlite_errors(self._path), self._connections.reader() as reader:
             yield reader
-
-    def _end_forgotten(self) -> None:
-        """End the snapshots of this process that are not read anymore: the log keeps all that was written since."""
-        if self._snapshots:
-            for one in list(self._snapshots):
-                one.end_if_idle()
 
     @contextmanager
     def _write_lock(self) -> Iterator[sqlite3.Connection]:
         """Take this caller's turn and SQLite's write lock. The block commits, else it is rolled back."""
-        self._end_forgotten()
         turn = self._connections.queue().turn(self._clock, self._timeout_s)
         with turn, sqlite_errors(self._path), self._connections.writer() as writer:
             pid = os.getpid()
@@ -220,32 +199,40 @@ class SqliteBackend(Backend):
                         writer.execute("ROLLBACK")
 
 
-class _LockedSqlite:
+class _Reader:
+    """Reads one snapshot, on a connection in a transaction that nothing else uses."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._pid = os.getpid()
+
+    def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
+        require_process(self._pid)
+        return _get_many(self._connection, list(keys))
+
+    def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
+        require_process(self._pid)
+        return _scan(self._connection, start, end, limit, list(guards))
+
+
+class _LockedSqlite(_Reader):
     """A pessimistic transaction under the write lock of the file."""
 
     def __init__(self, backend: SqliteBackend, writer: sqlite3.Connection) -> None:
+        super().__init__(writer)
         self._backend = backend
-        self._writer = writer
-        self._pid = os.getpid()
 
     def read(self, keys: Collection[bytes], *, exclusive: bool) -> dict[bytes, Record]:
-        require_process(self._pid)
-        return _get_many(self._writer, list(keys))
-
-    def scan(self, start: bytes, end: bytes, limit: int) -> ScanPage:
-        require_process(self._pid)
-        return _scan(self._writer, start, end, limit, [])
+        return self.get_many(keys)
 
     def apply(self, commit: Commit) -> Outcome:
         require_process(self._pid)
-        outcome = self._backend._apply(self._writer, [commit], steps_of([commit])).outcomes[0]
-        assert isinstance(outcome, Committed) or not self._writer.in_transaction
-        return outcome
+        return self._backend._apply(self._connection, [commit], steps_of([commit])).outcomes[0]
 
 
 def _get_locked(writer: sqlite3.Connection, steps: Sequence[Step]) -> dict[bytes, Record]:
     """Return the records of steps, under the write lock; with their values only if something is added to them."""
-    counters = {step.key for step in steps if step.kind in (Kind.ADD, Kind.PROGRESS)}
+    counters = {step.key for step in steps if step.kind is Kind.ADD}
     seen = _get_many(writer, [key for key, _ in groupby(steps, _KEY) if key not in counters], "get_version")
     if counters:
         seen.update(_get_many(writer, list(counters)))
@@ -253,64 +240,6 @@ def _get_locked(writer: sqlite3.Connection, steps: Sequence[Step]) -> dict[bytes
 
 
 # --- reads -----------------------------------------------------------------------------------------------------------
-class SqliteSnapshot:
-    """Reads one snapshot.
-
-    Args:
-        reader: a connection in a transaction, for this object alone until the snapshot is over.
-        clock: measures how long the snapshot was not read.
-    """
-
-    def __init__(self, reader: sqlite3.Connection, clock: Clock) -> None:
-        self._reader = reader
-        self._clock = clock
-        self._pid = os.getpid()
-        self._in_use = threading.RLock()  # a collection of garbage may end it anywhere
-        self._used_s = clock.elapsed_s()
-        self._is_over = False
-
-    def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
-        with self._reading():
-            return _get_many(self._reader, list(keys))
-
-    def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
-        with self._reading():
-            return _scan(self._reader, start, end, limit, list(guards))
-
-    @contextmanager
-    def _reading(self) -> Iterator[None]:
-        require_process(self._pid)
-        with self._in_use:
-            self._end_if_idle()
-            if self._is_over:
-                raise UnavailableError(
-                    "the snapshot was not read for an hour, so it has ended: begin to read anew",
-                    idle_s=_MOST_IDLE_S,
-                )
-            yield
-            self._used_s = self._clock.elapsed_s()
-
-    def end_if_idle(self) -> None:
-        """End the snapshot if it is forgotten: called by the next user of the file. Never waits."""
-        if self._pid == os.getpid() and self._in_use.acquire(blocking=False):
-            try:
-                self._end_if_idle()
-            finally:
-                self._in_use.release()
-
-    def close(self) -> None:
-        """Never touch the connection again: it goes back to others."""
-        if self._pid == os.getpid():  # in a forked child, another thread of the parent may have the lock
-            with self._in_use:
-                self._is_over = True
-
-    def _end_if_idle(self) -> None:
-        if not self._is_over and self._clock.elapsed_s() - self._used_s > _MOST_IDLE_S:
-            self._is_over = True
-            if self._reader.in_transaction:
-                self._reader.execute("ROLLBACK")
-
-
 def _get_many(connection: sqlite3.Connection, keys: list[bytes], query: str = "get") -> dict[bytes, Record]:
     """Return the records that exist, as they were at one moment."""
     if len(keys) <= _KEYS_PER_QUERY:
@@ -325,8 +254,7 @@ def _get_many(connection: sqlite3.Connection, keys: list[bytes], query: str = "g
 def _get_some(connection: sqlite3.Connection, keys: list[bytes], query: str) -> dict[bytes, Record]:
     """Read records in one statement, which sees one snapshot; the driver caches the statements."""
     # At once: a cursor that an error keeps would keep the file open.
-    rows = connection.execute(_for_keys(query, len(keys)), keys).fetchall()
-    return {key: Record(version, value, number) for key, version, value, number in rows}
+    return records_of(connection.execute(_for_keys(query, len(keys)), keys).fetchall())
 
 
 @cache
@@ -338,8 +266,7 @@ def _for_keys(query: str, count: int) -> str:
 def _scan(connection: sqlite3.Connection, start: bytes, end: bytes, limit: int, guards: list[bytes]) -> ScanPage:
     """Return a page of a range; with guards, in a transaction only."""
     rows = connection.execute(_SQL["scan"], (start, end, limit + 1)).fetchall()
-    records = [(key, Record(version, value, number)) for key, version, value, number in rows[:limit]]
-    return ScanPage(records, len(rows) > limit, _get_many(connection, guards) if guards else {})
+    return page_of(rows, limit, _get_many(connection, guards) if guards else {})
 
 
 @contextmanager

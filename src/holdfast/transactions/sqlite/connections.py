@@ -30,10 +30,11 @@ _cut: set[tuple[int, int]] = set()
 class _Loan:
     """A connection is lent, as long as this object exists: a forgotten walk gives it back when it is collected."""
 
-    __slots__ = ("__weakref__", "thread")
+    __slots__ = ("__weakref__", "pid", "thread")
 
     def __init__(self) -> None:
         self.thread = threading.get_ident()
+        self.pid = os.getpid()
 
 
 class Connections:
@@ -95,7 +96,6 @@ class Connections:
         if self._is_closed:
             raise UnavailableError("the database is closed: open it again", path=self._path)
         loan = _Loan()
-        loans, pid = self._loans, os.getpid()
         lent: list[sqlite3.Connection] = []
         is_good = False
         try:
@@ -111,15 +111,9 @@ class Connections:
                 yield lent[0]
                 is_good = True
             finally:
-                if pid != os.getpid():
-                    keep_inherited(*lent)
-                else:
-                    self._take_back(lent, home if is_good else None)
-                    loans.pop(id(loan), None)
+                self._take_back(loan, lent, home if is_good else None)
         except BaseException:
-            if pid == os.getpid():
-                self._take_back(lent, None)  # the first calls may have been interrupted
-                loans.pop(id(loan), None)
+            self._take_back(loan, lent, None)  # the first call may have been interrupted
             raise
 
     def _borrow(self, loan: _Loan) -> None:
@@ -139,18 +133,22 @@ class Connections:
         """Return the threads that have connections."""
         return [loan.thread for one in self._loans.valuerefs() if (loan := one()) is not None]
 
-    def _take_back(self, lent: list[sqlite3.Connection], home: list[sqlite3.Connection] | None) -> None:
-        """Keep a connection for the next caller, unless it is broken, or `close` was called meanwhile.
+    def _take_back(self, loan: _Loan, lent: list[sqlite3.Connection], home: list[sqlite3.Connection] | None) -> None:
+        """End a loan. Keep the connection for the next caller, unless it is broken, or `close` was called meanwhile.
 
         Takes no lock if there is no home. So it is when a collection of garbage ends a walk: its thread may have the
         lock.
         """
+        if loan.pid != os.getpid():
+            keep_inherited(*lent)
+            return
         if home is not None:
             with self._mutex:
                 if not self._is_closed:
                     home.append(lent.pop())
         while lent:
             lent.pop().close()
+        self._loans.pop(id(loan), None)
 
     def check_file(self) -> None:
         """Check that the path still leads to the file that is open: commits to a removed file would be lost.

@@ -20,7 +20,7 @@ from holdfast.errors import (
     UnavailableError,
     UnsupportedError,
 )
-from holdfast.transactions.sql_files import load_schema, require_schema
+from holdfast.transactions.sql import load_schema, require_schema
 
 _OLDEST = (3, 35, 0)
 """WITHOUT ROWID, upserts and ``IN`` with many parameters; Python 3.10 is built with at least this on every platform."""

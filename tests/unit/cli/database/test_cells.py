@@ -335,7 +335,7 @@ def test_the_url_may_come_from_a_variable(db: Database, url: str, monkeypatch: p
         ("./shop.db", "write sqlite:///directory/file.db for a file"),
         ("", "write sqlite:///directory/file.db for a file"),
         ("sqlit:///x.db", "did you mean sqlite"),
-        ("sqlite:x.db", "has three slashes: write sqlite:///"),
+        ("sqlite:x.db", "a database needs a URL such as sqlite:///directory/file.db"),
         ("sqlite:///nowhere/at/all.db", "check the url"),
         ("memory://x", "ends with this command"),
         ("postgresql://ann:hush@host/db", "a password does not belong on a command line"),

@@ -85,7 +85,7 @@ def test_the_database_may_come_from_the_environment(place: Path, monkeypatch: py
         (["ns", "--data", "d", "--database", "n.db"], "a database needs a URL such as sqlite:///directory/file.db"),
         (["ns", "--data", "d", "--database", "postgre://h/d"], "did you mean postgres"),
         (["ns", "--data", "d", "--database", "sqlite://n.db"], "has three slashes"),
-        (["ns", "--data", "d", "--database", "sqlite:n.db"], "has three slashes"),
+        (["ns", "--data", "d", "--database", "sqlite:n.db"], "a database needs a URL such as"),
         (["ns", "--data", "d", "--database", "sqlite:///no/such/place/n.db"], "the directory of the database file"),
         (["ns", "--data", "d", "--database", "sqlite:///n.db?colour=red"], "unknown option"),
         (["ns", "--data", "foo://x", "--database", "sqlite:///PLACE/n.db"], "no store has this url scheme"),

@@ -17,13 +17,11 @@ from holdfast.errors import ConflictError, HoldfastError, InvalidRequestError, U
 from holdfast.transactions.base import (
     ABSENT,
     MAX_VALUE_BYTES,
-    AlreadyDone,
     Bound,
     Commit,
     Committed,
     Conflict,
     Outcome,
-    Progress,
     RangeCount,
     Record,
 )
@@ -70,7 +68,6 @@ def random_commit(chance: random.Random, seen: dict[bytes, Record], number: int)
         start, end = sorted(chance.sample([*KEYS, b"k9"], 2))
         count = sum(start <= key < end for key in seen) + (chance.random() < 0.2)
         ranges.append(RangeCount(others.pop(), start, end, count))
-    progress = Progress(others.pop(), chance.randint(1, 20)) if others and chance.random() < 0.2 else None
     bounds = [Bound(key, chance.randint(0, 30)) for key in adds if chance.random() < 0.4]
     return Commit(
         reads=reads,
@@ -80,7 +77,6 @@ def random_commit(chance: random.Random, seen: dict[bytes, Record], number: int)
         deletes=deletes,
         ranges=ranges,
         bounds=bounds,
-        progress=progress,
     )
 
 
@@ -107,7 +103,7 @@ def test_outcomes_and_records_are_those_of_the_memory_backend(backend: MysqlBack
         outcomes = backend.commit_group(group[:count])
         assert without_versions(outcomes) == without_versions(memory.commit_group(same[:count]))
         kinds.update(map(type, outcomes))
-    assert kinds.keys() == {Committed, Conflict, AlreadyDone}
+    assert kinds.keys() == {Committed, Conflict}
 
 
 def test_a_placeholder_is_never_committed(backend: MysqlBackend, options: MysqlOptions) -> None:

@@ -17,7 +17,7 @@ from holdfast.errors import (
     UnavailableError,
     UnsupportedError,
 )
-from holdfast.transactions.mysql.errors import as_holdfast_error, code_of, is_busy, is_lost, mysql_errors
+from holdfast.transactions.mysql.server import as_holdfast_error, code_of, is_busy, is_lost, mysql_errors
 
 
 @pytest.mark.parametrize(

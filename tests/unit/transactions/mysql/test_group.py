@@ -14,10 +14,10 @@ import pytest
 
 from holdfast.errors import OutcomeUnknownError, UnavailableError
 from holdfast.runtime import Environment, SeededRandom, SystemClock
-from holdfast.transactions.base import ABSENT, Commit, Committed, Conflict, Progress, RangeCount
+from holdfast.transactions.base import ABSENT, Commit, Committed, Conflict, RangeCount
 from holdfast.transactions.mysql.backend import MysqlBackend
 from holdfast.transactions.mysql.connection import MysqlOptions, Session, connect, parse_mysql_url
-from holdfast.transactions.mysql.group import Group, pauses, sweep_sessions
+from holdfast.transactions.mysql.group import Group, sweep_sessions
 from holdfast.transactions.mysql.server import prepare_database
 from holdfast.transactions.steps import steps_of
 from tests.databases import needs_mariadb
@@ -60,7 +60,6 @@ def locks_of(*commits: Commit) -> list[str]:
         (Commit(reads={b"A": ABSENT}, deletes=[b"A"]), ["claim A", "claimed A"]),
         (Commit(adds={b"A": 1}), ["claim A", "claimed A"]),
         (Commit(reads={b"A": 5}, adds={b"A": 1}), ["exclusive A"]),
-        (Commit(progress=Progress(b"A", 1)), ["claim A", "claimed A"]),
         (Commit(ranges=[RangeCount(b"A", b"b", b"c", 0)]), ["claim A", "claimed A"]),
         (Commit(reads={b"A": 5}, ranges=[RangeCount(b"A", b"b", b"c", 0)]), ["exclusive A"]),
     ],
@@ -156,7 +155,7 @@ def test_what_is_claimed_is_hidden_and_leaves_no_trace(
     guard = RangeCount(b"G", b"g", b"h", 0)
     commits = [
         Commit(reads={b"A": ABSENT}, ranges=[guard], inserts={b"g1": b"x"}),
-        Commit(reads={b"B": 77}, inserts={b"I": b"", b"J": b""}, adds={b"N": 1}, progress=Progress(b"P", 1)),
+        Commit(reads={b"B": 77}, inserts={b"I": b"", b"J": b""}, adds={b"N": 1}),
         Commit(puts={b"Q": b"put"}),
     ]
     session = sessions[0]
@@ -165,7 +164,7 @@ def test_what_is_claimed_is_hidden_and_leaves_no_trace(
     judgment = group.lock(session)
     assert judgment.outcomes == [Committed(1 << 40), Conflict((b"B",)), Committed((1 << 40) + 2)]
     assert backend.scan(b"", b"z", 10, [b"G"]).records == []
-    assert backend.get_many([b"A", b"G", b"I", b"N", b"P", b"g1"]) == {}
+    assert backend.get_many([b"A", b"G", b"I", b"N", b"g1"]) == {}
     writes = list(group.write_statements(judgment))
     assert not any(b"g1".hex() in statement for statement in writes), "an insert is written once"
     session.run([*writes, "COMMIT"])
@@ -205,15 +204,15 @@ def test_a_commit_is_neither_lost_nor_doubled(lossy: MysqlBackend, proxy: LossyT
             [
                 Commit(adds={b"n": 1}, inserts={b"row%d" % number: b""}),
                 Commit(inserts={b"first": b""}),
-                Commit(puts={b"p": b"%d" % number}, progress=Progress(b"series", number)),
+                Commit(puts={b"p": b"%d" % number}),
             ]
         )
         assert len(proxy.faults) == number
         assert isinstance(outcomes[0], Committed)
         assert outcomes[1] == Conflict((b"first",))
         assert isinstance(outcomes[2], Committed)
-        found = lossy.get_many([b"n", b"p", b"series"])
-        assert (found[b"n"].number, found[b"p"].value, found[b"series"].number) == (number, b"%d" % number, number)
+        found = lossy.get_many([b"n", b"p"])
+        assert (found[b"n"].number, found[b"p"].value) == (number, b"%d" % number)
         assert (found[b"n"].version, found[b"p"].version) == (outcomes[0].version, outcomes[2].version)
 
 
@@ -268,7 +267,7 @@ def test_a_machine_that_slept_for_days_in_a_commit_does_not_take_a_deleted_sessi
     assert isinstance(lossy.commit(Commit(adds={b"n": 1})), Committed)  # its session is there
     monkeypatch.undo()
     proxy.interfere_once(sleep_at_the_commit, Fault.LOSE_REQUEST)
-    with pytest.raises(OutcomeUnknownError, match="read the records before repeating"):
+    with pytest.raises(OutcomeUnknownError, match="read before repeating"):
         lossy.commit(Commit(adds={b"n": 1}))
     assert proxy.faults == [Fault.LOSE_REPLY, Fault.LOSE_REQUEST]
     assert lossy.get_many([b"n"])[b"n"].number == 1
@@ -283,7 +282,7 @@ def test_an_outcome_that_nobody_tells_is_unknown(proxy: LossyTcpProxy, options: 
         return is_commit(request)
 
     proxy.interfere_once(and_then_refuse, Fault.LOSE_REPLY)
-    with pytest.raises(OutcomeUnknownError, match="did not tell its outcome: read the records before repeating"):
+    with pytest.raises(OutcomeUnknownError, match="did not tell its outcome: read before repeating"):
         backend.commit(Commit(adds={b"a": 1}))
     with pytest.raises(UnavailableError):
         backend.commit(Commit(adds={b"a": 1}))
@@ -300,7 +299,7 @@ def test_what_a_server_refuses_later_is_no_answer_about_a_commit(
     backend.commit(Commit(puts={b"a": b"i0"}))
     backend._options = dataclasses.replace(backend._options, **changes)
     proxy.interfere_once(is_commit, Fault.LOSE_REPLY)
-    with pytest.raises(OutcomeUnknownError, match="read the records before repeating"):
+    with pytest.raises(OutcomeUnknownError, match="read before repeating"):
         backend.commit(Commit(adds={b"a": 1}))
     assert opened(options).get_many([b"a"])[b"a"].number == 1
 
@@ -409,27 +408,3 @@ def test_a_session_that_was_swept_comes_back(backend: MysqlBackend, options: Mys
         assert session.send("SELECT COUNT(*) FROM holdfast_sessions")[0].rows == ((1,),)
     finally:
         session.close()
-
-
-def test_pauses_grow_and_end() -> None:
-    class Clock:
-        def __init__(self) -> None:
-            self.slept: list[float] = []
-
-        def now_s(self) -> float:
-            return 0.0
-
-        def elapsed_s(self) -> float:
-            return sum(self.slept)
-
-        def sleep(self, duration_s: float) -> None:
-            self.slept.append(duration_s)
-
-    clock = Clock()
-    tries = list(pauses(Environment(clock=clock, chance=SeededRandom(1)), 5.0))
-    assert len(tries) == len(clock.slept) + 1
-    assert 5.0 <= sum(clock.slept) < 5.75
-    assert clock.slept[0] < 0.003
-    assert max(clock.slept) < 0.75
-    assert len(set(clock.slept)) == len(clock.slept)
-    assert len(list(pauses(Environment(clock=clock), 0.0))) == 1

@@ -21,7 +21,7 @@ from holdfast.transactions.mysql.backend import MysqlBackend
 from holdfast.transactions.mysql.connection import MysqlOptions, Reply, Session, connect
 from holdfast.transactions.mysql.server import check_server, flush_log, prepare_database
 from holdfast.transactions.registry import open_backend
-from holdfast.transactions.sql_files import load_schema
+from holdfast.transactions.sql import load_schema
 from tests.clocks import SimulatedClock
 from tests.servers.mariadb_server import MariadbServer, find_mariadb
 from tests.unit.transactions.mysql.conftest import Open

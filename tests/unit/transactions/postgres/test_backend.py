@@ -14,7 +14,7 @@ import pytest
 
 from holdfast.errors import OutcomeUnknownError, UnavailableError
 from holdfast.runtime import Environment, Moment, SystemClock
-from holdfast.transactions.base import AlreadyDone, Backend, Commit, Committed, Conflict, Outcome, Progress, Record
+from holdfast.transactions.base import Backend, Commit, Committed, Conflict, Outcome, Record
 from holdfast.transactions.postgres import backend as backend_module
 from holdfast.transactions.postgres.backend import PostgresBackend
 from holdfast.transactions.postgres.connection import PostgresAddress, connect, prepare_database
@@ -61,14 +61,12 @@ def test_a_commit_is_neither_lost_nor_doubled(lossy: PostgresBackend, proxy: Los
             [
                 Commit(adds={b"n": 1}, inserts={b"row%d" % number: _MARK}),
                 Commit(inserts={b"first": b""}),
-                Commit(puts={b"p": b"%d" % number}, progress=Progress(b"series", number)),
-                Commit(puts={b"q": b""}, progress=Progress(b"other", 1)),
+                Commit(puts={b"p": b"%d" % number}),
             ]
         )
         assert isinstance(outcomes[0], Committed)
         assert outcomes[1] == Conflict((b"first",))
         assert isinstance(outcomes[2], Committed)
-        assert isinstance(outcomes[3], Committed) if number == 1 else outcomes[3] == AlreadyDone(1)
     found = lossy.get_many([b"n", b"p"])
     assert (found[b"n"].number, found[b"p"].value) == (5, b"5")
     assert proxy.faults == [fault] * 5
@@ -104,7 +102,7 @@ def test_a_commit_that_was_given_up_cannot_happen_later(address: PostgresAddress
         session = backend._connect()
         base = session.versions.take(1)
         group = Group.of([Commit(puts={b"a": b""})])
-        assert backend._settle(base, group, Moment.of(SystemClock()), OutcomeUnknownError("lost")) is None
+        assert backend._settle(base, group, Moment.of(SystemClock())) is None
         arguments = group.arguments(VersionSource.session_of(base), base)
         with pytest.raises(psycopg.Error, match="given up"):
             session.connection.execute(backend_module._SQL["commit_group"], arguments)
@@ -263,7 +261,7 @@ pytestmark = needs_postgres
 
 @pytest.fixture
 def backend(new_postgres_url: NewUrl) -> Iterator[Backend]:
-    found = open_backend(f"{new_postgres_url()}?group=off", create=True)
+    found = open_backend(new_postgres_url(), create=True, in_groups=False)
     try:
         yield found
     finally:
@@ -301,7 +299,7 @@ def test_a_lost_reply_loses_the_reads_only(new_postgres_url: NewUrl) -> None:
     open_backend(url, create=True).close()
     port = int(url.rpartition(":")[2].partition("/")[0])
     with LossyTcpProxy(port) as proxy:
-        backend = open_backend(f"{url.replace(f':{port}/', f':{proxy.port}/')}?group=off")
+        backend = open_backend(url.replace(f":{port}/", f":{proxy.port}/"), in_groups=False)
         backend.commit_and_read(Commit(puts={b"a": b"1"}), [b"a"])  # prepares the statement
         proxy.interfere_once(lambda request: b"payload" in request, Fault.LOSE_REPLY)
         outcome, records = backend.commit_and_read(Commit(puts={b"a": b"payload"}), [b"a"])

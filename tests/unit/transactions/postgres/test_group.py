@@ -24,7 +24,7 @@ _SHARED = [b"p1", b"p2", b"p3"]
 
 @pytest.fixture
 def backend(new_postgres_url: NewUrl) -> Iterator[Backend]:
-    found = open_backend(f"{new_postgres_url()}?group=off", create=True)
+    found = open_backend(new_postgres_url(), create=True, in_groups=False)
     try:
         yield found
     finally:

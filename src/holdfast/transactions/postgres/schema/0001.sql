@@ -20,11 +20,10 @@ CREATE TABLE sessions (
 -- Validate and apply a group of independent transactions: the validation and update phases of paper 004 (3.4, 3.5).
 --
 -- The steps come ordered by key, then by transaction (transactions/steps.py); kinds: 1 read, 2 guard, 3 insert, 4 put,
--- 5 delete, 6 add, 7 progress. `expected` is a version, 0 for absence, -1 for any. `guards` are indexes of steps.
+-- 5 delete, 6 add. `expected` is a version, 0 for absence, -1 for any. `guards` are indexes of steps.
 -- A read that several transactions have in common is one step; `sharing_calls` are all of them but the first.
 --
--- Returns two numbers for each transaction: (0, 0) committed; (1, step) conflict at that step; (2, n) already done,
--- up to n.
+-- Returns a number for each transaction: the first step that conflicts, 0 if it was committed.
 CREATE FUNCTION commit_group(
     session bigint, base bigint, group_size int,
     keys bytea[], calls int[], kinds smallint[], expected bigint[], payloads bytea[], deltas bigint[],
@@ -35,7 +34,7 @@ CREATE FUNCTION commit_group(
 DECLARE
     steps   CONSTANT int := coalesce(cardinality(keys), 0);
     max_number CONSTANT bigint := 4611686018427387903;         -- beyond it, an add is a conflict
-    status  bigint[] := array_fill(0::bigint, ARRAY[2 * group_size]);
+    status  bigint[] := array_fill(0::bigint, ARRAY[group_size]);
     seen    bigint[] := array_fill(0::bigint, ARRAY[steps]);   -- the number of the record of each step
     made    boolean[] := array_fill(false, ARRAY[steps]);      -- whether the step created the row, for now
     k       bytea;
@@ -61,9 +60,8 @@ BEGIN
                 ON CONFLICT (key) DO NOTHING;
                 IF FOUND THEN
                     made[i] := true;
-                ELSIF status[2 * calls[i] + 1] = 0 THEN
-                    status[2 * calls[i] + 1] := 1;
-                    status[2 * calls[i] + 2] := i;
+                ELSIF status[calls[i] + 1] = 0 THEN
+                    status[calls[i] + 1] := i;
                 END IF;
                 i := i + 1;
             ELSE
@@ -77,9 +75,8 @@ BEGIN
                 FOR m IN i..j LOOP
                     IF total = j - i + 1 OR keys[m] = ANY (created) THEN
                         made[m] := true;
-                    ELSIF status[2 * calls[m] + 1] = 0 THEN
-                        status[2 * calls[m] + 1] := 1;
-                        status[2 * calls[m] + 2] := m;
+                    ELSIF status[calls[m] + 1] = 0 THEN
+                        status[calls[m] + 1] := m;
                     END IF;
                 END LOOP;
                 i := j + 1;
@@ -111,30 +108,18 @@ BEGIN
             -- Several transactions of the group may read the key, or add to it.
             LOOP
                 seen[i] := num;
-                IF kinds[i] = 7 THEN
-                    IF num >= deltas[i] THEN
-                        status[2 * calls[i] + 1] := 2;
-                        status[2 * calls[i] + 2] := num;
-                    END IF;
-                ELSIF expected[i] <> -1 AND expected[i] <> v THEN
-                    IF status[2 * calls[i] + 1] = 0 THEN
-                        status[2 * calls[i] + 1] := 1;
-                        status[2 * calls[i] + 2] := i;
-                    END IF;
-                    FOR m IN 1..coalesce(cardinality(shared_steps), 0) LOOP
-                        IF shared_steps[m] = i AND status[2 * sharing_calls[m] + 1] = 0 THEN
-                            status[2 * sharing_calls[m] + 1] := 1;
-                            status[2 * sharing_calls[m] + 2] := i;
-                        END IF;
-                    END LOOP;
-                ELSIF kinds[i] = 6 AND deltas[i] <> 0 AND (
+                IF expected[i] <> -1 AND expected[i] <> v OR kinds[i] = 6 AND deltas[i] <> 0 AND (
                     head NOT IN ('', '\x69')  -- neither a counter nor an integer
                     OR abs(num + deltas[i]) > greatest(max_number, abs(num))
                 ) THEN
-                    IF status[2 * calls[i] + 1] = 0 THEN
-                        status[2 * calls[i] + 1] := 1;
-                        status[2 * calls[i] + 2] := i;
+                    IF status[calls[i] + 1] = 0 THEN
+                        status[calls[i] + 1] := i;
                     END IF;
+                    FOR m IN 1..coalesce(cardinality(shared_steps), 0) LOOP
+                        IF shared_steps[m] = i AND status[sharing_calls[m] + 1] = 0 THEN
+                            status[sharing_calls[m] + 1] := i;
+                        END IF;
+                    END LOOP;
                 END IF;
                 i := i + 1;
                 EXIT WHEN i > steps OR keys[i] <> k;
@@ -149,9 +134,8 @@ BEGIN
             SELECT FROM records
             WHERE key >= range_starts[m] AND key < range_ends[m] AND version <> 0 LIMIT range_counts[m] + 1
         ) AS counted;
-        IF total <> range_counts[m] AND status[2 * range_calls[m] + 1] = 0 THEN
-            status[2 * range_calls[m] + 1] := 1;
-            status[2 * range_calls[m] + 2] := range_guards[m];
+        IF total <> range_counts[m] AND status[range_calls[m] + 1] = 0 THEN
+            status[range_calls[m] + 1] := range_guards[m];
         END IF;
     END LOOP;
     FOR m IN 1..coalesce(cardinality(bound_calls), 0) LOOP
@@ -160,14 +144,13 @@ BEGIN
         total := seen[i];
         k := keys[i];
         WHILE i <= steps AND keys[i] = k AND calls[i] <= c LOOP
-            IF kinds[i] = 6 AND (calls[i] = c OR status[2 * calls[i] + 1] = 0) THEN
+            IF kinds[i] = 6 AND (calls[i] = c OR status[calls[i] + 1] = 0) THEN
                 total := total + deltas[i];
             END IF;
             i := i + 1;
         END LOOP;
-        IF total > bound_most[m] AND status[2 * c + 1] = 0 THEN
-            status[2 * c + 1] := 1;
-            status[2 * c + 2] := bound_steps[m];
+        IF total > bound_most[m] AND status[c + 1] = 0 THEN
+            status[c + 1] := bound_steps[m];
         END IF;
     END LOOP;
 
@@ -176,7 +159,7 @@ BEGIN
     WHILE i <= steps LOOP
         k := keys[i];
         c := kinds[i];
-        valid := status[2 * calls[i] + 1] = 0;
+        valid := status[calls[i] + 1] = 0;
         IF c = 3 THEN
             IF made[i] AND NOT valid THEN
                 DELETE FROM records WHERE key = k;
@@ -187,7 +170,7 @@ BEGIN
             v := NULL;
             j := i;
             WHILE j <= steps AND keys[j] = k LOOP
-                IF status[2 * calls[j] + 1] = 0 THEN
+                IF status[calls[j] + 1] = 0 THEN
                     total := total + deltas[j];
                     v := base + calls[j];
                 END IF;
@@ -202,8 +185,6 @@ BEGIN
         ELSE
             IF valid AND c = 4 THEN
                 UPDATE records SET value = payloads[i], version = base + calls[i], number = 0 WHERE key = k;
-            ELSIF valid AND c = 7 THEN
-                UPDATE records SET number = deltas[i], version = base + calls[i] WHERE key = k;
             ELSIF made[i] OR (valid AND c = 5) THEN
                 DELETE FROM records WHERE key = k;
             END IF;
@@ -219,5 +200,13 @@ BEGIN
         RAISE EXCEPTION 'the commit was given up' USING ERRCODE = 'HF001';
     END IF;
     RETURN status;
+END
+$$;
+
+-- Read records at the end of a statement that has called commit_group. A volatile function reads in a snapshot of its
+-- own, so it sees what that commit has done. `status` is what commit_group has returned: so it is called before.
+CREATE FUNCTION read_records(status bigint[], wanted bytea[]) RETURNS SETOF records LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    RETURN QUERY SELECT * FROM records WHERE key = ANY (wanted);
 END
 $$;

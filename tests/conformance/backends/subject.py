@@ -44,17 +44,15 @@ class Subject:
     """A transaction database under test.
 
     Attributes:
-        database: the handle that a check uses.
+        backend: the handle that a check uses.
         other: another handle on the same data, as another process would have; may be the same object.
         prefix: of this check's keys; ends in a slash. No record has such a key at first.
-        racers: handles for races, each with its own connections; if empty, `database` and `other` alternate.
         rounds: how often each race is repeated: a database that lets two of several writers win does so only sometimes.
     """
 
     backend: Backend
     other: Backend
     prefix: bytes
-    racers: Sequence[Backend] = ()
     rounds: int = 20
 
     # --- keys and records ---------------------------------------------------------------------------------------------
@@ -124,7 +122,7 @@ class Subject:
     # --- races --------------------------------------------------------------------------------------------------------
     def race(self, run: Callable[[int, Backend], T], threads: int = RACERS) -> list[T]:
         """Run a function in several threads at the same time, each with its number and a handle; return the results."""
-        handles = self.racers or (self.backend, self.other)
+        handles = (self.backend, self.other)
         start = Meeting(threads)
 
         def racer(number: int) -> T:

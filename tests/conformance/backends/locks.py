@@ -11,13 +11,11 @@ from holdfast.transactions.base import (
     Backend,
     Commit,
     Committed,
-    Conflict,
-    Progress,
     RangeCount,
     Record,
     SnapshotReader,
 )
-from holdfast.transactions.conformance.subject import Subject, is_conflict, version_of_committed
+from tests.conformance.backends.subject import Subject, is_conflict, version_of_committed
 
 
 class _Given(Exception):  # raised by a check, and no error
@@ -79,12 +77,6 @@ def check_locked_conflict(subject: Subject) -> None:
             transaction.read([key], exclusive=True)
             is_conflict(transaction.apply(commit), {named}, "locked commit with a conflict")
         subject.holds({b"a": b"2"}, "after the conflict")
-    with subject.backend.locked() as transaction:
-        outcome = transaction.apply(Commit(progress=Progress(subject.key(b"owner"), 1), inserts={new: b""}))
-        version_of_committed(outcome, "locked commit with progress")
-    with subject.backend.locked() as transaction:
-        outcome = transaction.apply(Commit(progress=Progress(subject.key(b"owner"), 1), inserts={new: b""}))
-        expect(not isinstance(outcome, Committed | Conflict), "a step that took effect before is reported as done")
 
 
 def check_locked_mixed_race(subject: Subject) -> None:
@@ -115,26 +107,6 @@ def _incremented(found: dict[bytes, Record]) -> Commit:
         reads={key: record.version for key, record in found.items()},
         puts={key: b"%d" % (int(record.value) + 1) for key, record in found.items()},
     )
-
-
-def check_locked_reads_repeat(subject: Subject) -> None:
-    """Check that a locked record does not change, whether the lock is shared or exclusive."""
-    key = subject.key(b"a")
-    subject.fill({b"a": b"0"})
-
-    def run(racer: int, backend: Backend) -> None:
-        for turn in range(subject.rounds):
-            if racer % 2:
-                version_of_committed(backend.commit(Commit(puts={key: b"%d" % turn})), "put")
-                continue
-            with backend.locked() as transaction:
-                first = transaction.read([key], exclusive=racer == 0)
-                again = transaction.read([key], exclusive=racer == 0)
-                [(_key, record)] = transaction.scan(key, subject.end, 1).records
-                equal(again, first, "a locked record that is read again")
-                equal({key: record}, first, "a locked record in a scan")
-
-    subject.race(run, threads=4)
 
 
 def check_locked_range_race(subject: Subject) -> None:
@@ -198,15 +170,6 @@ def check_snapshot(subject: Subject) -> None:
     subject.holds({}, "after the snapshot")
 
 
-def check_snapshot_is_fresh(subject: Subject) -> None:
-    """Check that a snapshot contains every commit that returned before it began, through any handle."""
-    key = subject.key(b"a")
-    for number in range(subject.rounds):
-        expect(isinstance(subject.other.commit(Commit(puts={key: b"%d" % number})), Committed), "put")
-        with subject.backend.snapshot() as reader:
-            equal(reader.get_many([key])[key].value, b"%d" % number, "value in the snapshot")
-
-
 def check_snapshot_under_load(subject: Subject) -> None:
     """Check that what a snapshot shows in many reads was true at one moment, while amounts are moved."""
     keys = [subject.key(b"%d" % number) for number in range(7)]
@@ -228,40 +191,34 @@ def check_snapshot_under_load(subject: Subject) -> None:
 
 
 # --- flushes ---------------------------------------------------------------------------------------------------------
-def _flush(backend: Backend) -> None:
-    backend.make_durable()
-
-
 def check_make_durable(subject: Subject) -> None:
     """Check that a flush changes no record, with or without commits before it, on any handle, again and again."""
-    _flush(subject.backend)
+    subject.backend.make_durable()
     subject.fill({b"a": b"1", b"b": b"i2"}, {b"b": 5})
     before = subject.records()
     for backend in (subject.backend, subject.other, subject.backend):
-        _flush(backend)
+        backend.make_durable()
         equal(subject.records(), before, "records after a flush")
     version = subject.reads(b"a")
-    _flush(subject.backend)
+    subject.backend.make_durable()
     subject.committed(Commit(reads=version, deletes=[subject.key(b"a")]), "a commit after the flush")
-    _flush(subject.other)
+    subject.other.make_durable()
     subject.holds({b"b": (b"i2", 5)}, "after the flushes")
 
 
 def check_make_durable_in_locked_transactions(subject: Subject) -> None:
     """Check that a flush neither commits nor ends the locked transactions that are open."""
-    if not hasattr(subject.backend, "locked"):
-        return
     key = subject.key(b"a")
     subject.fill({b"a": b"1"})
     with subject.backend.locked() as transaction:
         found = transaction.read([key], exclusive=True)
-        _flush(subject.backend)
+        subject.backend.make_durable()
         equal(transaction.read([key], exclusive=True), found, "record in the transaction after a flush")
         outcome = transaction.apply(Commit(reads={key: found[key].version}, puts={key: b"2"}))
         expect(isinstance(outcome, Committed), "a transaction takes effect after a flush")
     with subject.backend.locked() as transaction:
         transaction.read([key], exclusive=True)
-        _flush(subject.backend)
+        subject.backend.make_durable()
     subject.holds({b"a": b"2"}, "after the transactions")
 
 
@@ -272,7 +229,7 @@ def check_make_durable_under_load(subject: Subject) -> None:
     def run(racer: int, backend: Backend) -> None:
         for _ in range(subject.rounds):
             if racer % 2:
-                _flush(backend)
+                backend.make_durable()
             else:
                 expect(isinstance(backend.commit(Commit(adds={key: 1})), Committed), "an add beside flushes")
 

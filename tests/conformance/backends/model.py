@@ -14,19 +14,18 @@ from holdfast.conformance import ConformanceError, equal, expect
 from holdfast.runtime import SeededRandom
 from holdfast.transactions.base import (
     ABSENT,
-    AlreadyDone,
     Backend,
     Bound,
     Commit,
     Committed,
     Conflict,
     Outcome,
-    Progress,
     RangeCount,
     Record,
+    takes_adds,
 )
-from holdfast.transactions.conformance.subject import Meeting, Subject, is_conflict
 from holdfast.transactions.steps import independent
+from tests.conformance.backends.subject import Meeting, Subject, is_conflict
 
 
 class Model:
@@ -37,9 +36,6 @@ class Model:
 
     def commit(self, commit: Commit, version: int) -> Outcome:
         """Apply a commit, if it is valid; a conflict names all keys that are not as expected."""
-        done = commit.progress
-        if done is not None and self._number(done.owner) >= done.number:
-            return AlreadyDone(self._number(done.owner))
         wrong = {key for key, seen in commit.reads.items() if self._version(key) != seen}
         wrong |= {key for key in commit.inserts if key in self.records}
         wrong |= {
@@ -48,7 +44,7 @@ class Model:
         wrong |= {
             bound.key for bound in commit.bounds if self._number(bound.key) + commit.adds.get(bound.key, 0) > bound.most
         }
-        wrong |= {key for key, delta in commit.adds.items() if delta and self._value(key)[:1] not in (b"", b"i")}
+        wrong |= {key for key, delta in commit.adds.items() if delta and not takes_adds(self._value(key))}
         if wrong:
             return Conflict(tuple(sorted(wrong)))
         for key, value in (*commit.puts.items(), *commit.inserts.items()):
@@ -57,8 +53,6 @@ class Model:
             self.records.pop(key, None)
         for key, delta in commit.adds.items():
             self.records[key] = Record(version, self._value(key), self._number(key) + delta)
-        if done is not None:
-            self.records[done.owner] = Record(version, self._value(done.owner), done.number)
         return Committed(version)
 
     def _version(self, key: bytes) -> int:
@@ -137,8 +131,6 @@ def _commits(key: bytes, start: Record | None, who: bytes) -> dict[str, Commit]:
         **reading,
         "a read": Commit(reads=reads),
         "a read and an insert below": Commit(reads=reads, inserts={below: who}),
-        "progress to 4": Commit(progress=Progress(key, 4), puts={below: who}),
-        "progress to 3": Commit(progress=Progress(key, 3), puts={below: who}),
     }
 
 
@@ -283,20 +275,16 @@ class _Draw:
         inserts: dict[bytes, bytes] = {}
         deletes: list[bytes] = []
         adds: dict[bytes, int] = {}
-        progress: Progress | None = None
         for key in chance.shuffled(self._keys)[: chance.pick((0, 1, 1, 2, 3))]:
-            kind = chance.pick(("put", "insert", "delete", "add", "add", "progress"))
+            kind = chance.pick(("put", "insert", "delete", "add", "add"))
             if kind == "put":
-                puts[key] = chance.pick((b"i", b"i", b"")) + b"%d" % chance.pick(range(100))
+                puts[key] = chance.pick((b"", b"i", b"i1", b"i2", b"text", b"\xff"))
             elif kind == "delete":
                 deletes.append(key)
             elif kind == "add":
                 adds[key] = chance.pick((-2, -1, 0, 1, 2, 3))
-            elif kind == "insert" and reads.get(key, ABSENT) == ABSENT:
+            elif reads.get(key, ABSENT) == ABSENT:
                 inserts[key] = chance.pick((b"inserted", b"another"))
-            elif progress is None and key not in reads:
-                number = model.records[key].number if key in model.records else 0
-                progress = Progress(key, max(1, number + chance.pick((0, 1, 2))))
         return Commit(
             reads=reads,
             puts=puts,
@@ -305,11 +293,11 @@ class _Draw:
             adds=adds,
             ranges=self._ranges(model) if ranges and chance.happens(0.3) else (),
             bounds=[Bound(key, chance.pick((0, 2, 4))) for key in adds if chance.happens(0.3)],
-            progress=progress,
         )
 
     def _ranges(self, model: Model) -> Sequence[RangeCount]:
         chance = self._chance
         start, end = sorted((chance.pick(self._keys), chance.pick([*self._keys, self._subject.end])))
         count = sum(start <= key < end for key in model.records) + chance.pick((0, 0, 0, 1, -1))
-        return [RangeCount(self._subject.key(b"guard"), start, end, max(count, 0))]
+        guard = chance.pick([self._subject.key(b"guard"), *self._keys])
+        return [RangeCount(guard, start, end, max(count, 0))]

@@ -1,0 +1,122 @@
+"""Share what the backends of SQL databases have in common: files with SQL, rows of records, and lost replies."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib import resources
+from itertools import count
+from typing import Any, TypeVar
+
+from holdfast.errors import HoldfastError, NotFoundError, OutcomeUnknownError, UnsupportedError
+from holdfast.runtime import Backoff, Environment, Moment
+from holdfast.transactions.base import Record, ScanPage
+from holdfast.transactions.pool import Pool
+
+T = TypeVar("T")
+
+_BACKOFF = Backoff(first_s=0.004, longest_s=0.75)
+_TRUSTED_S = 12 * 3600
+"""How old a commit may be for "there is no outcome" to mean that it did not happen: outcomes are kept for a day."""
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+@functools.cache
+def load_queries(package: str, file: str = "queries.sql") -> dict[str, str]:
+    """Return the queries of a file by name. A query begins with a line ``-- name: …``; the comments below say why."""
+    queries: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in (resources.files(package) / file).read_text("utf-8").splitlines():
+        if line.startswith("-- name: "):
+            lines = queries.setdefault(line.removeprefix("-- name: ").strip(), [])
+        elif line.strip() and not line.startswith("--"):
+            lines.append(line)
+    return {name: "\n".join(body).rstrip(";") for name, body in queries.items()}
+
+
+@functools.cache
+def load_schema(package: str) -> tuple[str, ...]:
+    """Return the scripts that bring an empty database to the present schema; script n leads from version n - 1 to n."""
+    folder = resources.files(package) / "schema"
+    return tuple(
+        one.read_text("utf-8")
+        for one in sorted(folder.iterdir(), key=lambda one: one.name)
+        if one.name.endswith(".sql")
+    )
+
+
+def require_schema(found: int, present: int, *, create: bool, where: str) -> None:
+    """Refuse a database that is empty or newer than this release.
+
+    Args:
+        found: the version of the database's schema; 0 if it has no tables of Holdfast.
+        present: the version that this release creates and migrates to.
+        create: whether an empty database is welcome.
+        where: the database, without secrets, for messages.
+
+    Raises:
+        NotFoundError: the database is empty, and `create` is False.
+        UnsupportedError: a newer release has migrated the database. Nothing was changed.
+    """
+    if found == 0 and not create:
+        raise NotFoundError("the database has no tables of Holdfast: create them first", database=where)
+    if found > present:
+        raise UnsupportedError(
+            f"the database has schema {found}, and this release of Holdfast knows {present}: upgrade Holdfast",
+            database=where,
+        )
+
+
+# --- rows -------------------------------------------------------------------------------------------------------------
+def records_of(rows: Iterable[Sequence[Any]]) -> dict[bytes, Record]:
+    """Return the records of rows with key, version, value and number, in their order."""
+    return {key: Record(version, value, number) for key, version, value, number in rows}
+
+
+def page_of(rows: Sequence[Sequence[Any]], limit: int, guards: dict[bytes, Record]) -> ScanPage:
+    """Return the page of rows in the order of their keys; one more than the limit was asked for."""
+    return ScanPage(list(records_of(rows[:limit]).items()), len(rows) > limit, guards)
+
+
+# --- servers that go away ---------------------------------------------------------------------------------------------
+def pauses(environment: Environment, timeout_s: float) -> Iterator[None]:
+    """Yield for each try until time is up; wait between them, longer each time, and not for the same time as others."""
+    deadline_s = environment.clock.elapsed_s() + timeout_s
+    yield
+    for number in count(1):
+        if environment.clock.elapsed_s() >= deadline_s:
+            return
+        _BACKOFF.wait(number, environment.clock, environment.chance)
+        yield
+
+
+def find_outcome(
+    ask: Callable[[], T | None], begun: Moment, pool: Pool[Any], environment: Environment, timeout_s: float, where: str
+) -> T | None:
+    """Find the outcome of a commit whose reply was lost; None if nothing happened.
+
+    Args:
+        ask: asks the server on a new connection; when it returns None, the commit will not take effect later either.
+            Whatever error the server gives meanwhile, such as "wrong password" or "read-only", says nothing about it.
+        begun: a moment before the commit was sent.
+        pool: when it is closed, the server is not asked again.
+
+    Raises:
+        OutcomeUnknownError: the server does not come back in time, or the outcome may have been deleted as an old one,
+            as this process or its machine was suspended.
+    """
+    cause: HoldfastError | None = None
+    for _ in pauses(environment, timeout_s):
+        if pool.is_closed:
+            break
+        try:
+            found = ask()
+        except HoldfastError as error:
+            cause = error
+            continue
+        if found is not None or begun.age_s(environment.clock) < _TRUSTED_S:
+            return found
+        break
+    raise OutcomeUnknownError(
+        "the database went away during a commit and did not tell its outcome: read before repeating", database=where
+    ) from cause
