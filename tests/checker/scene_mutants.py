@@ -56,8 +56,7 @@ def check_that_it_is_found(mutant: SceneMutant, subject: Subject[Any], scene: st
     with mutant.planted():
         found = explore(build(), budget=Budget(states=_STATES), until=lambda now: mutant.breaks in now.findings)
         assert mutant.breaks in found.findings, f"{mutant.slip} The checker reports {found.findings}"
-        finding = found.findings[mutant.breaks]
-        saved = decode(encode(Counterexample(found.world, finding.property, finding.broke, finding.choices)))
+        saved = decode(encode(found.findings[mutant.breaks]))
         assert breaks(build(), saved), "it replays where it was found"
     assert not breaks(build(), saved), "the shipped code goes another way"
 

@@ -1,45 +1,43 @@
 """Let tests judge mutants, each in a process forked from one that has collected the tests and imported everything.
 
 This is a pytest plugin that replaces the loop over the tests. First each test runs once on the shipped code, and the
-statements that it executes are recorded. Then, for each mutant, the tests that execute its statement run on it, until
-one fails: first those that killed other mutants of the function, then the quickest. The processes that run mutants
-share nothing, and are killed when they take too long.
+functions that it executes are recorded. Then, for each mutant, the tests that execute its function run on it, until one
+fails: first those that killed other mutants of the function, then the quickest. The processes that run mutants share
+nothing, and are killed when they take too long.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
+import multiprocessing
 import os
 import resource
-import select
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from multiprocessing.connection import Connection, wait
 from types import FrameType
 from typing import Any
 
 import pytest
 from _pytest import runner
 
-from tests.mutation.coverage import Coverage
+from tests.mutation.coverage import Coverage, Place
 from tests.mutation.mutants import Mutant, plant
 from tests.mutation.parts import needs_server
 
 __all__ = ["Court", "Verdict"]
 
 _HANG_FACTOR, _HANG_S, _WAIT_S = 10.0, 5.0, 60.0
-"""A test hangs if it uses more than this many times its usual CPU time, plus `_HANG_S`. A test that waits uses no CPU
-time: its limit is as many times its usual elapsed time, plus `_WAIT_S`, since the machine may be busy."""
+"""A test hangs if it uses more than this many times its usual CPU time, plus `_HANG_S`; or, since a test that waits
+uses no CPU time, if it takes as many times its usual CPU time, plus `_WAIT_S`."""
 
 _HANGS = 2
 """Number of hanging tests after which judging ends; until then another test may fail, which says more."""
 
 _MEMORY_BYTES = 4 << 30
-
-Place = tuple[str, str, int]
-"""Module, function, and line of a statement."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +45,7 @@ class Verdict:
     """What the tests found about a mutant.
 
     Attributes:
-        kind: "killed", "hangs", "survived", or "not run": no test executes its statement.
+        kind: "killed", "hangs", "survived", or "not run": no test executes its function.
         test: the test that failed or hung.
         asked: the number of tests that ran.
         seconds: CPU time in seconds.
@@ -63,46 +61,27 @@ class Verdict:
         return self.kind in ("killed", "hangs")
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class _Times:
-    cpu_s: float
-    elapsed_s: float
-
-    @staticmethod
-    def now() -> _Times:
-        return _Times(time.process_time(), time.monotonic())
-
-    def __sub__(self, other: _Times) -> _Times:
-        return _Times(self.cpu_s - other.cpu_s, self.elapsed_s - other.elapsed_s)
-
-
 @dataclass(slots=True)
 class _Evidence:
-    """What is known about the tests: which tests execute each statement, and how long each test takes."""
+    """What is known about the tests: which tests execute each function, and how long each test takes."""
 
     items: dict[str, pytest.Item] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
-    elapsed_s: dict[str, float] = field(default_factory=dict)
     passing: dict[Place, set[str]] = field(default_factory=dict)
-    lines: dict[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)
-    kills: dict[tuple[str, str], dict[str, int]] = field(default_factory=dict)
+    kills: dict[Place, dict[str, int]] = field(default_factory=dict)
 
     def tests_of(self, mutant: Mutant) -> list[str]:
-        """Return the tests that execute a mutant's statement: first those that killed other mutants of its function."""
-        module, function = mutant.module.__name__, mutant.function
-        lines = self.lines[module, function]
-        line = max((one for one in lines if one <= mutant.change.line), default=lines[0])
-        kills = self.kills.get((module, function), {})
-        found = self.passing.get((module, function, line), set())
+        """Return the tests that execute a mutant's function: first those that killed other mutants of it."""
+        kills, found = self.kills.get(mutant.place, {}), self.passing.get(mutant.place, set())
         return sorted(found, key=lambda test: (-kills.get(test, 0), self.seconds[test], test))
 
     def longest_s(self, last: Sequence[Any]) -> float:
         """Return how long a process says nothing, at most, that said last which test runs."""
-        return self.elapsed_s.get(last[1], 0.0) * _HANG_FACTOR + _WAIT_S if last else _WAIT_S
+        return self.seconds.get(last[1], 0.0) * _HANG_FACTOR + _WAIT_S if last else _WAIT_S
 
     def learn(self, mutant: Mutant, verdict: Verdict) -> None:
         if verdict.kind == "killed":
-            kills = self.kills.setdefault((mutant.module.__name__, mutant.function), {})
+            kills = self.kills.setdefault(mutant.place, {})
             kills[verdict.test] = kills.get(verdict.test, 0) + 1
 
 
@@ -136,7 +115,7 @@ class Court:
         self._evidence = _Evidence()
         self._coverage = Coverage(*packages)
         self._setups: set[Place] = set()
-        self._began, self._setup = _Times(0.0, 0.0), _Times(0.0, 0.0)
+        self._began_s = self._setup_s = 0.0
 
     def pytest_configure(self) -> None:
         """Use the same examples for every mutant, and store none of them."""
@@ -161,54 +140,39 @@ class Court:
         by_file: dict[str, list[pytest.Item]] = {}
         for item in session.items:
             by_file.setdefault(str(item.path), []).append(item)
-        jobs = [_Fork(lambda write, items=items: self._watch(items, write)) for items in by_file.values()]
-        for covered in self._coverage.functions():
-            self._evidence.lines[covered.module, covered.name] = covered.lines
+        jobs = [partial(_Fork, partial(self._watch, items)) for items in by_file.values()]
         for job in _side_by_side(jobs, self._workers):
-            for test, seconds, elapsed_s, places in job.said:
+            for test, seconds, places in job.said:
                 self._evidence.seconds[test] = seconds
-                self._evidence.elapsed_s[test] = elapsed_s
-                for module, function, number in places:
-                    self._evidence.passing.setdefault((module, function, number), set()).add(test)
+                for module, function in places:
+                    self._evidence.passing.setdefault((module, function), set()).add(test)
         self._evidence.items = {item.nodeid: item for item in session.items if item.nodeid in self._evidence.seconds}
 
     def _watch(self, items: Sequence[pytest.Item], write: Callable[[object], None]) -> None:
         """Run the tests of a file, and record what each executes; tests that fail cannot judge."""
         with self._coverage.watching():
             for item, after in zip(items, (*items[1:], None), strict=True):
-                self._coverage.forget()
-                self._began = _Times.now()
+                self._coverage.ran.clear()
+                self._began_s = time.process_time()
                 if _run(item, after, between=self._note_setup):
-                    took = _Times.now() - self._began
-                    seconds, elapsed_s = took.cpu_s + self._setup.cpu_s, took.elapsed_s + self._setup.elapsed_s
-                    write([item.nodeid, seconds, elapsed_s, sorted(self._setups | self._places())])
+                    seconds = time.process_time() - self._began_s + self._setup_s
+                    write([item.nodeid, seconds, sorted(self._setups | self._coverage.ran)])
 
     def _note_setup(self) -> None:
         """Record what a fixture of the whole file executes, and its time, for every test of the file."""
-        self._setups |= self._places()
-        self._setup = max(self._setup, _Times.now() - self._began)
-
-    def _places(self) -> set[Place]:
-        return {
-            (one.module, one.name, line)
-            for one in self._coverage.functions()
-            for line in one.lines
-            if line not in one.missed
-        }
+        self._setups |= self._coverage.ran
+        self._setup_s = max(self._setup_s, time.process_time() - self._began_s)
 
     # --- mutants ------------------------------------------------------------------------------------------------------
     def _judge_all(self) -> None:
-        def jobs() -> Iterator[_Fork]:
+        def jobs() -> Iterator[Callable[[], _Fork]]:
             for mutant in self._mutants:
                 tests = self._evidence.tests_of(mutant)
                 if not tests:
                     self._told(mutant, Verdict(kind="not run"))
                     continue
-                yield _Fork(
-                    lambda write, mutant=mutant, tests=tests: self._judge(mutant, tests, write),
-                    about=mutant,
-                    longest_s=self._evidence.longest_s,
-                )
+                work = partial(self._judge, mutant, tests)
+                yield partial(_Fork, work, about=mutant, longest_s=self._evidence.longest_s)
 
         for job in _side_by_side(jobs(), self._workers):
             mutant = job.about
@@ -279,8 +243,11 @@ def _time_limit(seconds: float) -> Iterator[Callable[[], bool]]:
 
 
 # --- processes --------------------------------------------------------------------------------------------------------
+_Send = Callable[[object], None]
+
+
 class _Fork:
-    """A task in a separate process, and its output: one JSON document per line.
+    """A task in a separate process, and what it sends.
 
     Args:
         about: whatever the caller wants to find again.
@@ -289,82 +256,73 @@ class _Fork:
 
     def __init__(
         self,
-        work: Callable[[Callable[[object], None]], None],
+        work: Callable[[_Send], None],
         *,
         about: object = None,
         longest_s: Callable[[Sequence[Any]], float] = lambda _last: 1200.0,
     ) -> None:
-        self._work = work
         self.about = about
-        self._longest_s = longest_s
         self.said: list[Any] = []
         self.was_killed = False
-        self._rest = b""
-        self.reads = -1
-        self._process = 0
-        self._heard_s = 0.0
-
-    def start(self) -> None:
-        self.reads, writes = os.pipe()
+        self._longest_s = longest_s
         self._heard_s = time.monotonic()
-        self._process = os.fork()
-        if self._process:
-            os.close(writes)
-            return
-        try:  # the child: never returns
-            os.setsid()
-            nothing = os.open(os.devnull, os.O_RDWR)
-            for number in (0, 1, 2):
-                os.dup2(nothing, number)
-            self._work(lambda one: _write_all(writes, json.dumps(one).encode() + b"\n"))
-        finally:
-            os._exit(0)
+        self.reads, writes = _FORKS.Pipe(duplex=False)
+        self._process = _FORKS.Process(target=_run_apart, args=(work, writes))
+        self._process.start()
+        writes.close()
 
     def read(self) -> bool:
-        """Read the output so far; return False if the process has ended."""
-        part = os.read(self.reads, 1 << 16)
-        if part:
-            *lines, self._rest = (self._rest + part).split(b"\n")
-            self.said += map(json.loads, lines)
-            self._heard_s = time.monotonic()
-            return True
-        os.close(self.reads)
-        self._kill()
-        os.waitpid(self._process, 0)
-        return False
+        """Read what comes next; return False if the process has ended."""
+        try:
+            self.said.append(self.reads.recv())
+        except EOFError:
+            self.kill()
+            self._process.join()
+            return False
+        self._heard_s = time.monotonic()
+        return True
 
     def kill_if_late(self) -> None:
         if time.monotonic() - self._heard_s > self._longest_s(self.said[-1] if self.said else []):
             self.was_killed = True
-            self._kill()
+            self.kill()
 
-    def _kill(self) -> None:
+    def kill(self) -> None:
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process, signal.SIGKILL)  # and everything that it started
+            os.killpg(self._process.pid or 0, signal.SIGKILL)  # and everything that it started
 
 
-def _write_all(descriptor: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(descriptor, data) :]
+_FORKS = multiprocessing.get_context("fork")
 
 
-def _side_by_side(jobs: Any, workers: int) -> Iterator[_Fork]:
+def _run_apart(work: Callable[[_Send], None], writes: Connection) -> None:
+    """Work in a process group of its own, without output; end without cleaning up, which is the parent's."""
+    os.setsid()
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for number in (0, 1, 2):
+        os.dup2(nothing, number)
+    try:
+        work(writes.send)
+    finally:
+        os._exit(0)
+
+
+def _side_by_side(jobs: Iterable[Callable[[], _Fork]], workers: int) -> Iterator[_Fork]:
     """Run jobs concurrently, at most `workers` at a time, and yield each job when it has ended."""
     waiting = iter(jobs)
-    running: dict[int, _Fork] = {}
+    running: dict[Any, _Fork] = {}
     try:
         while True:
-            while len(running) < workers and (job := next(waiting, None)) is not None:
-                job.start()
+            while len(running) < workers and (start := next(waiting, None)) is not None:
+                job = start()
                 running[job.reads] = job
             if not running:
                 return
-            ready, _, _ = select.select(list(running), [], [], 1.0)
-            for descriptor in ready:
-                if not running[descriptor].read():
-                    yield running.pop(descriptor)
+            for reads in wait(list(running), 1.0):
+                if not running[reads].read():
+                    yield running.pop(reads)
             for job in running.values():
                 job.kill_if_late()
     finally:
         for job in running.values():
-            job._kill()
+            job.kill()

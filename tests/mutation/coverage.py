@@ -1,8 +1,6 @@
-"""Record which statements of a package ran: an exploration checks only what it executes.
+"""Find the functions of packages, in their sources and live, and record which of them run.
 
-Functions are recompiled from their source with a mark before each statement, and run in this form while a `Coverage`
-watches. A mark sets one byte in an array, which makes exploring a few percent slower. (With a trace function, which
-Python calls for every call, exploring takes twice as long; `sys.monitoring` does not exist before Python 3.12.)
+A trace function that traces no lines is called for every call of a function; tests take about twice as long.
 """
 
 from __future__ import annotations
@@ -10,32 +8,19 @@ from __future__ import annotations
 import ast
 import importlib
 import pkgutil
+import sys
+import threading
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager
 from functools import cached_property
 from inspect import CO_OPTIMIZED
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, FrameType, FunctionType, ModuleType
 
-_MARKS = "__ran__"
 _DEFINES = (ast.FunctionDef, ast.AsyncFunctionDef)
 
-
-@dataclass(frozen=True, slots=True)
-class Covered:
-    """The statements of a function that ran, and those that did not.
-
-    Attributes:
-        name: qualified name in the module: ``Class.method``.
-        lines: line numbers of the function's statements, including those of nested functions, without the docstring.
-        missed: the lines of the statements that did not run.
-    """
-
-    module: str
-    name: str
-    lines: tuple[int, ...]
-    missed: tuple[int, ...]
+Place = tuple[str, str]
+"""A module, and the qualified name of a function in it: ``Class.method``."""
 
 
 # --- functions of a package, in its source and live -------------------------------------------------------------------
@@ -119,95 +104,45 @@ def _codes(code: CodeType) -> dict[tuple[str, int], CodeType]:
     return found
 
 
-# --- marks ------------------------------------------------------------------------------------------------------------
-@dataclass(slots=True)
-class _Marked:
-    """A module whose functions were instrumented with marks.
-
-    Attributes:
-        marks: the marks of each function, by its name.
-        lines: the line of each mark's statement.
-        codes: the functions, each with its code that contains marks.
-        ran: one byte for each mark, set when it was passed.
-    """
-
-    module: ModuleType
-    marks: dict[str, list[int]]
-    lines: list[int]
-    codes: list[tuple[FunctionType, CodeType]]
-    ran: bytearray
-
-
+# --- what runs --------------------------------------------------------------------------------------------------------
 class Coverage:
-    """A recorder of the statements that run in the functions of packages; modules and class bodies ran at import.
+    """A recorder of the functions that run; what a nested function does counts as done by the outer one.
 
     Args:
         packages: names of the packages; they are imported with all their modules.
+
+    Attributes:
+        ran: the functions that ran while it was watching.
     """
 
     def __init__(self, *packages: str) -> None:
-        self._modules = [_mark(module) for module in modules_of(*packages)]
+        self.ran: set[Place] = set()
+        self._places = {
+            code: (module.__name__, function.__qualname__)
+            for module in modules_of(*packages)
+            for function in live_functions(module).values()
+            for code in _with_nested(function.__code__)
+        }
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Record what runs in this process within the context, in addition to earlier records. Cannot be nested."""
-        with ExitStack() as stack:
-            for one in self._modules:
-                vars(one.module)[_MARKS] = one.ran
-                stack.callback(vars(one.module).pop, _MARKS)
-                for function, code in one.codes:
-                    stack.callback(setattr, function, "__code__", function.__code__)
-                    function.__code__ = code
+        """Record what runs in this process within the context."""
+        threading.settrace(self._note)
+        sys.settrace(self._note)
+        try:
             yield
+        finally:
+            sys.settrace(None)
+            threading.settrace(None)  # type: ignore[arg-type]  # as the documentation says
 
-    def forget(self) -> None:
-        """Clear the record."""
-        for one in self._modules:
-            one.ran[:] = bytes(len(one.ran))
-
-    def functions(self) -> list[Covered]:
-        """Return, for each function, which statements have run so far."""
-        found: list[Covered] = []
-        for one in self._modules:
-            for owner, marks in one.marks.items():
-                lines = tuple(one.lines[mark] for mark in marks)
-                missed = tuple(one.lines[mark] for mark in marks if not one.ran[mark])
-                found.append(Covered(module=one.module.__name__, name=owner, lines=lines, missed=missed))
-        return found
+    def _note(self, frame: FrameType, event: str, arg: object) -> None:
+        place = self._places.get(frame.f_code)
+        if place is not None:
+            self.ran.add(place)
 
 
-def _mark(module: ModuleType) -> _Marked:
-    tree = parse_module(module)
-    found = _Marked(module, {}, [], [], bytearray())
-    for name, function in functions_of(tree):
-        _mark_body(function.body, name, found)
-    found.ran = bytearray(len(found.lines))
-    found.codes = list(recompiled(module, ast.fix_missing_locations(tree)))
-    return found
-
-
-def _mark_body(body: list[ast.stmt], owner: str, found: _Marked) -> None:
-    """Insert a mark before each statement, including nested ones."""
-    marked: list[ast.stmt] = []
-    for statement in body:
-        is_text = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-        if not is_text:  # a docstring must stay first
-            mark = ast.parse(f"{_MARKS}[{len(found.lines)}] = 1").body[0]
-            for node in ast.walk(mark):
-                ast.copy_location(node, statement)
-            marked.append(mark)
-            found.marks.setdefault(owner, []).append(len(found.lines))
-            found.lines.append(statement.lineno)
-        marked.append(statement)
-        for inner in _bodies(statement):
-            _mark_body(inner, owner, found)
-    body[:] = marked
-
-
-def _bodies(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
-    """Iterate over the lists of statements inside a statement."""
-    for part in (statement, *getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
-        for name in ("body", "orelse", "finalbody"):
-            inner = getattr(part, name, None)
-            if isinstance(inner, list):
-                yield inner
+def _with_nested(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            yield from _with_nested(each)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from types import ModuleType
 
-from tests.mutation.coverage import functions_of, modules_of, parse_module, recompiled
+from tests.mutation.coverage import Place, functions_of, modules_of, parse_module, recompiled
 from tests.mutation.operators import Change, Function, changes_of, edited
 from tests.mutation.parts import PARTS
 
@@ -32,6 +32,11 @@ class Mutant:
     function: str
     source: str
     change: Change
+
+    @property
+    def place(self) -> Place:
+        """Return the function."""
+        return self.module.__name__, self.function
 
     @property
     def file(self) -> str:

@@ -29,21 +29,16 @@ OPERATORS = {
     "off-by-one": "a number is increased by one",
     "arithmetic": "plus and minus are exchanged",
     "quantifier": "any and all, min and max are exchanged",
-    "slash": "a key or a prefix loses its slash",
     "drop": "a statement is removed",
     "swap": "two adjacent statements are swapped",
-    "unlock": "a block runs without its with statement",
     "return-early": "a function does nothing and returns success, or an empty result",
     "first-left-out": "a loop skips the first element",
     "last-left-out": "a loop skips the last element",
-    "leave-loop": "continue and break are exchanged",
     "unhandled": "an error is not handled",
     "no-finally": "a finally block is removed",
-    "unconditional": "a store call loses an argument: its condition, its limit, or its start",
 }
 """What each operator does, by its name."""
 
-_STORES = {"store", "_store", "multipart", "inner", "_inner"}
 _LOGS = {"_log", "log", "logger", "_logger", "warnings"}
 _FLIPPED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Eq: ast.NotEq,
@@ -201,12 +196,6 @@ def _values(node: ast.AST) -> Iterator[_Found]:
             yield _Found("constant", node, str(not value), _set("value", lambda value: not value))
         elif isinstance(value, int):
             yield _Found("off-by-one", node, str(value + 1), _set("value", lambda value: value + 1))
-        elif isinstance(value, str) and len(value) > 1 and value.endswith("/"):
-            yield _Found("slash", node, repr(value[:-1]), _set("value", lambda value: value[:-1]))
-    if isinstance(node, ast.JoinedStr) and node.values:
-        last = node.values[-1]
-        if isinstance(last, ast.Constant) and last.value == "/":
-            yield _Found("slash", node, "without its slash", _without("values", len(node.values) - 1))
     if isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.Add | ast.Sub) and not _is_text(node):
         other = ast.Sub if isinstance(node.op, ast.Add) else ast.Add
         yield _Found("arithmetic", node, other.__name__, _set("op", lambda _op, other=other: other()))
@@ -221,19 +210,9 @@ def _is_text(node: ast.BinOp | ast.AugAssign) -> bool:
 
 
 def _calls(node: ast.AST) -> Iterator[_Found]:
-    if not isinstance(node, ast.Call):
-        return
-    if isinstance(node.func, ast.Name) and node.func.id in _ELSE_WISE:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _ELSE_WISE:
         other = _ELSE_WISE[node.func.id]
-        yield _Found("quantifier", node, other, _set("func", lambda _func, other=other: ast.Name(other, ast.Load())))
-    if isinstance(node.func, ast.Attribute):
-        receiver = node.func.value
-        name = receiver.attr if isinstance(receiver, ast.Attribute) else getattr(receiver, "id", "")
-        if name in _STORES:
-            if len(node.args) > (2 if node.func.attr == "put" else 1):
-                yield _Found("unconditional", node, "without its last argument", _without("args", len(node.args) - 1))
-            for index, keyword in enumerate(node.keywords):
-                yield _Found("unconditional", node, f"without {keyword.arg}", _without("keywords", index))
+        yield _Found("quantifier", node, other, _set("func", lambda _func: ast.Name(other, ast.Load())))
 
 
 # --- statements -------------------------------------------------------------------------------------------------------
@@ -247,13 +226,6 @@ def _statements(node: ast.AST) -> Iterator[_Found]:
                 yield _Found(
                     "drop", statement, "left out", _set_at(name, index, lambda old: ast.copy_location(ast.Pass(), old))
                 )
-            if isinstance(statement, ast.With) and all(item.optional_vars is None for item in statement.items):
-                yield _Found("unlock", _header(statement), "without it", _unwrap(name, index))
-            if isinstance(statement, ast.Break | ast.Continue):
-                other = ast.Continue if isinstance(statement, ast.Break) else ast.Break
-                after = other.__name__.lower()
-                change = _set_at(name, index, lambda old, other=other: ast.copy_location(other(), old))
-                yield _Found("leave-loop", statement, after, change)
         for index, (one, other) in enumerate(pairwise(body)):
             if _may_change_places(one, other):
                 yield _Found("swap", one, f"after {_on_a_line(other)}", _swap(name, index))
@@ -395,14 +367,6 @@ def _swap(name: str, index: int) -> Callable[[ast.AST], None]:
     def edit(node: ast.AST) -> None:
         values = getattr(node, name)
         values[index], values[index + 1] = values[index + 1], values[index]
-
-    return edit
-
-
-def _unwrap(name: str, index: int) -> Callable[[ast.AST], None]:
-    def edit(node: ast.AST) -> None:
-        values = getattr(node, name)
-        values[index : index + 1] = values[index].body
 
     return edit
 

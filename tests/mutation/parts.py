@@ -6,6 +6,7 @@ are not mutated.
 
 from __future__ import annotations
 
+import configparser
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 
 from tests.databases import needs_mariadb, needs_postgres
 
-__all__ = ["PARTS", "ROOT", "Part", "judges", "needs_server"]
+__all__ = ["EQUIVALENT", "PARTS", "REVIEWED", "ROOT", "Part", "judges", "needs_server"]
 
 ROOT = Path(__file__).parents[2]
 
@@ -88,6 +89,20 @@ PARTS: Mapping[str, Part] = {
     ),
 }
 """By name. The first part of a mutant's name tells its part, but for `commit`, whose names begin below the package."""
+
+
+def _survivors() -> dict[str, str]:
+    parser = configparser.ConfigParser(allow_no_value=True, delimiters=("=",), interpolation=None)
+    parser.optionxform = str  # type: ignore[assignment,method-assign]  # names keep their case
+    parser.read(ROOT / "tests" / "mutation" / "survivors.ini", encoding="utf-8")
+    return {name: reason for reason in parser.sections() for name in parser[reason]}
+
+
+REVIEWED: Mapping[str, str] = _survivors()
+"""Why each mutant is not caught, by the mutant's name."""
+
+EQUIVALENT = frozenset(name for name, reason in REVIEWED.items() if reason.startswith("Equivalent"))
+"""Mutants that no test can tell from the shipped code: they do not count."""
 
 
 def judges(*parts: str) -> list[Path]:

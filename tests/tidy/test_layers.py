@@ -83,8 +83,8 @@ _CHECKER = {
     "transactions": {"kernel", "simulated", "histories", "narrative", "framework"},
     "namespace": {"kernel", "simulated", "histories", "narrative", "framework", "transactions"},
     "units": {"kernel", "simulated", "histories", "narrative", "framework"},
-    "subjects": {"framework", "committers", "transactions", "namespace", "units"},
-    "cli": {"kernel", "narrative", "framework", "committers", "subjects"},
+    "subjects": {"kernel", "framework", "specimens", "committers", "transactions", "namespace", "units"},
+    "cli": {"kernel", "narrative", "framework", "specimens", "committers", "subjects"},
 }
 
 
@@ -159,7 +159,7 @@ def test_every_part_of_the_checker_has_a_place() -> None:
         ("holdfast_checker.narrative.story", "from holdfast_checker import committers", 1),
         ("holdfast_checker.narrative.story", "from holdfast_checker.kernel.world import World", 0),
         ("holdfast_checker.committers.goals", "from holdfast_checker.kernel.world import World", 0),
-        ("holdfast_checker.committers.goals", "from holdfast_checker.histories.effects import Row", 1),
+        ("holdfast_checker.committers.goals", "from holdfast_checker.histories.effects import Effect", 1),
     ],
 )
 def test_the_check_of_the_checker_sees_what_it_should(name: str, source: str, count: int) -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from holdfast.cli.output import Output
 from holdfast.guarantees import Answer
-from holdfast_checker.cli.table import show_table
-from holdfast_checker.committers.table_v.table import Table, build_table
+from holdfast_checker.cli.report import show_table
+from holdfast_checker.committers.table_v.table import _COLUMNS, ATTRIBUTES, REASONS, Table, build_table
 from tests.unit.cli.destinations import run
 
 
@@ -30,13 +30,19 @@ def test_each_answer_is_in_the_table(table: Table, capsys: pytest.CaptureFixture
     assert "2 committers" in shown
 
 
-def test_differences_are_shown_with_their_reason(table: Table, capsys: pytest.CaptureFixture[str]) -> None:
+def test_differences_are_shown_with_their_reason(
+    table: Table, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     cell = table.cell("committed-output-observable", "direct")
-    odd = replace(cell, declared=Answer(holds=False, why="said so"), paper=False, reason="")
-    assert not show_table(replace(table, cells={**table.cells, (cell.row, cell.committer): odd}), Output())
-    odd = replace(odd, reason="Somebody was wrong.")
+    said = {**cell.committer.guarantees, cell.row.name: Answer(holds=False, why="said so")}
+    odd = replace(cell, committer=replace(cell.committer, guarantees=said), holds=True)
+    changed = replace(table, cells={**table.cells, (cell.row.name, "direct"): odd})
+    column = tuple(name != cell.row.name for name in ATTRIBUTES)
+    monkeypatch.setitem(_COLUMNS, "direct", column)  # type: ignore[arg-type]  # a dict
+    assert not show_table(changed, Output())
     capsys.readouterr()
-    assert show_table(replace(table, cells={**table.cells, (cell.row, cell.committer): odd}), Output())
+    monkeypatch.setitem(REASONS, ("direct", cell.row.name), "Somebody was wrong.")  # type: ignore[arg-type]  # a dict
+    assert show_table(changed, Output())
     shown = capsys.readouterr().out
     assert "direct, committed output seen: found yes; the paper says no; declared no" in shown
     assert "  Somebody was wrong." in shown
@@ -55,7 +61,7 @@ def test_incomplete_results_are_marked(table: Table, capsys: pytest.CaptureFixtu
 
 def test_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     some = partial(build_table, ("two_phase",), ("abortable-job",))
-    monkeypatch.setattr("holdfast_checker.cli.table.build_table", some)
+    monkeypatch.setattr("holdfast_checker.cli.report.build_table", some)
     result = run("check", "--all")
     assert result.exit_code == 0
     assert "abortable job" in result.stdout

@@ -24,11 +24,11 @@ from holdfast.commit.two_phase.decision_log import append_entry, job_exists
 from holdfast.commit.two_phase.pending_uploads import LiveJobs
 from holdfast.stores.base import iter_uploads
 from holdfast.versioned_log import RecordStore
-from holdfast_checker.committers.actors import OtherJob
+from holdfast_checker.committers.actors import OtherJob, Scene
 from holdfast_checker.committers.cluster import CLUSTER
 from holdfast_checker.committers.output import DESTINATION
 from holdfast_checker.committers.scenes import SCENES
-from holdfast_checker.committers.worlds import Scene, build_world
+from holdfast_checker.committers.worlds import build_world
 from holdfast_checker.kernel.calls import Call, Fault
 from holdfast_checker.kernel.world import Actor, Port, World
 from holdfast_checker.simulated.store import StoreResource
@@ -79,14 +79,7 @@ def _with_bucket_rule(world: World) -> World:
         for upload in list(iter_uploads(store, "")):
             store.abort_upload(upload.key, upload.upload_id)
 
-    # The actors of jobs may forget their past, the rule may not.
-    actors = (*world.actors, Actor("bucket rule", expire, mortal=False))
-    return _remembering(replace(world, actors=actors))
-
-
-def _remembering(world: World) -> World:
-    """Let no process forget its past: with chosen names, clean-up reads what it was told before."""
-    return replace(world, remembers=None)
+    return replace(world, actors=(*world.actors, Actor("bucket rule", expire, mortal=False)))
 
 
 def _other_job_later(world: World) -> World:
@@ -369,7 +362,6 @@ REDUNDANT = (
         slip="Names of files contain the job and the task, not the attempt, as Spark's do.",
         swaps=(swap(file_name, mistakes.name_without_attempt),),
         scene=_SPECULATION,
-        change=_remembering,
         reason="such names are allowed: manifests identify uploads by id, and metadata identify the owner of an object",
     ),
 )

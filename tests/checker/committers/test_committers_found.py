@@ -12,11 +12,11 @@ from dataclasses import replace
 import pytest
 
 from holdfast.commit.committer import RENAME_DIR, Committer
+from holdfast_checker.committers.actors import Scene
 from holdfast_checker.committers.cluster import Order
 from holdfast_checker.committers.narration import job_narrator
 from holdfast_checker.committers.scenes import SCENES
-from holdfast_checker.committers.subject import committer_subject, declared
-from holdfast_checker.committers.worlds import Scene, build_world
+from holdfast_checker.committers.worlds import build_world
 from holdfast_checker.framework.check import Check
 from holdfast_checker.kernel.calls import Fault
 from holdfast_checker.kernel.counterexample import Counterexample
@@ -24,6 +24,7 @@ from holdfast_checker.kernel.explore import Budget, explore
 from holdfast_checker.kernel.shrink import shrink
 from holdfast_checker.narrative.story import tell
 from holdfast_checker.specimens import COMPARED
+from holdfast_checker.subjects import committer_subject, declared
 
 _STATES = 20_000
 """Seconds of exploration, where a minute is allowed."""

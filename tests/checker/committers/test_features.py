@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
-
 import pytest
 
-from holdfast.errors import InvalidRequestError, NotFoundError
-from holdfast_checker.committers.features import FEATURES, combine, draw, features_of
+from holdfast.errors import InvalidRequestError
+from holdfast_checker.committers.features import combine, features_of
 from holdfast_checker.committers.goals import GOALS
-from holdfast_checker.committers.scenes import COMBINED, VERDICT
-from holdfast_checker.committers.subject import committer_subject
-from holdfast_checker.committers.threads import ScheduledRunner, ThreadedPort
+from holdfast_checker.committers.scenes import COMBINED
 from holdfast_checker.committers.worlds import build_world
 from holdfast_checker.kernel.calls import Call, Reply
 from holdfast_checker.kernel.explore import explore
@@ -20,6 +15,8 @@ from holdfast_checker.kernel.world import Port
 from holdfast_checker.simulated.store import StoreResource
 from holdfast_checker.simulated.store_handle import SimulatedStore
 from holdfast_checker.specimens import COMPARED
+from holdfast_checker.subjects import committer_subject
+from tests.checker.committers.verdict import VERDICT
 from tests.checker.kernel.toys import with_ends
 
 SUBJECT = committer_subject(COMPARED["two_phase"])
@@ -41,17 +38,6 @@ def test_features_that_exclude_each_other_are_refused() -> None:
         SUBJECT.find_scenes("crash+recoverry")
 
 
-def test_what_is_drawn_depends_on_seed_and_number_alone() -> None:
-    drawn = [draw(7, number) for number in range(60)]
-    assert drawn == [draw(7, number) for number in range(60)]
-    assert len({scene.name for scene in drawn}) > 50
-    assert {one.name for scene in drawn for one in features_of(scene.name) or ()} == FEATURES.keys() - {
-        "renames-too",
-        "attempt-dies",
-        "stale-listing",
-    }
-
-
 # --- a store with piecemeal listings ----------------------------------------------------------------------------------
 def test_a_piecemeal_listing_may_show_what_is_new_without_what_was_there_before_it() -> None:
     store = StoreResource("store", time_of=lambda actor: 0.0)
@@ -64,60 +50,21 @@ def test_a_piecemeal_listing_may_show_what_is_new_without_what_was_there_before_
     assert seen == {(), ("log/1",), ("log/2",), ("log/1", "log/2")}
 
 
-# --- threads ----------------------------------------------------------------------------------------------------------
-class _World:
-    """Answers calls, and chooses turns from a list."""
-
-    def __init__(self, turns: list[int]) -> None:
-        self.calls: list[str] = []
-        self._turns = iter(turns)
-
-    def __call__(self, index: int, call: Call) -> Reply:
-        if call.operation == "turn":
-            return Reply(next(self._turns))
-        self.calls.append(call.operation)
-        return Reply(error=NotFoundError("gone", key="k")) if call.operation == "b1" else Reply(call.operation)
-
-
-def _run(turns: list[int], items: Iterator[str] | list[str]) -> tuple[list[str], list[str] | str]:
-    world = _World(turns)
-    port = ThreadedPort(Port("driver", 0, world))
-
-    def work(item: str) -> str:
-        first = port.call(Call("store", f"{item}1"))
-        return f"{first} {port.call(Call('store', f'{item}2'))}"
-
-    try:
-        return world.calls, list(ScheduledRunner(port, 2).map(work, items))
-    except NotFoundError as error:
-        return world.calls, error.message
-
-
-def test_threads_are_interleaved_as_they_are_told() -> None:
-    assert _run([0, 0], ["a", "c"]) == (["a1", "a2", "c1", "c2"], ["a1 a2", "c1 c2"])
-    assert _run([1, 0, 1], ["a", "c"]) == (["c1", "a1", "c2", "a2"], ["a1 a2", "c1 c2"])
-
-
-def test_after_an_error_those_under_way_go_on_and_no_other_starts() -> None:
-    assert _run([1], ["a", "b", "c"]) == (["b1", "a1", "a2"], "gone")
-
-
 # --- nothing is left out ----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "name",
     [
         "one-task+overwrite+driver-dies",
-        "one-task+two-files+threads+driver-dies",
         "one-task+recovery+lost-reply+driver-dies",  # recovery continues after a decision that it cannot finish
         "one-task+overwrite+crash+recovery+transactions",
         "one-task+recovery+lost-reply+driver-dies+transactions",
     ],
 )
-def test_forgetting_and_reduction_leave_no_end_out(name: str) -> None:
+def test_reduction_leaves_no_end_out(name: str) -> None:
     scene = combine(features_of(name) or ())
     ends = []
-    for forgetful, reduce in ((True, True), (False, False)):
-        world, seen = with_ends(build_world(COMPARED["two_phase"], replace(scene, forgetful=forgetful)))
+    for reduce in (True, False):
+        world, seen = with_ends(build_world(COMPARED["two_phase"], scene))
         assert explore(world, reduce=reduce).complete
         ends.append(seen)
     assert ends[0] == ends[1]

@@ -10,7 +10,7 @@ import pytest
 from holdfast.errors import HoldfastError
 from holdfast.runtime import SystemClock, SystemIds
 from holdfast.stores.base import Change, Complete, Create, Delete, MultipartLimits, Put, Require, RequireEmpty
-from holdfast_checker.committers.cluster import CLUSTER, Cluster, Order
+from holdfast_checker.committers.cluster import CLUSTER, Cluster
 from holdfast_checker.kernel.calls import Call, Fault
 from holdfast_checker.kernel.explore import explore
 from holdfast_checker.kernel.world import Actor, Port, World
@@ -36,7 +36,7 @@ def _world(programs: Mapping[str, Program], budgets: Mapping[Fault, int], **opti
         name="rare",
         summary="calls that meet in rare ways",
         actors=tuple(Actor(name, program(run)) for name, run in programs.items()),
-        resources={CLUSTER: Cluster(tasks=1, attempts=2, order=Order.ASK_FIRST, speculation=True), "store": store},
+        resources={CLUSTER: Cluster(tasks=1, attempts=2, speculation=True), "store": store},
         properties=(),
         budgets=budgets,
         observed=lambda call: False,

@@ -12,7 +12,7 @@ from holdfast_checker.committers.actors import Setting
 from holdfast_checker.committers.cluster import CLUSTER, Cluster, ClusterState, Order, Phase, Told
 from holdfast_checker.committers.cluster import Attempt as Doing
 from holdfast_checker.committers.output import DESTINATION, HOME, Origin, content
-from holdfast_checker.committers.properties import Winner, hidden, isolated, winners
+from holdfast_checker.committers.properties import RULES, Winner, winners
 from holdfast_checker.committers.sandbox import Copy, Sandbox
 from holdfast_checker.kernel.calls import Call
 from holdfast_checker.kernel.world import View
@@ -40,7 +40,7 @@ def test_a_file_that_is_there_twice_or_elsewhere_is_strange(paths: Sequence[str]
 @pytest.mark.parametrize("phase", Phase)
 def test_a_job_that_nobody_has_begun_to_commit_shows_nothing(phase: Phase) -> None:
     sandbox, copy = _empty(SaveMode.APPEND)
-    step = hidden(sandbox).step
+    step = RULES["C4"].of(sandbox).step
     assert step is not None
     copy.stores[DESTINATION].put(f"{HOME}day=0/main.txt", content("main", 0, 0, 0))
     view = View({CLUSTER: replace(ENDED, phase=phase), DESTINATION: copy.stores[DESTINATION].image()})
@@ -48,7 +48,7 @@ def test_a_job_that_nobody_has_begun_to_commit_shows_nothing(phase: Phase) -> No
 
 
 def test_a_driver_that_gives_up_does_not_hide_that_another_commits() -> None:
-    cluster = Cluster(tasks=1, attempts=1, order=Order.REPORT, speculation=False)
+    cluster = Cluster(tasks=1, attempts=1, speculation=False)
     commits = replace(ENDED, phase=Phase.COMMITTING, cancelled=True)
     (way,) = cluster.alternatives(commits, Call(CLUSTER, "await_tasks"), "driver")
     assert way.state == commits
@@ -58,6 +58,7 @@ def test_a_driver_that_gives_up_does_not_hide_that_another_commits() -> None:
 def _empty(mode: SaveMode) -> tuple[Sandbox, Copy]:
     store = StoreResource(DESTINATION, time_of=lambda actor: 0.0)
     setting = Setting(
+        name="empty",
         committer=COMPARED["two_phase"],
         capabilities={DESTINATION: store.capabilities},
         tasks=1,
@@ -79,6 +80,6 @@ def test_what_another_job_has_committed_stays(stays: bool, mode: SaveMode, broke
     if stays:
         copy.stores[DESTINATION].put(f"{HOME}day=0/other.txt", content("other", 0, 0, 0))
     told = replace(ENDED, told=(Told("other job", "committed", True),))
-    end = isolated(sandbox).end
+    end = RULES["C7"].of(sandbox).end
     assert end is not None
     assert bool(end(View({CLUSTER: told, DESTINATION: copy.stores[DESTINATION].image()}))) is broken

@@ -28,8 +28,8 @@ from holdfast.commit.two_phase.replacement import ReplacementPlan, delete_replac
 from holdfast.commit.two_phase.roll_forward import JobSummary, report_job
 from holdfast.versioned_log import LogView, VersionedLog
 from holdfast_checker.committers.features import combine, features_of
-from holdfast_checker.committers.scenes import VERDICT, small_verdict
 from tests.checker.committers.planting import Swap, planted, swap
+from tests.checker.committers.verdict import VERDICT, small_verdict
 
 
 @pytest.fixture(autouse=True)

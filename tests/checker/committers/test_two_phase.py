@@ -8,24 +8,17 @@ from dataclasses import replace
 
 import pytest
 
+from holdfast_checker.committers.actors import Scene
 from holdfast_checker.committers.features import combine, features_of
-from holdfast_checker.committers.scenes import (
-    COMBINED,
-    LARGE,
-    SCENES,
-    SMALL,
-    STORES,
-    TRANSACTIONAL,
-    VERDICT,
-    small_verdict,
-)
-from holdfast_checker.committers.subject import committer_subject
-from holdfast_checker.committers.worlds import Scene, build_world
+from holdfast_checker.committers.scenes import COMBINED, LARGE, SCENES, SMALL, STORES, TRANSACTIONAL
+from holdfast_checker.committers.worlds import build_world
 from holdfast_checker.framework.check import Check
 from holdfast_checker.kernel.calls import Fault
 from holdfast_checker.kernel.explore import Budget, explore
-from holdfast_checker.kernel.walk import walk
+from holdfast_checker.kernel.walk import Walks, walk
 from holdfast_checker.specimens import COMPARED
+from holdfast_checker.subjects import committer_subject
+from tests.checker.committers.verdict import VERDICT, small_verdict
 from tests.checker.scene_mutants import JUDGES
 
 _TRANSACTIONS = TRANSACTIONAL["transactional-crash"].store
@@ -54,7 +47,7 @@ def _small_worlds() -> list[object]:
 def test_nothing_is_found(scene: Scene) -> None:
     found = explore(build_world(COMPARED["two_phase"], scene))
     assert found.complete
-    assert found.histories > 1
+    assert found.states > 1
     assert found.findings == {}
     assert found.faults.keys() == scene.budgets.keys(), "each kind of fault that may happen did happen"
 
@@ -90,7 +83,7 @@ def test_nothing_is_found_in_the_small_worlds_as_far_as_a_minute_goes(scene: Sce
 @pytest.mark.parametrize("store", [LARGE.store, {**_TRANSACTIONS}, {**_TRANSACTIONS, "rename": True}])
 def test_nothing_is_found_on_random_walks(store: Mapping[str, object]) -> None:
     scene = replace(LARGE, store=store)
-    found = walk(build_world(COMPARED["two_phase"], scene), seed=1, budget=Budget(seconds=60))
+    found = walk(build_world(COMPARED["two_phase"], scene), Walks(seed=1), budget=Budget(seconds=60))
     assert found.findings == {}
     assert found.faults.keys() >= {Fault.CRASH, Fault.LOST_REPLY, Fault.FAILURE}
 

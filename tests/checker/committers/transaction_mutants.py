@@ -11,10 +11,10 @@ from holdfast.commit.two_phase.replacement import deletions
 from holdfast.commit.two_phase.roll_forward import plan_files
 from holdfast.stores.base import Overwrite
 from holdfast.versioned_log import RecordStore
+from holdfast_checker.committers.actors import Scene
 from holdfast_checker.committers.features import combine, features_of
 from holdfast_checker.committers.output import DESTINATION, HOME, chosen_name, origin_of, visible
 from holdfast_checker.committers.scenes import TRANSACTIONAL
-from holdfast_checker.committers.worlds import Scene
 from holdfast_checker.kernel.calls import Call
 from holdfast_checker.kernel.world import Actor, Port, Property, View, World
 from tests.checker.committers import transaction_mistakes as mistakes

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast_checker.framework.scene_files import Fields, calls_of, read_sections
+from holdfast_checker.framework.scene_files import Fields, calls_of, options_of, read_sections
 from holdfast_checker.kernel.calls import Fault
+from holdfast_checker.transactions.scenes import Scene
 
 
 def test_a_script_is_calls_with_semicolons() -> None:
@@ -18,21 +19,24 @@ def test_a_script_is_calls_with_semicolons() -> None:
     assert calls_of("") == ()
 
 
-def test_the_fields_that_all_scenes_have() -> None:
-    fields = Fields(summary="two race", faults="crash, lost reply 2", reached="nothing", ann="get x", looks="yes")
-    assert fields.common("race") == {
-        "name": "race",
+def test_fields_have_values_of_the_types_of_a_dataclass() -> None:
+    fields = Fields(summary="two race", budgets="crash, lost reply 2", reached="", ann="get x", stepped="yes")
+    assert fields.take(Scene) == {
         "summary": "two race",
         "budgets": {Fault.CRASH: 1, Fault.LOST_REPLY: 2},
         "reached": (),
+        "stepped": True,
     }
-    assert fields.flag("looks") and not fields.flag("crashes") and fields.number("crashes") == 0
     assert fields == {"ann": "get x"}, "what is left are the actors"
     with pytest.raises(ValueError, match="earthquake"):
-        Fields(summary="", faults="earthquake").common("odd")
+        Fields(budgets="earthquake").take(Scene)
+
+
+def test_options_without_a_value_are_yes() -> None:
+    assert options_of("group=3, drives") == {"group": "3", "drives": "yes"}
 
 
 @pytest.mark.parametrize("kind", ["committers", "transactions", "namespace", "units"])
 def test_every_section_has_a_summary_or_names(kind: str) -> None:
     for name, fields in read_sections(f"holdfast_checker.{kind}").items():
-        assert fields.get("summary") or name in ("combinations", "verdict")
+        assert fields.get("summary") or name == "combinations"

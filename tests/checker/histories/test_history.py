@@ -12,10 +12,14 @@ from holdfast.errors import (
     OutcomeUnknownError,
     UnavailableError,
 )
-from holdfast_checker.histories.history import History, Operation, Outcome, Recorder, note, operations_in, record
-from holdfast_checker.kernel.calls import Fault
+from holdfast_checker.histories.history import HISTORY, History, Operation, Outcome, Recorder, operations_in, record
+from holdfast_checker.kernel.calls import Call, Fault
 from holdfast_checker.kernel.explore import explore
 from holdfast_checker.kernel.world import Actor, Port, Property, View, World
+
+
+def _note(port: Port, word: object) -> None:
+    port.call(Call(HISTORY, "note", (port.name, word)))
 
 
 def test_what_overlaps_has_no_order() -> None:
@@ -56,7 +60,7 @@ def test_an_unknown_outcome_stays_open() -> None:
 )
 def test_how_an_operation_ends(error: HoldfastError | None, outcome: Outcome, value: object) -> None:
     def act(port: Port) -> int:
-        note(port, "on the way")
+        _note(port, "on the way")
         if error is not None:
             raise error
         return 7
@@ -74,7 +78,7 @@ def test_how_an_operation_ends(error: HoldfastError | None, outcome: Outcome, va
 
 def test_an_actor_dies_on_the_way() -> None:
     def run(port: Port) -> None:
-        record(port, "f", (), lambda: note(port, 1))
+        record(port, "f", (), lambda: _note(port, 1))
 
     open_ = Operation(who="ann", name="f")
     assert _ends(Actor("ann", run), {Fault.CRASH: 1}) == {

@@ -14,7 +14,6 @@ from holdfast_checker.histories.linearizable import (
     Model,
     crashes_in,
     end_of_crashes,
-    is_linearizable,
     judge_linearizable,
     judge_with_crashes,
     of_clients,
@@ -31,7 +30,7 @@ def _apply(state: Hashable, operation: Operation) -> tuple[Hashable, object]:
     return state, marks.partition("!")[0] if operation.name == "read" else "refused"
 
 
-_LIST = Model(initial="", apply=_apply, is_small=False)
+_LIST = Model(initial="", apply=_apply)
 
 
 def _history(*events: str) -> tuple[Operation, ...]:
@@ -109,4 +108,3 @@ def test_the_end_of_crashes() -> None:
 def test_without_a_crash_nothing_may_be_undone(events: tuple[str, ...]) -> None:
     history = _history(*events)
     assert _judge(*events) == judge_linearizable(history, _LIST).words
-    assert is_linearizable(history, _LIST) is (_judge(*events) == "")

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast_checker.kernel.calls import Fault
 from holdfast_checker.kernel.explore import Budget, explore
-from holdfast_checker.kernel.walk import walk
+from holdfast_checker.kernel.walk import Walks, walk
 from holdfast_checker.kernel.world import NondeterminismError, World
 from tests.checker.kernel.toys import Handle, toy_world
 
@@ -68,4 +68,4 @@ def test_it_is_found(make: Callable[[], Callable[[Handle], object]]) -> None:
     with pytest.raises(NondeterminismError):
         explore(_world(make()))
     with pytest.raises(NondeterminismError):
-        walk(_world(make()), seed=1, budget=Budget(histories=50))
+        walk(_world(make()), Walks(seed=1), budget=Budget(histories=50))

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import HoldfastError
+from holdfast_checker.committers.actors import Scene
 from holdfast_checker.committers.cluster import Order
-from holdfast_checker.committers.worlds import Scene, build_world
+from holdfast_checker.committers.worlds import build_world
 from holdfast_checker.kernel.calls import Fault
 from holdfast_checker.kernel.explore import explore
 from holdfast_checker.kernel.world import World
@@ -42,11 +43,6 @@ def _same(world: World) -> tuple[int, int]:
     assert set(reduced.findings) == set(full.findings)
     assert ends == seen
     assert reduced.states <= full.states
-    both_at_once = {Fault.CRASH, Fault.PARTITION} <= set(full.faults) or {Fault.CRASH, Fault.CLOCK} <= set(full.faults)
-    if world.name == "toy" or not (both_at_once or world.name.endswith("two ask")):
-        assert reduced.histories == full.histories, "equivalent ones count once, however many of them were gone through"
-    else:  # a death may move first, and a dead actor cannot be cut off or answered
-        assert 0.9 * full.histories <= reduced.histories <= full.histories
     return reduced.states, full.states
 
 

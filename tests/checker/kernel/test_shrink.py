@@ -7,12 +7,13 @@ from itertools import groupby
 import pytest
 
 from holdfast.errors import HoldfastError, InvalidRequestError
-from holdfast_checker.committers.worlds import Scene, build_world
+from holdfast_checker.committers.actors import Scene
+from holdfast_checker.committers.worlds import build_world
 from holdfast_checker.kernel.calls import Fault
 from holdfast_checker.kernel.counterexample import Counterexample, replay
 from holdfast_checker.kernel.explore import Budget
 from holdfast_checker.kernel.shrink import shrink
-from holdfast_checker.kernel.walk import walk
+from holdfast_checker.kernel.walk import Walks, walk
 from holdfast_checker.kernel.world import Choice, World
 from holdfast_checker.specimens import COMPARED
 from tests.checker.kernel.toys import Handle, always, cells, ends_with, increment, toy_world
@@ -44,7 +45,8 @@ def _noisy_increment(handle: Handle) -> None:
 
 
 def _found(world: World, name: str) -> Counterexample:
-    return walk(world, seed=2, budget=Budget(histories=3000), until=lambda now: name in now.findings).findings[name]
+    walks = walk(world, Walks(seed=2), budget=Budget(histories=3000), until=lambda now: name in now.findings)
+    return walks.findings[name]
 
 
 def test_noise_is_left_out() -> None:

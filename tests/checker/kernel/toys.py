@@ -8,7 +8,9 @@ from typing import cast
 
 from holdfast.errors import ConflictError, OutcomeUnknownError, UnavailableError
 from holdfast_checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply
-from holdfast_checker.kernel.world import Actor, Port, Property, View, World
+from holdfast_checker.kernel.state_space import StateSpace
+from holdfast_checker.kernel.walk import _Walker
+from holdfast_checker.kernel.world import Actor, Choice, Port, Property, View, World
 
 CELLS = "cells"
 LOCK = "lock"
@@ -177,6 +179,14 @@ def with_ends(world: World) -> tuple[World, set[tuple[Hashable, ...]]]:
 
     onlooker = Property(name="ends", title="", meaning="", end=end)
     return replace(world, properties=(*world.properties, onlooker)), seen
+
+
+def draw_history(world: World, seed: int) -> tuple[Choice, ...]:
+    """Return the choices of the random history of a seed, such as `Counterexample.seed`."""
+    walker = _Walker(StateSpace(world), seed)
+    while walker.go_on() or walker.go_wrong():
+        continue
+    return walker.choices
 
 
 # --- worlds -----------------------------------------------------------------------------------------------------------

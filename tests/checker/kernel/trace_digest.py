@@ -11,14 +11,14 @@ import logging
 import sys
 from collections.abc import Hashable
 
-from holdfast_checker.committers.worlds import Scene, build_world
+from holdfast_checker.committers.actors import Scene
+from holdfast_checker.committers.worlds import build_world
 from holdfast_checker.kernel.calls import Fault, canonical
 from holdfast_checker.kernel.counterexample import replay
 from holdfast_checker.kernel.explore import explore
-from holdfast_checker.kernel.walk import draw_history
 from holdfast_checker.kernel.world import World
 from holdfast_checker.specimens import COMPARED
-from tests.checker.kernel.toys import Handle, toy_world
+from tests.checker.kernel.toys import Handle, draw_history, toy_world
 
 WALKS = 3
 BUDGETS = {Fault.CRASH: 1, Fault.PARTITION: 1, Fault.LOST_REPLY: 1, Fault.FAILURE: 1, Fault.STALE_LISTING: 1}
@@ -49,7 +49,7 @@ def digest_of(world: World) -> str:
 def _figures(world: World) -> list[object]:
     found = explore(world)
     broken = sorted((one.property, one.broke, repr(one.choices)) for one in found.findings.values())
-    return [found.states, found.steps, found.ends, found.reduced, found.histories, found.runs, broken]
+    return [found.states, found.steps, found.ends, found.reduced, broken]
 
 
 def _digests() -> dict[str, object]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Hashable
 
 import pytest
 
 from holdfast_checker.framework.subject import GoalTracker
-from holdfast_checker.kernel.explore import explore
+from holdfast_checker.kernel.explore import Exploration, explore
+from holdfast_checker.kernel.world import World
 from holdfast_checker.namespace.properties import GOALS
 from holdfast_checker.namespace.scenes import SCENES, SMALL, Scene
 from holdfast_checker.namespace.worlds import build_world
+from tests.checker.kernel.toys import with_ends
 from tests.checker.scene_mutants import JUDGES
 
 
@@ -39,28 +41,17 @@ def test_nothing_is_found_with_faults(name: str) -> None:
     assert found.findings == {}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["two-leaders", "election"])
-def test_what_processes_forget_does_not_matter(name: str) -> None:
-    """Merging what processes no longer need leaves all histories, and fewer states."""
-    world = build_world(SCENES[name])
-    merged, whole = explore(world), explore(replace(world, remembers=None))
-    assert merged.histories == whole.histories
-    assert merged.states < whole.states
-    assert merged.findings == whole.findings == {}
-
-
-def test_merged_histories_are_those_of_full_exploration() -> None:
-    world = build_world(SCENES["quota-reclaim"])
-    merged, whole = explore(world), explore(replace(world, remembers=None))
-    assert merged.histories == whole.histories
-    assert merged.states < whole.states
+def _ends(world: World, *, reduce: bool = True) -> tuple[set[tuple[Hashable, ...]], Exploration]:
+    watched, ends = with_ends(world)
+    found = explore(watched, reduce=reduce)
+    assert found.complete
+    assert found.findings == {}
+    return ends, found
 
 
 @pytest.mark.parametrize("name", ["delete-directory", "quota-rename", "pessimistic-renames", "quota-reclaim"])
 def test_fewer_orders_mean_the_same(name: str) -> None:
     """The reduction leaves out histories that differ only in the order of independent calls."""
-    reduced, full = explore(build_world(SCENES[name])), explore(build_world(SCENES[name]), reduce=False)
-    assert reduced.histories == full.histories
-    assert reduced.states <= full.states
-    assert full.findings == {}
+    (reduced, few), (full, many) = _ends(build_world(SCENES[name])), _ends(build_world(SCENES[name]), reduce=False)
+    assert reduced == full
+    assert few.states <= many.states

@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from holdfast_checker.committers.actors import OtherJob
+from holdfast_checker.committers.actors import OtherJob, Scene
 from holdfast_checker.committers.cluster import Order
 from holdfast_checker.committers.narration import job_narrator
-from holdfast_checker.committers.worlds import Scene, build_world
+from holdfast_checker.committers.worlds import build_world
 from holdfast_checker.kernel.calls import Fault
 from holdfast_checker.kernel.counterexample import Counterexample, Replay, replay
 from holdfast_checker.kernel.explore import explore
@@ -40,10 +40,7 @@ def find(committer: str) -> dict[str, Found]:
         budgets={Fault.PARTITION: 1, Fault.CRASH: 1},
     )
     world = build_world(COMPARED[committer], scene)
-    findings = explore(world).findings.values()
-    return {
-        one.property: Found(world, Counterexample(world.name, one.property, one.broke, one.choices)) for one in findings
-    }
+    return {name: Found(world, one) for name, one in explore(world).findings.items()}
 
 
 def wander(committer: str, seed: int) -> Found:

@@ -13,7 +13,7 @@ from holdfast.transactions.base import Commit, Committed, Record, ScanPage
 from holdfast_checker.kernel.calls import Call, Fault, Resource, conflicts
 from holdfast_checker.kernel.world import Port
 from holdfast_checker.simulated.database import DATABASE, Database, Image
-from holdfast_checker.transactions.row_locks import Rows, SimulatedDatabase, SteppedDatabase, Table
+from holdfast_checker.transactions.row_locks import SimulatedDatabase, SteppedDatabase, Table
 from tests.conformance.backends.subject import Subject
 from tests.conformance.backends.suite import checks_for, subject_of
 
@@ -82,7 +82,7 @@ def _call(*commits: Commit, base: int = 10) -> Call:
 
 
 def _records(state: object) -> dict[bytes, Record]:
-    return cast("Image | Rows", state).records.as_dict()
+    return cast("Image", state).records.as_dict()
 
 
 def test_ways_in_which_a_commit_can_end() -> None:

@@ -22,8 +22,8 @@ def test_steps() -> None:
         *(("at_most", "n", 4), ("failed",), ("everything",)),
     )
     assert tell_steps(steps) == [
-        *("read x", "read x and y", "scan w to z", "scan w to z for 2 at most", "put x='a'"),
-        *("insert y=''", "delete z", "add 3 to n", "require that n is 4 at most", "fail", "read everything"),
+        *("get x", "get_many x y", "scan w z", "scan w z 2", "put x a"),
+        *("insert y ''", "delete z", "add n 3", "at_most n 4", "failed", "everything"),
     ]
 
 
@@ -45,9 +45,9 @@ def test_answers(answer: tuple[object, ...], words: str) -> None:
 def test_transactions() -> None:
     steps = (("get", "x"), ("put", "x", "a"))
     done = Operation(who="ann", name="transaction", args=steps, outcome=Outcome.OK, value=("saw", (("v", 0),)))
-    assert tell_transaction(done) == "ann's answer that it saw 'v' (it wanted to read x, put x='a')"
+    assert tell_transaction(done) == "ann's answer that it saw 'v' (it wanted: get x; put x a)"
     unknown = Operation(who="bob", name="transaction", args=steps[1:])
-    assert tell_transaction(unknown) == "bob, who got no answer (it wanted to put x='a')"
+    assert tell_transaction(unknown) == "bob, who got no answer (it wanted: put x a)"
 
 
 @pytest.mark.parametrize("name", ["validates-writes-only", "bounds-the-old-number"])
@@ -57,5 +57,5 @@ def test_stories_have_no_tuples(name: str) -> None:
     with mutant.planted():
         check.explore([SCENES[mutant.scenes[0]]], Budget(states=30_000))
         story = "\n".join(check.story(check.shrink(check.violations[mutant.breaks])).lines(width=1000))
-    assert "it wanted to" in story
+    assert "it wanted: " in story
     assert not re.search(r"\(\(|'saw'|\('get|None", story)

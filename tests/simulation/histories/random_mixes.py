@@ -76,4 +76,4 @@ def _script(chance: SeededRandom, name: str) -> list[Step]:
 def judge_mixes(told: Sequence[Told], limit: int = 400_000) -> Verdict:
     """Judge whether some order of the transactions, which respects real time, explains what all of them saw."""
     operations = operations_of(told, lambda one: {"name": "transaction", "args": one.steps, "value": ("saw", one.saw)})
-    return judge_linearizable(operations, Model(initial=(), apply=apply, is_small=False), limit=limit)
+    return judge_linearizable(operations, Model(initial=(), apply=apply), limit=limit)

@@ -147,4 +147,4 @@ def judge_units(told: Sequence[Told], limit: int = 400_000) -> Verdict:
         told,
         lambda one: {"name": "units" if one.steps else "everything", "args": one.steps, "value": one.saw},
     )
-    return judge_linearizable(operations, Model(initial=(), apply=_apply, is_small=False), limit=limit)
+    return judge_linearizable(operations, Model(initial=(), apply=_apply), limit=limit)

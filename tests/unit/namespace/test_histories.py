@@ -28,7 +28,7 @@ PROCESSES = 8
 _CALLS = 4
 _ROUNDS = 20
 _PATHS = ("/a", "/b", "/a/x", "/b/x", "/a/b", "/a/b/x")
-_MODEL = Model(initial=Tree((((), Node()),)), apply=apply, is_small=False)
+_MODEL = Model(initial=Tree((((), Node()),)), apply=apply)
 _CLOCK = SystemClock()
 
 

@@ -17,15 +17,10 @@ Examples:
   holdfast check file-v2
   holdfast check two_phase
   holdfast check magic --property C3 --details
-  holdfast check file-v2 --property C2 --html story.html
   holdfast check two_phase --small
-  holdfast check two_phase --walk --seed 7 --seconds 600
+  holdfast check transactions --walk --seed 7 --seconds 600
   holdfast check manifest --save found
   holdfast check --replay found/manifest-speculation-C3.json
-  holdfast check transactions
-  holdfast check transactions --walk --seed 7 --seconds 600
-  holdfast check namespace
-  holdfast check units
   holdfast check --list
   holdfast check --all
 
@@ -63,7 +58,6 @@ _FILE = click.Path(path_type=Path)
 @click.option("--save", metavar="DIR", type=_FILE, help="Save each counterexample in DIR, as JSON for --replay.")
 @click.option("--replay", metavar="FILE", type=_FILE, help="Replay a saved counterexample with the installed code.")
 @click.option("--details", is_flag=True, help="Show every call of the story.")
-@click.option("--html", metavar="FILE", type=_FILE, help="Write the story as an HTML page to step through.")
 @click.option("--all", "every", is_flag=True, help="Compare every committer with the papers and with its declaration.")
 @click.option("--list", "listed", is_flag=True, help="List what can be checked, the scenes and the properties.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document, for programs.")
@@ -103,8 +97,8 @@ def _require_sense(options: CheckOptions) -> None:
     of_one = (options.scenes, options.properties, options.small, options.walk, options.save)
     if options.name is None and any(of_one):
         raise click.UsageError("--scene, --property, --small, --walk and --save need the NAME of what is checked")
-    if (options.every or options.listed) and (options.html or options.details):
-        raise click.UsageError("--html and --details show one story: name a committer, or a file to --replay")
+    if (options.every or options.listed) and options.details:
+        raise click.UsageError("--details shows one story: name a committer, or a file to --replay")
     if (options.replay or options.listed) and (options.states is not None or options.seconds is not None):
         raise click.UsageError("--states and --seconds limit a search: name a committer, or use --all")
     if not options.walk and any(value is not None for value in (options.seed, options.first, options.histories)):

@@ -6,23 +6,23 @@ import json
 import shlex
 import textwrap
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from holdfast.cli.output import Output
 from holdfast.commit.two_phase.committer import TWO_PHASE
 from holdfast.wording import counted
-from holdfast_checker.cli.options import CheckOptions, StoryFiles
-from holdfast_checker.committers.subject import CHECKED, committer_subject
+from holdfast_checker.cli.options import CheckOptions
+from holdfast_checker.committers.table_v.table import Cell, Table, build_table
 from holdfast_checker.framework.check import Check, SceneReport, Violation, WalkReport
-from holdfast_checker.framework.subject import Subject
+from holdfast_checker.framework.subject import Scene, Subject
 from holdfast_checker.kernel.counterexample import Counterexample, encode
+from holdfast_checker.kernel.explore import Budget
 from holdfast_checker.kernel.state_space import BROKEN_CODE
 from holdfast_checker.narrative.story import Story, heading
-from holdfast_checker.subjects import SUBJECTS
-
-_ASTRONOMIC = 10**12
-"""Counts from this number on are rounded."""
+from holdfast_checker.specimens import COMPARED
+from holdfast_checker.subjects import SUBJECTS, committer_subject
 
 
 @dataclass(kw_only=True)
@@ -45,11 +45,9 @@ class CheckOutcome:
 
 
 # --- after the search -------------------------------------------------------------------------------------------------
-def show_outcome(outcome: CheckOutcome, files: StoryFiles, out: Output) -> None:
-    """Show what was explored and which properties were violated; write the files that the user asked for."""
+def show_outcome(outcome: CheckOutcome, out: Output) -> None:
+    """Show what was explored and which properties were violated; save the counterexamples if the user asked for it."""
     subject = outcome.check.subject
-    saved = [files.save(found.counterexample) for found in outcome.told]
-    page = files.write_page(outcome.story) if outcome.story is not None else None
     if out.json:
         out.document(_document(outcome))
     out.say(subject.title)
@@ -66,19 +64,23 @@ def show_outcome(outcome: CheckOutcome, files: StoryFiles, out: Output) -> None:
         out.say("")
         for line in outcome.story.lines(details=outcome.options.details, width=out.width):
             out.say(line)
-        for line in textwrap.wrap(_declared(outcome.told[0].name, subject), out.width):
+        for line in textwrap.wrap(_declared(outcome.told[0].name, subject)[1], out.width):
             out.say(line)
     if len(outcome.told) > 1:
         out.say("\nAlso violated; each command tells its story:")
         for found in outcome.told[1:]:
-            title = subject.described[found.name].title if found.name in subject.described else ""
-            short = f" ({_in_short(found.name, subject)})" if subject.declared is not None else ""
+            title = subject.rules[found.name].title if found.name in subject.rules else ""
+            short = f" ({words})" if (words := _declared(found.name, subject)[0]) else ""
             out.say(f"  {heading(found.name, title)}{short}: {_command(outcome, found)}")
-    for file in saved:
-        if file is not None:
-            out.note(f"saved: {file}")
-    if page is not None:
-        out.note(f"written: {page}")
+    if (directory := outcome.options.save) is not None:
+        for found in outcome.told:
+            out.note(f"saved: {_save(found.counterexample, directory)}")
+
+
+def _save(counterexample: Counterexample, directory: Path) -> Path:
+    file = directory / f"{counterexample.world.replace('/', '-')}-{counterexample.property}.json"
+    file.write_bytes(encode(counterexample))
+    return file
 
 
 def _show_scenes(scenes: Sequence[SceneReport], out: Output) -> None:
@@ -86,66 +88,59 @@ def _show_scenes(scenes: Sequence[SceneReport], out: Output) -> None:
         (
             report.family,
             f"{report.scenes:,}",
-            _count(report.histories) if report.complete else "not all",
-            f"{report.states:,}",
+            f"{report.states:,}{'' if report.complete else ', not all'}",
             f"{report.seconds:.1f} s",
             f"{report.reached:,} of {report.goals:,}",
             ", ".join(report.broken),
         )
         for report in scenes
     ]
-    figures = ["scenes", "histories", "states", "time", "reached"]
+    figures = ["scenes", "states", "time", "reached"]
     out.table(["scene", *figures, "violated"], rows, right=figures)
 
 
-def _show_walk(outcome: CheckOutcome, walk: WalkReport, out: Output) -> None:
+def _show_walk(outcome: CheckOutcome, report: WalkReport, out: Output) -> None:
+    walks, scene = report.walks, report.scene
     rows = [
-        ("scenes", f"{walk.scenes:,}" if walk.scene is None else f"{walk.scene.name}: {walk.scene.summary}"),
-        ("seed", str(walk.seed)),
-        ("histories", f"{walk.histories:,}: numbers {walk.first:,} to {walk.next - 1:,}"),
-        ("steps", f"{walk.steps:,}, at most {walk.depth:,} in a history"),
-        ("distinct ends", f"{walk.ends:,}"),
-        ("time", f"{walk.seconds:.1f} s"),
-        ("reached", ", ".join(walk.reached) or "nothing"),
-        ("violated", ", ".join(walk.broken) or "nothing"),
-        ("to continue", _walk_command(outcome, walk, walk.next)),
+        ("scenes", f"{walks.worlds:,}" if scene is None else f"{scene.name}: {scene.summary}"),
+        ("seed", str(walks.seed)),
+        ("histories", f"{walks.histories:,}: numbers {report.first:,} to {walks.next - 1:,}"),
+        ("steps", f"{walks.steps:,}, at most {walks.depth:,} in a history"),
+        ("distinct ends", f"{len(walks.ends):,}"),
+        ("time", f"{walks.seconds:.1f} s"),
+        ("reached", ", ".join(report.reached) or "nothing"),
+        ("violated", ", ".join(report.broken) or "nothing"),
+        ("to continue", _walk_command(outcome, report, walks.next)),
     ]
     out.table(["random walk", ""], rows)
 
 
 def _summary(outcome: CheckOutcome) -> str:
-    scenes, walk = outcome.scenes, outcome.walk
+    scenes = outcome.scenes
     whole = bool(scenes) and all(report.complete for report in scenes) and not outcome.interrupted
-    if walk is not None:
-        extent = counted(walk.histories, "random history", "random histories")
+    if outcome.walk is not None:
+        extent = counted(outcome.walk.walks.histories, "random history", "random histories")
     else:
         states = sum(report.states for report in scenes)
         extent = f"{counted(sum(report.scenes for report in scenes), 'scene')}, {states:,} states"
-    if whole:
-        extent += f", {_count(sum(report.histories for report in scenes))} histories"
     if outcome.told:
         return f"{counted(len(outcome.told), 'property', 'properties')} violated in {extent}"
     return f"nothing found in {extent}: {'the search is complete' if whole else 'the search is not complete'}"
 
 
-def _in_short(name: str, subject: Subject[Any]) -> str:
-    answer = subject.declared(name) if subject.declared is not None else None
-    if answer is None:
-        return "nothing declared"
-    return "NOT DECLARED" if answer.holds and not answer.unless else "as declared"
-
-
-def _declared(name: str, subject: Subject[Any]) -> str:
+def _declared(name: str, subject: Subject[Any]) -> tuple[str, str]:
+    """Return what is declared about a property that broke, in two words and in one sentence; empty for a subject."""
     if subject.declared is None:
-        return ""
+        return "", ""
     answer, where = subject.declared(name), f"(holdfast committers --why {subject.name})"
     if answer is None:
-        return "There is no declaration about this property."
+        return "nothing declared", "There is no declaration about this property."
     if not answer.holds:
-        return f"This is declared: {answer.why} {where}"
+        return "as declared", f"This is declared: {answer.why} {where}"
     if answer.unless:
-        return f"This is declared to hold unless {answer.unless} {where}"
-    return f"This is NOT DECLARED: {subject.name} is declared to hold the property. This is an unknown hole."
+        return "as declared", f"This is declared to hold unless {answer.unless} {where}"
+    sentence = f"This is NOT DECLARED: {subject.name} is declared to hold the property. This is an unknown hole."
+    return "NOT DECLARED", sentence
 
 
 def _command(outcome: CheckOutcome, found: Violation) -> str:
@@ -159,23 +154,29 @@ def _command(outcome: CheckOutcome, found: Violation) -> str:
 def _walk_command(outcome: CheckOutcome, walk: WalkReport, first: int) -> str:
     subject = outcome.check.subject
     where = "" if walk.scene is subject.walk or walk.scene is None else f" --scene {shlex.quote(walk.scene.name)}"
-    return f"holdfast check {subject.name} --walk{where} --seed {walk.seed} --first {first}"
-
-
-def _count(number: int) -> str:
-    return f"{number:,}" if number < _ASTRONOMIC else f"{number:.1e}"
+    return f"holdfast check {subject.name} --walk{where} --seed {walk.walks.seed} --first {first}"
 
 
 def _document(outcome: CheckOutcome) -> dict[str, object]:
-    check, walk = outcome.check, outcome.walk
     return {
-        "checked": check.subject.name,
+        "checked": outcome.check.subject.name,
         "interrupted": outcome.interrupted,
         "scenes": [asdict(report) for report in outcome.scenes],
-        "walk": None
-        if walk is None
-        else {**asdict(replace(walk, scene=None)), "scene": walk.scene and walk.scene.name},
-        "broken": [_broken(check, found) for found in outcome.told],
+        "walk": None if outcome.walk is None else _walk_document(outcome.walk),
+        "broken": [_broken(outcome.check, found) for found in outcome.told],
+    }
+
+
+def _walk_document(report: WalkReport) -> dict[str, object]:
+    walks = report.walks
+    return {
+        "scene": report.scene and report.scene.name,
+        "first": report.first,
+        **{name: getattr(walks, name) for name in ("seed", "next", "histories", "steps", "depth", "seconds")},
+        "scenes": walks.worlds,
+        "ends": len(walks.ends),
+        "broken": report.broken,
+        "reached": report.reached,
     }
 
 
@@ -194,11 +195,8 @@ def _broken(check: Check, found: Violation) -> dict[str, object]:
 
 
 # --- a saved history --------------------------------------------------------------------------------------------------
-def show_replay(
-    counterexample: Counterexample, story: Story | None, options: CheckOptions, files: StoryFiles, out: Output
-) -> None:
+def show_replay(counterexample: Counterexample, story: Story | None, options: CheckOptions, out: Output) -> None:
     """Show whether a saved history still violates its property."""
-    page = files.write_page(story) if story is not None else None
     out.document(
         {
             "world": counterexample.world,
@@ -212,8 +210,6 @@ def show_replay(
         return
     for line in story.lines(details=options.details, width=out.width):
         out.say(line)
-    if page is not None:
-        out.note(f"written: {page}")
 
 
 # --- the list ---------------------------------------------------------------------------------------------------------
@@ -222,12 +218,12 @@ def show_list(out: Output) -> None:
     kinds = {"committers": committer_subject(TWO_PHASE), **SUBJECTS}
     listed: dict[str, dict[str, list[tuple[str, ...]]]] = {
         kind: {
-            "scenes": [(name, subject.many.get(name, scenes[0].summary)) for name, scenes in subject.families.items()],
-            "properties": [(one.name, one.title, one.meaning) for one in subject.described.values()],
+            "scenes": [(name, _summary_of(scenes)) for name, scenes in subject.families.items()],
+            "properties": [(one.name, one.title, one.meaning) for one in subject.rules.values()],
         }
         for kind, subject in kinds.items()
     }
-    committers: list[tuple[str, ...]] = [(one.name, one.summary) for one in CHECKED.values()]
+    committers: list[tuple[str, ...]] = [(one.name, one.summary) for one in COMPARED.values()]
     columns = {"names": ("name", "summary"), "scenes": ("name", "summary"), "properties": ("name", "title", "meaning")}
     out.document(
         {
@@ -239,3 +235,58 @@ def show_list(out: Output) -> None:
     for kind, those in listed.items():
         out.table([f"scene of {kind}", "what happens"], those["scenes"])
         out.table([f"property of {kind}", "title", "what must hold"], those["properties"])
+
+
+def _summary_of(scenes: Sequence[Scene]) -> str:
+    more = f" (and {len(scenes) - 1} more scenes)" if len(scenes) > 1 else ""
+    return f"{scenes[0].summary}{more}"
+
+
+# --- all committers ---------------------------------------------------------------------------------------------------
+_LEGEND = "* unless what --json names; ? so far: not all histories were explored; ! differs, see below"
+
+
+def show_all(budget: Budget, out: Output) -> bool:
+    """Explore every committer and show the results; return True if they are as declared or differ for known reasons."""
+    with out.progress() as advance:
+        table = build_table(budget=budget, progress=lambda done, total: advance("worlds", done, total))
+    return show_table(table, out)
+
+
+def show_table(table: Table, out: Output) -> bool:
+    """Show a table of results; return True if they are as declared or differ for known reasons."""
+    out.document(table.document())
+    columns = {name: [_marked(table.cell(row.name, name)) for row in table.rows] for name in table.committers}
+    out.side_by_side("guarantee", [row.title for row in table.rows], columns)
+    out.say(_LEGEND)
+    cells = list(table.cells.values())
+    of_paper = [cell for cell in cells if cell.agrees_with_paper is not None]
+    like_paper = sum(cell.agrees_with_paper is True for cell in of_paper)
+    as_declared = sum(cell.agrees_with_declaration for cell in cells)
+    out.say(f"\n{like_paper} of the {len(of_paper)} answers in the papers are confirmed")
+    out.say(f"{as_declared} of {len(cells)} declarations (holdfast committers) are confirmed")
+    for cell in table.differences():
+        out.say("")
+        for line in textwrap.wrap(f"{cell.committer.name}, {cell.row.title}: {_comparison(cell)}", out.width):
+            out.say(line)
+        for text in filter(None, (cell.because, cell.reason)):
+            for line in textwrap.wrap(text, out.width, initial_indent="  ", subsequent_indent="  "):
+                out.say(line)
+    out.say(f"\n{table.states:,} states in {counted(len(table.committers), 'committer')}, {table.seconds:.0f} s")
+    return all(cell.agrees_with_declaration or cell.reason for cell in cells)
+
+
+def _marked(cell: Cell) -> str:
+    differs = cell.agrees_with_paper is False or not cell.agrees_with_declaration
+    return _word(cell.holds) + "*" * bool(cell.unless) + "?" * (not cell.complete) + "!" * differs
+
+
+def _comparison(cell: Cell) -> str:
+    found = _word(cell.holds) + "".join(f", unless {circumstance}" for circumstance in cell.unless)
+    declared = _word(cell.declared.holds) + (f", unless {cell.declared.unless}" if cell.declared.unless else "")
+    paper = "" if cell.paper is None else f"; the paper says {_word(cell.paper)}"
+    return f"found {found}{paper}; declared {declared}"
+
+
+def _word(holds: bool) -> str:
+    return "yes" if holds else "no"

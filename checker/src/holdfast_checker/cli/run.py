@@ -7,14 +7,15 @@ import logging
 import signal
 from collections.abc import Callable, Iterator
 from itertools import groupby
+from pathlib import Path
 from types import FrameType
 
 import click
 
 from holdfast.cli.output import Output
 from holdfast.errors import CorruptDataError, InvalidRequestError
-from holdfast_checker.cli.options import STATES, WALK_S, CheckOptions, StoryFiles
-from holdfast_checker.cli.report import CheckOutcome, show_list, show_outcome, show_replay
+from holdfast_checker.cli.options import STATES, WALK_S, CheckOptions
+from holdfast_checker.cli.report import CheckOutcome, show_all, show_list, show_outcome, show_replay
 from holdfast_checker.framework.check import Check, replay_again
 from holdfast_checker.framework.subject import Scene
 from holdfast_checker.kernel.counterexample import Counterexample, decode
@@ -31,19 +32,31 @@ def run_check(options: CheckOptions, out: Output) -> bool:
     if options.listed:
         show_list(out)
         return True
-    files = StoryFiles(html=options.html, directory=options.save)
+    if options.save is not None:
+        _require_writable(options.save)
     with _quiet(out.debug):
         if options.replay is not None:
-            return _replay(options, files, out)
+            return _replay(options, out)
         if options.every:
-            from holdfast_checker.cli.table import show_all
-
             return show_all(Budget(seconds=options.seconds, states=options.states), out)
-        return _search(options, files, out)
+        return _search(options, out)
+
+
+def _require_writable(directory: Path) -> None:
+    """Create the directory for counterexamples before the search starts, and try to write there."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        probe = directory / ".holdfast"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise InvalidRequestError(
+            "the directory cannot be written: name another", directory=str(directory), reason=error.strerror
+        ) from error
 
 
 # --- the search -------------------------------------------------------------------------------------------------------
-def _search(options: CheckOptions, files: StoryFiles, out: Output) -> bool:
+def _search(options: CheckOptions, out: Output) -> bool:
     assert options.name is not None
     subject = find_subject(options.name)
     properties = tuple(dict.fromkeys(map(subject.find_property, options.properties)))
@@ -67,7 +80,7 @@ def _search(options: CheckOptions, files: StoryFiles, out: Output) -> bool:
         outcome.told = told
         outcome.story = check.story(told[0]) if told else None
         outcome.interrupted = interrupted()
-    show_outcome(outcome, files, out)
+    show_outcome(outcome, out)
     if outcome.interrupted:
         raise click.Abort
     return not told and not any(report.missing for report in outcome.scenes)
@@ -124,11 +137,11 @@ def _quiet(debug: bool) -> Iterator[None]:
 
 
 # --- a saved history --------------------------------------------------------------------------------------------------
-def _replay(options: CheckOptions, files: StoryFiles, out: Output) -> bool:
+def _replay(options: CheckOptions, out: Output) -> bool:
     counterexample = _load(options)
     with out.waiting("replaying the history"):
         story = replay_again(counterexample, find_subject(counterexample.world.partition("/")[0]))
-    show_replay(counterexample, story, options, files, out)
+    show_replay(counterexample, story, options, out)
     return story is None
 
 

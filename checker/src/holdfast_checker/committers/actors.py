@@ -8,8 +8,8 @@ raised an error, call abort in another process.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import cast
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, cast
 
 from holdfast.commit import (
     CommitContext,
@@ -27,15 +27,14 @@ from holdfast.commit.recovery import recover
 from holdfast.commit.two_phase.snapshot import read_snapshot
 from holdfast.commit.two_phase.streams import join_batch, plan_batch, settle_batch
 from holdfast.errors import DestinationExistsError, HoldfastError
-from holdfast.runtime import Environment, Runner, SerialRunner
+from holdfast.runtime import Environment, SerialRunner
 from holdfast.stores.base import Capabilities
 from holdfast_checker.committers.cluster import CLUSTER, Order
 from holdfast_checker.committers.ledger import LOG_PREFIX, Offer
 from holdfast_checker.committers.output import DESTINATION, HOME, chosen_name, content, directory, without_measurements
-from holdfast_checker.committers.threads import ScheduledRunner, ThreadedPort
+from holdfast_checker.framework import subject
 from holdfast_checker.kernel.calls import Call
 from holdfast_checker.kernel.world import Port
-from holdfast_checker.simulated.store import Stroke
 from holdfast_checker.simulated.store_handle import SimulatedStore
 from holdfast_checker.simulated.time import StillClock
 
@@ -84,47 +83,90 @@ class OtherJob:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """What the actors of a world know about it.
+class Scene(subject.Scene):
+    """A short description of a world; `build_world` builds the world.
+
+    Attributes:
+        store: options of `MemoryStore` for the destination, in addition to those for the committer.
+        bystanders: whether other jobs of the same committer are running, in the destination and beside it.
+        old: the directories in which a file of an earlier job exists at the start.
+        foreign: whether files exist that no job may touch: a hidden file, and a file beside the destination.
+        chosen: whether jobs choose their file names themselves; if so, all jobs choose the same names.
+        parts: number of parts of each uploaded file.
+        batch: number of the micro-batch that the job writes; None if the job belongs to no stream.
+        piecemeal: whether listings take several steps, as on a file system.
+        retention: number of decisions that the log keeps; None for the default.
+        order: when attempts commit.
+        speculation: whether a second attempt may start while the first one runs.
+        cancel, second_driver, recovery, reader: whether these actors exist, or how many of them exist.
+        others: other jobs on the destination.
+        mortal: the actors that may crash, by the first word of their names; empty for all actors.
+    """
+
+    tasks: int = 2
+    attempts: int = 2
+    files: int = 2
+    mode: SaveMode = SaveMode.APPEND
+    order: Order = Order.REPORT
+    speculation: bool = True
+    cancel: bool = False
+    second_driver: bool = False
+    recovery: int = 0
+    reader: bool = False
+    others: tuple[OtherJob, ...] = ()
+    mortal: tuple[str, ...] = ()
+    store: Mapping[str, Any] = field(default_factory=dict)
+    bystanders: bool = False
+    old: tuple[str, ...] = ()
+    foreign: bool = False
+    chosen: bool = False
+    parts: int = 1
+    batch: int | None = None
+    retention: int | None = None
+    piecemeal: bool = False
+    reached: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting(Scene):
+    """What the actors of a world know about it: its scene, and what follows from it for a committer.
 
     Attributes:
         capabilities: what each store supports, by the name of the store.
-        files: number of files of each attempt.
-        chosen: whether jobs choose their file names themselves; if so, all jobs choose the same names.
-        batch: number of the micro-batch that the job writes; None if the job belongs to no stream.
-        others: the other jobs.
-        threads: number of calls that a process makes concurrently, if it has enough work.
-        piecemeal: whether listings take several steps, as on a file system.
-        calm: whether no fault happens and no other job interferes; every job must then be committed.
-        settings: the commit settings, with few retries, so that histories stay short.
     """
 
     committer: Committer
     capabilities: Mapping[str, Capabilities]
-    tasks: int
-    attempts: int
-    files: int
-    order: Order
-    mode: SaveMode = SaveMode.APPEND
-    chosen: bool = False
-    batch: int | None = None
-    others: tuple[OtherJob, ...] = ()
-    threads: int = 1
-    piecemeal: bool = False
-    calm: bool = False
-    settings: CommitSettings = SETTINGS
+
+    @classmethod
+    def of(cls, scene: Scene, committer: Committer, capabilities: Mapping[str, Capabilities]) -> Setting:
+        """Return the setting of a scene; it overwrites by partitions if the committer supports no other overwrite."""
+        given = {one.name: getattr(scene, one.name) for one in fields(scene)}
+        if scene.mode is SaveMode.OVERWRITE and scene.mode not in committer.modes:
+            given["mode"] = SaveMode.OVERWRITE_PARTITIONS
+        return cls(**given, committer=committer, capabilities=capabilities)
 
     @property
     def replaces(self) -> bool:
         """Check whether a job other than the driver's may replace existing files."""
         return any((one.mode or self.mode) in _REPLACING for one in self.others)
 
+    @property
+    def calm(self) -> bool:
+        """Check whether no fault happens and no other job interferes; every job must then be committed."""
+        refuses = self.mode in (SaveMode.FAIL, SaveMode.IGNORE) or (self.chosen and (self.others or self.old))
+        fences = self.retention is not None  # a short log fences slow drivers
+        return not (self.budgets or self.cancel or refuses or fences or self.batch is not None)
+
+    @property
+    def settings(self) -> CommitSettings:
+        """The commit settings, with few retries, so that histories stay short."""
+        size = -(-len(content("main", 0, 0, 0)) // self.parts) if self.parts > 1 else SETTINGS.part_size_bytes
+        kept = SETTINGS.log_retention_entries if self.retention is None else self.retention
+        return replace(SETTINGS, part_size_bytes=size, log_retention_entries=kept)
+
     def context(self, port: Port, home: str = HOME) -> CommitContext:
         """Return a process's context: handles on the stores of the world, simulated time, and its own ids."""
-        runner: Runner = SerialRunner()
-        if self.threads > 1:
-            port = ThreadedPort(port)
-            runner = ScheduledRunner(port, self.threads)
 
         def place(name: str, prefix: str) -> Place:
             store = SimulatedStore(port, name, self.capabilities[name])
@@ -140,7 +182,7 @@ class Setting:
             if staging
             else None,
             settings=self.settings,
-            environment=Environment(clock=StillClock(time_of(port.name)), ids=port, runner=runner),
+            environment=Environment(clock=StillClock(time_of(port.name)), ids=port, runner=SerialRunner()),
         )
 
 
@@ -168,28 +210,20 @@ def start_job(setting: Setting, port: Port, mode: SaveMode, batch: int | None) -
     return job
 
 
-def driver(setting: Setting) -> Callable[[Port], None]:
+def driver(setting: Setting, port: Port) -> None:
     """Start the job, wait for its tasks, commit; abort after a commit that raised, or if tasks fail."""
-
-    def run(port: Port) -> None:
-        job = start_job(setting, port, setting.mode, setting.batch)
-        if job is None:
-            return
-        _ask(port, "post_job", job)
-        reports = cast("tuple[TaskCommit, ...] | None", _ask(port, "await_tasks"))
-        end_job(setting, port, job, reports)
-
-    return run
+    job = start_job(setting, port, setting.mode, setting.batch)
+    if job is None:
+        return
+    _ask(port, "post_job", job)
+    reports = cast("tuple[TaskCommit, ...] | None", _ask(port, "await_tasks"))
+    end_job(setting, port, job, reports)
 
 
-def second_driver(setting: Setting) -> Callable[[Port], None]:
+def second_driver(setting: Setting, port: Port) -> None:
     """Commit or abort the same job in another process, as Spark does after it presumed the first driver dead."""
-
-    def run(port: Port) -> None:
-        job, reports = cast("tuple[JobRecord, tuple[TaskCommit, ...] | None]", _ask(port, "take_over"))
-        end_job(setting, port, job, reports)
-
-    return run
+    job, reports = cast("tuple[JobRecord, tuple[TaskCommit, ...] | None]", _ask(port, "take_over"))
+    end_job(setting, port, job, reports)
 
 
 def end_job(setting: Setting, port: Port, job: JobRecord, reports: tuple[TaskCommit, ...] | None) -> bool:
@@ -216,13 +250,9 @@ def end_job(setting: Setting, port: Port, job: JobRecord, reports: tuple[TaskCom
 
 
 # --- tasks ------------------------------------------------------------------------------------------------------------
-def attempt_program(setting: Setting, task: int, attempt: int) -> Callable[[Port], None]:
+def attempt_program(setting: Setting, task: int, attempt: int, port: Port) -> None:
     """Run an attempt: write its files, commit, report."""
-
-    def run(port: Port) -> None:
-        run_attempt(setting, port, cast("JobRecord", _ask(port, "begin", task, attempt)), task, attempt)
-
-    return run
+    run_attempt(setting, port, cast("JobRecord", _ask(port, "begin", task, attempt)), task, attempt)
 
 
 def run_attempt(setting: Setting, port: Port, job: JobRecord, task: int, attempt: int) -> None:
@@ -249,36 +279,28 @@ def write_files(setting: Setting, running: TaskAttempt, task: int, attempt: int)
 
 
 # --- others -----------------------------------------------------------------------------------------------------------
-def recovery(setting: Setting) -> Callable[[Port], None]:
+def recovery(setting: Setting, port: Port) -> None:
     """Run `holdfast recover` for jobs that have been inactive for an hour."""
-
-    def run(port: Port) -> None:
-        _ask(port, "take_for_dead")
-        try:
-            report = recover(setting.context(port), older_than_s=QUIET_S, committers=(setting.committer,))
-        except HoldfastError as error:
-            _ask(port, "tell", "failed", type(error).__name__)
-            return
-        ended = (job for job in report.jobs if not job.is_alive)  # it leaves the others alone
-        _ask(port, "tell", "recovered", tuple(sorted((str(job.job), job.action.value) for job in ended)))
-
-    return run
+    _ask(port, "take_for_dead")
+    try:
+        report = recover(setting.context(port), older_than_s=QUIET_S, committers=(setting.committer,))
+    except HoldfastError as error:
+        _ask(port, "tell", "failed", type(error).__name__)
+        return
+    ended = (job for job in report.jobs if not job.is_alive)  # it leaves the others alone
+    _ask(port, "tell", "recovered", tuple(sorted((str(job.job), job.action.value) for job in ended)))
 
 
-def reader(setting: Setting) -> Callable[[Port], None]:
+def reader(setting: Setting, port: Port) -> None:
     """Read the destination once through Holdfast, and report when the read began and ended."""
-
-    def run(port: Port) -> None:
-        since = port.call(Call(DESTINATION, "notes", (LOG_PREFIX,)))
-        try:
-            found = read_snapshot(setting.context(port))
-        except HoldfastError as error:
-            _ask(port, "tell", "failed", type(error).__name__)
-            return
-        until = port.call(Call(DESTINATION, "notes", (LOG_PREFIX,)))
-        _ask(port, "tell", "read", (since, until, tuple(sorted(file.path for file in found.files))))
-
-    return run
+    since = port.call(Call(DESTINATION, "notes", (LOG_PREFIX,)))
+    try:
+        found = read_snapshot(setting.context(port))
+    except HoldfastError as error:
+        _ask(port, "tell", "failed", type(error).__name__)
+        return
+    until = port.call(Call(DESTINATION, "notes", (LOG_PREFIX,)))
+    _ask(port, "tell", "read", (since, until, tuple(sorted(file.path for file in found.files))))
 
 
 def network(port: Port) -> None:
@@ -291,35 +313,27 @@ def cancel(port: Port) -> None:
     _ask(port, "cancel")
 
 
-def other_job(setting: Setting, one: OtherJob) -> Callable[[Port], None]:
-    """Return a program that runs jobs one after another until one is not committed; each reports its outcome."""
-
-    def run(port: Port) -> None:
-        if one.later:
-            port.call(Call(CLUSTER, "await_end"))
-        for number in range(one.times):
-            if one.at_once:
-                call = Call(DESTINATION, "stroke", (f"{one.name} {number}", port.token()))
-                outcome = cast("tuple[str, object]", port.call(call))
-                port.call(Call(CLUSTER, "tell", outcome))
-                is_committed = outcome[0] == "committed"
-            else:
-                is_committed = _run_one(setting, port, one, number)
-            if not is_committed:
-                return
-
-    return run
+def other_job(setting: Setting, one: OtherJob, port: Port) -> None:
+    """Run jobs one after another until one is not committed; each reports its outcome."""
+    if one.later:
+        port.call(Call(CLUSTER, "await_end"))
+    for number in range(one.times):
+        if one.at_once:
+            call = Call(DESTINATION, "stroke", (f"{one.name} {number}", port.token()))
+            outcome = cast("tuple[str, object]", port.call(call))
+            port.call(Call(CLUSTER, "tell", outcome))
+            is_committed = outcome[0] == "committed"
+        else:
+            is_committed = _run_one(setting, port, one, number)
+        if not is_committed:
+            return
 
 
-def stroke(setting: Setting, one: OtherJob, number: int) -> Stroke:
-    """Return job number `number` as a single call to a store; the call returns the outcome of the job."""
-
-    def run(do: Callable[[Call], object], token: str) -> object:
-        port = _DirectPort(one.name, do, int(token, 16))
-        _run_one(setting, port, one, number)
-        return port.told
-
-    return run
+def stroke(setting: Setting, one: OtherJob, number: int, do: Callable[[Call], object], token: str) -> object:
+    """Run job number `number` as a single call to a store, and return its outcome: see `Stroke`."""
+    port = _DirectPort(one.name, do, int(token, 16))
+    _run_one(setting, port, one, number)
+    return port.told
 
 
 class _DirectPort(Port):
@@ -337,8 +351,6 @@ class _DirectPort(Port):
         if call.operation == "tell":
             self.told = (call.args[0], call.args[1])
             return None
-        if call.operation == "turn":
-            return 0  # one thread after the other: no other actor could see a difference
         assert call.operation == "offer", call.operation
         return self._do(Call(DESTINATION, "note", call.args))
 

@@ -100,32 +100,14 @@ class Cluster:
     """The resource that simulates Spark: drivers, tasks, and their messages.
 
     Args:
-        order: when attempts commit.
         speculation: whether a second attempt may start while the first one runs.
     """
 
-    def __init__(self, *, tasks: int, attempts: int, order: Order, speculation: bool) -> None:
+    def __init__(self, *, tasks: int, attempts: int, speculation: bool) -> None:
         self._tasks = tasks
         self._attempts = attempts
-        self._order = order
         self._speculation = speculation
         self._actors = {attempt_actor(t, a): (t, a) for t in range(tasks) for a in range(attempts)}
-        self._calls: dict[str, Callable[[ClusterState, Call, str], Sequence[Alternative]]] = {
-            "post_job": self._post_job,
-            "await_tasks": self._await_tasks,
-            "begin": self._begin,
-            "may_commit": self._may_commit,
-            "report": self._report,
-            "fail": self._fail,
-            "lose": self._lose,
-            "cancel": self._cancel,
-            "take_over": self._take_over,
-            "take_for_dead": self._take_for_dead,
-            "await_end": self._await_end,
-            "offer": self._offer,
-            "turn": self._turn,
-            "tell": self._tell,
-        }
 
     def initial(self) -> ClusterState:
         return ClusterState(
@@ -136,7 +118,8 @@ class Cluster:
         return canonical(state)
 
     def alternatives(self, state: object, call: Call, actor: str) -> Sequence[Alternative]:
-        return self._calls[call.operation](cast("ClusterState", state), call, actor)
+        way: Callable[[ClusterState, Call, str], Sequence[Alternative]] = getattr(self, f"_{call.operation}")
+        return way(cast("ClusterState", state), call, actor)
 
     def footprint(self, call: Call) -> Footprint:
         """Return the accesses of a call, with one key per task, so that calls about different tasks are independent."""
@@ -159,8 +142,6 @@ class Cluster:
             return frozenset(
                 {access("job", writes=takes_over), access("driver", writes=True), *(access(task) for task in tasks)}
             )
-        if operation == "turn":  # between threads of one process: invisible to others
-            return frozenset()
         if operation == "await_end":
             return frozenset({access("job"), access("driver"), access("told")})
         if operation == "offer":
@@ -216,12 +197,6 @@ class Cluster:
         offer = cast("Offer", call.args[0])
         offers = tuple(sorted((*state.offers, offer), key=lambda one: one.job))
         return [Alternative(state=replace(state, offers=offers))]
-
-    def _turn(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
-        """Let the scheduler choose which of a process's threads continues."""
-        return [
-            Alternative(state=state, reply=Reply(at), label=f"thread {number}") for at, number in enumerate(call.args)
-        ]
 
     def _await_end(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
         """Let a later job start once the driver has ended, or is gone from the cluster."""

@@ -94,8 +94,7 @@ def _goes_on_after_death(sandbox: Sandbox, before: View, after: View, actor: str
 def _replaces(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
     ledger = _ledger(after)
     done = [one for one in ledger.decisions if one.seq in _newly_done(before, after) and one.commits]
-    was = _visible_at_start(sandbox)
-    return bool(done) and any(_mode(one) in _REPLACING and set(was) - set(visible(after)) for one in done)
+    return any(_mode(one) in _REPLACING and sandbox.old.keys() - visible(after).keys() for one in done)
 
 
 _REPLACING = (SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS)
@@ -105,11 +104,6 @@ def _mode(one: Decision) -> SaveMode:
     entry = decode_entry("", one.seq, one.data)
     assert entry.kind is Kind.COMMIT
     return entry.record.mode
-
-
-def _visible_at_start(sandbox: Sandbox) -> Sequence[str]:
-    """Return the paths of the files that exist before any actor moves."""
-    return list(visible(View({DESTINATION: sandbox.first(DESTINATION)})))
 
 
 def _is_overtaken(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:

@@ -1,8 +1,7 @@
 """Record all decisions of a destination, including those that its log has trimmed.
 
 Properties judge a state by the decisions that led to it. The log itself is trimmed, and a bug may overwrite it. So a
-world also stores a `Ledger`, a full copy that no process can change, as its notes about the store: facts that the store
-forgets (`Notes` in `holdfast_checker.simulated.store`).
+world also stores a `Ledger`, a full copy that no process can change.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ from holdfast.commit.two_phase.records import decode_entry
 from holdfast.errors import CorruptDataError
 from holdfast.stores.base import Change, Create, Put
 from holdfast_checker.committers.output import HOME
-from holdfast_checker.kernel.calls import Call
+from holdfast_checker.kernel.calls import Call, Reply
 from holdfast_checker.kernel.world import View
 from holdfast_checker.simulated.memory import MemoryImage
-from holdfast_checker.simulated.store import NotedImage
+from holdfast_checker.simulated.store import StoreResource
 
 LOG_PREFIX = HOME + layout.LOG
 
@@ -118,27 +117,46 @@ def _decided(seq: int, data: bytes) -> Decision:
     return Decision(seq, entry.job, entry.kind is Kind.COMMIT, batch, data)
 
 
-class LogNotes:
-    """Notes that consist of a `Ledger` for the destination's store."""
+@dataclass(frozen=True, slots=True)
+class LoggedImage(MemoryImage):
+    """The contents of the destination's store, and what was ever written to its log."""
 
-    def first(self, image: MemoryImage) -> Hashable:
-        return Ledger(base=max((seq for seq, kind, _ in _records(image) if kind == "json"), default=0))
+    ledger: Ledger = Ledger()
 
-    def after(self, notes: Hashable, call: Call, image: MemoryImage) -> Hashable:
-        ledger = cast("Ledger", notes)
+
+class LoggedStore(StoreResource):
+    """The destination's store, with a ledger. Processes see of it only what the call ``notes`` returns.
+
+    ``notes`` is how a reading actor notes where in the log its read began: it returns how many decisions have been
+    marked visible. A `Stroke` makes the call ``note`` to add an offer.
+    """
+
+    def fill(self, image: MemoryImage) -> None:
+        base = max((seq for seq, kind, _ in _records(image) if kind == "json"), default=0)
+        super().fill(_logged(image, Ledger(base=base)))
+
+    def key(self, state: object) -> Hashable:
+        return (super().key(state), cast("LoggedImage", state).ledger)
+
+    def do(self, state: MemoryImage, call: Call, actor: str) -> tuple[Reply, MemoryImage]:
+        ledger = cast("LoggedImage", state).ledger
+        if call.operation == "notes":
+            return Reply(len(ledger.visible)), state
+        if call.operation == "note":
+            offers = (*ledger.offers, cast("Offer", call.args[0]))
+            return Reply(), _logged(state, replace(ledger, offers=offers))
+        reply, after = super().do(state, call, actor)
+        if after is state or call.operation == "stroke":
+            return reply, after
         for key, mode in _puts(call):
             if (found := _RECORD.fullmatch(key)) is not None:
                 created = isinstance(mode, Create)
-                ledger = ledger.with_record(int(found[1]), found[2], image.objects[key].data, created=created)
-        return ledger
+                ledger = ledger.with_record(int(found[1]), found[2], after.objects[key].data, created=created)
+        return reply, _logged(after, ledger)
 
-    def told(self, notes: Hashable, what: Hashable) -> Hashable:
-        ledger = cast("Ledger", notes)
-        return replace(ledger, offers=(*ledger.offers, cast("Offer", what)))
 
-    def shown(self, notes: Hashable) -> Hashable:
-        """Return how many decisions have been marked visible."""
-        return len(cast("Ledger", notes).visible)
+def _logged(image: MemoryImage, ledger: Ledger) -> LoggedImage:
+    return LoggedImage(image.objects, image.uploads, image.renamed_directories, image.key, ledger)
 
 
 def _puts(call: Call) -> Iterable[tuple[str, object]]:
@@ -158,8 +176,8 @@ def _records(image: MemoryImage) -> Iterable[tuple[int, str, bytes]]:
 
 
 def ledger_in(view: View, name: str) -> Ledger:
-    """Return the ledger in the notes about the store with this name."""
-    return cast("Ledger", cast("NotedImage", view.states[name]).notes)
+    """Return the ledger of the store with this name."""
+    return cast("LoggedImage", view.states[name]).ledger
 
 
 def read_ledger(before: Ledger, image: MemoryImage) -> Ledger:

@@ -17,7 +17,7 @@ The model knows the output of jobs and the meaning of save modes, but not how th
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -217,155 +217,142 @@ def _unlike_recovered(told: Told, ledger: Ledger) -> str:
     return ""
 
 
-@dataclass(slots=True)
-class Judge:
-    """A comparison of states with the model. States that look the same to the model are judged only once.
+# --- a state ----------------------------------------------------------------------------------------------------------
+def judge_state(sandbox: Sandbox, view: View) -> str:
+    """Describe how the destination differs from what its log allows; empty if it does not.
 
-    Attributes:
-        old: the visible files at the start.
-        foreign: the etags, by key, of objects that no job may touch: hidden files of other programs, and objects
-            outside the destination.
+    States that look the same to the model are judged only once.
     """
+    image, cluster = cast("MemoryImage", view.states[DESTINATION]), cluster_of(view)
+    looked_at = tuple((key, one.info.etag) for key, one in image.objects.items() if _is_looked_at(key))
+    reported = tuple(None if one is None else one[0] for one in cluster.accepted)
+    ledger = ledger_in(view, DESTINATION)
 
-    sandbox: Sandbox
-    old: Shown = field(init=False)
-    foreign: Mapping[str, str] = field(init=False)
-    _known: dict[Hashable, str] = field(default_factory=dict)
+    def judge() -> str:
+        words = _judge(sandbox, image, ledger, submissions_of(sandbox, cluster, ledger))
+        return words or _read(sandbox, sandbox.copy(view).context(), ledger, cluster)
 
-    def __post_init__(self) -> None:
-        image = cast("MemoryImage", self.sandbox.first(DESTINATION))
-        self.old = visible_in(image)
-        self.foreign = {key: one.info.etag for key, one in image.objects.items() if _is_foreign(key)}
+    return sandbox.once((looked_at, ledger, reported, cluster.offers), judge) or ""
 
-    # --- a state ------------------------------------------------------------------------------------------------------
-    def state(self, view: View) -> str:
-        """Describe how the destination differs from what its log allows; empty if it does not."""
-        image, cluster = cast("MemoryImage", view.states[DESTINATION]), cluster_of(view)
-        looked_at = tuple((key, one.info.etag) for key, one in image.objects.items() if _is_looked_at(key))
-        reported = tuple(None if one is None else one[0] for one in cluster.accepted)
-        ledger = ledger_in(view, DESTINATION)
-        key = (looked_at, ledger, reported, cluster.offers)
-        if key not in self._known:
-            words = self._judge(image, ledger, submissions_of(self.sandbox, cluster, ledger))
-            self._known[key] = words or self._read(self.sandbox.copy(view).context(), ledger, cluster)
-        return self._known[key]
 
-    def _judge(self, image: MemoryImage, ledger: Ledger, submissions: Mapping[str, Submission]) -> str:
-        if ledger.wrong:
-            return ledger.wrong
-        unfit = unfit_decision(self.old, ledger.decisions, submissions)
-        if unfit:
-            return unfit
-        for key, etag in self.foreign.items():
-            found = image.objects.get(key)
-            if found is None or found.info.etag != etag:
-                return f"{key}, which belongs to no job, is {'deleted' if found is None else 'changed'}"
-        unlike = listing_of(self.old, ledger, submissions).unlike(visible_in(image))
-        return unlike or _unfit_success(success_seq(image), ledger)
+def _judge(sandbox: Sandbox, image: MemoryImage, ledger: Ledger, submissions: Mapping[str, Submission]) -> str:
+    if ledger.wrong:
+        return ledger.wrong
+    unfit = unfit_decision(sandbox.old, ledger.decisions, submissions)
+    if unfit:
+        return unfit
+    start = cast("MemoryImage", sandbox.first(DESTINATION))
+    for key, one in start.objects.items():
+        found = image.objects.get(key)
+        if _is_foreign(key) and (found is None or found.info.etag != one.info.etag):
+            return f"{key}, which belongs to no job, is {'deleted' if found is None else 'changed'}"
+    unlike = listing_of(sandbox.old, ledger, submissions).unlike(visible_in(image))
+    return unlike or _unfit_success(success_seq(image), ledger)
 
-    def _read(self, ctx: CommitContext, ledger: Ledger, cluster: ClusterState) -> str:
-        """Describe how a read through Holdfast contradicts the visible decisions; empty if it does not."""
-        try:
-            found = {file.path for file in read_snapshot(ctx).files}
-        except HoldfastError as error:
-            return f"a read through Holdfast fails: {error.message}"
-        return self.unlike_visible(found, ledger, cluster, len(ledger.visible))
 
-    def unlike_visible(
-        self, found: set[str], ledger: Ledger, cluster: ClusterState, marks: int, *, later: bool = False
-    ) -> str:
-        """Describe how the paths that a reader found differ from the result of the first `marks` visible decisions.
+def _read(sandbox: Sandbox, ctx: CommitContext, ledger: Ledger, cluster: ClusterState) -> str:
+    """Describe how a read through Holdfast contradicts the visible decisions; empty if it does not."""
+    try:
+        found = {file.path for file in read_snapshot(ctx).files}
+    except HoldfastError as error:
+        return f"a read through Holdfast fails: {error.message}"
+    return _unlike_visible(sandbox, found, ledger, cluster, len(ledger.visible))
 
-        Args:
-            marks: number of decisions that count as visible, in the order of their marks.
-            later: whether other decisions were made since the read.
-        """
-        counted = [one for one in ledger.decisions if one.seq in ledger.visible[:marks]]
-        submissions = submissions_of(self.sandbox, cluster, ledger)
-        wanted = dict(after_decisions(self.old, counted, submissions))
-        for path in taken_over([one for one in ledger.decisions if one not in counted], submissions):
-            wanted.pop(path, None)
-            if later:  # the read may have ended before this decision was made
-                found = found - {path}
-        missing, strange = sorted(wanted.keys() - found), sorted(found - wanted.keys())
-        what = f"decisions {', '.join(str(one.seq) for one in counted)} are visible" if counted else "none is visible"
-        if missing:
-            return f"a read through Holdfast misses {wanted[missing[0]]}, although {what}"
-        return f"a read through Holdfast shows {strange[0]}, although {what}" if strange else ""
 
-    # --- a step -------------------------------------------------------------------------------------------------------
-    def success_goes_back(self, before: View, after: View) -> str:
-        """Describe how a step deletes _SUCCESS, or makes it report an earlier decision; empty if it does neither."""
-        was, now = (success_seq(cast("MemoryImage", view.states[DESTINATION])) for view in (before, after))
-        if was is None or (now is not None and now >= was):
-            return ""
-        return f"_SUCCESS was that of decision {was}, and is " + (
-            "deleted" if now is None else f"that of decision {now}"
-        )
+def _unlike_visible(
+    sandbox: Sandbox, found: set[str], ledger: Ledger, cluster: ClusterState, marks: int, *, later: bool = False
+) -> str:
+    """Describe how the paths that a reader found differ from the result of the first `marks` visible decisions.
 
-    def told(self, view: View, told: Told) -> str:
-        """Describe how an actor's outcome, or what it read, contradicts the log; empty if it does not."""
-        ledger, cluster = ledger_in(view, DESTINATION), cluster_of(view)
-        if told.outcome == "read":
-            since, until, paths = cast("tuple[int, int, tuple[str, ...]]", told.detail)
-            words = [
-                self.unlike_visible(set(paths), ledger, cluster, marks, later=True) for marks in range(since, until + 1)
-            ]
-            return f"{told.who}: {words[-1]}" if all(words) else ""
-        if told.outcome == "recovered":
-            return _unlike_recovered(told, ledger)
-        jobs: set[str] = {one.job for one in _offers(cluster, ledger) if one.who == told.who}
-        if "driver" in told.who and cluster.job is not None:
-            jobs = {cluster.job.job}
-        decided = [one for one in ledger.decisions if one.job in jobs]
-        newest = max(decided, key=lambda one: one.seq, default=None)
-        if told.outcome == "committed":
-            if newest is None or not newest.commits:
-                return f"{told.who} was told that its job is committed, and no decision commits it"
-            if told.detail and newest.seq not in ledger.done:
-                return f"{told.who} was told that nothing is left to do, and decision {newest.seq} is not done"
-        # An actor that runs several jobs may have been told of this commit before; then it is another job that ended.
-        was_told = any(one.who == told.who and one.outcome == "committed" for one in cluster.told)
-        if told.outcome == "aborted" and len(jobs) == 1 and newest is not None and newest.commits and not was_told:
-            return f"{told.who} was told that its job is aborted, and decision {newest.seq} commits it"
+    Args:
+        marks: number of decisions that count as visible, in the order of their marks.
+        later: whether other decisions were made since the read.
+    """
+    counted = [one for one in ledger.decisions if one.seq in ledger.visible[:marks]]
+    submissions = submissions_of(sandbox, cluster, ledger)
+    wanted = dict(after_decisions(sandbox.old, counted, submissions))
+    for path in taken_over([one for one in ledger.decisions if one not in counted], submissions):
+        wanted.pop(path, None)
+        if later:  # the read may have ended before this decision was made
+            found = found - {path}
+    missing, strange = sorted(wanted.keys() - found), sorted(found - wanted.keys())
+    what = f"decisions {', '.join(str(one.seq) for one in counted)} are visible" if counted else "none is visible"
+    if missing:
+        return f"a read through Holdfast misses {wanted[missing[0]]}, although {what}"
+    return f"a read through Holdfast shows {strange[0]}, although {what}" if strange else ""
+
+
+# --- a step -----------------------------------------------------------------------------------------------------------
+def success_goes_back(before: View, after: View) -> str:
+    """Describe how a step deletes _SUCCESS, or makes it report an earlier decision; empty if it does neither."""
+    was, now = (success_seq(cast("MemoryImage", view.states[DESTINATION])) for view in (before, after))
+    if was is None or (now is not None and now >= was):
         return ""
+    return f"_SUCCESS was that of decision {was}, and is " + ("deleted" if now is None else f"that of decision {now}")
 
-    # --- the end ------------------------------------------------------------------------------------------------------
-    def end(self, view: View) -> str:
-        """Run recovery after a history; describe how the state then differs from the model; empty if it does not."""
-        settled, cluster = self.sandbox.settled(view), cluster_of(view)
-        told = next((one for one in cluster.told if one.who == "driver"), None)
-        if self.sandbox.setting.calm and (told is None or told.outcome != "committed" or not told.detail):
-            outcome = "nothing" if told is None else told.outcome
-            return f"without faults and interference, the driver was told: {outcome}"
-        if settled.troubles:
-            return f"recovery does not finish: {settled.troubles[-1]}"
-        image = settled.stores[DESTINATION].image()
-        ledger = read_ledger(ledger_in(view, DESTINATION), image)
-        waiting = [one.seq for one in ledger.decisions if one.seq not in ledger.done]
-        if waiting:
-            return f"after recovery decision {waiting[0]} is not done"
-        submissions = submissions_of(self.sandbox, cluster, ledger)
-        words = self._judge(image, ledger, submissions) or self._read(settled.context(), ledger, cluster)
-        if words:
-            return f"after recovery, {words}"
-        left = [one for offer in _offers(cluster, ledger) for one in settled.left(offer.job)]
-        if left:
-            return f"after recovery {left[0]} is left"
-        return self._next_job(self.sandbox.again(settled), after_decisions(self.old, ledger.decisions, submissions))
 
-    def _next_job(self, copy: Copy, before: Shown) -> str:
-        """Commit another job, and describe what goes wrong; empty if nothing does."""
-        try:
-            path = copy.append()
-        except HoldfastError as error:
-            return f"after recovery no job can be committed: {error.message}"
-        now = copy.visible()
-        return (
-            ""
-            if now.keys() == before.keys() | {path}
-            else "after recovery the next job does not add to the visible files"
-        )
+def judge_told(sandbox: Sandbox, view: View, told: Told) -> str:
+    """Describe how an actor's outcome, or what it read, contradicts the log; empty if it does not."""
+    ledger, cluster = ledger_in(view, DESTINATION), cluster_of(view)
+    if told.outcome == "read":
+        since, until, paths = cast("tuple[int, int, tuple[str, ...]]", told.detail)
+        words = [
+            _unlike_visible(sandbox, set(paths), ledger, cluster, marks, later=True)
+            for marks in range(since, until + 1)
+        ]
+        return f"{told.who}: {words[-1]}" if all(words) else ""
+    if told.outcome == "recovered":
+        return _unlike_recovered(told, ledger)
+    jobs: set[str] = {one.job for one in _offers(cluster, ledger) if one.who == told.who}
+    if "driver" in told.who and cluster.job is not None:
+        jobs = {cluster.job.job}
+    decided = [one for one in ledger.decisions if one.job in jobs]
+    newest = max(decided, key=lambda one: one.seq, default=None)
+    if told.outcome == "committed":
+        if newest is None or not newest.commits:
+            return f"{told.who} was told that its job is committed, and no decision commits it"
+        if told.detail and newest.seq not in ledger.done:
+            return f"{told.who} was told that nothing is left to do, and decision {newest.seq} is not done"
+    # An actor that runs several jobs may have been told of this commit before; then it is another job that ended.
+    was_told = any(one.who == told.who and one.outcome == "committed" for one in cluster.told)
+    if told.outcome == "aborted" and len(jobs) == 1 and newest is not None and newest.commits and not was_told:
+        return f"{told.who} was told that its job is aborted, and decision {newest.seq} commits it"
+    return ""
+
+
+# --- the end ----------------------------------------------------------------------------------------------------------
+def judge_end(sandbox: Sandbox, view: View) -> str:
+    """Run recovery after a history; describe how the state then differs from the model; empty if it does not."""
+    settled, cluster = sandbox.settled(view), cluster_of(view)
+    told = next((one for one in cluster.told if one.who == "driver"), None)
+    if sandbox.setting.calm and (told is None or told.outcome != "committed" or not told.detail):
+        outcome = "nothing" if told is None else told.outcome
+        return f"without faults and interference, the driver was told: {outcome}"
+    if settled.troubles:
+        return f"recovery does not finish: {settled.troubles[-1]}"
+    image = settled.stores[DESTINATION].image()
+    ledger = read_ledger(ledger_in(view, DESTINATION), image)
+    waiting = [one.seq for one in ledger.decisions if one.seq not in ledger.done]
+    if waiting:
+        return f"after recovery decision {waiting[0]} is not done"
+    submissions = submissions_of(sandbox, cluster, ledger)
+    words = _judge(sandbox, image, ledger, submissions) or _read(sandbox, settled.context(), ledger, cluster)
+    if words:
+        return f"after recovery, {words}"
+    left = [one for offer in _offers(cluster, ledger) for one in settled.left(offer.job)]
+    if left:
+        return f"after recovery {left[0]} is left"
+    return _next_job(sandbox.again(settled), after_decisions(sandbox.old, ledger.decisions, submissions))
+
+
+def _next_job(copy: Copy, before: Shown) -> str:
+    """Commit another job, and describe what goes wrong; empty if nothing does."""
+    try:
+        path = copy.append()
+    except HoldfastError as error:
+        return f"after recovery no job can be committed: {error.message}"
+    is_added = copy.visible().keys() == before.keys() | {path}
+    return "" if is_added else "after recovery the next job does not add to the visible files"
 
 
 def _is_foreign(key: str) -> bool:

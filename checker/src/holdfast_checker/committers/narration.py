@@ -17,7 +17,7 @@ from holdfast_checker.committers.cluster import CLUSTER, ClusterState
 from holdfast_checker.committers.output import DESTINATION, HOME, Origin, origin_of, visible, visible_in
 from holdfast_checker.kernel.calls import Fault
 from holdfast_checker.kernel.world import View, World
-from holdfast_checker.narrative.sentences import Act, Event, Narrator, Thing, Weight
+from holdfast_checker.narrative.sentences import Act, Event, Narrator, Weight
 from holdfast_checker.simulated.memory import MemoryImage
 
 _JOB = r"\d{17}-[0-9a-f]{12}"
@@ -73,13 +73,94 @@ def path_of(key: str) -> str:
 
 
 def is_bookkeeping(name: str) -> bool:
-    """Check whether `name`, from `PlaceNames.name`, names a record that decides nothing."""
+    """Check whether `name`, from `_Words.name`, names a record that decides nothing."""
     return name.startswith(_BOOKKEEPING) or name.endswith(("record", "marker"))
 
 
+# --- calls on the cluster ---------------------------------------------------------------------------------------------
+def _report(event: Event) -> str:
+    task, attempt = cast("tuple[int, int]", event.call.args[:2])
+    if event.alternative is None:
+        return "reports"
+    before, after = (_cluster(view).accepted[task] for view in (event.before, event.after))
+    is_accepted = before is None and after is not None and after[0] == attempt
+    return f"reports, which the driver {'accepts' if is_accepted else 'drops'}"
+
+
+def _tell(event: Event) -> str:
+    outcome, detail = event.call.args
+    if outcome == "read":
+        return f"has read {counted(len(cast('tuple[int, int, tuple[str, ...]]', detail)[2]), 'file')}"
+    if outcome == "recovered":
+        jobs = [f"{action} job {short(job)}" for job, action in cast("tuple[tuple[str, str], ...]", detail)]
+        return f"is done: {' and '.join(jobs) or 'nothing to recover'}"
+    if outcome in ("committed", "aborted"):
+        return f"reports that the job is {outcome}{', with clean-up pending' if detail is False else ''}"
+    return f"ends without success ({outcome}: {detail})"
+
+
+def _await_tasks(event: Event) -> str:
+    failed = event.alternative is not None and event.reply is None
+    return "sees that the job cannot succeed" if failed else "receives its tasks' reports"
+
+
+_CLUSTER_CALLS: Mapping[str, str | Callable[[Event], str]] = {
+    "post_job": lambda event: f"starts job {short(cast('JobRecord', event.call.args[0]).job)}",
+    "await_tasks": _await_tasks,
+    "begin": "starts",
+    "may_commit": lambda event: f"{'is denied' if event.reply is False else 'gets'} permission to commit",
+    "report": _report,
+    "fail": "fails",
+    "lose": lambda event: f"{event.label} from the driver",
+    "cancel": "cancels the job",
+    "take_over": lambda event: f"takes over the job {event.label} it",
+    "restart": "continues the job as its next attempt",
+    "take_for_dead": "presumes the driver dead",
+    "await_end": "starts once the driver is gone",
+    "offer": "is ready to commit",
+    "tell": _tell,
+}
+"""For each operation of the cluster, what the caller does."""
+
+_STORE_CALLS: Mapping[str, tuple[str, str, str]] = {
+    "put": ("writes", "records", ""),
+    "finish_write": ("writes", "files", ""),
+    "delete": ("deletes", "files", ""),
+    "delete_many": ("deletes", "files", ""),
+    "rename": ("renames", "files", " into place"),
+    "rename_dir": ("renames", "files", " into place"),
+    "copy": ("copies a file to", "places", ""),
+    "apply": ("changes in one step", "places", ""),
+    "create_upload": ("starts", "uploads", ""),
+    "upload_part": ("uploads", "hidden files", ""),
+    "complete_upload": ("completes", "uploads", ""),
+    "abort_upload": ("aborts", "uploads", ""),
+}
+"""For each operation that changes a store: verb, plural of its objects, and the end of the sentence."""
+
+_SMALL = frozenset({"begin", "offer", "create_upload"})
+"""Bookkeeping."""
+
+
+def name_decision(key: str, seq: int, data: bytes) -> str:
+    """Describe a log entry by its decision and its job: ``commit of job …1.1``."""
+    try:
+        entry = decode_entry(key, seq, data)
+    except CorruptDataError:
+        return "unreadable"
+    return f"{entry.kind.value} of job {short(entry.record.job)}"
+
+
+# --- the narrator -----------------------------------------------------------------------------------------------------
+def job_narrator(world: World) -> Narrator:
+    """Return the narrator for a world of a committer. It calls attempts by the names of the actors that run them."""
+    words = _Words(tuple(actor.name for actor in world.actors))
+    return Narrator(act=words.act, fault=words.fault, holds=words.holds)
+
+
 @dataclass(frozen=True, slots=True)
-class PlaceNames:
-    """Names for keys and for the actors that own them.
+class _Words:
+    """Words for the calls of a world.
 
     Attributes:
         actors: names of the world's actors, in order.
@@ -114,108 +195,12 @@ class PlaceNames:
     def _of(self, noun: str, owner: str, event: Event) -> str:
         return f"its {noun}" if event.actor == owner else f"the {noun} of {owner}"
 
-
-# --- calls on the cluster ---------------------------------------------------------------------------------------------
-def _report(event: Event) -> str:
-    task, attempt = cast("tuple[int, int]", event.call.args[:2])
-    if event.alternative is None:
-        return "reports"
-    before, after = (_cluster(view).accepted[task] for view in (event.before, event.after))
-    is_accepted = before is None and after is not None and after[0] == attempt
-    return f"reports, which the driver {'accepts' if is_accepted else 'drops'}"
-
-
-def _tell(event: Event) -> str:
-    outcome, detail = event.call.args
-    if outcome == "read":
-        return f"has read {counted(len(cast('tuple[int, int, tuple[str, ...]]', detail)[2]), 'file')}"
-    if outcome == "recovered":
-        jobs = [f"{action} job {short(job)}" for job, action in cast("tuple[tuple[str, str], ...]", detail)]
-        return f"is done: {' and '.join(jobs) or 'nothing to recover'}"
-    if outcome in ("committed", "aborted"):
-        return f"reports that the job is {outcome}{', with clean-up pending' if detail is False else ''}"
-    return f"ends without success ({outcome}: {detail})"
-
-
-def _await_tasks(event: Event) -> str:
-    failed = event.alternative is not None and event.reply is None
-    return "sees that the job cannot succeed" if failed else "receives its tasks' reports"
-
-
-_CLUSTER_CALLS: Mapping[str, tuple[str | Callable[[Event], str], Weight]] = {
-    "post_job": (lambda event: f"starts job {short(cast('JobRecord', event.call.args[0]).job)}", Weight.WORK),
-    "await_tasks": (_await_tasks, Weight.WORK),
-    "begin": ("starts", Weight.SMALL),
-    "may_commit": (
-        lambda event: f"{'is denied' if event.reply is False else 'gets'} permission to commit",
-        Weight.WORK,
-    ),
-    "report": (_report, Weight.WORK),
-    "fail": ("fails", Weight.WORK),
-    "lose": (lambda event: f"{event.label} from the driver", Weight.TURN),
-    "cancel": ("cancels the job", Weight.TURN),
-    "take_over": (lambda event: f"takes over the job {event.label} it", Weight.TURN),
-    "restart": ("continues the job as its next attempt", Weight.TURN),
-    "take_for_dead": ("presumes the driver dead", Weight.TURN),
-    "await_end": ("starts once the driver is gone", Weight.TURN),
-    "turn": ("switches threads", Weight.READ),
-    "offer": ("is ready to commit", Weight.SMALL),
-    "tell": (_tell, Weight.TURN),
-}
-"""For each operation of the cluster, what the caller does, and how much it matters."""
-
-_STORE_CALLS: Mapping[str, tuple[str, str, str, Weight]] = {
-    "get": ("reads", "places", "", Weight.READ),
-    "head": ("checks", "places", "", Weight.READ),
-    "list_page": ("lists", "places", "", Weight.READ),
-    "list_rest": ("continues to list", "places", "", Weight.READ),
-    "list_uploads_page": ("lists the uploads under", "places", "", Weight.READ),
-    "notes": ("takes the time", "", "", Weight.READ),
-    "stroke": ("runs a whole job", "", "", Weight.TURN),
-    "begin_write": ("opens", "places", "", Weight.READ),
-    "put": ("writes", "records", "", Weight.WORK),
-    "finish_write": ("writes", "files", "", Weight.WORK),
-    "delete": ("deletes", "files", "", Weight.WORK),
-    "delete_many": ("deletes", "files", "", Weight.WORK),
-    "rename": ("renames", "files", " into place", Weight.WORK),
-    "rename_dir": ("renames", "files", " into place", Weight.WORK),
-    "check_targets": ("checks that it may rename to", "places", "", Weight.READ),
-    "copy": ("copies a file to", "places", "", Weight.WORK),
-    "apply": ("changes in one step", "places", "", Weight.WORK),
-    "create_upload": ("starts", "uploads", "", Weight.SMALL),
-    "upload_part": ("uploads", "hidden files", "", Weight.WORK),
-    "complete_upload": ("completes", "uploads", "", Weight.WORK),
-    "abort_upload": ("aborts", "uploads", "", Weight.WORK),
-}
-"""For each operation of a store: verb, plural of its objects, the end of the sentence, and how much it matters."""
-
-
-def name_decision(key: str, seq: int, data: bytes) -> str:
-    """Describe a log entry by its decision and its job: ``commit of job …1.1``."""
-    try:
-        entry = decode_entry(key, seq, data)
-    except CorruptDataError:
-        return "unreadable"
-    return f"{entry.kind.value} of job {short(entry.record.job)}"
-
-
-# --- the narrator -----------------------------------------------------------------------------------------------------
-def job_narrator(world: World) -> Narrator:
-    """Return the narrator for a world of a committer. It calls attempts by the names of the actors that run them."""
-    words = _Words(PlaceNames(tuple(actor.name for actor in world.actors)))
-    return Narrator(act=words.act, fault=words.fault, holds=words.holds, things=words.things)
-
-
-@dataclass(frozen=True, slots=True)
-class _Words:
-    names: PlaceNames
-
     # --- calls --------------------------------------------------------------------------------------------------------
     def act(self, event: Event) -> Act:
         """Put a call into words."""
         if event.call.resource == CLUSTER:
-            words, weight = _CLUSTER_CALLS[event.call.operation]
-            return Act(verb=words if isinstance(words, str) else words(event), weight=weight)
+            words = _CLUSTER_CALLS[event.call.operation]
+            return Act(verb=words if isinstance(words, str) else words(event), weight=_weight_of(event))
         act = self._decides(event) or self._store_act(event)
         if isinstance(event.reply, HoldfastError) and event.fault is None and act.weight >= Weight.WORK:
             why = event.reply.message.partition(":")[0]
@@ -224,10 +209,11 @@ class _Words:
 
     def _store_act(self, event: Event) -> Act:
         operation, args = event.call.operation, event.call.args
-        verb, plural, tail, weight = _STORE_CALLS[operation]
-        if operation in ("notes", "stroke"):
-            return Act(verb=verb, weight=weight)
-        things = tuple(self.names.name(event, key) for key in _keys_of(operation, args))
+        if operation == "stroke":
+            return Act(verb="runs a whole job")
+        verb, plural, tail = _STORE_CALLS.get(operation, ("reads", "places", ""))
+        weight = _weight_of(event) if operation in _STORE_CALLS else Weight.READ
+        things = tuple(self.name(event, key) for key in _keys_of(operation, args))
         if operation in ("rename", "rename_dir"):
             source, target = things
             if layout.is_hidden(str(args[1])) and target != "_SUCCESS":
@@ -241,7 +227,7 @@ class _Words:
         elif operation == "finish_write" and (layout.is_hidden(str(args[0])) or event.call.resource != DESTINATION):
             plural, things = "hidden files", ("a hidden file",)
         elif operation == "abort_upload":
-            owner = self.names.owner(str(args[1]))
+            owner = self.owner(str(args[1]))
             things = (f"{'its upload' if owner == event.actor else f'the upload of {owner}'} to {things[0]}",)
         return Act(verb=verb, things=things, plural=plural, tail=tail, weight=weight)
 
@@ -256,7 +242,7 @@ class _Words:
         else:
             return None
         decisions = [
-            f"{name_decision(key, int(found[1]), data)} ({self.names.name(event, key)})"
+            f"{name_decision(key, int(found[1]), data)} ({self.name(event, key)})"
             for key, data in puts
             if (found := re.fullmatch(rf"{layout.LOG}(\d+)\.json", path_of(key)))
         ]
@@ -265,7 +251,7 @@ class _Words:
         completed = sum(isinstance(change, Complete) for change in changes)
         deleted = sum(isinstance(one, Delete) and not layout.is_hidden(path_of(one.key)) for one in changes)
         done = ", ".join([f"{completed} completed"] * (completed > 0) + [f"{deleted} deleted"] * (deleted > 0))
-        return Act(verb="decides:", things=tuple(decisions), tail=f", files: {done}" * bool(done), weight=Weight.TURN)
+        return Act(verb="decides:", things=tuple(decisions), tail=f", files: {done}" * bool(done))
 
     def _weight(self, event: Event, weight: Weight) -> Weight:
         if event.alternative is None or weight is Weight.READ:
@@ -274,7 +260,7 @@ class _Words:
         if before.key == after.key:
             return Weight.READ
         if event.call.resource == DESTINATION and visible_in(before, "") != visible_in(after, ""):
-            return Weight.TURN
+            return Weight.WORK
         return weight
 
     def fault(self, event: Event) -> str:
@@ -286,7 +272,7 @@ class _Words:
             return ", but the request is lost" if lost else ", but the call fails and has no effect"
         if event.fault is Fault.STALE_LISTING:
             unseen = event.label.removeprefix("does not show ").partition(", upload ")[0]
-            return f", and the listing does not show {self.names.name(event, unseen)}"
+            return f", and the listing does not show {self.name(event, unseen)}"
         if event.fault is Fault.CONTENTION:
             return ", but the store answers that another write is in progress"
         if event.fault is Fault.CLOCK:
@@ -307,9 +293,7 @@ class _Words:
             for key, found in _image(view, name).objects.items()
             if name != DESTINATION or (key.startswith(HOME) and layout.is_hidden(key[len(HOME) :]))
         )
-        uploads = Counter(
-            self.names.owner(name) for name, one in image.uploads.items() if one.info.key.startswith(HOME)
-        )
+        uploads = Counter(self.owner(name) for name, one in image.uploads.items() if one.info.key.startswith(HOME))
         return {
             "the destination shows": shown + (" (and _SUCCESS)" if HOME + layout.SUCCESS in image.objects else ""),
             "hidden": _in_words(origin for origin in hidden if not origin.damaged),
@@ -318,33 +302,9 @@ class _Words:
             "outcomes": ", ".join(f"{told.who}: {told.outcome}" for told in cluster.told) or "none",
         }
 
-    def things(self, view: View) -> Sequence[Thing]:
-        """List every object, upload, attempt and outcome."""
-        found: list[Thing] = []
-        for name, state in view.states.items():
-            if name != CLUSTER:
-                found += self._stored(name, cast("MemoryImage", state))
-        cluster = _cluster(view)
-        found.append(Thing("driver and tasks", "driver", f"{cluster.driver}, {cluster.phase.value}"))
-        for task, attempts in enumerate(cluster.attempts):
-            accepted = cluster.accepted[task]
-            for number, attempt in enumerate(attempts):
-                counts = "; its report counts" if accepted is not None and accepted[0] == number else ""
-                found.append(Thing("driver and tasks", f"task {task} attempt {number}", f"{attempt.value}{counts}"))
-        found += [Thing("outcomes", told.who, told.outcome) for told in cluster.told]
-        return found
 
-    def _stored(self, name: str, image: MemoryImage) -> Iterable[Thing]:
-        for key, found in sorted(image.objects.items()):
-            origin = origin_of(found.data)
-            text = f"{len(found.data)} bytes" if origin.damaged else str(origin)
-            plain = name == DESTINATION and not layout.is_hidden(key)
-            yield Thing("visible files" if plain else f"hidden in the {name}", key, text)
-        for upload_id, upload in sorted(image.uploads.items()):
-            parts = len(upload.parts)
-            owner = self.names.owner(upload_id)
-            text = f"upload {short(upload_id)} of {owner}, {parts} part{'' if parts == 1 else 's'}"
-            yield Thing("pending uploads", f"{upload.info.key} {upload_id}", text)
+def _weight_of(event: Event) -> Weight:
+    return Weight.SMALL if event.call.operation in _SMALL else Weight.WORK
 
 
 def _image(view: View, name: str) -> MemoryImage:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -12,7 +12,15 @@ from holdfast.commit.records import Kind
 from holdfast.errors import FencedError, HoldfastError, OutcomeUnknownError
 from holdfast_checker.committers.cluster import ClusterState, Phase, Told
 from holdfast_checker.committers.ledger import ledger_in
-from holdfast_checker.committers.log_judge import Judge, after_decisions, submissions_of, success_seq
+from holdfast_checker.committers.log_judge import (
+    after_decisions,
+    judge_end,
+    judge_state,
+    judge_told,
+    submissions_of,
+    success_goes_back,
+    success_seq,
+)
 from holdfast_checker.committers.output import (
     DESTINATION,
     HOME,
@@ -21,11 +29,10 @@ from holdfast_checker.committers.output import (
     files_of,
     of_job,
     visible,
-    visible_in,
 )
 from holdfast_checker.committers.sandbox import Bystander, Copy, Sandbox, cluster_of
-from holdfast_checker.framework.subject import judges_ends, judges_steps
-from holdfast_checker.kernel.world import Property, View
+from holdfast_checker.framework.subject import Rule, by_name
+from holdfast_checker.kernel.world import View
 from holdfast_checker.simulated.memory import MemoryImage
 
 
@@ -100,39 +107,29 @@ def in_words(origins: Iterable[Origin]) -> str:
     return ", ".join(map(str, sorted(origins))) or "nothing"
 
 
-def complete(sandbox: Sandbox) -> Property:
-    """Return the property C1: for every task, all files of one attempt are visible. C3 says which attempt it must be.
-
-    A job that is committed with its clean-up pending must be complete after recovery.
-    """
-
-    def lacking(view: View, found: Mapping[str, Origin]) -> str:
-        missing = (winner.missing for winner in winners(cluster_of(view), found, sandbox.setting.files))
-        return next((in_words(one) for one in missing if one), "")
-
-    def step(before: View, after: View, actor: str) -> str | None:
-        told = told_finished(before, after)
-        lacks = lacking(after, visible(after)) if told else ""
-        return f"{told} was told that the job is committed, and the destination lacks {lacks}" if lacks else None
-
-    def end(view: View) -> str | None:
-        told = was_told(view, "committed")
-        lacks = lacking(view, sandbox.settled(view).visible()) if told else ""
-        if not lacks:
-            return None
-        return f"{told[0].who} was told that the job is committed, and after recovery the destination lacks {lacks}"
-
-    return Property(
-        name="C1",
-        title="complete",
-        meaning="after a job commit the destination holds every file of every committed task, byte for byte",
-        step=step,
-        end=end,
-    )
+# --- C1 to C3 ---------------------------------------------------------------------------------------------------------
+def _lacking(sandbox: Sandbox, view: View, found: Mapping[str, Origin]) -> str:
+    missing = (winner.missing for winner in winners(cluster_of(view), found, sandbox.setting.files))
+    return next((in_words(one) for one in missing if one), "")
 
 
-@judges_steps("C2", "exclusive", "after a job commit the destination holds nothing from any other attempt")
-def exclusive(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+def _incomplete(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+    """Judge C1: for every task, all files of one attempt are visible. C3 says which attempt it must be."""
+    told = told_finished(before, after)
+    lacks = _lacking(sandbox, after, visible(after)) if told else ""
+    return f"{told} was told that the job is committed, and the destination lacks {lacks}" if lacks else None
+
+
+def _incomplete_after_recovery(sandbox: Sandbox, view: View) -> str | None:
+    """Judge C1 of a job that is committed with its clean-up pending: it must be complete after recovery."""
+    told = was_told(view, "committed")
+    lacks = _lacking(sandbox, view, sandbox.settled(view).visible()) if told else ""
+    if not lacks:
+        return None
+    return f"{told[0].who} was told that the job is committed, and after recovery the destination lacks {lacks}"
+
+
+def _not_exclusive(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
     """Judge C2: in a job reported as committed, no task has damaged files or files of two attempts."""
     told = told_finished(before, after)
     if not told:
@@ -146,12 +143,7 @@ def exclusive(sandbox: Sandbox, before: View, after: View, actor: str) -> str | 
     return None
 
 
-@judges_steps(
-    "C3",
-    "one attempt per task",
-    "the files of each task are those of the attempt whose result the driver received",
-)
-def one_attempt(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+def _another_attempt(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
     """Judge C3: a job reported as committed shows, for each task, the files of the accepted attempt."""
     told = told_finished(before, after)
     if not told:
@@ -165,8 +157,8 @@ def one_attempt(sandbox: Sandbox, before: View, after: View, actor: str) -> str 
     return None
 
 
-@judges_steps("C4", "hidden", "nothing of a job is visible before its decision")
-def hidden(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+# --- C4 to C7 ---------------------------------------------------------------------------------------------------------
+def _visible_too_early(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
     """Judge C4: until a driver starts to commit the job, a plain listing shows none of its files."""
     if cluster_of(after).phase is Phase.COMMITTING:
         return None
@@ -174,8 +166,7 @@ def hidden(sandbox: Sandbox, before: View, after: View, actor: str) -> str | Non
     return f"no driver has started to commit, and the destination shows {in_words(there.values())}" if there else None
 
 
-@judges_steps("C5", "abortable", "after an abort nothing of the job ever appears")
-def abortable(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+def _visible_after_abort(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
     """Judge C5: once a driver is told that its job is aborted, none of the job's files is visible."""
     told = was_told(after, "aborted")
     there = of_main(visible(after)) if told else {}
@@ -184,8 +175,7 @@ def abortable(sandbox: Sandbox, before: View, after: View, actor: str) -> str | 
     return f"{told[0].who} was told that the job is aborted, and the destination shows {in_words(there.values())}"
 
 
-@judges_steps("C6", "continuity", "after the decision no slow attempt or driver changes the destination")
-def continuity(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+def _changed_afterwards(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
     """Judge C6: once a driver is told that the job is committed, the job's visible files do not change.
 
     While the job's clean-up is pending, files may still appear, but none may disappear or change.
@@ -203,37 +193,28 @@ def continuity(sandbox: Sandbox, before: View, after: View, actor: str) -> str |
     return None
 
 
-def isolated(sandbox: Sandbox) -> Property:
-    """Return the property C7: after the history, running jobs here and in a neighboring destination can still commit.
+def _others_fail(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+    """Judge C7: another job that runs concurrently from start to end, and meets no fault, succeeds as well."""
+    for told in just_told(before, after):
+        mine = told.who in ("driver", "second driver", "reader") or "recovery" in told.who
+        if sandbox.setting.calm and not mine and told.outcome != "committed":
+            return f"another job on the destination, which met no fault, is not committed: {told.outcome}"
+    return None
 
-    Another job that runs concurrently from start to end, and meets no fault, succeeds as well; its committed files
-    stay, unless jobs overwrite.
+
+def _others_are_touched(sandbox: Sandbox, view: View) -> str | None:
+    """Judge C7: after the history, running jobs here and in a neighboring destination can still commit.
+
+    The committed files of another job stay, unless jobs overwrite.
     """
-
-    def step(before: View, after: View, actor: str) -> str | None:
-        for told in just_told(before, after):
-            mine = told.who in ("driver", "second driver", "reader") or "recovery" in told.who
-            if sandbox.setting.calm and not mine and told.outcome != "committed":
-                return f"another job on the destination, which met no fault, is not committed: {told.outcome}"
-        return None
-
-    def end(view: View) -> str | None:
-        settled = sandbox.settled(view)
-        kept = sandbox.setting.mode is SaveMode.APPEND and not sandbox.setting.replaces
-        if kept and not of_job(settled.visible().values(), "other"):
-            for told in cluster_of(view).told:
-                if told.who == "other job" and told.outcome == "committed":
-                    return "another job on the destination was told that it is committed, and its file is deleted"
-        copy = sandbox.again(settled)
-        return next((broke for one in sandbox.bystanders if (broke := _touched(copy, sandbox, one))), None)
-
-    return Property(
-        name="C7",
-        title="isolated",
-        meaning="commit, abort and cleanup never touch another job's work",
-        step=step,
-        end=end,
-    )
+    settled = sandbox.settled(view)
+    kept = sandbox.setting.mode is SaveMode.APPEND and not sandbox.setting.replaces
+    if kept and not of_job(settled.visible().values(), "other"):
+        for told in cluster_of(view).told:
+            if told.who == "other job" and told.outcome == "committed":
+                return "another job on the destination was told that it is committed, and its file is deleted"
+    copy = sandbox.again(settled)
+    return next((broke for one in sandbox.bystanders if (broke := _touched(copy, sandbox, one))), None)
 
 
 def _touched(copy: Copy, sandbox: Sandbox, bystander: Bystander) -> str | None:
@@ -247,42 +228,27 @@ def _touched(copy: Copy, sandbox: Sandbox, bystander: Bystander) -> str | None:
     return None
 
 
-def decided_once(sandbox: Sandbox) -> Property:
-    """Return the property C8: all drivers learn the same outcome, and recovery does not change it.
+# --- C8 to C10 --------------------------------------------------------------------------------------------------------
+def _two_outcomes(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+    """Judge C8: all drivers learn the same outcome."""
+    committed, aborted = was_told(after, "committed"), was_told(after, "aborted")
+    if committed and aborted:
+        return f"{committed[0].who} was told that the job is committed, {aborted[0].who} that it is aborted"
+    return None
 
-    If the committer keeps a log, the log contains at most one decision about the job, and this decision agrees with
-    what the drivers learned.
-    """
-    keeps_log = sandbox.setting.committer.keeps_log
 
-    def step(before: View, after: View, actor: str) -> str | None:
-        committed, aborted = was_told(after, "committed"), was_told(after, "aborted")
-        if committed and aborted:
-            return f"{committed[0].who} was told that the job is committed, {aborted[0].who} that it is aborted"
-        return None
-
-    def end(view: View) -> str | None:
-        found = sandbox.settled(view).visible()
-        committed, aborted = was_told(view, "committed"), was_told(view, "aborted")
-        if aborted and of_main(found):
-            there = in_words(of_main(found).values())
-            return (
-                f"{aborted[0].who} was told that the job is aborted, and after recovery the destination shows {there}"
-            )
-        lost = [one.missing for one in winners(cluster_of(view), found, sandbox.setting.files) if one.attempt is None]
-        if committed and lost:
-            who = committed[0].who
-            missing = in_words(lost[0])
-            return f"{who} was told that the job is committed, and after recovery the destination lacks {missing}"
-        return _other_in_log(view, committed, aborted) if keeps_log else None
-
-    return Property(
-        name="C8",
-        title="decided once",
-        meaning="committed or aborted, permanently, no matter who decides",
-        step=step,
-        end=end,
-    )
+def _another_outcome(sandbox: Sandbox, view: View) -> str | None:
+    """Judge C8: recovery does not change the outcome, and it is that of the log if the committer keeps one."""
+    found = sandbox.settled(view).visible()
+    committed, aborted = was_told(view, "committed"), was_told(view, "aborted")
+    if aborted and of_main(found):
+        there = in_words(of_main(found).values())
+        return f"{aborted[0].who} was told that the job is aborted, and after recovery the destination shows {there}"
+    lost = [one.missing for one in winners(cluster_of(view), found, sandbox.setting.files) if one.attempt is None]
+    if committed and lost:
+        who = committed[0].who
+        return f"{who} was told that the job is committed, and after recovery the destination lacks {in_words(lost[0])}"
+    return _other_in_log(view, committed, aborted) if sandbox.setting.committer.keeps_log else None
 
 
 def _other_in_log(view: View, committed: Sequence[Told], aborted: Sequence[Told]) -> str | None:
@@ -305,8 +271,7 @@ def _other_in_log(view: View, committed: Sequence[Told], aborted: Sequence[Told]
     return None
 
 
-@judges_ends("C9", "recoverable", "no matter what dies, recovery ends with all of the job visible, or nothing of it")
-def recoverable(sandbox: Sandbox, view: View) -> str | None:
+def _half_recovered(sandbox: Sandbox, view: View) -> str | None:
     """Judge C9: after recovery, all files of one attempt of every task are visible, or no file at all."""
     settled = sandbox.settled(view)
     found = of_main(settled.visible())
@@ -321,8 +286,7 @@ def recoverable(sandbox: Sandbox, view: View) -> str | None:
     return None
 
 
-@judges_ends("C10", "repeatable", "every step can be run again")
-def repeatable(sandbox: Sandbox, view: View) -> str | None:
+def _not_repeatable(sandbox: Sandbox, view: View) -> str | None:
     """Judge C10: to repeat recovery, a commit or an abort changes nothing.
 
     If a recovery found nothing to do, the next recovery finds nothing to do either. If a later process repeats a commit
@@ -364,8 +328,7 @@ def _is_forgotten(view: View, settled: Copy, base_seq: int) -> bool:
     return any(one.seq > base_seq and (key not in kept or kept[key].data != one.data) for key, one in keys.items())
 
 
-@judges_ends("no-leftovers", "no leftovers", "no pending upload and no hidden file of a job remains after recovery")
-def no_leftovers(sandbox: Sandbox, view: View) -> str | None:
+def _leftovers(sandbox: Sandbox, view: View) -> str | None:
     """Judge that after recovery no store contains an upload or a hidden file with the job's id."""
     job = cluster_of(view).job
     if job is None:
@@ -378,70 +341,46 @@ def no_leftovers(sandbox: Sandbox, view: View) -> str | None:
     return f"after recovery {left[0]} is left (recovery: {did})"
 
 
-def whole_reads(sandbox: Sandbox) -> Property:
-    """Return the property that the result of `read_snapshot` contains all files of the job or none."""
-    whole = sandbox.setting.tasks * sandbox.setting.files
-
-    def step(before: View, after: View, actor: str) -> str | None:
-        job = cluster_of(after).job
-        for told in just_told(before, after):
-            if told.outcome == "read" and job is not None:
-                seen = [path for path in cast("tuple[int, int, tuple[str, ...]]", told.detail)[2] if job.job in path]
-                if len(seen) not in (0, whole):
-                    return f"the reader sees {len(seen)} of the job's {whole} files"
-        return None
-
-    return Property(
-        name="whole-reads",
-        title="whole reads",
-        meaning="a reader through Holdfast sees all of a job or nothing",
-        step=step,
-    )
+# --- readers ----------------------------------------------------------------------------------------------------------
+def _half_read(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+    """Judge that the result of `read_snapshot` contains all files of the job or none."""
+    whole, job = sandbox.setting.tasks * sandbox.setting.files, cluster_of(after).job
+    for told in just_told(before, after):
+        if told.outcome == "read" and job is not None:
+            seen = [path for path in cast("tuple[int, int, tuple[str, ...]]", told.detail)[2] if job.job in path]
+            if len(seen) not in (0, whole):
+                return f"the reader sees {len(seen)} of the job's {whole} files"
+    return None
 
 
-def plain_reads(sandbox: Sandbox) -> Property:
-    """Return the property that in every state a plain listing shows the result of all decisions, and nothing else.
+def _half_listed(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+    """Judge that in every state a plain listing shows the result of all decisions, and nothing else.
 
     A plain reader only lists; it knows nothing of the log. So no state may exist between a decision and its completion.
     ``_SUCCESS``, for which other tools wait, must report the newest commit. The property holds only for stores with
     transactions, so it judges no others.
     """
     transactions = sandbox.keeps_log and sandbox.setting.capabilities[DESTINATION].transactions
-
-    def step(before: View, after: View, actor: str) -> str | None:
-        if before.states[DESTINATION] is after.states[DESTINATION]:
-            return None
-        ledger = ledger_in(after, DESTINATION)
-        commits = [one for one in ledger.decisions if one.commits]
-        submissions = submissions_of(sandbox, cluster_of(after), ledger)
-        if any(one.job not in submissions for one in commits):
-            return None  # the log's order judges such a decision
-        old = visible_in(cast("MemoryImage", sandbox.first(DESTINATION)))
-        wanted, shown = after_decisions(old, commits, submissions), visible(after)
-        made = f"after decision {commits[-1].seq}" if commits else "before any decision"
-        for path in sorted(wanted.keys() | shown.keys()):
-            if wanted.get(path) != shown.get(path):
-                found = shown.get(path)
-                return f"{made}, a plain listing " + (f"lacks {wanted[path]}" if found is None else f"shows {found}")
-        reported = success_seq(cast("MemoryImage", after.states[DESTINATION]))
-        if commits and reported != commits[-1].seq:
-            return f"{made}, _SUCCESS " + ("does not exist" if reported is None else f"is that of decision {reported}")
+    if not transactions or before.states[DESTINATION] is after.states[DESTINATION]:
         return None
+    ledger = ledger_in(after, DESTINATION)
+    commits = [one for one in ledger.decisions if one.commits]
+    submissions = submissions_of(sandbox, cluster_of(after), ledger)
+    if any(one.job not in submissions for one in commits):
+        return None  # the log's order judges such a decision
+    wanted, shown = after_decisions(sandbox.old, commits, submissions), visible(after)
+    made = f"after decision {commits[-1].seq}" if commits else "before any decision"
+    for path in sorted(wanted.keys() | shown.keys()):
+        if wanted.get(path) != shown.get(path):
+            found = shown.get(path)
+            return f"{made}, a plain listing " + (f"lacks {wanted[path]}" if found is None else f"shows {found}")
+    reported = success_seq(cast("MemoryImage", after.states[DESTINATION]))
+    if commits and reported != commits[-1].seq:
+        return f"{made}, _SUCCESS " + ("does not exist" if reported is None else f"is that of decision {reported}")
+    return None
 
-    return Property(
-        name="plain-reads",
-        title="plain reads",
-        meaning="on a store with transactions, a plain listing shows all of a job or nothing",
-        step=step if transactions else None,
-    )
 
-
-@judges_steps(
-    "replaced-data",
-    "replaced data survive",
-    "data that an overwrite replaces exists until its replacement is complete",
-)
-def replaced_data(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+def _deleted_early(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
     """Judge that in every state of an overwrite, all old files exist, or the new files of every task."""
     old, now = visible(before), visible(after)
     gone = of_job(old.values(), "old") - of_job(now.values(), "old")
@@ -452,56 +391,110 @@ def replaced_data(sandbox: Sandbox, before: View, after: View, actor: str) -> st
     return f"{actor} deletes data of an earlier job before its replacement is complete"
 
 
-def log_order(sandbox: Sandbox) -> Property:
-    """Return the property that every state of a destination with a log is one that the sequential model allows.
+# --- the log ----------------------------------------------------------------------------------------------------------
+def _unlike_log(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+    """Judge that every state of a destination with a log is one that the sequential model allows.
 
-    The property judges listings, reads, the outcomes that jobs learn, and ``_SUCCESS``, which must report the newest
-    published decision and never return to an earlier one. After the history and recovery, every decision must be
-    carried out, and it must be possible to commit another job.
+    This judges listings, reads, the outcomes that jobs learn, and ``_SUCCESS``, which must report the newest published
+    decision and never return to an earlier one.
     """
-    judge = Judge(sandbox) if sandbox.keeps_log else None
-
-    def step(before: View, after: View, actor: str) -> str | None:
-        assert judge is not None
-        if before.states[DESTINATION] is not after.states[DESTINATION]:
-            words = judge.state(after) or judge.success_goes_back(before, after)
-            if words:
-                return words
-        if cluster_of(before).told is cluster_of(after).told:
-            return None
-        return next((words for told in just_told(before, after) if (words := judge.told(after, told))), None)
-
-    def end(view: View) -> str | None:
-        assert judge is not None
-        return judge.end(view) or None
-
-    return Property(
-        name="log-order",
-        title="log order",
-        meaning="the destination is the result of its log's decisions, carried out one after the other",
-        step=step if judge else None,
-        end=end if judge else None,
-    )
+    if not sandbox.keeps_log:
+        return None
+    if before.states[DESTINATION] is not after.states[DESTINATION]:
+        words = judge_state(sandbox, after) or success_goes_back(before, after)
+        if words:
+            return words
+    return next((words for told in just_told(before, after) if (words := judge_told(sandbox, after, told))), None)
 
 
-PROPERTIES: Mapping[str, Callable[[Sandbox], Property]] = {
-    "C1": complete,
-    "C2": exclusive,
-    "C3": one_attempt,
-    "C4": hidden,
-    "C5": abortable,
-    "C6": continuity,
-    "C7": isolated,
-    "C8": decided_once,
-    "C9": recoverable,
-    "C10": repeatable,
-    "no-leftovers": no_leftovers,
-    "whole-reads": whole_reads,
-    "plain-reads": plain_reads,
-    "replaced-data": replaced_data,
-    "log-order": log_order,
-}
-"""The functions that create the properties of a world, by the property's name."""
+def _unlike_log_in_the_end(sandbox: Sandbox, view: View) -> str | None:
+    """Judge that after recovery every decision is carried out, and that another job can be committed."""
+    return (judge_end(sandbox, view) or None) if sandbox.keeps_log else None
+
+
+_BY_HARM = (
+    # rows are wrong, and the job is reported as committed
+    Rule(
+        "C1",
+        "complete",
+        "after a job commit the destination holds every file of every committed task, byte for byte",
+        step=_incomplete,
+        end=_incomplete_after_recovery,
+    ),
+    Rule(
+        "C2",
+        "exclusive",
+        "after a job commit the destination holds nothing from any other attempt",
+        step=_not_exclusive,
+    ),
+    Rule(
+        "C3",
+        "one attempt per task",
+        "the files of each task are those of the attempt whose result the driver received",
+        step=_another_attempt,
+    ),
+    Rule(
+        "C6",
+        "continuity",
+        "after the decision no slow attempt or driver changes the destination",
+        step=_changed_afterwards,
+    ),
+    Rule(
+        "replaced-data",
+        "replaced data survive",
+        "data that an overwrite replaces exists until its replacement is complete",
+        step=_deleted_early,
+    ),
+    Rule(
+        "log-order",
+        "log order",
+        "the destination is the result of its log's decisions, carried out one after the other",
+        step=_unlike_log,
+        end=_unlike_log_in_the_end,
+    ),
+    # rows are wrong after a failure
+    Rule("C5", "abortable", "after an abort nothing of the job ever appears", step=_visible_after_abort),
+    Rule(
+        "C7",
+        "isolated",
+        "commit, abort and cleanup never touch another job's work",
+        step=_others_fail,
+        end=_others_are_touched,
+    ),
+    Rule(
+        "C8",
+        "decided once",
+        "committed or aborted, permanently, no matter who decides",
+        step=_two_outcomes,
+        end=_another_outcome,
+    ),
+    Rule(
+        "C9",
+        "recoverable",
+        "no matter what dies, recovery ends with all of the job visible, or nothing of it",
+        end=_half_recovered,
+    ),
+    # rows are visible too early
+    Rule("C4", "hidden", "nothing of a job is visible before its decision", step=_visible_too_early),
+    Rule("whole-reads", "whole reads", "a reader through Holdfast sees all of a job or nothing", step=_half_read),
+    Rule(
+        "plain-reads",
+        "plain reads",
+        "on a store with transactions, a plain listing shows all of a job or nothing",
+        step=_half_listed,
+    ),
+    # a user has to clean up
+    Rule("C10", "repeatable", "every step can be run again", end=_not_repeatable),
+    Rule(
+        "no-leftovers",
+        "no leftovers",
+        "no pending upload and no hidden file of a job remains after recovery",
+        end=_leftovers,
+    ),
+)
+
+RULES: Mapping[str, Rule] = by_name(*_BY_HARM)
+"""The properties of jobs, by name."""
 
 PART_OF: Mapping[str, str] = {"no-leftovers": "C9", "whole-reads": "C4", "plain-reads": "C4"}
 """For properties without a row in `holdfast.guarantees`: the name of the row that covers the property."""

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import cast
 
 from holdfast.commit import CommitContext, JobOutcome, JobRecord, Place, SaveMode, TaskCommit
 from holdfast.commit.context import StagingPlaces
@@ -18,8 +20,9 @@ from holdfast.stores.base import iter_objects, iter_uploads
 from holdfast_checker.committers.actors import FINALLY_S, QUIET_S, Setting
 from holdfast_checker.committers.cluster import CLUSTER, ClusterState
 from holdfast_checker.committers.output import DESTINATION, HOME, Origin, content, visible_in
+from holdfast_checker.framework.subject import Judged
 from holdfast_checker.kernel.world import View
-from holdfast_checker.simulated.memory import ImageStore
+from holdfast_checker.simulated.memory import ImageStore, MemoryImage
 from holdfast_checker.simulated.store import StoreResource
 from holdfast_checker.simulated.time import CountingIds, StillClock
 
@@ -146,7 +149,7 @@ class Copy:
             return job, running.commit(), path
 
 
-class Sandbox:
+class Sandbox(Judged):
     """Creates copies of stores, and caches the result of recovery for copies with equal contents."""
 
     def __init__(
@@ -161,6 +164,11 @@ class Sandbox:
     def keeps_log(self) -> bool:
         """Check whether the committer records its decisions in a log."""
         return self.setting.committer.name == TWO_PHASE.name
+
+    @cached_property
+    def old(self) -> Mapping[str, Origin]:
+        """The visible files at the start of a history."""
+        return visible_in(cast("MemoryImage", self.first(DESTINATION)))
 
     def first(self, name: str) -> object:
         """Return the contents of a store at the start of a history."""
@@ -197,8 +205,3 @@ def cluster_of(view: View) -> ClusterState:
     found = view.states[CLUSTER]
     assert isinstance(found, ClusterState)
     return found
-
-
-def start_live_jobs(copy: Copy) -> list[Bystander]:
-    """Start a job in the destination, and one in the destination beside it."""
-    return [copy.start_live_job(home) for home in (HOME, NEIGHBOUR)]

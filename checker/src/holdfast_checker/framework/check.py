@@ -28,9 +28,6 @@ from holdfast_checker.narrative.story import Story, tell
 _HISTORIES_EACH = 20
 """Number of random histories of one random scene, before another one is drawn."""
 
-_REPORT_EVERY = 1000
-"""Number of states between two progress reports."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:
@@ -68,7 +65,6 @@ class SceneReport:
     family: str
     scenes: int = 0
     complete: bool = True
-    histories: int = 0
     states: int = 0
     seconds: float = 0.0
     goals: int = 0
@@ -77,33 +73,22 @@ class SceneReport:
     missing: list[tuple[str, str]] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class WalkReport:
     """The result of random histories.
 
     Attributes:
         scene: the scene of all histories; None if scenes were drawn.
-        next: number of the history to continue with.
-        scenes: number of scenes.
-        steps: number of steps in all histories together.
-        depth: number of steps in the longest history.
-        ends: number of different final states.
+        first: number of the first history.
         broken: names of the properties that broke.
         reached: goals that at least one history reached.
     """
 
     scene: Scene | None
-    seed: int
     first: int
-    next: int
-    scenes: int = 0
-    histories: int = 0
-    steps: int = 0
-    depth: int = 0
-    ends: int = 0
-    seconds: float = 0.0
-    broken: tuple[str, ...] = ()
-    reached: tuple[str, ...] = ()
+    walks: Walks
+    broken: tuple[str, ...]
+    reached: tuple[str, ...]
 
 
 class Check:
@@ -152,21 +137,16 @@ class Check:
     def _explore(self, scene: Scene, budget: Budget, report: SceneReport) -> None:
         tracker = GoalTracker(scene.reached, self.subject.goals)
         world = self._world(scene, tracker)
-        reported = 0
 
         def progress(now: Exploration) -> None:
-            nonlocal reported
-            if now.states >= reported + _REPORT_EVERY:
-                reported = now.states
-                self._progress(scene.name, f"{now.states:,} states{self._so_far(now)}")
+            self._progress(scene.name, f"{now.states:,} states{self._so_far(now)}")
 
         self._progress(scene.name, "")
         found = explore(world, budget=budget, until=self._stops(world), progress=progress)
         for one in found.findings.values():
-            self._add(scene, Counterexample(world.name, one.property, one.broke, one.choices))
+            self.violations.setdefault(one.property, Violation(scene=scene, counterexample=one))
         report.scenes += 1
         report.complete &= found.complete
-        report.histories += found.histories
         report.states += found.states
         report.seconds += found.seconds
         report.goals += len(tracker.wanted)
@@ -178,44 +158,25 @@ class Check:
 
     def walk(self, scene: Scene | None, seed: int, *, first: int = 0, budget: Budget) -> WalkReport:
         """Walk through random histories of a scene, or of scenes that are drawn from the seed if it is None."""
-        report = WalkReport(scene=scene, seed=seed, first=first, next=first)
+        walks, tracker = Walks(seed=seed, next=first), GoalTracker(self.subject.goals, self.subject.goals)
         while True:
-            rest = None if budget.histories is None else budget.histories - report.histories
-            chosen = scene
-            if chosen is None:
-                assert self.subject.draw is not None, "the subject has one scene for walks"
-                chosen = self.subject.draw(seed, report.next // _HISTORIES_EACH)
-                rest = min(_HISTORIES_EACH - report.next % _HISTORIES_EACH, rest or _HISTORIES_EACH)
-            seconds = None if budget.seconds is None else max(budget.seconds - report.seconds, 0.0)
-            self._walk(chosen, report, Budget(seconds=seconds, histories=rest))
-            if self.is_over or budget.is_spent(seconds=report.seconds, histories=report.histories):
-                return report
+            self._walk(
+                scene or self.subject.random_scene(seed, walks.next // _HISTORIES_EACH), walks, tracker, budget, scene
+            )
+            if self.is_over or budget.is_spent(seconds=walks.seconds, histories=walks.histories):
+                reached = tuple(name for name in self.subject.goals if name in tracker.reached)
+                return WalkReport(scene, first, walks, self._in_order(walks.findings), reached)
 
-    def _walk(self, scene: Scene, report: WalkReport, budget: Budget) -> None:
-        tracker = GoalTracker(self.subject.goals, self.subject.goals)
+    def _walk(self, scene: Scene, walks: Walks, tracker: GoalTracker, budget: Budget, only: Scene | None) -> None:
         world = self._world(scene, tracker)
-        numbers: dict[str, int] = {}
-        before = report.histories
+        stops = self._stops(world)
 
-        def progress(now: Walks) -> None:
-            for name in now.findings:
-                numbers.setdefault(name, now.next - 1)
-            self._progress(scene.name, f"{before + now.histories:,} histories{self._so_far(now)}")
+        def until(now: Walks) -> bool:
+            self._progress(scene.name, f"{now.histories:,} histories{self._so_far(now)}")
+            return stops(now) or (only is None and now.next % _HISTORIES_EACH == 0)
 
-        found = walk(
-            world, seed=report.seed, first=report.next, budget=budget, until=self._stops(world), progress=progress
-        )
-        for name, counterexample in found.findings.items():
-            self._add(scene, counterexample, numbers[name])
-        report.next = found.next
-        report.scenes += 1
-        report.histories += found.histories
-        report.steps += found.steps
-        report.depth = max(report.depth, found.depth)
-        report.ends += found.ends
-        report.seconds += found.seconds
-        report.broken = self._in_order({*report.broken, *found.findings})
-        report.reached = tuple(name for name in self.subject.goals if name in {*report.reached, *tracker.reached})
+        for name, one in walk(world, walks, budget=budget, until=until).findings.items():
+            self.violations.setdefault(name, Violation(scene=scene, counterexample=one, history=walks.numbers[name]))
 
     def shrink(self, violation: Violation) -> Violation:
         """Shrink the history of a violation, and store the result in place of the given violation."""
@@ -239,7 +200,7 @@ class Check:
         return f", violated so far: {', '.join(broken)}" if broken else ""
 
     def _in_order(self, names: Iterable[str]) -> tuple[str, ...]:
-        return tuple(sorted(names, key=[BROKEN_CODE, *self.subject.properties].index))
+        return tuple(sorted(names, key=[BROKEN_CODE, *self.subject.rules].index))
 
     def _stops(self, world: World) -> Callable[[Exploration | Walks], bool]:
         """Return whether to stop: once all properties of the world have broken, there is nothing left to find."""
@@ -248,10 +209,6 @@ class Check:
 
     def _world(self, scene: Scene, tracker: GoalTracker | None = None) -> World:
         return self.subject.build(replace(scene, properties=self.properties or scene.properties), tracker)
-
-    def _add(self, scene: Scene, counterexample: Counterexample, history: int | None = None) -> None:
-        found = Violation(scene=scene, counterexample=counterexample, history=history)
-        self.violations.setdefault(counterexample.property, found)
 
 
 def replay_again(counterexample: Counterexample, subject: Subject[Any]) -> Story | None:

@@ -7,17 +7,21 @@ property says what must never happen, and a world in which nothing happens viola
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, Generic, TypeVar
 
 from holdfast.errors import InvalidRequestError
 from holdfast.guarantees import Answer
+from holdfast.runtime import SeededRandom
 from holdfast.wording import nearest
 from holdfast_checker.kernel.calls import Fault
 from holdfast_checker.kernel.world import Property, View, World
 from holdfast_checker.narrative.sentences import Narrator
+
+FAULTY: Mapping[Fault, int] = {Fault.CRASH: 1, Fault.LOST_REPLY: 1, Fault.FAILURE: 1}
+"""One fault of each kind that a call on a database may meet."""
 
 _DRAWN = re.compile(r"drawn-(\d+)-(\d+)")
 
@@ -46,7 +50,46 @@ class Scene:
 
 
 S = TypeVar("S", bound=Scene)
-_Judge = Callable[..., "str | None"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A property of all worlds of a subject.
+
+    Attributes:
+        step, end: see `Property`. Both take the context of a world first, such as its setting.
+    """
+
+    name: str
+    title: str
+    meaning: str
+    step: Callable[..., str | None] | None = None
+    end: Callable[..., str | None] | None = None
+
+    def of(self, context: Any) -> Property:
+        """Return the property of one world."""
+        step = None if self.step is None else partial(self.step, context)
+        end = None if self.end is None else partial(self.end, context)
+        return Property(name=self.name, title=self.title, meaning=self.meaning, step=step, end=end)
+
+
+def by_name(*named: Any) -> dict[str, Any]:
+    """Return rules or scenes by their names."""
+    return {one.name: one for one in named}
+
+
+class Judged:
+    """A world's context, which remembers what was judged before: many states differ in nothing that matters."""
+
+    @cached_property
+    def _known(self) -> dict[Hashable, str | None]:
+        return {}
+
+    def once(self, key: Hashable, judge: Callable[[], str | None]) -> str | None:
+        """Return the judgment with this key."""
+        if key not in self._known:
+            self._known[key] = judge()
+        return self._known[key]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +101,7 @@ class Goal:
         end: whether the final state of a history shows it.
         step: whether a step reaches it, given the views before and after the step and the name of the actor.
 
-    Both functions take the context first: see `GoalTracker.watching`.
+    Both functions take the context of the world first.
     """
 
     meaning: str
@@ -84,27 +127,31 @@ class GoalTracker:
         """Return the goals that no history has reached so far."""
         return tuple(name for name in self.wanted if name not in self.reached)
 
-    def watching(self, context: Callable[[View], Any] = lambda view: None) -> Property:
-        """Return the property, which has no title.
-
-        Args:
-            context: returns what the goals need to know in addition to a view.
-        """
+    def watching(self, context: Any) -> Property:
+        """Return the property, which has no title."""
 
         def step(before: View, after: View, actor: str) -> None:
             for name in self.missing:
                 reaches = self.goals[name].step
-                if reaches is not None and reaches(context(after), before, after, actor):
+                if reaches is not None and reaches(context, before, after, actor):
                     self.reached.add(name)
 
         def end(view: View) -> None:
             for name in self.missing:
                 reaches = self.goals[name].end
-                if reaches is not None and reaches(context(view), view):
+                if reaches is not None and reaches(context, view):
                     self.reached.add(name)
 
         is_stepwise = any(self.goals[name].step is not None for name in self.wanted)
         return Property(name="goals", title="", meaning="", step=step if is_stepwise else None, end=end)
+
+
+def judged(
+    scene: Scene, rules: Mapping[str, Rule], context: Any, tracker: GoalTracker | None = None
+) -> tuple[Property, ...]:
+    """Return the properties that a scene judges, and the one that tracks goals."""
+    wanted = [rules[name].of(context) for name in (rules if scene.properties is None else scene.properties)]
+    return tuple(wanted if tracker is None else [*wanted, tracker.watching(context)])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,14 +163,12 @@ class Subject(Generic[S]):
         title: what is checked, in a few words.
         build: builds the world of a scene; a tracker records the goals that histories reach.
         narrate: returns the words for a world.
-        properties: names of the properties, the one whose violation is the most harmful first.
+        rules: the properties by name, the one whose violation is the most harmful first.
         goals: by name.
         scenes, small, others: the quick scenes; larger ones, which take minutes; and those that are explored only if
             they are named.
         find: returns a scene whose name follows a rule; None if it does not.
-        draw: returns random scene `number` of a seed.
         walk: the scene of random walks, unless another one is named; None to draw scenes.
-        many: for each family of several scenes, what happens in them.
         declared: returns what `holdfast committers` declares about a property; None for a subject without declarations.
     """
 
@@ -131,35 +176,29 @@ class Subject(Generic[S]):
     title: str
     build: Callable[[S, GoalTracker | None], World]
     narrate: Callable[[World], Narrator]
-    properties: Sequence[str]
+    rules: Mapping[str, Rule]
     goals: Mapping[str, Goal]
     scenes: Mapping[str, S]
     small: Mapping[str, S]
     others: Mapping[str, S] = field(default_factory=dict)
     find: Callable[[str], S | None] = lambda name: None
-    draw: Callable[[int, int], S] | None = None
     walk: S | None = None
-    many: Mapping[str, str] = field(default_factory=dict)
     declared: Callable[[str], Answer | None] | None = None
-
-    @cached_property
-    def all_scenes(self) -> Mapping[str, S]:
-        """Return all scenes that have a name of their own."""
-        return {**self.scenes, **self.others, **self.small}
 
     @cached_property
     def families(self) -> Mapping[str, tuple[S, ...]]:
         """Return the scenes that belong together, such as all pairs, by the name of the family."""
         found: dict[str, tuple[S, ...]] = {}
-        for scene in self.all_scenes.values():
+        for scene in {**self.scenes, **self.others, **self.small}.values():
             found[scene.family] = (*found.get(scene.family, ()), scene)
         return found
 
-    @cached_property
-    def described(self) -> Mapping[str, Property]:
-        """Return the properties by name, to show their titles and meanings."""
-        scene = next(iter(self.scenes.values()))
-        return {one.name: one for one in self.build(scene, None).properties}
+    def random_scene(self, seed: int, number: int) -> S:
+        """Return random scene `number` of a seed: one of the quick scenes, with more faults."""
+        chance = SeededRandom(SeededRandom.derive(seed, number))
+        scene = chance.pick(tuple(self.scenes.values()))
+        budgets = {fault: chance.pick((1, 2)) for fault in FAULTY if chance.happens(0.4)}
+        return replace(scene, name=f"drawn-{seed}-{number}", budgets={**scene.budgets, **budgets}, reached=())
 
     def find_scenes(self, name: str) -> tuple[S, ...]:
         """Return the scene with this name, or all scenes of the family with this name; ``-`` and ``_`` are equivalent.
@@ -168,20 +207,18 @@ class Subject(Generic[S]):
             InvalidRequestError: the name is unknown; the message suggests the most similar name.
         """
         wanted = _key(name)
-        by_key = {_key(each): scene for each, scene in self.all_scenes.items()}
-        scene = by_key.get(wanted) or self._drawn(wanted) or self.find(name)
-        if scene is not None:
+        drawn = _DRAWN.fullmatch(wanted)
+        if drawn:
+            return (self.random_scene(int(drawn[1]), int(drawn[2])),)
+        every = {_key(scene.name): (scene,) for members in self.families.values() for scene in members}
+        found = every.get(wanted) or {_key(each): members for each, members in self.families.items()}.get(wanted)
+        if found is None and (scene := self.find(name)) is not None:
             return (scene,)
-        members = {_key(each): found for each, found in self.families.items()}
-        if wanted in members:
-            return members[wanted]
-        family, slash, _rest = wanted.partition("/")
-        known = [one.name for one in members[family]] if slash and family in members else list(self.families)
-        raise InvalidRequestError(f"unknown scene: {nearest(name, known, listed_by=LIST)}", scene=name)
-
-    def _drawn(self, name: str) -> S | None:
-        found = _DRAWN.fullmatch(name)
-        return self.draw(int(found[1]), int(found[2])) if found and self.draw is not None else None
+        if found is None:
+            members = self.families.get(wanted.partition("/")[0], ())
+            known = [one.name for one in members] if "/" in wanted and members else list(self.families)
+            raise InvalidRequestError(f"unknown scene: {nearest(name, known, listed_by=LIST)}", scene=name)
+        return found
 
     def find_property(self, name: str) -> str:
         """Return the canonical name of a property: ``T1`` for ``t1``.
@@ -189,7 +226,7 @@ class Subject(Generic[S]):
         Raises:
             InvalidRequestError: the name is unknown; the message suggests the most similar name.
         """
-        return find_name(name, self.properties, "property")
+        return find_name(name, self.rules, "property")
 
 
 LIST = "holdfast check --list"
@@ -210,34 +247,3 @@ def find_name(name: str, known: Iterable[str], what: str) -> str:
 
 def _key(name: str) -> str:
     return name.strip().lower().replace("_", "-")
-
-
-def judges_steps(
-    name: str, title: str, meaning: str
-) -> Callable[[Callable[..., str | None]], Callable[[Any], Property]]:
-    """Make the maker of a property from a function that judges steps.
-
-    The function takes a context, such as the setting of a world, the views before and after the step, and the name of
-    the actor, and returns what the step broke, or None. The maker takes the context.
-    """
-
-    def decorate(judge: _Judge) -> Callable[[Any], Property]:
-        return lambda context: Property(name=name, title=title, meaning=meaning, step=partial(judge, context))
-
-    return decorate
-
-
-def judges_ends(
-    name: str, title: str, meaning: str
-) -> Callable[[Callable[..., str | None]], Callable[[Any], Property]]:
-    """Make the maker of a property from a function that judges the ends of histories: see `judges_steps`."""
-
-    def decorate(judge: _Judge) -> Callable[[Any], Property]:
-        return lambda context: Property(name=name, title=title, meaning=meaning, end=partial(judge, context))
-
-    return decorate
-
-
-def judged(scene: Scene, known: Mapping[str, Callable[..., Property]]) -> list[Callable[..., Property]]:
-    """Return the functions that make the properties which a scene judges."""
-    return [known[name] for name in (known if scene.properties is None else scene.properties)]

@@ -111,9 +111,6 @@ class Recorder:
     calls matters.
     """
 
-    def __init__(self, name: str = HISTORY) -> None:
-        self.name = name
-
     def initial(self) -> History:
         return History()
 
@@ -134,11 +131,11 @@ class Recorder:
         """Return accesses that let two invocations commute, and two ends, but not an invocation and an end."""
         who = str(call.args[0])
         if call.operation == "mark":
-            return frozenset({Access(self.name, kind, writes=True, below=True) for kind in ("invoked/", "ended/")})
+            return frozenset({Access(HISTORY, kind, writes=True, below=True) for kind in ("invoked/", "ended/")})
         if call.operation == "note":
-            return frozenset({Access(self.name, f"notes/{who}", writes=True)})
+            return frozenset({Access(HISTORY, f"notes/{who}", writes=True)})
         own, other = ("invoked", "ended") if call.operation == "invoke" else ("ended", "invoked")
-        return frozenset({Access(self.name, f"{own}/{who}", writes=True), Access(self.name, f"{other}/", below=True)})
+        return frozenset({Access(HISTORY, f"{own}/{who}", writes=True), Access(HISTORY, f"{other}/", below=True)})
 
     def waits_for(self, state: object, call: Call) -> None:
         return None  # no call on a recorder blocks
@@ -154,7 +151,6 @@ def record(
     act: Callable[[], T],
     *,
     answers: tuple[type[HoldfastError], ...] = (),
-    recorder: str = HISTORY,
 ) -> T:
     """Run something as an operation of the history.
 
@@ -169,27 +165,22 @@ def record(
         whatever `act` raises, after it was recorded.
     """
     who = port.name
-    port.call(Call(recorder, "invoke", (who, name, args)))
+    port.call(Call(HISTORY, "invoke", (who, name, args)))
     try:
         value = act()
     except answers as error:
-        port.call(Call(recorder, "end", (who, Outcome.OK, type(error).__name__)))
+        port.call(Call(HISTORY, "end", (who, Outcome.OK, type(error).__name__)))
         raise
     except _NOTHING_HAPPENED:
-        port.call(Call(recorder, "end", (who, Outcome.FAILED, None)))
+        port.call(Call(HISTORY, "end", (who, Outcome.FAILED, None)))
         raise
-    port.call(Call(recorder, "end", (who, Outcome.OK, value)))
+    port.call(Call(HISTORY, "end", (who, Outcome.OK, value)))
     return value
 
 
-def note(port: Port, *notes: object, recorder: str = HISTORY) -> None:
-    """Add notes to the actor's open operation. Do this before a request whose reply may be lost."""
-    port.call(Call(recorder, "note", (port.name, *notes)))
-
-
-def mark(port: Port, name: str, *args: object, recorder: str = HISTORY) -> None:
+def mark(port: Port, name: str, *args: object) -> None:
     """Record something that has just happened: all operations that begin later are known to begin after it."""
-    port.call(Call(recorder, "mark", (port.name, name, *args)))
+    port.call(Call(HISTORY, "mark", (port.name, name, *args)))
 
 
 def operations_in(view: View) -> tuple[Operation, ...]:

@@ -34,19 +34,13 @@ class Counterexample:
 
 
 def encode(counterexample: Counterexample) -> bytes:
-    """Encode a counterexample as one line of JSON with sorted fields.
+    """Encode a counterexample as one line of JSON.
 
     Guarantee: equal counterexamples have equal bytes, and `decode` returns what was encoded.
     """
-    record: dict[str, object] = {
-        "broke": counterexample.broke,
-        "choices": [[choice.actor, choice.label] for choice in counterexample.choices],
-        "format": _FORMAT,
-        "property": counterexample.property,
-        "seed": counterexample.seed,
-        "world": counterexample.world,
-    }
-    return json_line(record)
+    choices = [[choice.actor, choice.label] for choice in counterexample.choices]
+    fields = {**vars(counterexample), "format": _FORMAT, "choices": choices}
+    return json_line(dict(sorted(fields.items())))
 
 
 def decode(data: bytes, name: str = "counterexample") -> Counterexample:
@@ -63,24 +57,18 @@ def decode(data: bytes, name: str = "counterexample") -> Counterexample:
 
 def _decode(value: dict[str, Any]) -> Counterexample:
     require(value["format"] == _FORMAT, f"the format is not {_FORMAT}")
-    choices = value["choices"]
-    require(isinstance(choices, list), "choices is not a list")
+    require(isinstance(value["choices"], list), "the choices are no list")
+    choices = [Choice(actor, label) for actor, label in value["choices"]]
+    texts = (text for choice in choices for text in (choice.actor, choice.label))
+    require(all(isinstance(text, str) for text in texts), "a choice is no pair of texts")
+    require(all(choice.actor for choice in choices), "a choice names no actor")
     return Counterexample(
         world=text_field(value, "world"),
         property=text_field(value, "property"),
         broke=text_field(value, "broke"),
-        choices=tuple(map(_decode_choice, choices)),
+        choices=tuple(choices),
         seed=None if value.get("seed") is None else count_field(value, "seed"),
     )
-
-
-def _decode_choice(value: object) -> Choice:
-    require(isinstance(value, list) and len(value) == 2, "a choice is not a pair")
-    assert isinstance(value, list)
-    actor, label = value
-    require(isinstance(actor, str) and bool(actor), "a choice names no actor")
-    require(isinstance(label, str), "the label of a choice is not a text")
-    return Choice(actor, label)
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,8 @@ from dataclasses import dataclass, field
 
 from holdfast.runtime import Clock, SystemClock
 from holdfast_checker.kernel.calls import Fault
+from holdfast_checker.kernel.counterexample import Counterexample
 from holdfast_checker.kernel.state_space import State, StateSpace, Step
-from holdfast_checker.kernel.traces import Graph, dying
 from holdfast_checker.kernel.world import Choice, World
 
 _LOOK_EVERY = 512
@@ -41,13 +41,11 @@ class Budget:
     Attributes:
         states: number of states in an exploration.
         histories: number of random histories in a walk.
-        depth: number of steps after which a history is not continued.
     """
 
     seconds: float | None = None
     states: int | None = None
     histories: int | None = None
-    depth: int | None = None
 
     def is_spent(self, *, seconds: float, states: int = 0, histories: int = 0) -> bool:
         """Check whether the budget is used up: more seconds or states than allowed, or the full number of histories."""
@@ -58,30 +56,16 @@ class Budget:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """A history that breaks a property.
-
-    Attributes:
-        broke: a description of what broke.
-    """
-
-    property: str
-    broke: str
-    choices: tuple[Choice, ...]
-
-
 @dataclass(slots=True, kw_only=True)
 class Exploration:
     """The result of an exploration.
 
     Attributes:
-        complete: whether every history was explored (up to `Budget.depth`, if given).
+        complete: whether every history was explored.
         ends: number of states in which no actor can move anymore without a fault.
         reduced: number of states in which only some of the actors moved.
-        histories: number of complete executions; those that differ only in the order of independent calls count once:
-            see `traces`.
         faults: how often each fault happened, over all steps.
+        findings: the first history that breaks each property.
     """
 
     world: str
@@ -90,12 +74,9 @@ class Exploration:
     steps: int = 0
     ends: int = 0
     reduced: int = 0
-    histories: int = 0
-    depth: int = 0
-    runs: int = 0
     seconds: float = 0.0
     faults: dict[Fault, int] = field(default_factory=dict)
-    findings: dict[str, Finding] = field(default_factory=dict)
+    findings: dict[str, Counterexample] = field(default_factory=dict)
 
 
 class _Search:
@@ -106,22 +87,17 @@ class _Search:
         self.index: dict[State, int] = {}
         self.parents = array("q")
         self.choices: list[tuple[int, str]] = []
-        self.depths = array("i")
-        self.graph = Graph()
         self.shortcuts: dict[int, int] = {}
         self.queue: deque[int] = deque()
         self.result = Exploration(world=world.name)
 
-    def add(self, state: State, parent: int, choice: tuple[int, str]) -> int:
+    def add(self, state: State, parent: int, choice: tuple[int, str]) -> None:
         number = self.index.setdefault(state, len(self.states))
         if number == len(self.states):
             self.states.append(state)
             self.parents.append(parent)
             self.choices.append(choice)
-            self.depths.append(self.depths[parent] + 1 if parent >= 0 else 0)
-            self.graph.add()
             self.queue.append(number)
-        return number
 
     def expand(self, number: int, *, full: bool = False) -> None:
         """Take every step from a state, or, if it can be reduced, only those of the actors that may move first."""
@@ -132,38 +108,32 @@ class _Search:
             self.take(number, [step for one in actors if group >> one & 1 for step in space.steps_of(state, one)])
             return
         steps = list(space.steps(state))
-        is_end = all(step.fault is not None for step in steps)
-        self.take(number, steps, is_end=is_end)
-        if is_end:
+        self.take(number, steps)
+        if all(step.fault is not None for step in steps):
             self.result.ends += 1
             for name, broke in space.judge_end(state):
                 self.find(name, broke, number, None)
 
-    def take(self, number: int, steps: Sequence[Step], *, is_end: bool = False) -> None:
+    def take(self, number: int, steps: Sequence[Step]) -> None:
         state, faults = self.states[number], self.result.faults
-        taken: list[tuple[int, int]] = []
         for step in steps:
             self.result.steps += 1
             if step.fault is not None:
                 faults[step.fault] = faults.get(step.fault, 0) + 1
-            mover = dying(step.actor) if step.alternative is None else step.actor
-            taken.append((mover, self.add(step.target, number, (step.actor, step.label))))
+            self.add(step.target, number, (step.actor, step.label))
             for name, broke in self.space.judge(state, step):
                 self.find(name, broke, number, step)
-        self.graph.set_steps(number, taken, is_end)
 
     def find(self, name: str, broke: str, number: int, step: Step | None) -> None:
         if name in self.result.findings:
             return
-        path: list[Choice] = []
-        actors = self.space.world.actors
-        if step is not None:
-            path.append(Choice(actors[step.actor].name, step.label))
+        path = [] if step is None else [(step.actor, step.label)]
         while self.parents[number] >= 0:
-            actor, label = self.choices[number]
-            path.append(Choice(actors[actor].name, label))
+            path.append(self.choices[number])
             number = self.parents[number]
-        self.result.findings[name] = Finding(property=name, broke=broke, choices=tuple(path[::-1]))
+        actors = self.space.world.actors
+        choices = tuple(Choice(actors[actor].name, label) for actor, label in reversed(path))
+        self.result.findings[name] = Counterexample(self.result.world, name, broke, choices)
 
     def spoiled(self) -> list[int]:
         """Return the states in which the reduction, given what is known by now, must not be made."""
@@ -201,13 +171,10 @@ def explore(
     stopped = False
     while not stopped:
         while search.queue:
-            number = search.queue.popleft()
-            if budget.depth is None or search.depths[number] < budget.depth:
-                search.expand(number)
+            search.expand(search.queue.popleft())
             looked += 1
             if looked % _LOOK_EVERY == 0 or result.findings:
                 result.states, result.seconds = len(search.states), clock.elapsed_s() - started_s
-                result.depth, result.reduced = search.depths[number], len(search.shortcuts)
                 progress(result)
                 stopped = until(result) or budget.is_spent(seconds=result.seconds, states=result.states)
                 if stopped:
@@ -221,8 +188,5 @@ def explore(
                 del search.shortcuts[number]
                 search.expand(number, full=True)
     result.states, result.reduced = len(search.states), len(search.shortcuts)
-    result.depth, result.runs = max(search.depths), search.space.processes.runs
-    if result.complete:
-        result.histories = search.graph.count_histories(search.space, search.states)
     result.seconds = clock.elapsed_s() - started_s
     return result

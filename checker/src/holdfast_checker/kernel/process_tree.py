@@ -2,18 +2,15 @@
 
 A history of one process is the calls that it made, and the replies that it got. A *place* is a node of the tree: what
 the process is about to do after such a history.
-
-If the world says which part of the past a process still needs (`World.remembers`), histories that are equal in that
-part are merged into one place. The merging is checked: each merged history that is run must make the same calls.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from holdfast_checker.kernel.calls import Call, Footprint, Numbered, Reply, Resource, canonical, conflicts
-from holdfast_checker.kernel.world import Actor, NondeterminismError, Past, Port, Remembers, Stopped
+from holdfast_checker.kernel.world import Actor, NondeterminismError, Port, Stopped
 
 _CALLS_LIMIT = 5_000
 """Maximum number of calls of a process. No wait is unbounded, so a process that makes more calls is a finding."""
@@ -29,8 +26,6 @@ class Place:
         future: the numbers, as bits, of the footprints of all calls that are known to be possible from here on,
             including this one.
         failure: the unexpected exception that ended the process; empty if none did.
-        also_from: places of other histories that lead here too, because the process no longer needs what distinguishes
-            them.
     """
 
     number: int
@@ -41,16 +36,6 @@ class Place:
     future: int = 0
     failure: str = ""
     next: dict[int, Place] = field(default_factory=dict)
-    also_from: list[Place] = field(default_factory=list)
-
-    _identity: Hashable = None
-
-    @property
-    def identity(self) -> Hashable:
-        """Return a key for `call`; equal calls have equal keys."""
-        if self._identity is None:
-            self._identity = canonical(self.call)
-        return self._identity
 
 
 class Processes:
@@ -58,7 +43,6 @@ class Processes:
 
     Args:
         observed: says whether a property looks at something that a call may change.
-        remembers: see `World.remembers`.
     """
 
     def __init__(
@@ -66,18 +50,14 @@ class Processes:
         actors: tuple[Actor, ...],
         resources: Mapping[str, Resource],
         observed: Callable[[Call], bool],
-        remembers: Remembers | None,
     ) -> None:
         self.actors = actors
         self._resources = resources
         self._observed = observed
-        self._remembers = remembers
-        self._remembered: dict[Hashable, Place] = {}
         self._replies: Numbered[Reply] = Numbered()
         self._footprints: Numbered[tuple[Footprint, bool]] = Numbered()
         self.conflicts: list[int] = []  # for each footprint, those with which it does not commute, as bits
         self.places: list[Place] = []
-        self.runs = 0
         self._starts: dict[int, Place] = {}
         self._ends: dict[str, Place] = {}
         self.dead = self._place(None, None, None)
@@ -102,7 +82,6 @@ class Processes:
         return self._run(actor, place, self._replies.values[number], states) if found is None else found
 
     def _run(self, actor: int, place: Place | None, reply: Reply | None, states: Mapping[str, object]) -> Place:
-        self.runs += 1
         known = self._path(place)
         first: list[Place] = []
         trouble: list[Exception] = []
@@ -180,54 +159,16 @@ class Processes:
                 if found.call != call:
                     raise NondeterminismError(f"a process called {call}, before: {found.call}")
                 return found
-        key = self._memory(parent, reply, call)
-        twin = None if key is None else self._remembered.get(key)
-        if twin is not None:
-            assert parent is not None
-            parent.next[number] = twin
-            twin.also_from.append(parent)
-            self._announce(parent, twin.future)
-            return twin
         place = self._place(parent, reply, call)
         place.footprint = self._footprint(call)
         if parent is not None:
             parent.next[number] = place
-        if key is not None:
-            self._remembered[key] = place
-        self._announce(place, 1 << place.footprint)
+        future = 1 << place.footprint
+        up: Place | None = place
+        while up is not None and future & ~up.future:  # what is possible here is possible from all places above
+            up.future |= future
+            up = up.parent
         return place
-
-    def _announce(self, place: Place, future: int) -> None:
-        """Add footprints to the `future` of this place and of every place that leads to it."""
-        up = [place]
-        while up:
-            one = up.pop()
-            if future & ~one.future:
-                one.future |= future
-                up.extend(one.also_from)
-                if one.parent is not None:
-                    up.append(one.parent)
-
-    def _memory(self, parent: Place | None, reply: Reply | None, call: Call) -> Hashable | None:
-        """Return a key by which places are merged; None if they must not be.
-
-        Two places have equal keys if their calls are equal and their histories differ only in forgotten parts.
-        """
-        if parent is None or reply is None or self._remembers is None:
-            return None
-        path = self._path(parent)
-        past: list[Past] = []
-        last = reply
-        for place in reversed(path):
-            assert place.call is not None
-            past.append(Past(place.call, last, (place.identity, self.reply_number(last))))
-            if place.reply is None:
-                break
-            last = place.reply
-        remembered = self._remembers(call, past[::-1])
-        if remembered is None:
-            return None
-        return (path[0].number, canonical(call), remembered)  # a key per process: other processes create other tokens
 
     def _end(self, parent: Place | None, reply: Reply | None, failure: str) -> Place:
         """Return the place at a process's end.

@@ -65,7 +65,7 @@ class StateSpace:
         self._numbered: tuple[Numbered[object], ...] = tuple(Numbered() for _ in self.names)
         self.faults = tuple(world.budgets)
         self._budget = {fault: number for number, fault in enumerate(self.faults)}
-        self.processes = Processes(world.actors, world.resources, world.observed, world.remembers)
+        self.processes = Processes(world.actors, world.resources, world.observed)
         self._first_place = len(self.names)
         self._first_budget = self._first_place + len(world.actors)
         self._ends: dict[tuple[int, int], tuple[_Outcome, ...]] = {}
@@ -92,11 +92,6 @@ class StateSpace:
 
     def place(self, state: State, actor: int) -> Place:
         return self.processes.places[state[self._first_place + actor]]
-
-    def spent(self, state: State) -> dict[Fault, int]:
-        """Count how often each fault has happened on the way to a state."""
-        total = self.world.budgets
-        return {fault: total[fault] - state[self._first_budget + i] for i, fault in enumerate(self.faults)}
 
     # --- steps --------------------------------------------------------------------------------------------------------
     def steps_of(self, state: State, actor: int) -> list[Step]:
@@ -216,26 +211,6 @@ class StateSpace:
         """Check whether these actors may move before all others, given what is known by now."""
         near, _alive = self._near(state)
         return _closed(near, actors) == actors
-
-    def commute(self, state: State, one: int, other: int) -> bool:
-        """Check whether the next calls of two actors commute."""
-        here, there = self.place(state, one), self.place(state, other)
-        if here.call is None or there.call is None:
-            return False
-        return not self.processes.conflicts[here.footprint] >> there.footprint & 1
-
-    def is_let_go_on(self, state: State, actor: int, *, dead: int) -> bool:
-        """Check whether the next call of `actor` can end in other ways once the actor `dead` has died."""
-        place = self.place(state, actor)
-        assert place.call is not None
-        resource = self._index[place.call.resource]
-        before = self._numbered[resource].values[state[resource]]
-        after = self._resources[resource].bury(before, self.world.actors[dead].name)
-        if after is before:
-            return False
-        numbers = (state[resource], self._number(resource, after))
-        ways = [[one.alternative.label for one in self._outcomes(it, resource, place, actor)] for it in numbers]
-        return ways[0] != ways[1]
 
     def _near(self, state: State) -> tuple[list[int], int]:
         """Return, for each actor, which others may conflict with its next call; and the actors that have not ended."""

@@ -3,9 +3,9 @@
 Two things are drawn for a whole history before it starts, so that histories differ more than their steps do:
 
 - *The schedule*: either any actor may move at each step, or actors have priorities. In the second case, the actor that
-moves gets the lowest priority at a few random points: a few are enough to find most concurrency bugs, with a known
-probability. - *The weather*: which faults may happen, and how often. A history with all faults all the time makes no
-progress; one
+  moves gets the lowest priority at a few random points: a few are enough to find most concurrency bugs, with a known
+  probability.
+- *The weather*: which faults may happen, and how often. A history with all faults all the time makes no progress; one
   with only crashes gets far.
 
 Sources: Burckhardt et al., "A Randomized Scheduler with Probabilistic Guarantees of Finding Bugs", section 2
@@ -37,30 +37,30 @@ _LATE_FAULT = 1 / 2
 
 @dataclass(slots=True, kw_only=True)
 class Walks:
-    """The result of random walks.
+    """The result of random walks, which may go through several worlds one after the other.
 
     Attributes:
-        next: number of the history to continue with: ``walk(world, seed=seed, first=next)``.
-        histories: number of histories.
-        cut: number of histories that were cut off at `Budget.depth`.
+        next: number of the history to continue with.
+        worlds, histories: number of worlds, and of histories in all of them.
         steps: number of steps in all histories together.
-        ends: number of different final states of the resources.
+        ends: different final states of the resources, as hashes.
         depth: number of steps in the longest history.
         faults: how often each fault happened.
         findings: the first history that broke each property, as it was drawn.
+        numbers: the number of each of these histories.
     """
 
-    world: str
     seed: int
-    next: int
+    next: int = 0
+    worlds: int = 0
     histories: int = 0
-    cut: int = 0
     steps: int = 0
-    ends: int = 0
     depth: int = 0
     seconds: float = 0.0
+    ends: set[int] = field(default_factory=set)
     faults: dict[Fault, int] = field(default_factory=dict)
     findings: dict[str, Counterexample] = field(default_factory=dict)
+    numbers: dict[str, int] = field(default_factory=dict)
 
 
 class _Schedule:
@@ -143,85 +143,59 @@ class _Walker:
         return tuple(Choice(actors[step.actor].name, step.label) for step in self.steps)
 
 
-class _Walk:
-    def __init__(self, world: World, seed: int, first: int) -> None:
-        self.space = StateSpace(world)
-        self.result = Walks(world=world.name, seed=seed, next=first)
-        self._ends = set[int]()
+def _go(space: StateSpace, walks: Walks) -> None:
+    """Walk through the next history."""
+    walker = _Walker(space, SeededRandom.derive(walks.seed, walks.next))
 
-    def go(self, depth: int | None) -> None:
-        """Walk through the next history."""
-        result = self.result
-        if len(self.space.processes.places) > _PLACES_LIMIT:
-            self.space = StateSpace(self.space.world)
-        walker = _Walker(self.space, SeededRandom.derive(result.seed, result.next))
-        ended = False
-        while not ended and (depth is None or len(walker.steps) < depth):
-            if not walker.go_on():
-                self._note(walker, self.space.judge_end(walker.states[-1]))
-                ended = not walker.go_wrong()
-            if not ended:
-                self._judge(walker)
-        if ended:
-            self._ends.add(hash(self.space.resource_keys(walker.states[-1])))
-            result.ends = len(self._ends)
-        result.cut += not ended
-        result.next += 1
-        result.histories += 1
-        result.steps += len(walker.steps)
-        result.depth = max(result.depth, len(walker.steps))
+    def note(broken: tuple[tuple[str, str], ...]) -> None:
+        for name, broke in broken:
+            if name not in walks.findings:
+                walks.findings[name] = Counterexample(space.world.name, name, broke, walker.choices, walker.seed)
+                walks.numbers[name] = walks.next
 
-    def _judge(self, walker: _Walker) -> None:
+    while True:
+        if not walker.go_on():
+            note(space.judge_end(walker.states[-1]))
+            if not walker.go_wrong():
+                break
         step = walker.steps[-1]
         if step.fault is not None:
-            self.result.faults[step.fault] = self.result.faults.get(step.fault, 0) + 1
-        self._note(walker, self.space.judge(walker.states[-2], step))
-
-    def _note(self, walker: _Walker, broken: tuple[tuple[str, str], ...]) -> None:
-        for name, broke in broken:
-            if name not in self.result.findings:
-                found = Counterexample(self.result.world, name, broke, walker.choices, walker.seed)
-                self.result.findings[name] = found
+            walks.faults[step.fault] = walks.faults.get(step.fault, 0) + 1
+        note(space.judge(walker.states[-2], step))
+    walks.ends.add(hash(space.resource_keys(walker.states[-1])))
+    walks.next += 1
+    walks.histories += 1
+    walks.steps += len(walker.steps)
+    walks.depth = max(walks.depth, len(walker.steps))
 
 
 def walk(
     world: World,
+    walks: Walks,
     *,
-    seed: int,
-    first: int = 0,
     budget: Budget = Budget(),
     until: Callable[[Walks], bool] = lambda found: False,
-    progress: Callable[[Walks], None] = lambda found: None,
     clock: Clock | None = None,
 ) -> Walks:
-    """Walk through random histories of a world until a budget or `until` ends the walk.
+    """Walk through random histories of a world, and add them to `walks`, until a budget or `until` ends the walk.
 
-    Guarantee: history number n depends only on the world, `seed` and n: two walks that each take half of the numbers
-    see the same histories as one walk that takes all. Memory does not grow with time, except for 100 bytes for each
-    different end.
+    Guarantee: history number n depends only on the world, `walks.seed` and n: two walks that each take half of the
+    numbers see the same histories as one walk that takes all. Memory does not grow with time, except for 100 bytes for
+    each different end.
 
     Args:
-        first: number of the first history.
-        budget: limits the seconds and the histories in total, and the steps of each history. A limit of seconds or of
-            histories, or `until`, is required.
+        walks: the first history has the number `walks.next`.
+        budget: limits the seconds and the histories of `walks` in total. It, or `until`, is required.
         until: called after each history; stops the walk by returning true.
-        progress: called after each history, to report progress.
     """
     clock = clock or SystemClock()
-    started_s = clock.elapsed_s()
-    walking = _Walk(world, seed, first)
-    result = walking.result
+    started_s = clock.elapsed_s() - walks.seconds
+    space = StateSpace(world)
+    walks.worlds += 1
     while True:
-        walking.go(budget.depth)
-        result.seconds = clock.elapsed_s() - started_s
-        progress(result)
-        if until(result) or budget.is_spent(seconds=result.seconds, histories=result.histories):
-            return result
-
-
-def draw_history(world: World, seed: int, *, depth: int | None = None) -> tuple[Choice, ...]:
-    """Draw the history of one seed, such as `Counterexample.seed`, and return its choices."""
-    walker = _Walker(StateSpace(world), seed)
-    while (depth is None or len(walker.steps) < depth) and (walker.go_on() or walker.go_wrong()):
-        continue
-    return walker.choices
+        if len(space.processes.places) > _PLACES_LIMIT:
+            space = StateSpace(world)
+        _go(space, walks)
+        walks.seconds = clock.elapsed_s() - started_s
+        if until(walks) or budget.is_spent(seconds=walks.seconds, histories=walks.histories):
+            return walks

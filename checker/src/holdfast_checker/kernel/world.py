@@ -14,26 +14,10 @@ process makes other calls after the same replies, `NondeterminismError` is raise
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from holdfast_checker.kernel.calls import Call, Fault, Reply, Resource
-
-
-@dataclass(frozen=True, slots=True)
-class Past:
-    """A call that a process made, and the reply; `mark` is equal for equal calls with equal replies."""
-
-    call: Call
-    reply: Reply
-    mark: Hashable
-
-
-Remembers = Callable[[Call, Sequence[Past]], Hashable | None]
-"""A function that takes a process's next call and its past, and returns the part of the past that can still matter.
-
-Equal results mean that the process behaves in the same way from here on. None means that everything matters.
-"""
 
 
 class Stopped(BaseException):
@@ -148,9 +132,6 @@ class World:
         budgets: how often each fault may happen; a fault that is not listed never does.
         observed: says whether a property looks at something that a call may change. Steps with such calls are never
             reordered.
-        remembers: given a process's past and its next call, returns the part of the past that the process still needs,
-            or None if it needs all of it. Histories that are equal in this part are merged. Without `remembers`, no
-            histories are merged.
     """
 
     name: str
@@ -160,4 +141,3 @@ class World:
     properties: tuple[Property, ...]
     budgets: Mapping[Fault, int]
     observed: Callable[[Call], bool]
-    remembers: Remembers | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
@@ -19,11 +19,13 @@ from holdfast.namespace.maintenance import Election
 from holdfast.namespace.namespace import Namespace
 from holdfast.runtime import Environment, SeededRandom, SerialRunner
 from holdfast.stores.base import Capabilities
+from holdfast_checker.framework.subject import Judged
 from holdfast_checker.histories.history import HISTORY, Outcome, record
 from holdfast_checker.kernel.calls import Call
 from holdfast_checker.kernel.world import Port
 from holdfast_checker.namespace.calls import ANSWERS, PUBLISH, Calls, Pending
 from holdfast_checker.namespace.handles import LockingHandle, SimulatedHandle, WorldClock
+from holdfast_checker.namespace.scenes import Scene
 from holdfast_checker.simulated.database import Records
 from holdfast_checker.simulated.server import CLOCK
 from holdfast_checker.simulated.store_handle import SimulatedStore
@@ -38,41 +40,34 @@ Script: TypeAlias = Sequence[tuple[Any, ...]]
 """Calls, one after the other: each its name and its arguments, as the model has them (`model`)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+@dataclass(frozen=True, kw_only=True)
+class Setting(Judged):
     """What the actors of a world share.
 
     Attributes:
         start, blobs: the records, and the bytes in the object store, at the start.
         uploads: what is uploaded and not completed at the start, by name.
-        users: the clients that are ordinary users, with their own names; all others are the superuser.
-        locks: whether operations lock what they read.
-        leaves_blobs: whether a blob may be left that no file refers to: of a writer that dies.
         start_s: the time at the start, seconds since the epoch.
-        ticks: whether the time can change.
     """
 
+    scene: Scene
     start: Records
     start_s: float
     configuration: Configuration
     capabilities: Capabilities
     blobs: Mapping[str, bytes] = field(default_factory=dict)
     uploads: Mapping[str, Pending] = field(default_factory=dict)
-    users: frozenset[str] = frozenset()
-    locks: bool = False
-    leaves_blobs: bool = False
-    ticks: bool = False
 
     def open(self, port: Port, knows: Sequence[str]) -> tuple[Namespace, WorldClock, SimulatedHandle]:
         """Open the namespace as a process does that has looked at some paths before the history began."""
-        handle = LockingHandle if self.locks else SimulatedHandle
+        handle = LockingHandle if self.scene.locks else SimulatedHandle
         database = handle(port, self.start)
-        clock = WorldClock(port, database, self.start_s, ticks=self.ticks)
+        clock = WorldClock(port, database, self.start_s, ticks=self.scene.later)
         environment = Environment(clock=clock, ids=port, runner=SerialRunner(), chance=SeededRandom(1))
         blobs = BlobStore(SimulatedStore(port, BLOBS, self.capabilities), "", port)
-        user = port.name if port.name in self.users else self.configuration.superuser
+        user = port.name if port.name in self.scene.users else self.configuration.superuser
         namespace = Namespace(database, blobs, self.configuration, environment, user=user)
-        if self.locks:
+        if self.scene.locks:
             namespace.operations.tries_without_locks = 0
         for path in knows:
             namespace.find(path)
@@ -80,59 +75,47 @@ class Setting:
         return namespace, clock, database
 
 
-def client(setting: Setting, script: Script, knows: Sequence[str]) -> Callable[[Port], None]:
+def client(setting: Setting, script: Script, knows: Sequence[str], port: Port) -> None:
     """Make the calls of a script; go on after errors that say what happened."""
-
-    def run(port: Port) -> None:
-        namespace, clock, _database = setting.open(port, knows)
-        calls = Calls(namespace, clock, setting.uploads)
-        unpublished = ""  # what a sync could not publish, the next call publishes
-        for name, *args in script:
-            if name in PUBLISH:
-                args[1] = unpublished + args[1]
-            try:
-                record(port, name, tuple(args), partial(calls.make, name, *args), answers=ANSWERS)
-                unpublished = ""
-            except OutcomeUnknownError:
-                return
-            except (*ANSWERS, TransactionConflictError, UnavailableError):
-                unpublished = args[1] if name in PUBLISH[:2] else unpublished
-
-    return run
+    namespace, clock, _database = setting.open(port, knows)
+    calls = Calls(namespace, clock, setting.uploads)
+    unpublished = ""  # what a sync could not publish, the next call publishes
+    for name, *args in script:
+        if name in PUBLISH:
+            args[1] = unpublished + args[1]
+        try:
+            record(port, name, tuple(args), partial(calls.make, name, *args), answers=ANSWERS)
+            unpublished = ""
+        except OutcomeUnknownError:
+            return
+        except (*ANSWERS, TransactionConflictError, UnavailableError):
+            unpublished = args[1] if name in PUBLISH[:2] else unpublished
 
 
-def collector(setting: Setting, rounds: int, *, elects: bool) -> Callable[[Port], None]:
+def collector(setting: Setting, rounds: int, elects: bool, port: Port) -> None:
     """Collect what is deleted, as long as it leads; what it did to leases is noted as an operation without an end.
 
     Args:
         elects: False to take itself for the leader in any case.
     """
-
-    def run(port: Port) -> None:
-        namespace, clock, database = setting.open(port, ())
-        election = Election(database, clock, port.token())
-        port.call(Call(HISTORY, "invoke", (port.name, COLLECTS, ())))
-        for _ in range(rounds):
-            try:
-                if not elects or election.lead():
-                    namespace.collect()
-            except (UnavailableError, OutcomeUnknownError):
-                continue
-
-    return run
-
-
-def sweeper(setting: Setting) -> Callable[[Port], None]:
-    """Sweep once: find blobs that nobody owns, and note them, for a collection a safety age later."""
-
-    def run(port: Port) -> None:
-        namespace, _clock, _database = setting.open(port, ())
+    namespace, clock, database = setting.open(port, ())
+    election = Election(database, clock, port.token())
+    port.call(Call(HISTORY, "invoke", (port.name, COLLECTS, ())))
+    for _ in range(rounds):
         try:
-            namespace.sweep()
-        except (ConflictError, UnavailableError, OutcomeUnknownError):
-            return
+            if not elects or election.lead():
+                namespace.collect()
+        except (UnavailableError, OutcomeUnknownError):
+            continue
 
-    return run
+
+def sweeper(setting: Setting, port: Port) -> None:
+    """Sweep once: find blobs that nobody owns, and note them, for a collection a safety age later."""
+    namespace, _clock, _database = setting.open(port, ())
+    try:
+        namespace.sweep()
+    except (ConflictError, UnavailableError, OutcomeUnknownError):
+        return
 
 
 def passing_time(port: Port) -> None:

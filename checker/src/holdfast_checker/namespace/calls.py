@@ -7,19 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from holdfast.errors import InvalidRequestError, NotFoundError, OutcomeUnknownError, UnavailableError
-from holdfast.namespace.errors import (
-    BeingWrittenError,
-    DirectoryInTheWayError,
-    DirectoryNotEmptyError,
-    LeaseLostError,
-    NamesQuotaExceededError,
-    ParentNotDirectoryError,
-    PathExistsError,
-    PathIsDirectoryError,
-    PathNotFoundError,
-    PermissionDeniedError,
-    RenameError,
-)
+from holdfast.namespace import errors
 from holdfast.namespace.file_writer import FileWriter
 from holdfast.namespace.namespace import Namespace
 from holdfast.namespace.object_store.store import NamespaceStore
@@ -30,18 +18,18 @@ PUBLISH = ("sync", "sync_surely", "close", "close_surely")
 """The calls that publish what a writer has written; the first two go on."""
 
 ANSWERS = (
-    BeingWrittenError,
-    DirectoryInTheWayError,
-    DirectoryNotEmptyError,
-    LeaseLostError,
-    NamesQuotaExceededError,
     NotFoundError,
-    ParentNotDirectoryError,
-    PathExistsError,
-    PathIsDirectoryError,
-    PathNotFoundError,
-    PermissionDeniedError,
-    RenameError,
+    errors.BeingWrittenError,
+    errors.DirectoryInTheWayError,
+    errors.DirectoryNotEmptyError,
+    errors.LeaseLostError,
+    errors.NamesQuotaExceededError,
+    errors.ParentNotDirectoryError,
+    errors.PathExistsError,
+    errors.PathIsDirectoryError,
+    errors.PathNotFoundError,
+    errors.PermissionDeniedError,
+    errors.RenameError,
 )
 """Errors that are answers: the model gives them too."""
 
@@ -195,14 +183,14 @@ class Calls:
 
     def _end(self, writer: str, mark: str, act: Callable[[FileWriter], object]) -> None:
         if writer not in self._writers:
-            raise LeaseLostError("the file was not opened: there is nothing to close", writer=writer)
+            raise errors.LeaseLostError("the file was not opened: there is nothing to close", writer=writer)
         file = self._writers[writer]
         written = self._written.get(writer, "")
         file.write(mark.removeprefix(written).encode())
         self._written[writer] = mark
         try:
             act(file)
-        except LeaseLostError:
+        except errors.LeaseLostError:
             self._writers.pop(writer).discard()
             raise
         self._written[writer] = ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import cast
@@ -10,7 +10,7 @@ from typing import cast
 from holdfast.namespace.blobs import BLOBS as FOLDER
 from holdfast.namespace.blobs import content_of
 from holdfast.namespace.inode import Extent, Inode, decode_inode
-from holdfast.namespace.keys import ROOT_KEY, data_key, name_of, parent_of
+from holdfast.namespace.keys import ROOT_KEY, data_key, lease_key, name_of, parent_of, usage_key
 from holdfast.namespace.other_records import DeletedTree, Upload
 from holdfast.transactions.base import Record
 from holdfast_checker.kernel.world import View
@@ -50,6 +50,57 @@ class Contents:
         for key in self.inodes:
             found.setdefault(parent_of(key), []).append(key)
         return found
+
+    @cached_property
+    def faults(self) -> tuple[str, ...]:
+        """Why the inodes are not a tree, with deleted trees beside it, or a writer has no lease."""
+        root = self.inodes.get(ROOT_KEY)
+        found = [] if root is not None and root.is_directory else ["the root is no directory"]
+        to_visit = [(b"", tree.root) for tree in self.deleted.values()] + ([] if root is None else [(ROOT_KEY, root)])
+        reached, ids = set[bytes](), set[int]()
+        while to_visit:
+            key, inode = to_visit.pop()
+            reached.add(key)
+            if inode.id in ids:
+                found.append(f"two paths lead to the inode {inode.id}")
+                continue
+            ids.add(inode.id)
+            below = self.children.get(inode.id, [])
+            if below and not inode.is_directory:
+                found.append(f"{name_of(below[0]).decode()!r} is in a file")
+            to_visit += [(one, self.inodes[one]) for one in below]
+        lost = sorted(name_of(key).decode() for key in self.inodes.keys() - reached)
+        found += [f"no path leads to {', '.join(lost)}"] if lost else []
+        unled = (key for key, one in self.inodes.items() if one.writer and lease_key(one.id) not in self.records)
+        return (*found, *(f"{name_of(key).decode()!r} has a writer and no lease" for key in unled))
+
+    @cached_property
+    def blobs(self) -> frozenset[str]:
+        """The blobs of files in the object store."""
+        return frozenset(one.blob for inode in self.inodes.values() for one in inode.extents if not one.inline)
+
+    @cached_property
+    def lost_data(self) -> tuple[str, ...]:
+        """The blobs of files that should be in the database, and are not."""
+        inline = [one.blob for inode in self.inodes.values() for one in inode.extents if one.inline]
+        return tuple(blob for blob in inline if data_key(blob) not in self.records)
+
+    @cached_property
+    def miscounts(self) -> tuple[str, ...]:
+        """What counters of quotas say, where it is not what is there."""
+        found = []
+        for key, inode in self.inodes.items():
+            if inode.has_quota:
+                inodes = list(self.below(inode))
+                for tree in self.deleted.values():
+                    inodes += self.below(tree.root) if inode.quota_id in tree.charged else ()
+                uses = ((b"n", "names", len(inodes)), (b"s", "bytes", sum(one.space for one in inodes)))
+                for what, kind, used in uses:
+                    record = self.records.get(usage_key(inode.quota_id, what))
+                    counted = 0 if record is None else record.number
+                    if counted != used:
+                        found.append(f"{name_of(key).decode()!r} uses {used} {kind}, and {counted} are counted")
+        return tuple(found)
 
     def below(self, inode: Inode) -> Iterator[Inode]:
         """Yield an inode and all below it."""
@@ -106,12 +157,3 @@ def bytes_of(contents: Contents, blobs: Mapping[str, bytes], extents: Iterable[E
         )
         for one in extents
     )
-
-
-def at_each_step(judge: Callable[[View], str | None]) -> Callable[[View, View, str], str | None]:
-    """Judge the state after a step, unless it was as bad before."""
-
-    def step(before: View, after: View, actor: str) -> str | None:
-        return judge(after)
-
-    return step

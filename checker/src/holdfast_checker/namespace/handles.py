@@ -13,8 +13,8 @@ from typing import cast
 from holdfast.transactions.base import Commit, Outcome, Record, ScanPage, SnapshotReader
 from holdfast_checker.kernel.calls import Call
 from holdfast_checker.kernel.world import Port
-from holdfast_checker.simulated.database import DATABASE, Copy, Records
-from holdfast_checker.simulated.database_handle import LockingDatabase, SimulatedDatabase
+from holdfast_checker.simulated.database import DATABASE, Copy, Records, SimulatedDatabase
+from holdfast_checker.simulated.locks import LockingDatabase
 from holdfast_checker.simulated.server import CLOCK
 
 

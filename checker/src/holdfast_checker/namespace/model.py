@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeAlias, cast
 
 from holdfast.namespace.inode import DIRECTORY_MODE, FILE_MODE
@@ -143,15 +144,24 @@ class State:
                 if len(self.below(path)) > was or path not in before:
                     raise RefusedError("NamesQuotaExceededError")
 
+    def existing(self, path: Path) -> Node:
+        """Return the node at a path.
+
+        Raises:
+            RefusedError: there is none, or `find` refuses the path.
+        """
+        found = self.find(path)
+        if found is None:
+            raise RefusedError("PathNotFoundError")
+        return found
+
     def file(self, path: Path, directory: str = "PathIsDirectoryError") -> Node:
         """Return the file at a path.
 
         Raises:
             RefusedError: there is none.
         """
-        found = self.find(path)
-        if found is None:
-            raise RefusedError("PathNotFoundError")
+        found = self.existing(path)
         if found.is_directory:
             raise RefusedError(directory)
         return found
@@ -189,7 +199,7 @@ def mkdirs(state: State, path: Path) -> object:
     return True
 
 
-def delete(state: State, path: Path, recursive: bool) -> object:
+def delete(state: State, path: Path, recursive: bool = False) -> bool:
     """Delete a path; answer whether there was anything."""
     found = state.find(path)
     state.check_removal(path)
@@ -202,7 +212,7 @@ def delete(state: State, path: Path, recursive: bool) -> object:
     return True
 
 
-def rename(state: State, source: Path, target: Path, overwrite: bool) -> object:
+def rename(state: State, source: Path, target: Path, overwrite: bool = False) -> None:
     """Rename a path with everything below it."""
     moved, found = state.find(source), state.find(target)
     state.check_removal(source)
@@ -213,8 +223,7 @@ def rename(state: State, source: Path, target: Path, overwrite: bool) -> object:
         raise RefusedError("PathExistsError")
     if target[: len(source)] == source:
         raise RefusedError("RenameError")
-    if state.find(target[:-1]) is None:
-        raise RefusedError("PathNotFoundError")
+    state.existing(target[:-1])
     if found is not None:
         if found.is_directory != moved.is_directory:
             raise RefusedError("RenameError")
@@ -226,14 +235,11 @@ def rename(state: State, source: Path, target: Path, overwrite: bool) -> object:
     tree = {one: state.nodes.pop(one) for one in state.below(source)}
     state.nodes.pop(target, None)
     state.nodes.update({target + one[len(source) :]: node for one, node in tree.items()})
-    return None
 
 
 def list_entries(state: State, path: Path) -> object:
     """Answer with the entries of a directory, or with the file itself."""
-    found = state.find(path)
-    if found is None:
-        raise RefusedError("PathNotFoundError")
+    found = state.existing(path)
     if not found.is_directory:
         return ("/" + "/".join(path),)
     state.check(path, READ | EXECUTE)
@@ -242,52 +248,43 @@ def list_entries(state: State, path: Path) -> object:
 
 def walk(state: State, path: Path) -> object:
     """Answer with everything below a path."""
-    found = state.find(path)
-    if found is None:
-        raise RefusedError("PathNotFoundError")
+    found = state.existing(path)
     if not found.is_directory:
         return ("/" + "/".join(path),)
     return tuple("/" + "/".join(one) for one in state.below(path) if one != path)
 
 
-def set_mode(state: State, path: Path, mode: int) -> object:
+def set_mode(state: State, path: Path, mode: int) -> None:
     """Change the permission bits of a path."""
     found = _owned(state, path)
     state.nodes[path] = replace(found, mode=mode)
-    return None
 
 
-def set_owner(state: State, path: Path, owner: str) -> object:
+def set_owner(state: State, path: Path, owner: str) -> None:
     """Give a path to a user."""
     found = _owned(state, path)
     if state.user:
         raise RefusedError("PermissionDeniedError")
     state.nodes[path] = replace(found, owner=owner)
-    return None
 
 
 def _owned(state: State, path: Path) -> Node:
     """Return what has a path, if it belongs to the user."""
-    found = state.find(path)
-    if found is None:
-        raise RefusedError("PathNotFoundError")
+    found = state.existing(path)
     if state.user and found.owner != state.user:
         raise RefusedError("PermissionDeniedError")
     return found
 
 
-def set_quota(state: State, path: Path, names: int) -> object:
+def set_quota(state: State, path: Path, names: int) -> None:
     """Limit the number of names in a directory."""
-    found = state.find(path)
-    if found is None:
-        raise RefusedError("PathNotFoundError")
+    found = state.existing(path)
     if not found.is_directory:
         raise RefusedError("ParentNotDirectoryError")
     state.nodes[path] = replace(found, quota=names)
-    return None
 
 
-def create(state: State, path: Path, mark: str, overwrite: bool = False, writer: str = "") -> object:
+def create(state: State, path: Path, mark: str, overwrite: bool = False, writer: str = "") -> None:
     """Create a file, or replace one."""
     found = state.find(path)
     if found is None:
@@ -302,7 +299,6 @@ def create(state: State, path: Path, mark: str, overwrite: bool = False, writer:
         state.check(path, WRITE)
         state.check_removal(path)
     state.nodes[path] = Node(mark, writer, owner=state.user)
-    return None
 
 
 def read(state: State, path: Path) -> object:
@@ -312,14 +308,13 @@ def read(state: State, path: Path) -> object:
     return found.content
 
 
-def publish_many(state: State, overwrite: bool, *files: tuple[str, str]) -> object:
+def publish_many(state: State, *files: tuple[str, str], overwrite: bool = False) -> None:
     """Create several files."""
     for path, mark in files:
         create(state, split(path), mark, overwrite)
-    return None
 
 
-def concat(state: State, target: Path, *sources: Path) -> object:
+def concat(state: State, target: Path, *sources: Path) -> None:
     """Append files to another one, and remove them."""
     node = state.file(target)
     state.refuse_writer(node)
@@ -333,38 +328,33 @@ def concat(state: State, target: Path, *sources: Path) -> object:
     for source in sources:
         del state.nodes[source]
     state.nodes[target] = replace(node, content=text, writer="")
-    return None
 
 
-def append(state: State, path: Path, writer: str) -> object:
+def append(state: State, path: Path, writer: str) -> None:
     """Give the lease of a file to a writer."""
     node = state.file(path, "DirectoryInTheWayError")
     state.refuse_writer(node)
     state.nodes[path] = replace(node, writer=writer)
-    return None
 
 
-def publish(state: State, writer: str, mark: str, closes: bool) -> object:
+def publish(state: State, writer: str, mark: str, closes: bool) -> None:
     """Add content to the file of a writer, and end the lease if wanted."""
     path = state.held_by(writer)
     node = state.nodes[path]
     state.nodes[path] = replace(node, content=(node.content or "") + mark, writer="" if closes else writer)
     state.silent -= {writer}
-    return None
 
 
-def renew(state: State, writer: str) -> object:
+def renew(state: State, writer: str) -> None:
     """Note that a writer is alive."""
     if writer in state.silent:
         state.held_by(writer)
         state.silent -= {writer}
-    return None
 
 
-def believe(state: State, writer: str) -> object:
+def believe(state: State, writer: str) -> None:
     """Note that a writer, or an upload, has published something that a crash of the database has undone."""
     state.mistaken |= {writer}
-    return None
 
 
 def recover(state: State, path: Path) -> object:
@@ -373,36 +363,32 @@ def recover(state: State, path: Path) -> object:
     return True
 
 
-def collect(state: State) -> object:
+def collect(state: State) -> None:
     """End the leases of silent writers."""
     for path, node in state.nodes.items():
         if node.writer in state.silent:
             state.nodes[path] = replace(node, writer="")
-    return None
 
 
-def later(state: State) -> object:
+def later(state: State) -> None:
     """Make all writers silent: much time passes."""
     state.silent |= {node.writer for node in state.nodes.values() if node.writer}
-    return None
 
 
-def start_upload(state: State, path: Path, name: str) -> object:
+def start_upload(state: State, path: Path, name: str) -> None:
     """Begin an upload without content."""
     found = state.find(path)
     if found is not None and found.is_directory:
         raise RefusedError("PathIsDirectoryError")
     state.uploads[name] = path
-    return None
 
 
-def upload(state: State, name: str, mark: str) -> object:
+def upload(state: State, name: str, mark: str) -> None:
     """Add a part to an upload. It counts only if it is named when the upload is completed."""
     _pending(state, name)
-    return None
 
 
-def complete(state: State, name: str, content: str) -> object:
+def complete(state: State, name: str, content: str) -> None:
     """Let an upload become a file with the content of the parts that the caller names."""
     path = _pending(state, name)
     if name in state.mistaken:
@@ -412,13 +398,11 @@ def complete(state: State, name: str, content: str) -> object:
         raise RefusedError("PathIsDirectoryError")
     create(state, path, content, overwrite=True)
     del state.uploads[name]
-    return None
 
 
-def abort(state: State, name: str) -> object:
+def abort(state: State, name: str) -> None:
     """Forget an upload."""
     state.uploads.pop(name, None)
-    return None
 
 
 def _pending(state: State, name: str) -> Path:
@@ -428,37 +412,23 @@ def _pending(state: State, name: str) -> Path:
 
 
 _OPERATIONS: dict[str, Callable[..., object]] = {
-    "mkdirs": lambda state, path: mkdirs(state, split(path)),
-    "create": lambda state, path, mark: create(state, split(path), mark),
-    "overwrite": lambda state, path, mark: create(state, split(path), mark, overwrite=True),
-    "create_with_lease": lambda state, path, writer: create(state, split(path), "", writer=writer),
-    "delete": lambda state, path: delete(state, split(path), recursive=False),
-    "delete_tree": lambda state, path: delete(state, split(path), recursive=True),
-    "rename": lambda state, source, target: rename(state, split(source), split(target), overwrite=False),
-    "replace": lambda state, source, target: rename(state, split(source), split(target), overwrite=True),
-    "list": lambda state, path: list_entries(state, split(path)),
-    "walk": lambda state, path: walk(state, split(path)),
-    "read": lambda state, path: read(state, split(path)),
-    "concat": lambda state, *paths: concat(state, *map(split, paths)),
-    "append": lambda state, path, writer: append(state, split(path), writer),
-    "sync": lambda state, writer, mark: publish(state, writer, mark, closes=False),
-    "close": lambda state, writer, mark: publish(state, writer, mark, closes=True),
-    "sync_surely": lambda state, writer, mark: publish(state, writer, mark, closes=False),
-    "close_surely": lambda state, writer, mark: publish(state, writer, mark, closes=True),
+    **{
+        one.__name__: one
+        for one in (mkdirs, create, delete, rename, walk, read, concat, append, set_mode, set_owner, set_quota)
+    },
+    **{one.__name__: one for one in (recover, believe, start_upload, upload, complete, abort, collect, later)},
+    "overwrite": partial(create, overwrite=True),
+    "create_with_lease": lambda state, path, writer: create(state, path, "", writer=writer),
+    "delete_tree": partial(delete, recursive=True),
+    "replace": partial(rename, overwrite=True),
+    "list": list_entries,
+    "sync": partial(publish, closes=False),
+    "sync_surely": partial(publish, closes=False),
+    "close": partial(publish, closes=True),
+    "close_surely": partial(publish, closes=True),
     "write": renew,
-    "believe": believe,
-    "recover": lambda state, path: recover(state, split(path)),
-    "set_mode": lambda state, path, mode: set_mode(state, split(path), mode),
-    "set_owner": lambda state, path, owner: set_owner(state, split(path), owner),
-    "set_quota": lambda state, path, names: set_quota(state, split(path), names),
-    "publish": lambda state, *files: publish_many(state, False, *files),
-    "put_all": lambda state, *files: publish_many(state, True, *files),
-    "start_upload": lambda state, path, name: start_upload(state, split(path), name),
-    "upload": upload,
-    "complete": complete,
-    "abort": abort,
-    "collect": collect,
-    "later": later,
+    "publish": publish_many,
+    "put_all": partial(publish_many, overwrite=True),
 }
 
 
@@ -467,7 +437,8 @@ def apply(state: Hashable, operation: Operation) -> tuple[Hashable, object]:
     before = cast("Tree", state)
     after = State(before, operation.who)
     try:
-        answer = _OPERATIONS[operation.name](after, *operation.args)
+        args = (split(one) if isinstance(one, str) and one.startswith("/") else one for one in operation.args)
+        answer = _OPERATIONS[operation.name](after, *args)
         if operation.name != "set_quota":
             after.check_quotas(dict(before.nodes))
     except RefusedError as error:

@@ -1,102 +1,78 @@
 """Say what must hold for a namespace: N1 tree, N2 linearizable, N3 whole files, N5 counted, and nothing left over.
 
-Goals say what some history must reach.
+N4, one writer, is part of N2: the model knows who has a lease, and answers others as the namespace must. Goals say what
+some history must reach.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import cast
 
 from holdfast.namespace.blobs import BLOBS as FOLDER
 from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.collector import Collector
-from holdfast.namespace.inode import Inode
-from holdfast.namespace.keys import ROOT_KEY, data_key, kind_range, lease_key, name_of, parent_of, usage_key
-from holdfast_checker.framework.subject import Goal
-from holdfast_checker.histories.effects import Row, what_is_no_tree
+from holdfast.namespace.keys import ROOT_KEY, kind_range, name_of, usage_key
+from holdfast_checker.framework.subject import Goal, Rule, by_name
 from holdfast_checker.histories.history import Operation, Outcome, operations_in
 from holdfast_checker.histories.linearizable import Model, crashes_in, judge_with_crashes, of_clients
 from holdfast_checker.kernel.calls import canonical
-from holdfast_checker.kernel.world import Property, View
+from holdfast_checker.kernel.world import View
 from holdfast_checker.namespace.actors import BLOBS, Setting
 from holdfast_checker.namespace.calls import PUBLISH
-from holdfast_checker.namespace.contents import Contents, at_each_step, bytes_of, contents_of, tree_of
+from holdfast_checker.namespace.contents import Contents, bytes_of, contents_of, tree_of
 from holdfast_checker.namespace.model import Node, Tree, apply, split
 from holdfast_checker.simulated.database import DATABASE, Copy, Image, Records
 from holdfast_checker.simulated.memory import ImageStore, MemoryImage
 from holdfast_checker.simulated.time import CountingIds, StillClock
 from holdfast_checker.transactions.properties import CRASHED, of_operations
 
-_DELETED = -1
-"""In place of a parent: the root of a deleted tree."""
+
+def _objects(view: View) -> MemoryImage:
+    return cast("MemoryImage", view.states[BLOBS])
 
 
-def is_tree(setting: Setting) -> Property:
-    """Return the property of the worlds of a setting."""
-    known: dict[Records, str | None] = {}
-
-    def judge(view: View) -> str | None:
-        records = cast("Image", view.states[DATABASE]).records
-        if records not in known:
-            known[records] = "; ".join(_wrong_in(contents_of(view))) or None
-        return known[records]
-
-    return Property(
-        name="N1",
-        title="a tree",
-        meaning="Every inode is reachable from the root, or from a deleted tree that waits for its collection, by one "
-        "path.",
-        step=at_each_step(judge),
-    )
+# --- N1, N3, N5 -------------------------------------------------------------------------------------------------------
+def _no_tree(setting: Setting, before: View, after: View, actor: str) -> str | None:
+    return "; ".join(contents_of(after).faults) or None
 
 
-def _wrong_in(contents: Contents) -> list[str]:
-    rows = [
-        Row(
-            inode.id,
-            None if key == ROOT_KEY else parent_of(key),
-            name_of(key).decode(),
-            inode.is_directory,
-        )
-        for key, inode in contents.inodes.items()
-    ]
-    rows += [Row(tree.root.id, _DELETED, str(tree.root.id)) for tree in contents.deleted.values()]
-    if contents.deleted:
-        rows.append(Row(_DELETED, 1, "deleted trees"))
-    found = what_is_no_tree(rows)
-    for key, inode in contents.inodes.items():
-        if inode.writer and lease_key(inode.id) not in contents.records:
-            found.append(f"{name_of(key).decode()!r} has a writer and no lease")
-    return found
+def _missing_bytes(setting: Setting, before: View, after: View, actor: str) -> str | None:
+    contents, objects = contents_of(after), _objects(after).objects
+    lost = sorted([*contents.lost_data, *(blob for blob in contents.blobs if f"{FOLDER}{blob}" not in objects)])
+    return f"the bytes of files are missing: {', '.join(lost)}" if lost else None
 
 
-def linearizable(setting: Setting) -> Property:
-    """Return the property of the worlds of a setting."""
-    uploads = tuple((name, split(pending.key)) for name, pending in sorted(setting.uploads.items()))
-    initial = replace(tree_of(setting.start, setting.blobs), uploads=uploads, users=setting.users)
-    model = Model(initial=initial, apply=apply, is_small=False)
-    known: dict[Hashable, str | None] = {}
+def _wrong_counters(setting: Setting, before: View, after: View, actor: str) -> str | None:
+    contents = contents_of(after)
+    return "; ".join(contents.miscounts) or _exceeded(contents_of(before), contents)
 
-    def end(view: View) -> str | None:
-        operations, crashes = of_clients(operations_in(view)), crashes_in(operations_in(view))
-        last = max((one.ended or one.invoked for one in operations), default=0)
-        blobs = {key: one.data for key, one in cast("MemoryImage", view.states[BLOBS]).objects.items()}
-        final = _everything_at_the_end(last, contents_of(view), blobs)
-        key = canonical((operations, crashes, [one.value for one in final]))
-        if key not in known:
-            known[key] = judge_with_crashes([*operations, *final], crashes, model, _undone) or None
-        return known[key]
 
-    return Property(
-        name="N2",
-        title="linearizable",
-        meaning="Every operation takes effect at one instant between its call and its return: in that order, each has "
-        "the answer that it would have alone, and the tree in the end is what they made. If the database crashes, the "
-        "newest operations may be undone; a writer then adds nothing more to a file that lacks what it has published.",
-        end=end,
-    )
+def _exceeded(before: Contents, after: Contents) -> str | None:
+    for key, inode in after.inodes.items():
+        if inode.names_quota is not None:
+            now = sum(1 for _ in after.below(inode))
+            old = next((one for one in before.inodes.values() if one.id == inode.id), None)
+            was = 0 if old is None else sum(1 for _ in before.below(old))
+            if now > inode.names_quota and now > was and (old is None or old.names_quota is not None):
+                return f"{name_of(key).decode()!r} has {now} names, and its quota is {inode.names_quota}"
+    return None
+
+
+# --- N2 ---------------------------------------------------------------------------------------------------------------
+def _not_linearizable(setting: Setting, view: View) -> str | None:
+    operations, crashes = of_clients(operations_in(view)), crashes_in(operations_in(view))
+    last = max((one.ended or one.invoked for one in operations), default=0)
+    blobs = {key: one.data for key, one in _objects(view).objects.items()}
+    final = _everything_at_the_end(last, contents_of(view), blobs)
+
+    def judge() -> str | None:
+        uploads = tuple((name, split(pending.key)) for name, pending in sorted(setting.uploads.items()))
+        initial = replace(tree_of(setting.start, setting.blobs), uploads=uploads, users=setting.scene.users)
+        return judge_with_crashes([*operations, *final], crashes, Model(initial=initial, apply=apply), _undone) or None
+
+    return setting.once(canonical((operations, crashes, [one.value for one in final])), judge)
 
 
 def _undone(operation: Operation) -> Operation | None:
@@ -133,120 +109,27 @@ def _everything_at_the_end(last: int, contents: Contents, blobs: Mapping[str, by
     return reads
 
 
-def whole_files(setting: Setting) -> Property:
-    """Return the property of the worlds of a setting."""
-
-    known: dict[Hashable, str | None] = {}
-
-    def judge(view: View) -> str | None:
-        objects = frozenset(cast("MemoryImage", view.states[BLOBS]).objects)
-        key = (cast("Image", view.states[DATABASE]).records, objects)
-        if key not in known:
-            known[key] = missing(contents_of(view), objects)
-        return known[key]
-
-    def missing(contents: Contents, objects: frozenset[str]) -> str | None:
-        lost = [
-            one.blob
-            for inode in contents.inodes.values()
-            for one in inode.extents
-            if (data_key(one.blob) not in contents.records if one.inline else f"{FOLDER}{one.blob}" not in objects)
-        ]
-        return f"the bytes of files are missing: {', '.join(sorted(lost))}" if lost else None
-
-    return Property(
-        name="N3",
-        title="whole files",
-        meaning="Every file that is visible has all its bytes.",
-        step=at_each_step(judge),
-    )
-
-
-def counted(setting: Setting) -> Property:
-    """Return the property of the worlds of a setting."""
-    known: dict[Records, str | None] = {}
-
-    def judge(view: View) -> str | None:
-        records = cast("Image", view.states[DATABASE]).records
-        if records not in known:
-            known[records] = "; ".join(_wrong_counters(contents_of(view))) or None
-        return known[records]
-
-    def step(before: View, after: View, actor: str) -> str | None:
-        return judge(after) or _exceeded(contents_of(before), contents_of(after))
-
-    return Property(
-        name="N5",
-        title="counted",
-        meaning="What a quota counts is what is in its directory, with what was deleted there and is not collected "
-        "yet; and no step takes it over the quota.",
-        step=step,
-    )
-
-
-def _wrong_counters(contents: Contents) -> Iterator[str]:
-    for key, inode in contents.inodes.items():
-        if inode.has_quota:
-            names, space = _usage(contents, inode)
-            for what, is_used in ((b"n", names), (b"s", space)):
-                record = contents.records.get(usage_key(inode.quota_id, what))
-                counted = 0 if record is None else record.number
-                if counted != is_used:
-                    kind = "names" if what == b"n" else "bytes"
-                    yield f"{name_of(key).decode()!r} uses {is_used} {kind}, and {counted} are counted"
-
-
-def _usage(contents: Contents, directory: Inode) -> tuple[int, int]:
-    inodes = list(contents.below(directory))
-    for tree in contents.deleted.values():
-        if directory.quota_id in tree.charged:
-            inodes += contents.below(tree.root)
-    return len(inodes), sum(inode.space for inode in inodes)
-
-
-def _exceeded(before: Contents, after: Contents) -> str | None:
-    for key, inode in after.inodes.items():
-        if inode.names_quota is not None:
-            now = sum(1 for _ in after.below(inode))
-            old = next((one for one in before.inodes.values() if one.id == inode.id), None)
-            was = 0 if old is None else sum(1 for _ in before.below(old))
-            if now > inode.names_quota and now > was and (old is None or old.names_quota is not None):
-                return f"{name_of(key).decode()!r} has {now} names, and its quota is {inode.names_quota}"
-    return None
-
-
-def no_leftovers(setting: Setting) -> Property:
+# --- leftovers --------------------------------------------------------------------------------------------------------
+def _leftovers(setting: Setting, view: View) -> str | None:
     """Run the shipped collector on what is left: once for trees and leases, and once for what is garbage then."""
+    records, image = cast("Image", view.states[DATABASE]).records, _objects(view)
+    key = (records.keys, tuple((one.value, one.number) for one in records.records), image.key)  # without versions
+    return setting.once(key, lambda: _left_after_collection(setting, records, image))
 
-    known: dict[Hashable, str | None] = {}
 
-    def end(view: View) -> str | None:
-        records = cast("Image", view.states[DATABASE]).records
-        image = cast("MemoryImage", view.states[BLOBS])
-        key = (records.keys, tuple((one.value, one.number) for one in records.records), image.key)  # without versions
-        if key not in known:
-            known[key] = collect(records, image)
-        return known[key]
-
-    def collect(records: Records, image: MemoryImage) -> str | None:
-        database = Copy(records)
-        clock = StillClock(setting.start_s)
-        store = ImageStore(clock=clock, ids=CountingIds())
-        store.restore(image)
-        blobs = BlobStore(store, "", CountingIds())
-        before = _tree_or_none(database.records, image)
-        for _ in range(2):
-            clock.at_s += setting.configuration.safety_age_s + 24 * 3600
-            Collector(database, blobs, clock, setting.configuration.safety_age_s).run()
-        return _left(database, store, before, setting.leaves_blobs)
-
-    return Property(
-        name="leftovers",
-        title="nothing left over",
-        meaning="Once all is done, two runs of the collector, days later, leave no deleted tree, no lease of the dead, "
-        "no garbage and no counter of nothing, and lose nothing that is visible.",
-        end=end,
-    )
+def _left_after_collection(setting: Setting, records: Records, image: MemoryImage) -> str | None:
+    database = Copy(records)
+    clock = StillClock(setting.start_s)
+    store = ImageStore(clock=clock, ids=CountingIds())
+    store.restore(image)
+    blobs = BlobStore(store, "", CountingIds())
+    before = _tree_or_none(records, image)
+    for _ in range(2):
+        clock.at_s += setting.configuration.safety_age_s + 24 * 3600
+        Collector(database, blobs, clock, setting.configuration.safety_age_s).run()
+    # A writer that dies may leave a blob that no file refers to.
+    leaves_blobs = bool(setting.scene.budgets) or setting.scene.crashes > 0
+    return _left(database, store, before, leaves_blobs)
 
 
 def _tree_or_none(records: Records, image: MemoryImage) -> Tree | None:
@@ -280,14 +163,37 @@ def _left(database: Copy, store: ImageStore, before: Tree | None, leaves_blobs: 
     return f"after a collection, there are: {'; '.join(found)}" if found else None
 
 
-PROPERTIES: Mapping[str, Callable[[Setting], Property]] = {
-    "N1": is_tree,
-    "N2": linearizable,
-    "N3": whole_files,
-    "N5": counted,
-    "leftovers": no_leftovers,
-}
-"""N4, one writer, is part of N2: the model knows who has a lease, and answers others as the namespace must."""
+RULES: Mapping[str, Rule] = by_name(
+    Rule(
+        "N2",
+        "linearizable",
+        "Every operation takes effect at one instant between its call and its return: in that order, each has the "
+        "answer that it would have alone, and the tree in the end is what they made. If the database crashes, the "
+        "newest operations may be undone; a writer then adds nothing more to a file that lacks what it has published.",
+        end=_not_linearizable,
+    ),
+    Rule(
+        "N1",
+        "a tree",
+        "Every inode is reachable from the root, or from a deleted tree that waits for its collection, by one path.",
+        step=_no_tree,
+    ),
+    Rule("N3", "whole files", "Every file that is visible has all its bytes.", step=_missing_bytes),
+    Rule(
+        "N5",
+        "counted",
+        "What a quota counts is what is in its directory, with what was deleted there and is not collected yet; and no "
+        "step takes it over the quota.",
+        step=_wrong_counters,
+    ),
+    Rule(
+        "leftovers",
+        "nothing left over",
+        "Once all is done, two runs of the collector, days later, leave no deleted tree, no lease of the dead, no "
+        "garbage and no counter of nothing, and lose nothing that is visible.",
+        end=_leftovers,
+    ),
+)
 
 
 # --- goals ------------------------------------------------------------------------------------------------------------

@@ -15,10 +15,9 @@ from holdfast_checker.kernel.world import Actor, World
 from holdfast_checker.namespace.actors import BLOBS, Setting, client, collector, passing_time, sweeper
 from holdfast_checker.namespace.calls import Calls
 from holdfast_checker.namespace.contents import tree_of
-from holdfast_checker.namespace.forgetting import remembering
 from holdfast_checker.namespace.narration import NARRATOR
-from holdfast_checker.namespace.properties import GOALS, PROPERTIES
-from holdfast_checker.namespace.scenes import LARGEST, SCENES, SMALL, Scene, draw
+from holdfast_checker.namespace.properties import GOALS, RULES
+from holdfast_checker.namespace.scenes import LARGEST, SCENES, SMALL, Scene
 from holdfast_checker.simulated.database import DATABASE, Copy, Records
 from holdfast_checker.simulated.locks import LockableDatabase, WaitableDatabase
 from holdfast_checker.simulated.memory import ImageStore, MemoryImage
@@ -48,20 +47,21 @@ def build_world(scene: Scene, tracker: GoalTracker | None = None) -> World:
     actors = [
         Actor(
             who,
-            client(setting, script, paths if scene.knows is None else scene.knows.get(who, ())),
+            partial(client, setting, script, paths if scene.knows is None else scene.knows.get(who, ())),
             is_mortal,
         )
         for who, script in scene.scripts.items()
     ]
     for number, rounds in enumerate(scene.collectors):
-        actors.append(Actor(numbered("collector", number), collector(setting, rounds, elects=scene.elects), is_mortal))
+        actors.append(
+            Actor(numbered("collector", number), partial(collector, setting, rounds, scene.elects), is_mortal)
+        )
     for number in range(scene.sweepers):
-        actors.append(Actor(numbered("sweeper", number), sweeper(setting), is_mortal))
+        actors.append(Actor(numbered("sweeper", number), partial(sweeper, setting), is_mortal))
     if scene.later:
         actors.append(Actor("time", passing_time, mortal=False))
     actors += server(scene.budgets, scene.crashes, marks=True)
     database = LockableDatabase if scene.locks else WaitableDatabase
-    properties = tuple(make(setting) for make in judged(scene, PROPERTIES))
     return World(
         name=f"namespace/{scene.name}",
         summary=scene.summary,
@@ -72,10 +72,9 @@ def build_world(scene: Scene, tracker: GoalTracker | None = None) -> World:
             CLOCK: TimeSource(_START_S, _JUMP_S),
             HISTORY: Recorder(),
         },
-        properties=properties if tracker is None else (*properties, tracker.watching()),
+        properties=judged(scene, RULES, setting, tracker),
         budgets={**scene.budgets, **({Fault.CLOCK: 1} if scene.later else {})},
         observed=lambda call: False,  # histories and ends are judged, and keep what was wrong with them
-        remembers=remembering({who: len(script) for who, script in scene.scripts.items()}),
     )
 
 
@@ -105,16 +104,13 @@ def _begin(scene: Scene, resource: StoreResource) -> tuple[Setting, MemoryImage]
     namespace.collect()
     image = store.image()
     setting = Setting(
+        scene=scene,
         start=database.records,
         start_s=_START_S,
         configuration=configuration,
         capabilities=resource.capabilities,
         blobs={key: one.data for key, one in image.objects.items()},
         uploads=calls.uploads,
-        users=scene.users,
-        locks=scene.locks,
-        leaves_blobs=bool(scene.budgets) or scene.crashes > 0,
-        ticks=scene.later,
     )
     return setting, image
 
@@ -124,10 +120,9 @@ NAMESPACE = Subject(
     title="namespace: its operations, writers, leaders and collectors, on a database whose calls are steps",
     build=build_world,
     narrate=lambda world: NARRATOR,
-    properties=("N2", *(name for name in PROPERTIES if name != "N2")),
+    rules=RULES,
     goals=GOALS,
     scenes=SCENES,
     small=SMALL,
     others=LARGEST,
-    draw=draw,
 )

@@ -1,8 +1,7 @@
 """Turn calls into sentences: decide which calls are told together, and how.
 
-Consecutive calls of one actor become one sentence, which tells the calls that matter and counts the others. If there
-are still too many sentences, the least interesting neighbors are joined, but never those at the end, which are the
-point of the story. A *passage* is the calls that one sentence tells.
+Consecutive calls of one actor become one sentence, which tells the calls that matter and counts the others. A *passage*
+is the calls that one sentence tells.
 """
 
 from __future__ import annotations
@@ -26,8 +25,6 @@ class Weight(enum.IntEnum):
     """Bookkeeping; a story tells the call if the calls around it are not more important."""
     WORK = 2
     """A story always tells the call."""
-    TURN = 3
-    """The call changes what others see; a story tells it at its position."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,21 +80,6 @@ class Act:
     weight: Weight = Weight.WORK
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Thing:
-    """Something that exists after a call.
-
-    Attributes:
-        group: name of the group of things with which it is shown, such as ``visible files``.
-        name: name of the thing, unique in its group.
-        text: what the thing is, or what it contains.
-    """
-
-    group: str
-    name: str
-    text: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Narrator:
     """The words of one domain.
@@ -107,20 +89,11 @@ class Narrator:
         fault: describes the fault of a call, to be appended to the words of the act: ``, but the reply is lost``. Never
             called for a death.
         holds: describes the state in a few short lines, by title. The titles are always the same.
-        things: lists everything that exists.
     """
 
     act: Callable[[Event], Act]
     fault: Callable[[Event], str]
     holds: Callable[[View], Mapping[str, str]]
-    things: Callable[[View], Sequence[Thing]]
-
-
-SENTENCES = 15
-"""The maximum number of sentences of a story: nobody reads more."""
-
-_END = 3
-"""Number of sentences at the end of a story that are never joined."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,31 +103,9 @@ class Moment:
     event: Event
     act: Act
 
-    @property
-    def weight(self) -> Weight:
-        """Return how much the call matters; a call with a fault always matters."""
-        return self.act.weight if self.event.fault is None else Weight.TURN
-
 
 Passage: TypeAlias = list[Moment]
 """The calls that one sentence describes."""
-
-
-def _moments(history: Replay, narrator: Narrator) -> list[Moment]:
-    actors = history.space.world.actors
-    views = [history.space.view(state) for state in history.states]
-    events = (
-        Event(
-            number=number,
-            actor=actors[step.actor].name,
-            call=step.call,
-            alternative=step.alternative,
-            before=views[number - 1],
-            after=views[number],
-        )
-        for number, step in enumerate(history.steps, start=1)
-    )
-    return [Moment(event, narrator.act(event)) for event in events]
 
 
 def passages(history: Replay, narrator: Narrator) -> list[Passage]:
@@ -162,73 +113,36 @@ def passages(history: Replay, narrator: Narrator) -> list[Passage]:
 
     The last call becomes a separate passage if earlier calls in its passage matter as well.
 
-    Guarantee: every call is in one passage, in order; there are at most `SENTENCES` passages.
+    Guarantee: every call is in one passage, in order.
     """
+    actors = history.space.world.actors
+    views = [history.space.view(state) for state in history.states]
     found: list[Passage] = []
-    for moment in _moments(history, narrator):
+    for number, step in enumerate(history.steps, start=1):
+        event = Event(
+            number=number,
+            actor=actors[step.actor].name,
+            call=step.call,
+            alternative=step.alternative,
+            before=views[number - 1],
+            after=views[number],
+        )
         last = found[-1][-1].event if found else None
-        if last is None or last.actor != moment.event.actor or last.fault is not None:
+        if last is None or last.actor != event.actor or last.fault is not None:
             found.append([])
-        found[-1].append(moment)
-    if found and any(moment.weight >= Weight.WORK for moment in found[-1][:-1]):
+        found[-1].append(Moment(event, narrator.act(event)))
+    if found and any(moment.act.weight is Weight.WORK for moment in found[-1][:-1]):
         found[-1:] = [found[-1][:-1], found[-1][-1:]]
-    while len(found) > SENTENCES:
-        first = min(range(len(found) - _END - 1), key=lambda at: _loss(found[at], found[at + 1]))
-        found[first : first + 2] = [found[first] + found[first + 1]]
     return found
-
-
-def _loss(one: Passage, other: Passage) -> tuple[int, int, int]:
-    """Return how much detail is lost if two passages are merged into one sentence, for comparison."""
-    weights = (max(moment.weight for moment in passage) for passage in (one, other))
-    return sum(weights), len(actors_of(one + other)), len(one + other)
-
-
-def actors_of(passage: Passage) -> tuple[str, ...]:
-    """Return the actors in a passage, in the order of their first calls."""
-    return tuple(dict.fromkeys(moment.event.actor for moment in passage))
 
 
 # --- words ------------------------------------------------------------------------------------------------------------
 def tell_passage(passage: Passage, narrator: Narrator) -> str:
-    """Return one sentence that tells the calls of a passage."""
-    parts: list[tuple[str, str]] = []
-    for part in _parts(passage):
-        parts.append((part[0].event.actor, _predicate(part, narrator)))
-    actors = [actor for actor, _ in parts]
-    if len(set(actors)) == len(parts) > 1 and len({predicate for _, predicate in parts}) == 1:
-        return f"{actors[0]} {parts[0][1]}; so {'does' if len(parts) == 2 else 'do'} {_list(actors[1:])}."
-    return "; ".join(f"{actor} {predicate}" for actor, predicate in parts) + "."
-
-
-def _parts(passage: Passage) -> list[Passage]:
-    """Divide a passage into parts by one actor each; keep the order of calls if one of them is a `Weight.TURN`."""
-    found: list[Passage] = []
-    ordered = any(moment.weight is Weight.TURN for moment in passage)
-    for moment in passage:
-        mine = [part for part in (found[-1:] if ordered else found) if part[0].event.actor == moment.event.actor]
-        if mine:
-            mine[0].append(moment)
-        else:
-            found.append([moment])
-    return found
-
-
-def _predicate(part: Passage, narrator: Narrator) -> str:
-    """Say what one actor does, and put each fault after the call that it hits."""
-    clauses: list[str] = []
-    calm: Passage = []
-    for moment in part:
-        if moment.event.fault is None:
-            calm.append(moment)
-            continue
-        if calm:
-            clauses.append(_calm(calm))
-            calm = []
-        clauses.append(words_of(moment, narrator))
-    if calm:
-        clauses.append(_calm(calm))
-    return "; it ".join(clauses)
+    """Return one sentence that tells the calls of a passage; the call that a fault hits is its last one."""
+    *calm, last = passage
+    if last.event.fault is None:
+        return f"{last.event.actor} {_calm(passage)}."
+    return f"{last.event.actor} {'; it '.join([*([_calm(calm)] if calm else []), words_of(last, narrator)])}."
 
 
 def words_of(moment: Moment, narrator: Narrator) -> str:
@@ -241,11 +155,11 @@ def words_of(moment: Moment, narrator: Narrator) -> str:
 
 def _calm(part: Passage) -> str:
     """Say what an actor does if no fault happens: the calls that matter, and the number of the others."""
-    weight = min(Weight.WORK, max(moment.weight for moment in part))
+    weight = max(moment.act.weight for moment in part)
     if weight is Weight.READ:
         return f"reads ({len(part)} call{'s' if len(part) > 1 else ''})"
     alike: dict[tuple[str, str, str], list[Act]] = {}
-    told = [moment.act for moment in part if moment.weight >= weight]
+    told = [moment.act for moment in part if moment.act.weight == weight]
     for act in told:
         alike.setdefault((act.verb, act.plural, act.tail), []).append(act)
     text = _list([_act(acts) for acts in alike.values()])

@@ -1,17 +1,12 @@
 """Tell a counterexample as numbered sentences: who does what, what goes wrong, the state afterwards, and what broke.
 
-The code here knows no domain: a `Narrator` supplies the words. A history of a hundred calls becomes fifteen sentences;
-the story's document contains every call.
+The code here knows no domain: a `Narrator` supplies the words. The story's document contains every call.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import enum
-import html
-import importlib.resources
-import json
-import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,24 +14,12 @@ from dataclasses import dataclass
 from holdfast.errors import InvalidRequestError
 from holdfast_checker.kernel.counterexample import Counterexample, replay
 from holdfast_checker.kernel.world import World
-from holdfast_checker.narrative.sentences import (
-    Moment,
-    Narrator,
-    Passage,
-    Thing,
-    actors_of,
-    passages,
-    tell_passage,
-    words_of,
-)
+from holdfast_checker.narrative.sentences import Moment, Narrator, passages, tell_passage, words_of
 
 _TEXT = 100
 """Maximum number of characters of a file that a story shows."""
 
-_FORMAT = "holdfast-story/1"
 
-
-# --- stories ----------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToldCall:
     """One call, with all details.
@@ -44,7 +27,6 @@ class ToldCall:
     Attributes:
         arguments, reply: JSON values; bytes are represented by their length and the first few of them.
         words: a description of the call.
-        things: everything that exists after the call.
     """
 
     number: int
@@ -56,7 +38,6 @@ class ToldCall:
     label: str
     fault: str | None
     words: str
-    things: tuple[Thing, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,16 +47,13 @@ class Sentence:
     Attributes:
         holds: the state after the sentence, as short texts by title.
         changes: the titles whose text has changed since the sentence before.
-        faults: the faults that the sentence tells; more than one only if the story would be too long otherwise.
     """
 
     number: int
-    actors: tuple[str, ...]
     text: str
     calls: tuple[ToldCall, ...]
     holds: Mapping[str, str]
     changes: tuple[str, ...]
-    faults: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +66,6 @@ class Story:
         property_name, property_title, meaning: name, title and meaning of the property that breaks.
         actors: all actors of the world, in order.
         verdict: what broke.
-        start: everything that exists before the first call.
     """
 
     title: str
@@ -98,15 +75,9 @@ class Story:
     property_title: str
     meaning: str
     actors: tuple[str, ...]
-    start: tuple[Thing, ...]
     sentences: tuple[Sentence, ...]
     verdict: str
     seed: int | None = None
-
-    @property
-    def calls(self) -> list[ToldCall]:
-        """Return all calls, in order."""
-        return [call for sentence in self.sentences for call in sentence.calls]
 
     def lines(self, *, details: bool = False, width: int = 110) -> list[str]:
         """Return the story as lines of plain text.
@@ -135,44 +106,11 @@ class Story:
         Guarantee: equal stories have equal documents, with fields in the same order; at most 100 bytes of a file are
         shown.
         """
-        numbers: dict[Thing, int] = {}
-
-        def refer(things: Sequence[Thing]) -> list[int]:
-            return [numbers.setdefault(thing, len(numbers)) for thing in things]
-
-        start = refer(self.start)
-        calls: list[dict[str, object]] = []
-        for sentence in self.sentences:
-            for call in sentence.calls:
-                fields = {field.name: getattr(call, field.name) for field in dataclasses.fields(call)}
-                calls.append({**fields, "sentence": sentence.number, "things": refer(call.things)})
-        return {
-            "format": _FORMAT,
-            "title": self.title,
-            "world": {"name": self.world, "summary": self.summary, "actors": list(self.actors)},
-            "property": {"name": self.property_name, "title": self.property_title, "meaning": self.meaning},
-            "seed": self.seed,
-            "sentences": [
-                {
-                    "number": sentence.number,
-                    "actors": list(sentence.actors),
-                    "text": sentence.text,
-                    "calls": [call.number for call in sentence.calls],
-                    "holds": dict(sentence.holds),
-                    "changes": list(sentence.changes),
-                    "faults": list(sentence.faults),
-                }
-                for sentence in self.sentences
-            ],
-            "verdict": self.verdict,
-            "calls": calls,
-            "start": start,
-            "things": [{"group": thing.group, "name": thing.name, "text": thing.text} for thing in numbers],
-        }
+        return dataclasses.asdict(self)
 
 
 def tell(world: World, counterexample: Counterexample, narrator: Narrator) -> Story:
-    """Tell the story of a counterexample in at most `SENTENCES` sentences, the last of which breaks the property.
+    """Tell the story of a counterexample; its last sentence breaks the property.
 
     Raises:
         InvalidRequestError: the counterexample does not fit the world, or it breaks nothing.
@@ -185,12 +123,20 @@ def tell(world: World, counterexample: Counterexample, narrator: Narrator) -> St
             property=counterexample.property,
             world=world.name,
         )
-    start = history.space.view(history.states[0])
     sentences: list[Sentence] = []
-    holds: Mapping[str, str] = narrator.holds(start)
+    before: Mapping[str, str] = narrator.holds(history.space.view(history.states[0]))
     for number, passage in enumerate(passages(history, narrator), start=1):
-        sentences.append(_sentence(number, passage, narrator, holds))
-        holds = sentences[-1].holds
+        holds = dict(narrator.holds(passage[-1].event.after))
+        sentences.append(
+            Sentence(
+                number=number,
+                text=tell_passage(passage, narrator),
+                calls=tuple(_told_call(moment, narrator) for moment in passage),
+                holds=holds,
+                changes=tuple(title for title, text in holds.items() if before.get(title) != text),
+            )
+        )
+        before = holds
     found = next((one for one in world.properties if one.name == counterexample.property), None)
     title = "" if found is None else found.title
     return Story(
@@ -201,24 +147,9 @@ def tell(world: World, counterexample: Counterexample, narrator: Narrator) -> St
         property_title=title,
         meaning="" if found is None else found.meaning,
         actors=tuple(actor.name for actor in world.actors),
-        start=tuple(narrator.things(start)),
         sentences=tuple(sentences),
         verdict=verdict,
         seed=counterexample.seed,
-    )
-
-
-# --- from calls to sentences ------------------------------------------------------------------------------------------
-def _sentence(number: int, passage: Passage, narrator: Narrator, before: Mapping[str, str]) -> Sentence:
-    holds = dict(narrator.holds(passage[-1].event.after))
-    return Sentence(
-        number=number,
-        actors=actors_of(passage),
-        text=tell_passage(passage, narrator),
-        calls=tuple(_told_call(moment, narrator) for moment in passage),
-        holds=holds,
-        changes=tuple(title for title, text in holds.items() if before.get(title) != text),
-        faults=tuple(moment.event.fault.value for moment in passage if moment.event.fault is not None),
     )
 
 
@@ -235,7 +166,6 @@ def _told_call(moment: Moment, narrator: Narrator) -> ToldCall:
         label=event.label,
         fault=None if event.fault is None else event.fault.value,
         words=words_of(moment, narrator),
-        things=tuple(narrator.things(event.after)),
     )
 
 
@@ -290,31 +220,3 @@ def _wrap(text: str, indent: str, width: int) -> list[str]:
     return textwrap.wrap(
         text, width, initial_indent=indent, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False
     )
-
-
-_FIELD = re.compile(r"\{\{(\w+)\}\}")
-
-
-def page(story: Story) -> str:
-    """Return the page of a story.
-
-    Guarantee: the same story always gives the same page. Text of the story is never interpreted as HTML or as a script.
-    """
-    fields = {
-        "title": html.escape(story.title),
-        "summary": html.escape(f"{story.world}: {story.summary}" if story.summary else story.world),
-        "meaning": html.escape(f"{story.property_name}: {story.meaning}" if story.meaning else ""),
-        "verdict": html.escape(story.verdict),
-        "sentences": "".join(f"<li>{html.escape(sentence.text)}</li>" for sentence in story.sentences),
-        "story": _embedded(story),
-    }
-    template = (
-        importlib.resources.files("holdfast_checker.narrative").joinpath("timeline.html").read_text(encoding="utf-8")
-    )
-    return _FIELD.sub(lambda found: fields[found[1]], template)
-
-
-def _embedded(story: Story) -> str:
-    """Encode the story's document as JSON in which an HTML parser cannot find the end of a script."""
-    text = json.dumps(story.document(), separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -1,4 +1,4 @@
-"""Simulate a transaction database whose calls are single steps: the logic of the memory backend on immutable values.
+"""Simulate a transaction database whose calls are single steps, and the handles that processes have on it.
 
 Judging and applying commits is done by the shipped functions that all backends share. What goes wrong is what goes
 wrong with a server: a request is lost, a reply is lost, a commit takes effect when its caller has given up waiting, or
@@ -15,8 +15,11 @@ from typing import cast
 
 from holdfast.errors import HoldfastError, OutcomeUnknownError, UnavailableError
 from holdfast.transactions.base import Backend, Commit, Outcome, Record, ScanPage, SnapshotReader
+from holdfast.transactions.memory import MemoryBackend
 from holdfast.transactions.steps import apply_steps, judge, steps_of
 from holdfast_checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply, canonical
+from holdfast_checker.kernel.world import Port
+from holdfast_checker.simulated.time import CountingIds
 
 DATABASE = "database"
 
@@ -232,31 +235,61 @@ def range_accesses(first: object, last: object) -> Footprint:
     return frozenset({Access(DATABASE, start[:length].decode("latin-1"), below=True)})
 
 
-class Copy(Backend):
+class Copy(MemoryBackend):
     """A database that nobody else uses, with given records: the start of a world, a snapshot, or its end."""
 
     def __init__(self, records: Records) -> None:
-        self.records = records
-        self._version = 1 << 60
+        super().__init__(CountingIds(1 << 44))
+        self._records, self._keys = records.as_dict(), list(records.keys)
+
+    @property
+    def records(self) -> Records:
+        return records_of(self._records)
 
     def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
-        records = self.records.as_dict()
-        return {key: records[key] for key in sorted(keys) if key in records}
+        return super().get_many(sorted(keys))  # their order must not depend on that of a set
+
+
+# --- handles ----------------------------------------------------------------------------------------------------------
+_EVERYTHING = (b"\0", b"\xff", 1_000_000)
+
+
+class SimulatedDatabase(Backend):
+    """A handle on a `Database`, whose commits are single steps."""
+
+    def __init__(self, port: Port) -> None:
+        self._port = port
+
+    def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
+        found = self._port.call(Call(DATABASE, "get_many", (tuple(sorted(keys)),)))
+        return dict(cast("tuple[tuple[bytes, Record], ...]", found))
 
     def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
-        return scan_of(self.records, start, end, limit, tuple(sorted(guards)))
+        return cast("ScanPage", self._port.call(Call(DATABASE, "scan", (start, end, limit, tuple(sorted(guards))))))
 
     def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
-        self._version += len(commits)
-        self.records, outcomes = commit_group(self.records, commits, self._version)
-        return list(outcomes)
+        values = tuple(map(self.as_value, commits))
+        call = Call(DATABASE, "commit_group", (values, versions(self._port, len(commits))))
+        return list(cast("tuple[Outcome, ...]", self._port.call(call)))
+
+    def as_value(self, commit: Commit) -> Commit:
+        """Return a commit as a value, which has no order of deletes."""
+        return replace(commit, deletes=tuple(sorted(commit.deletes)))
 
     @contextmanager
     def snapshot(self) -> Iterator[SnapshotReader]:
-        yield Copy(self.records)
+        """Read everything in one step."""
+        page = SimulatedDatabase.scan(self, *_EVERYTHING)
+        yield Copy(Records(tuple(key for key, _ in page.records), tuple(record for _, record in page.records)))
 
     def make_durable(self) -> None:
-        """Do nothing: a simulated database loses nothing."""
+        self._port.call(Call(DATABASE, "make_durable"))
 
     def close(self) -> None:
         """Do nothing: there is nothing to release."""
+
+
+def versions(port: Port, count: int) -> int:
+    """Return the first of several consecutive versions that nobody else has."""
+    first, *_others = [int(port.token(), 16) for _ in range(max(count, 1))]
+    return first

@@ -10,15 +10,23 @@ Commits of those that lock nothing in advance wait for the locks on what they va
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import cast
 
 from holdfast.errors import DeadlockError
-from holdfast.transactions.base import Commit, Outcome, Record, ScanPage
+from holdfast.transactions.base import Commit, LockedTransaction, Outcome, Record, ScanPage
 from holdfast_checker.kernel.calls import Access, Alternative, Call, Footprint, Reply
 from holdfast_checker.kernel.world import Port
-from holdfast_checker.simulated.database import DATABASE, Database, Image, record_accesses, unavailable
+from holdfast_checker.simulated.database import (
+    DATABASE,
+    Database,
+    Image,
+    SimulatedDatabase,
+    record_accesses,
+    unavailable,
+)
 
 _LOCKS = "locks"
 _LATE = "reply lost, effect comes later"
@@ -28,17 +36,24 @@ _Locks = tuple[tuple[bytes, bool], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Lock:
+class Lock:
+    """A lock that a transaction holds on a record.
+
+    Attributes:
+        creates: whether the transaction has created the record, so that others do not see it yet.
+    """
+
     key: bytes
     holder: str
     exclusive: bool
+    creates: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class LockedImage(Image):
     """The state of a database, with the locks of the transactions that have not ended."""
 
-    locks: frozenset[_Lock] = frozenset()
+    locks: frozenset[Lock] = frozenset()
 
     def excludes(self, key: bytes, actor: str, *, exclusive: bool) -> bool:
         """Check whether the locks of others forbid a lock."""
@@ -50,6 +65,8 @@ class LockedImage(Image):
 
     def without(self, actor: str) -> LockedImage:
         """Return the state after the end of a transaction."""
+        if all(one.holder != actor for one in self.locks):
+            return self
         return replace(self, locks=frozenset(one for one in self.locks if one.holder != actor))
 
 
@@ -90,8 +107,12 @@ class LockableDatabase(WaitableDatabase):
 
     def alternatives(self, state: object, call: Call, actor: str) -> Sequence[Alternative]:
         image = cast("LockedImage", state)
+        ways: Sequence[Alternative]
         if call.operation == "lock":
-            return _lock(image, actor, *cast("tuple[bytes, bool]", call.args))
+            ways = lock(image, actor, *cast("tuple[bytes, bool]", call.args))
+            if not ways:
+                return _must_wait(image, actor)
+            return ways if ways[0].reply.value is None else [*ways, unavailable(image.without(actor))]
         if call.operation == "until_free":
             return [] if image.is_locked(dict(cast("_Locks", call.args[0])), actor) else [Alternative(state=image)]
         if call.operation == "release":
@@ -115,41 +136,41 @@ class LockableDatabase(WaitableDatabase):
     def footprint(self, call: Call) -> Footprint:
         if call.operation == "lock":
             key, exclusive = cast("tuple[bytes, bool]", call.args)
-            return record_accesses((key,), writes=False) | _lock_accesses((key,), writes=exclusive)
+            return record_accesses((key,), writes=False) | lock_accesses((key,), writes=exclusive)
         if call.operation == "until_free":
             free = tuple(key for key, _exclusive in cast("_Locks", call.args[0]))
-            return record_accesses(free, writes=False) | _lock_accesses(free, writes=False)
+            return record_accesses(free, writes=False) | lock_accesses(free, writes=False)
         if call.operation == "release":
-            return _lock_accesses(cast("tuple[bytes, ...]", call.args[0]), writes=True)
+            return lock_accesses(cast("tuple[bytes, ...]", call.args[0]), writes=True)
         if call.operation == "apply":
             held = cast("tuple[bytes, ...]", call.args[2])
             keys = tuple(keys_of_commits(cast("tuple[Commit, ...]", call.args[0])))
-            locks = _lock_accesses(held, writes=True) | _lock_accesses(keys, writes=False)
+            locks = lock_accesses(held, writes=True) | lock_accesses(keys, writes=False)
             return super().footprint(_commit_of(call)) | locks
         found = super().footprint(call)
         if call.operation == "commit_group":
-            found |= _lock_accesses(tuple(keys_of_commits(cast("tuple[Commit, ...]", call.args[0]))), writes=False)
+            found |= lock_accesses(tuple(keys_of_commits(cast("tuple[Commit, ...]", call.args[0]))), writes=False)
         return found
 
     def bury(self, state: object, actor: str) -> object:
         return cast("LockedImage", state).without(actor)
 
 
-def _lock(image: LockedImage, actor: str, key: bytes, exclusive: bool) -> list[Alternative]:
-    """Lock a record and return it; None, without a lock, if there is none."""
+def lock(image: LockedImage, actor: str, key: bytes, exclusive: bool) -> list[Alternative]:
+    """Lock a record and return it; None, without a lock, if no record is visible. There is no way if others hold it."""
     record = image.records.as_dict().get(key)
     if record is None:
         return [Alternative(state=image, reply=Reply(None))]
     if image.excludes(key, actor, exclusive=exclusive):
-        return _must_wait(image, actor)
-    locked = replace(image, locks=image.locks | {_Lock(key, actor, exclusive)})
-    return [Alternative(state=locked, reply=Reply(record)), unavailable(image.without(actor))]
+        return []
+    locked = replace(image, locks=image.locks | {Lock(key, actor, exclusive)})
+    return [Alternative(state=locked, reply=Reply(record))]
 
 
 def _must_wait(image: LockedImage, actor: str) -> list[Alternative]:
     """Wait for a lock; one who holds locks already is ended."""
     ended = image.without(actor)
-    if ended == image:
+    if ended is image:
         return []
     error = DeadlockError("the database has ended the transaction: repeat it")
     return [Alternative(state=ended, reply=Reply(error=error))]
@@ -169,7 +190,8 @@ def keys_of_commits(commits: Sequence[Commit]) -> dict[bytes, bool]:
     return found
 
 
-def _lock_accesses(keys: Sequence[bytes], *, writes: bool) -> Footprint:
+def lock_accesses(keys: Sequence[bytes], *, writes: bool) -> Footprint:
+    """Return the accesses of a call to the locks of `keys`."""
     return frozenset(Access(_LOCKS, key.decode("latin-1"), writes=writes) for key in keys)
 
 
@@ -223,3 +245,15 @@ class SimulatedLocks:
             held = tuple(self._held)
             self._held.clear()
             self._port.call(Call(DATABASE, "release", (held,)))
+
+
+class LockingDatabase(SimulatedDatabase):
+    """A handle on a `LockableDatabase`."""
+
+    @contextmanager
+    def locked(self) -> Iterator[LockedTransaction]:
+        transaction = SimulatedLocks(self._port, self.as_value)
+        try:
+            yield transaction
+        finally:
+            transaction.release()

@@ -5,16 +5,15 @@ A domain says what its keys and records mean, and adds templates for calls of it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
 from holdfast.transactions.base import Commit, Committed, Conflict, Record, ScanPage
-from holdfast_checker.histories.history import HISTORY, Outcome, operations_in
-from holdfast_checker.histories.linearizable import of_clients
+from holdfast_checker.histories.history import HISTORY, Outcome
 from holdfast_checker.kernel.calls import Fault
 from holdfast_checker.kernel.world import View
-from holdfast_checker.narrative.sentences import Act, Event, Narrator, Thing, Weight
+from holdfast_checker.narrative.sentences import Act, Event, Narrator, Weight
 from holdfast_checker.simulated.database import DATABASE, Image
 from holdfast_checker.simulated.server import CLOCK
 
@@ -46,13 +45,13 @@ DATABASE_CALLS: Mapping[tuple[str, str], Template] = {
     (DATABASE, "until_free"): Template("waits for locks on", 0, weight=Weight.SMALL),
     (DATABASE, "release"): Template("releases its locks", weight=Weight.SMALL),
     (DATABASE, "wait"): Template("waits until what it read has changed", weight=Weight.SMALL),
-    (DATABASE, "carry_out"): Template("delivers a commit for which no caller waits any longer", weight=Weight.TURN),
+    (DATABASE, "carry_out"): Template("delivers a commit for which no caller waits any longer"),
     (DATABASE, "make_durable"): Template("makes everything durable"),
-    (DATABASE, "crash"): Template("crashes", tail=", and loses the newest {reply} commits", weight=Weight.TURN),
+    (DATABASE, "crash"): Template("crashes", tail=", and loses the newest {reply} commits"),
     (HISTORY, "mark"): Template("is up again", weight=Weight.SMALL),
     (HISTORY, "end"): Template("ends", tail=": {1} {2}"),
     (CLOCK, "now"): Template("looks at the clock", weight=Weight.READ),
-    (CLOCK, "pass"): Template("passes: half an hour", weight=Weight.TURN),
+    (CLOCK, "pass"): Template("passes: half an hour"),
 }
 
 
@@ -75,7 +74,7 @@ class DatabaseWords:
     say: Callable[[object], str | None] = lambda value: None
 
     def narrator(self) -> Narrator:
-        return Narrator(act=self._act, fault=_fault, holds=self._state, things=self._things)
+        return Narrator(act=self._act, fault=_fault, holds=self._state)
 
     # --- calls --------------------------------------------------------------------------------------------------------
     def _act(self, event: Event) -> Act:
@@ -91,7 +90,7 @@ class DatabaseWords:
             verb=template.verb,
             things=() if template.things is None else tuple(words[template.things]),
             tail=tail.format(*(", ".join(one) for one in words), reply=reply),
-            weight=Weight.TURN if before != after and event.alternative is not None else template.weight,
+            weight=Weight.WORK if before != after and event.alternative is not None else template.weight,
         )
 
     def _words(self, value: object, known: Mapping[bytes, Record]) -> list[str]:
@@ -144,21 +143,6 @@ class DatabaseWords:
         if getattr(image, "locks", ()):
             found["locks"] = "; ".join(sorted(f"{one.holder}: {self.key(one.key, {})}" for one in image.locks))  # type: ignore[attr-defined]  # of a database with locks
         return found
-
-    def _things(self, view: View) -> Sequence[Thing]:
-        """List records, late commits, and operations."""
-        image = _image(view)
-        known = image.records.as_dict()
-        found = [
-            Thing("records", f"{self.key(key, known)} {number}", self.value(key, record) or str(record.number))
-            for number, (key, record) in enumerate(known.items())
-        ]
-        for base, commits in getattr(image, "late", ()):
-            found.append(Thing("on their way", str(base), ", ".join(self._commit(one, known) for one in commits)))
-        for number, one in enumerate(of_clients(operations_in(view)), start=1):
-            asked = ", ".join(word for each in (*one.args, *one.notes[-1:]) for word in self._words(each, known))
-            found.append(Thing("operations", f"{number} {one.who}", f"{one.name} {asked}: {one.outcome.value}"))
-        return sorted(found)
 
 
 def _image(view: View) -> Image:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from holdfast.errors import HoldfastError, OutcomeUnknownError, PreconditionError, UnavailableError
 from holdfast.runtime import Clock, Ids
@@ -47,33 +47,6 @@ class _CallersIds:
         return self.next_token
 
 
-@dataclass(frozen=True, slots=True)
-class NotedImage(MemoryImage):
-    """The contents of a store, and the notes that a world keeps about it for its properties."""
-
-    notes: Hashable = None
-
-
-class Notes(Protocol):
-    """Facts that the store itself forgets. Processes can read these notes only by making the call ``notes``."""
-
-    def first(self, image: MemoryImage) -> Hashable:
-        """Return the notes at the start of a history."""
-        ...
-
-    def after(self, notes: Hashable, call: Call, image: MemoryImage) -> Hashable:
-        """Return the notes after a call; `image` is the state of the store after this call."""
-        ...
-
-    def told(self, notes: Hashable, what: Hashable) -> Hashable:
-        """Return the notes after a `Stroke` has made the call ``note`` to add something to them."""
-        ...
-
-    def shown(self, notes: Hashable) -> Hashable:
-        """Return the answer to the call ``notes``, with which a reading actor notes where in the log its read began."""
-        ...
-
-
 Stroke = Callable[[Callable[[Call], object], str], object]
 """A whole process as one call.
 
@@ -89,23 +62,15 @@ class StoreResource:
         name: name of the resource.
         time_of: returns the time at which an actor acts, seconds since the epoch: objects that the actor writes get
             this time. Time stands still within a history.
-        notes: records facts that the store itself forgets (see `Notes`); None to record none.
         options: options of `MemoryStore`.
     """
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        time_of: Callable[[str], float],
-        notes: Notes | None = None,
-        **options: Any,
-    ) -> None:
+    def __init__(self, name: str, *, time_of: Callable[[str], float], **options: Any) -> None:
         self.name = name
-        self._notes = notes
         self._strokes: dict[str, Stroke] = {}
         self._clock, self._ids = StillClock(), _CallersIds()
         self._time_of = time_of
+        self._options = options
         self._memory = ImageStore(**options, clock=self._clock, ids=self._ids)
         self.capabilities: Capabilities = self._memory.capabilities
         self.fill(self._memory.image())
@@ -115,15 +80,14 @@ class StoreResource:
 
     def fill(self, image: MemoryImage) -> None:
         """Let histories start with the contents of `image`."""
-        self._initial = image if self._notes is None else _noted(image, self._notes.first(image))
+        self._initial = image
 
     def teach(self, name: str, stroke: Stroke) -> None:
         """Define what the call ``stroke`` with this name does."""
         self._strokes[name] = stroke
 
     def key(self, state: object) -> Hashable:
-        image = cast("MemoryImage", state)
-        return (image.key, image.notes) if isinstance(image, NotedImage) else image.key
+        return cast("MemoryImage", state).key
 
     def waits_for(self, state: object, call: Call) -> None:
         """Return None: no call on a store blocks."""
@@ -133,24 +97,13 @@ class StoreResource:
 
     def store(self, state: object, clock: Clock, ids: Ids) -> ImageStore:
         """Return a separate store with the contents of `state`, for further calls."""
-        found = ImageStore(**self._options(), clock=clock, ids=ids)
+        found = ImageStore(**self._options, clock=clock, ids=ids)
         found.restore(cast("MemoryImage", state))
         return found
 
-    def _options(self) -> dict[str, Any]:
-        can = self.capabilities
-        return {
-            "limits": can.multipart,
-            "rename": can.rename,
-            "rename_dir": can.rename_dir,
-            "copy": can.copy,
-            "transactions": can.transactions,
-            "consistent_listing": can.consistent_listing,
-        }
-
     # --- calls --------------------------------------------------------------------------------------------------------
     def alternatives(self, state: object, call: Call, actor: str) -> Sequence[Alternative]:
-        reply, after = self._do(cast("MemoryImage", state), call, actor)
+        reply, after = self.do(cast("MemoryImage", state), call, actor)
         ways = [Alternative(state=after, reply=reply)]
         if call.operation == "list_rest":
             return self._torn(state, call, reply)
@@ -172,13 +125,8 @@ class StoreResource:
             ways.extend(self._stale(state, reply))
         return ways
 
-    def _do(self, state: MemoryImage, call: Call, actor: str) -> tuple[Reply, MemoryImage]:
-        if call.operation == "notes":
-            assert self._notes is not None and isinstance(state, NotedImage), "the store has no notes"
-            return Reply(self._notes.shown(state.notes)), state
-        if call.operation == "note":
-            assert self._notes is not None and isinstance(state, NotedImage), "the store has no notes"
-            return Reply(), replace(state, notes=self._notes.told(state.notes, call.args[0]))
+    def do(self, state: MemoryImage, call: Call, actor: str) -> tuple[Reply, MemoryImage]:
+        """Return the reply to a call if no fault happens, and the state afterwards, which is `state` if equal."""
         if call.operation == "stroke":
             return self._strike(state, call, actor)
         self._clock.at_s = self._time_of(actor)
@@ -196,11 +144,7 @@ class StoreResource:
         if call.operation in _READS:
             return Reply(value), state
         after = memory.image()
-        if after.key == state.key:
-            return Reply(value), state
-        if self._notes is not None:
-            after = _noted(after, self._notes.after(cast("NotedImage", state).notes, call, after))
-        return Reply(value), after
+        return Reply(value), state if after.key == state.key else after
 
     def _torn(self, state: object, call: Call, reply: Reply) -> list[Alternative]:
         """Return the possible results of a listing that began earlier: it shows any part of the changes since then."""
@@ -225,7 +169,7 @@ class StoreResource:
 
         def do(one: Call) -> object:
             nonlocal now
-            reply, now = self._do(now, one, actor)
+            reply, now = self.do(now, one, actor)
             if reply.error is not None:
                 raise copy.copy(reply.error)
             return reply.value
@@ -249,82 +193,78 @@ class StoreResource:
 
     # --- what a call touches ------------------------------------------------------------------------------------------
     def footprint(self, call: Call) -> Footprint:
-        objects, uploads = self.name, f"{self.name} uploads"
-        operation, key = call.operation, _key(call)
-        if operation == "stroke":
-            spaces = (objects, uploads, f"{self.name} parts")
-            return frozenset(Access(space, "", writes=True, below=True) for space in spaces)
-        if operation == "notes":
-            return frozenset({Access(objects, cast("str", call.args[0]), below=True)})
-        if operation in ("get", "head"):
-            return frozenset({Access(objects, key)})
-        if operation in ("list_page", "list_rest"):
-            return frozenset({Access(objects, key, below=True)})
-        if operation == "list_uploads_page":
-            return frozenset({Access(uploads, key, below=True)})
-        if operation == "delete_many":
-            keys = cast("tuple[str, ...]", call.args[0])
-            return frozenset(Access(objects, each, writes=True, removes=True) for each in keys)
-        if operation == "abort_upload":
-            return frozenset({Access(uploads, f"{key}\0{call.args[1]}", writes=True, removes=True)})
-        if operation == "delete":
-            return frozenset({Access(objects, key, writes=True, removes=True)})
-        if operation == "upload_part":  # listings do not show parts
-            upload = f"{key}\0{call.args[1]}"
-            return frozenset({Access(uploads, upload), Access(f"{self.name} parts", upload, writes=True)})
-        if operation == "create_upload":
-            return frozenset({Access(uploads, f"{key}\0{call.args[-1]}", writes=True), *self._clash(key)})
-        if operation == "complete_upload":
-            return self._completion(key, str(call.args[1]))
-        if operation == "check_targets":
-            keys = cast("tuple[str, ...]", call.args[0])
-            return frozenset().union(*(self._clash(each) for each in keys))
-        if operation in ("rename", "copy"):
-            source = cast("ObjectInfo", call.args[0]).key if operation == "copy" else key
-            target = str(call.args[1])
-            read = Access(objects, source, writes=operation == "rename")
-            return frozenset({read, Access(objects, target, writes=True), *self._clash(target)})
-        if operation == "apply":
-            changes = cast("tuple[Change, ...]", call.args[0])
-            return frozenset().union(*map(self._change_footprint, changes))
-        if operation == "rename_dir":
-            return frozenset(
-                Access(space, f"{each}{slash}", writes=True, below=bool(slash))
-                for space in (objects, uploads)
-                for each in map(str, call.args)
-                for slash in ("", "/")
-            ) | self._clash(str(call.args[1]))
-        assert operation in ("put", "begin_write", "finish_write"), operation
-        writes = operation != "begin_write"
-        return frozenset({Access(objects, key, writes=writes), *self._clash(key)})
+        return frozenset(self._accesses(call))
 
-    def _completion(self, key: str, upload_id: str) -> Footprint:
-        upload = f"{key}\0{upload_id}"
-        parts = {Access(f"{self.name} uploads", upload, writes=True), Access(f"{self.name} parts", upload)}
-        return frozenset({*parts, Access(self.name, key, writes=True), *self._clash(key)})
+    def _accesses(self, call: Call) -> Iterator[Access]:
+        objects, uploads, parts = self.name, f"{self.name} uploads", f"{self.name} parts"
+        key = _key(call)
+        match call.operation:
+            case "stroke":
+                yield from (Access(space, "", writes=True, below=True) for space in (objects, uploads, parts))
+            case "get" | "head":
+                yield Access(objects, key)
+            case "notes" | "list_page" | "list_rest":
+                yield Access(objects, key, below=True)
+            case "list_uploads_page":
+                yield Access(uploads, key, below=True)
+            case "delete":
+                yield Access(objects, key, writes=True, removes=True)
+            case "delete_many":
+                keys = cast("tuple[str, ...]", call.args[0])
+                yield from (Access(objects, each, writes=True, removes=True) for each in keys)
+            case "abort_upload":
+                yield Access(uploads, f"{key}\0{call.args[1]}", writes=True, removes=True)
+            case "upload_part":  # listings do not show parts
+                yield Access(uploads, f"{key}\0{call.args[1]}")
+                yield Access(parts, f"{key}\0{call.args[1]}", writes=True)
+            case "create_upload":
+                yield Access(uploads, f"{key}\0{call.args[-1]}", writes=True)
+                yield from self._clash(key)
+            case "complete_upload":
+                yield from self._change(Complete(key, str(call.args[1]), ()))
+            case "check_targets":
+                for each in cast("tuple[str, ...]", call.args[0]):
+                    yield from self._clash(each)
+            case "rename" | "copy":
+                yield Access(objects, key, writes=call.operation == "rename")
+                yield from self._change(Put(str(call.args[1]), b""))
+            case "rename_dir":
+                for each in map(str, call.args):
+                    for space in (objects, uploads):
+                        yield Access(space, each, writes=True)
+                        yield Access(space, f"{each}/", writes=True, below=True)
+                yield from self._clash(str(call.args[1]))
+            case "apply":
+                for change in cast("tuple[Change, ...]", call.args[0]):
+                    yield from self._change(change)
+            case "begin_write":
+                yield Access(objects, key)
+                yield from self._clash(key)
+            case operation:
+                assert operation in ("put", "finish_write"), operation
+                yield from self._change(Put(key, b""))
 
-    def _change_footprint(self, change: Change) -> Footprint:
-        match change:
-            case Complete():
-                return self._completion(change.key, change.upload_id)
-            case Put():
-                return frozenset({Access(self.name, change.key, writes=True), *self._clash(change.key)})
-            case Delete():
-                return frozenset({Access(self.name, change.key, writes=True)})
-            case _:
-                return frozenset({Access(self.name, change.key, below=not isinstance(change, Require))})
+    def _change(self, change: Change) -> Iterator[Access]:
+        """Yield what a change touches."""
+        if not isinstance(change, Put | Complete | Delete):
+            yield Access(self.name, change.key, below=not isinstance(change, Require))
+            return
+        yield Access(self.name, change.key, writes=True)
+        if isinstance(change, Complete):
+            upload = f"{change.key}\0{change.upload_id}"
+            yield from (Access(f"{self.name} uploads", upload, writes=True), Access(f"{self.name} parts", upload))
+        if not isinstance(change, Delete):
+            yield from self._clash(change.key)
 
-    def _clash(self, key: str) -> Footprint:
-        """Return what a store with rename accesses to check that no file is above `key`, and no directory at it.
+    def _clash(self, key: str) -> Iterator[Access]:
+        """Yield what a store with rename accesses to check that no file is above `key`, and no directory at it.
 
         A directory may exist only because of pending uploads below it.
         """
-        if not self.capabilities.rename:
-            return frozenset()
-        parts = key.split("/")
-        above = [Access(self.name, "/".join(parts[:depth])) for depth in range(1, len(parts))]
-        below = [Access(space, f"{key}/", below=True) for space in (self.name, f"{self.name} uploads")]
-        return frozenset([*above, *below])
+        if self.capabilities.rename:
+            names = key.split("/")
+            yield from (Access(self.name, "/".join(names[:depth])) for depth in range(1, len(names)))
+            yield from (Access(space, f"{key}/", below=True) for space in (self.name, f"{self.name} uploads"))
 
 
 def _choices(changed: list[str]) -> list[list[str]]:
@@ -336,10 +276,6 @@ def _choices(changed: list[str]) -> list[list[str]]:
     if len(changed) > _TORN_LIMIT:
         return [[], changed, *([key] for key in changed)]
     return [[key for at, key in enumerate(changed) if some >> at & 1] for some in range(1 << len(changed))]
-
-
-def _noted(image: MemoryImage, notes: Hashable) -> NotedImage:
-    return NotedImage(image.objects, image.uploads, image.renamed_directories, image.key, notes)
 
 
 def _without(page: ObjectPage | UploadPage, gone: int) -> ObjectPage | UploadPage:

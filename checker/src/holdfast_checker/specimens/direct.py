@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from holdfast.commit.committer import MULTIPART, Committer, TaskReports, leave_to_cleanup
 from holdfast.commit.context import Measure
 from holdfast.commit.destination import new_truncating_job
-from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, TaskCommit
+from holdfast.commit.records import FileEntry, JobOutcome, JobRecord
 from holdfast.commit.sinks import UploadSink
 from holdfast.commit.success_file import has_succeeded, succeed
 from holdfast.commit.task import TaskScope, complete_upload, open_upload, report_task, reported_totals
@@ -52,16 +52,6 @@ def open_uploaded_file(scope: TaskScope, path: str) -> UploadSink:
             raise ConflictError("the upload of a file was aborted: run the task again", url=ctx.url, path=path)
 
     return open_upload(scope, path, on_uploaded=complete)
-
-
-def open_file(scope: TaskScope, path: str) -> UploadSink:
-    """Open an upload to the final name."""
-    return open_uploaded_file(scope, path)
-
-
-def commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
-    """Only return the attempt's report, because the files are already at their final paths."""
-    return report_task(scope.owner, files)
 
 
 _GUARANTEES: Mapping[str, Answer] = {
@@ -96,8 +86,8 @@ DIRECT = Committer(
     setup=new_truncating_job,
     commit=commit_job,
     abort=abort_job,
-    open_file=open_file,
-    commit_task=commit_task,
+    open_file=open_uploaded_file,
+    commit_task=lambda scope, files: report_task(scope.owner, files),  # the files are at their final paths
     leaves_records=False,
     abort_task=leave_to_cleanup,
 )

@@ -27,7 +27,6 @@ from holdfast.commit.hadoop.pending import PendingSet
 from holdfast.commit.hadoop.uri import encode_uri
 from holdfast.commit.ids import JobId
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, TaskCommit, Totals
-from holdfast.commit.sinks import UploadSink
 from holdfast.commit.success_file import succeed
 from holdfast.commit.task import TaskScope, abort_named_uploads, open_upload, totals_of
 from holdfast.errors import HoldfastError
@@ -66,11 +65,6 @@ def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
     """Abort pending uploads; the files of committed tasks stay visible (C5 does not hold)."""
     left = _abort_pending(measure, job.job)
     return JobOutcome(job=job.job, committed=False, finished=not left, pending_reason=left)
-
-
-def open_file(scope: TaskScope, path: str) -> UploadSink:
-    """Open an upload to the final name, which the task commit completes."""
-    return open_upload(scope, path)
 
 
 def commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
@@ -124,7 +118,7 @@ EMR = Committer(
     setup=new_truncating_job,
     commit=commit_job,
     abort=abort_job,
-    open_file=open_file,
+    open_file=open_upload,
     commit_task=commit_task,
     leaves_records=False,
     abort_task=leave_to_cleanup,

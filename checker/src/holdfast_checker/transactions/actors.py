@@ -79,17 +79,13 @@ class _End(enum.Enum):
     """Nothing happened, because the database was not available."""
 
 
-def one_after_the_other(handle: Callable[[Port], Backend], works: Sequence[Work]) -> Callable[[Port], None]:
+def one_after_the_other(handle: Callable[[Port], Backend], works: Sequence[Work], port: Port) -> None:
     """Run transactions one after the other, as long as the outcome of each is known."""
-
-    def run(port: Port) -> None:
-        store, setting = handle(port), _setting(port)
-        for work in works:
-            ends = (_transact(port, store, setting, work) for _ in range(1 + work.repeats))
-            if all(end is not _End.KNOWN for end in ends):
-                return
-
-    return run
+    store, setting = handle(port), _setting(port)
+    for work in works:
+        ends = (_transact(port, store, setting, work) for _ in range(1 + work.repeats))
+        if all(end is not _End.KNOWN for end in ends):
+            return
 
 
 def _setting(port: Port) -> Environment:
@@ -128,34 +124,30 @@ def _transact(port: Port, store: Backend, setting: Environment, work: Work) -> _
     return _End.KNOWN
 
 
-def group_of(handle: Callable[[Port], Backend], scripts: Sequence[Script]) -> Callable[[Port], None]:
+def commit_together(handle: Callable[[Port], Backend], scripts: Sequence[Script], port: Port) -> None:
     """Read for several transactions, and commit as many as may form a group in one call; then the others.
 
     None of them may create a record in a range that is counted.
     """
-
-    def run(port: Port) -> None:
-        store = handle(port)
-        left = []
-        for number, script in enumerate(scripts):
-            attempts, transaction, played = _Attempts(port, f"{port.name} {number}"), Transaction(store), Played()
-            attempts.begin()
-            try:
-                play(transaction, script, played, looks=False)
-            except UnavailableError:
-                return
-            left.append((attempts, transaction.to_commit(), played))
-        while left:
-            count = independent([commit for _attempts, commit, _played in left])
-            group, left = left[:count], left[count:]
-            for attempts, _commit, played in group:
-                attempts.note(played.steps)
-            try:
-                outcomes = store.commit_group([commit for _attempts, commit, _played in group])
-            except (OutcomeUnknownError, UnavailableError):
-                return
-            for (attempts, _commit, played), outcome in zip(group, outcomes, strict=True):
-                took_effect = isinstance(outcome, Committed)
-                attempts.end(Outcome.OK if took_effect else Outcome.FAILED, ("saw", tuple(played.saw)))
-
-    return run
+    store = handle(port)
+    left = []
+    for number, script in enumerate(scripts):
+        attempts, transaction, played = _Attempts(port, f"{port.name} {number}"), Transaction(store), Played()
+        attempts.begin()
+        try:
+            play(transaction, script, played, looks=False)
+        except UnavailableError:
+            return
+        left.append((attempts, transaction.to_commit(), played))
+    while left:
+        count = independent([commit for _attempts, commit, _played in left])
+        group, left = left[:count], left[count:]
+        for attempts, _commit, played in group:
+            attempts.note(played.steps)
+        try:
+            outcomes = store.commit_group([commit for _attempts, commit, _played in group])
+        except (OutcomeUnknownError, UnavailableError):
+            return
+        for (attempts, _commit, played), outcome in zip(group, outcomes, strict=True):
+            took_effect = isinstance(outcome, Committed)
+            attempts.end(Outcome.OK if took_effect else Outcome.FAILED, ("saw", tuple(played.saw)))

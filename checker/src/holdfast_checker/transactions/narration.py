@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import shlex
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 from holdfast.transactions.base import Record
@@ -13,34 +14,16 @@ from holdfast_checker.simulated.database import DATABASE, Image
 from holdfast_checker.simulated.narration import DatabaseWords, Template
 from holdfast_checker.transactions.scripts import Content, Contents, Step, to_text
 
-_STEPS: Mapping[str, Callable[..., str]] = {
-    "get": lambda name: f"read {name}",
-    "get_many": lambda *names: f"read {' and '.join(names)}",
-    "scan": lambda start, end, limit=None: f"scan {start} to {end}{'' if limit is None else f' for {limit} at most'}",
-    "everything": lambda: "read everything",
-    "put": lambda name, value: f"put {name}={value!r}",
-    "insert": lambda name, value: f"insert {name}={value!r}",
-    "delete": lambda name: f"delete {name}",
-    "add": lambda name, delta: f"add {delta} to {name}",
-    "at_most": lambda name, most: f"require that {name} is {most} at most",
-    "failed": lambda: "fail",
-}
-
 
 def tell_steps(steps: Sequence[Step]) -> list[str]:
-    """Return each step as words that follow "to"."""
-    return [_STEPS[kind](*arguments) for kind, *arguments in steps]
+    """Return each step as it is written in scripts."""
+    return [shlex.join(str(one) for one in step if one is not None) for step in steps]
 
 
 def tell_content(content: Content) -> str:
     """Return what a record holds: its value, and its number unless that is 0."""
     value, number = content
     return f"{value!r}, {number}" if number else repr(value)
-
-
-def tell_saw(answers: Sequence[object]) -> list[str]:
-    """Return what the reads of a transaction have shown."""
-    return list(map(_tell_one, answers))
 
 
 def _tell_one(answer: object) -> str:
@@ -59,16 +42,16 @@ def tell_answer(answer: object) -> str:
     kind, *rest = cast("tuple[object, ...]", answer)
     if kind != "saw":
         return "that it was refused"
-    saw = tell_saw(cast("Sequence[object]", rest[0]))
+    saw = list(map(_tell_one, cast("Sequence[object]", rest[0])))
     return f"that it saw {', then '.join(saw)}" if saw else "that it took effect"
 
 
 def tell_transaction(operation: Operation) -> str:
     """Return who wanted what, and how that ended."""
-    wanted = ", ".join(tell_steps(cast("Sequence[Step]", operation.args))) or "do nothing"
+    wanted = "; ".join(tell_steps(cast("Sequence[Step]", operation.args))) or "nothing"
     is_known = operation.outcome is Outcome.OK
     answer = f"'s answer {tell_answer(operation.value)}" if is_known else ", who got no answer"
-    return f"{operation.who}{answer} (it wanted to {wanted})"
+    return f"{operation.who}{answer} (it wanted: {wanted})"
 
 
 # --- stories ----------------------------------------------------------------------------------------------------------

@@ -9,28 +9,35 @@ reach.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import cast
 
-from holdfast_checker.framework.subject import Goal, judges_ends
+from holdfast_checker.framework.subject import Goal, Judged, Rule, by_name
 from holdfast_checker.histories.effects import Effect, what_is_missing, what_is_repeated
 from holdfast_checker.histories.history import Operation, Outcome, operations_in
 from holdfast_checker.histories.linearizable import Model, crashes_in, end_of_crashes, judge_with_crashes, of_clients
 from holdfast_checker.kernel.calls import canonical
-from holdfast_checker.kernel.world import Property, View
+from holdfast_checker.kernel.world import View
 from holdfast_checker.simulated.database import DATABASE, Image
+from holdfast_checker.simulated.locks import LockedImage
 from holdfast_checker.transactions.narration import tell_answer, tell_transaction
-from holdfast_checker.transactions.row_locks import Rows
 from holdfast_checker.transactions.scripts import EVERYTHING, FAILED, Contents, Script, apply, to_text
 
 UNIT = "unit/"
 """What the key of a unit's counter begins with: its number says how often the unit took effect."""
 
 
+@dataclass(frozen=True)
+class Setting(Judged):
+    """What properties know about a world: the records at the start."""
+
+    start: Contents
+
+
 def contents_of(view: View) -> Contents:
     """Return all records that are committed."""
-    records = cast("Image | Rows", view.states[DATABASE]).records
+    records = cast("Image", view.states[DATABASE]).records
     return tuple((key.decode(), (to_text(record.value), record.number)) for key, record in records.as_dict().items())
 
 
@@ -44,35 +51,21 @@ def _operations(view: View) -> list[Operation]:
 
 
 # --- T1 ---------------------------------------------------------------------------------------------------------------
-def _serializable(start: Contents) -> Property:
-    model = Model(initial=start, apply=apply, is_small=False, tell=tell_transaction, tell_answer=tell_answer)
-    known: dict[Hashable, str | None] = {}
-
-    def end(view: View) -> str | None:
-        operations, crashes = _operations(view), crashes_in(operations_in(view))
-        last = max((one.ended or one.invoked for one in operations), default=0)
-        final = Operation(
-            who="the last reader",
-            name="transaction",
-            args=(EVERYTHING,),
-            invoked=last + 1,
-            ended=last + 2,
-            outcome=Outcome.OK,
-            value=("saw", (contents_of(view),)),
-        )
-        key = canonical((operations, crashes, final.value))
-        if key not in known:
-            known[key] = judge_with_crashes([*operations, final], crashes, model) or None
-        return known[key]
-
-    return Property(
-        name="T1",
-        title="strictly serializable",
-        meaning="The transactions that took effect, and were not undone by a crash of the database, could have run one "
-        "after the other, each between its start and its end: all that their callers saw, and all records in the end, "
-        "are explained by that order.",
-        end=end,
+def _serializable(setting: Setting, view: View) -> str | None:
+    operations, crashes = _operations(view), crashes_in(operations_in(view))
+    last = max((one.ended or one.invoked for one in operations), default=0)
+    final = Operation(
+        who="the last reader",
+        name="transaction",
+        args=(EVERYTHING,),
+        invoked=last + 1,
+        ended=last + 2,
+        outcome=Outcome.OK,
+        value=("saw", (contents_of(view),)),
     )
+    model = Model(initial=setting.start, apply=apply, tell=tell_transaction, tell_answer=tell_answer)
+    key = canonical((operations, crashes, final.value))
+    return setting.once(key, lambda: judge_with_crashes([*operations, final], crashes, model) or None)
 
 
 # --- T3 ---------------------------------------------------------------------------------------------------------------
@@ -92,39 +85,40 @@ def _finished(view: View) -> list[str]:
     return sorted(name.removeprefix(UNIT) for name in found if name.startswith(UNIT))
 
 
-@judges_ends(
-    "T3",
-    "exactly once",
-    "No unit of work takes effect twice, and each whose caller was told of its success has taken effect, "
-    "unless the database has crashed since it began.",
-)
-def _exactly_once(start: Contents, view: View) -> str | None:
+def _exactly_once(setting: Setting, view: View) -> str | None:
     effects = _effects(view)
-    finished = _finished(view)
-    missing = [one for one in what_is_missing(finished, effects) if "did not take effect" in one]
+    missing = [one for one in what_is_missing(_finished(view), effects) if "did not take effect" in one]
     return "; ".join([*what_is_repeated(effects), *missing]) or None
 
 
 # --- T5 ---------------------------------------------------------------------------------------------------------------
-@judges_ends(
-    "T5",
-    "no deadlock",
-    "No transactions wait for each other in a circle.",
-)
-def _nobody_waits_forever(start: Contents, view: View) -> str | None:
+def _waits_forever(setting: Setting, view: View) -> str | None:
     state = view.states[DATABASE]
-    locks = sorted(state.locks, key=lambda lock: (lock.holder, lock.key)) if isinstance(state, Rows) else []
+    locks = sorted(state.locks, key=lambda lock: (lock.holder, lock.key)) if isinstance(state, LockedImage) else []
     if not locks:
         return None
     held = "; ".join(f"{lock.holder} holds {lock.key.decode()}" for lock in locks)
     return f"no transaction can go on: {held}"
 
 
-PROPERTIES: Mapping[str, Callable[[Contents], Property]] = {
-    "T1": _serializable,
-    "T3": _exactly_once,
-    "T5": _nobody_waits_forever,
-}
+RULES: Mapping[str, Rule] = by_name(
+    Rule(
+        "T1",
+        "strictly serializable",
+        "The transactions that took effect, and were not undone by a crash of the database, could have run one after "
+        "the other, each between its start and its end: all that their callers saw, and all records in the end, are "
+        "explained by that order.",
+        end=_serializable,
+    ),
+    Rule(
+        "T3",
+        "exactly once",
+        "No unit of work takes effect twice, and each whose caller was told of its success has taken effect, "
+        "unless the database has crashed since it began.",
+        end=_exactly_once,
+    ),
+    Rule("T5", "no deadlock", "No transactions wait for each other in a circle.", end=_waits_forever),
+)
 
 
 # --- goals ------------------------------------------------------------------------------------------------------------

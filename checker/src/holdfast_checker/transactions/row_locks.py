@@ -11,179 +11,91 @@ Source: PostgreSQL manual, 13.2.1 and 13.3.2; MySQL manual, 17.7.2.1 and 17.7.2.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import cast
 
 from holdfast.errors import UnavailableError
 from holdfast.transactions.base import Commit, Outcome, Record
 from holdfast.transactions.steps import Kind, Step, apply_steps, judge, steps_of
-from holdfast_checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply
+from holdfast_checker.kernel.calls import Alternative, Call, Fault, Footprint, Reply
 from holdfast_checker.kernel.world import Port
 from holdfast_checker.simulated.database import (
     DATABASE,
-    Records,
+    SimulatedDatabase,
     lost,
     range_accesses,
     record_accesses,
     records_of,
     scan_of,
     unavailable,
+    versions,
 )
-from holdfast_checker.simulated.database_handle import SimulatedDatabase, versions
+from holdfast_checker.simulated.locks import Lock, LockableDatabase, LockedImage, lock, lock_accesses
 
-_LOCKS = "locks"
-
-
-@dataclass(frozen=True, slots=True)
-class Lock:
-    """A lock that a connection holds on a row.
-
-    Attributes:
-        creates: whether the connection has created the row, so that others do not see it yet.
-    """
-
-    key: bytes
-    holder: str
-    exclusive: bool
-    creates: bool = False
+_Changes = tuple[tuple[bytes, Record | None], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """The state of a table: what is committed, and the locks of the transactions that are not."""
-
-    records: Records
-    locks: frozenset[Lock] = frozenset()
-
-    def others(self, key: bytes, holder: str) -> list[Lock]:
-        """Return the locks of other connections on a row."""
-        return [lock for lock in self.locks if lock.key == key and lock.holder != holder]
-
-
-class Table:
+class Table(LockableDatabase):
     """A resource: a table of records, as a database server sees it.
 
     Calls: `lock` a row, shared or exclusive, and read it; `create` a row that does not exist; `count` the rows of a
-    range; `commit` with the changed rows, or `rollback`; and outside of transactions `get_many` and `scan`.
-
-    Args:
-        start: the records at the start of every history.
+    range; `commit` with the changed rows, or `rollback`; and outside of transactions `get_many` and `scan`. A
+    connection that breaks ends its transaction.
     """
 
-    def __init__(self, start: Mapping[bytes, Record]) -> None:
-        self._start = Rows(records_of(start))
-
-    def initial(self) -> Rows:
-        return self._start
-
-    def key(self, state: object) -> Hashable:
-        return state  # all parts are hashable
-
-    def waits_for(self, state: object, call: Call) -> None:
-        """Return None: several connections may share a lock."""
-
-    def bury(self, state: object, actor: str) -> object:
-        return _released(cast("Rows", state), actor)
-
     def alternatives(self, state: object, call: Call, actor: str) -> Sequence[Alternative]:
-        rows = cast("Rows", state)
-        ways = _WAYS[call.operation](rows, actor, *call.args)
-        if ways and call.operation != "rollback":
-            ways.append(unavailable(_released(rows, actor)))
-        return ways
+        image = cast("LockedImage", state)
+        if call.operation in ("get_many", "scan", "make_durable"):
+            return super().alternatives(state, call, actor)
+        if call.operation == "rollback":
+            return [Alternative(state=image.without(actor))]
+        if call.operation == "lock":
+            ways = lock(image, actor, *cast("tuple[bytes, bool]", call.args))
+        elif call.operation == "create":
+            ways = _create(image, actor, cast("bytes", call.args[0]))
+        elif call.operation == "count":  # the rows that are committed at this moment
+            ways = [Alternative(state=image, reply=Reply(len(scan_of(image.records, *call.args).records)))]
+        else:
+            ways = _commit(image, actor, cast("_Changes", call.args[1]))
+        return [*ways, unavailable(image.without(actor))] if ways else []
 
     def footprint(self, call: Call) -> Footprint:
-        if call.operation == "get_many":
-            return record_accesses(call.args[0], writes=False)
-        if call.operation == "scan":
-            start, end, _limit, guards = call.args
-            return range_accesses(start, end) | record_accesses(guards, writes=False)
-        if call.operation == "make_durable":
-            return frozenset()
         if call.operation == "count":
             return range_accesses(call.args[0], call.args[1])
-        if call.operation in ("lock", "create"):
+        if call.operation == "create":
             key = cast("bytes", call.args[0])
-            writes = call.operation == "create" or bool(call.args[1])
-            locks = frozenset({Access(_LOCKS, key.decode("latin-1"), writes=writes)})
-            return locks | record_accesses((key,), writes=False)
-        locked, changes = cast("tuple[tuple[bytes, ...], tuple[tuple[bytes, Record | None], ...]]", call.args)
-        released = frozenset(Access(_LOCKS, key.decode("latin-1"), writes=True) for key in locked)
-        return released | record_accesses(tuple(key for key, _record in changes), writes=True)
+            return lock_accesses((key,), writes=True) | record_accesses((key,), writes=False)
+        if call.operation in ("commit", "rollback"):
+            locked, changes = cast("tuple[tuple[bytes, ...], _Changes]", call.args)
+            written = tuple(key for key, _record in changes)
+            return lock_accesses(locked, writes=True) | record_accesses(written, writes=True)
+        return super().footprint(call)
 
 
-def _released(rows: Rows, holder: str) -> Rows:
-    """Return the state after a connection's transaction has ended."""
-    if all(lock.holder != holder for lock in rows.locks):
-        return rows
-    return replace(rows, locks=frozenset(lock for lock in rows.locks if lock.holder != holder))
-
-
-def _lock(rows: Rows, actor: str, key: bytes, exclusive: bool) -> list[Alternative]:
-    """Lock a row, and return its record; None, without a lock, if no row is visible."""
-    record = rows.records.as_dict().get(key)
-    if record is None:
-        return [Alternative(state=rows, reply=Reply(None))]
-    if any(exclusive or lock.exclusive for lock in rows.others(key, actor)):
-        return []
-    return [Alternative(state=replace(rows, locks=rows.locks | {Lock(key, actor, exclusive)}), reply=Reply(record))]
-
-
-def _create(rows: Rows, actor: str, key: bytes) -> list[Alternative]:
+def _create(image: LockedImage, actor: str, key: bytes) -> list[Alternative]:
     """Create a row, and return None; the existing record if there is one."""
-    record = rows.records.as_dict().get(key)
+    record = image.records.as_dict().get(key)
     if record is not None:
-        return [Alternative(state=rows, reply=Reply(record))]
-    if any(lock.creates for lock in rows.others(key, actor)):
+        return [Alternative(state=image, reply=Reply(record))]
+    if any(one.creates for one in image.locks if one.key == key and one.holder != actor):
         return []
-    lock = Lock(key, actor, exclusive=True, creates=True)
-    return [Alternative(state=replace(rows, locks=rows.locks | {lock}), reply=Reply(None))]
+    created = Lock(key, actor, exclusive=True, creates=True)
+    return [Alternative(state=replace(image, locks=image.locks | {created}), reply=Reply(None))]
 
 
-def _count(rows: Rows, actor: str, start: bytes, end: bytes, most: int) -> list[Alternative]:
-    """Count the rows that are committed at this moment."""
-    return [Alternative(state=rows, reply=Reply(len(scan_of(rows.records, start, end, most).records)))]
-
-
-def _commit(
-    rows: Rows, actor: str, locked: tuple[bytes, ...], changes: tuple[tuple[bytes, Record | None], ...]
-) -> list[Alternative]:
+def _commit(image: LockedImage, actor: str, changes: _Changes) -> list[Alternative]:
     """Write the changed rows, and release the locks."""
-    after = {**rows.records.as_dict(), **dict(changes)}
-    ended = _released(rows, actor)
+    after = {**image.records.as_dict(), **dict(changes)}
+    ended = image.without(actor)
     done = replace(ended, records=records_of({key: one for key, one in after.items() if one is not None}))
-    ways = [Alternative(state=done)]
-    if changes:
-        ways.append(lost(done, "reply lost", Fault.LOST_REPLY))
-        ways.append(lost(ended, "request lost", Fault.FAILURE))
-    return ways
-
-
-def _rollback(rows: Rows, actor: str, locked: tuple[bytes, ...], changes: tuple[()]) -> list[Alternative]:
-    """Release the locks."""
-    return [Alternative(state=_released(rows, actor))]
-
-
-def _get_many(rows: Rows, actor: str, keys: tuple[bytes, ...]) -> list[Alternative]:
-    records = rows.records.as_dict()
-    return [Alternative(state=rows, reply=Reply(tuple((key, records[key]) for key in keys if key in records)))]
-
-
-def _scan(rows: Rows, actor: str, start: bytes, end: bytes, limit: int, guards: tuple[bytes, ...]) -> list[Alternative]:
-    return [Alternative(state=rows, reply=Reply(scan_of(rows.records, start, end, limit, guards)))]
-
-
-_WAYS: Mapping[str, Callable[..., list[Alternative]]] = {
-    "lock": _lock,
-    "create": _create,
-    "count": _count,
-    "commit": _commit,
-    "rollback": _rollback,
-    "make_durable": lambda rows, actor: [Alternative(state=rows)],  # a table loses nothing
-    "get_many": _get_many,
-    "scan": _scan,
-}
+    if not changes:
+        return [Alternative(state=done)]
+    return [
+        Alternative(state=done),
+        lost(done, "reply lost", Fault.LOST_REPLY),
+        lost(ended, "request lost", Fault.FAILURE),
+    ]
 
 
 _LOCK_ATTEMPTS = 5

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from holdfast.transactions.base import Record
 from holdfast_checker.framework.subject import GoalTracker, Subject, judged
 from holdfast_checker.histories.history import HISTORY
 from holdfast_checker.kernel.world import Actor, World
-from holdfast_checker.simulated.database import DATABASE, Database
-from holdfast_checker.simulated.database_handle import SimulatedDatabase
+from holdfast_checker.simulated.database import DATABASE, Database, SimulatedDatabase
 from holdfast_checker.simulated.server import server
-from holdfast_checker.transactions.actors import AttemptRecorder, group_of, one_after_the_other
+from holdfast_checker.transactions.actors import AttemptRecorder, commit_together, one_after_the_other
 from holdfast_checker.transactions.narration import NARRATOR
-from holdfast_checker.transactions.properties import GOALS, PROPERTIES
+from holdfast_checker.transactions.properties import GOALS, RULES, Setting
 from holdfast_checker.transactions.row_locks import SteppedDatabase, Table
-from holdfast_checker.transactions.scenes import MANY, SCENES, SMALL, Scene, draw
+from holdfast_checker.transactions.scenes import SCENES, SMALL, Scene
 from holdfast_checker.transactions.scripts import to_bytes
 
 
@@ -29,13 +30,12 @@ def build_world(scene: Scene, tracker: GoalTracker | None = None) -> World:
         for number, (name, (value, amount)) in enumerate(sorted(scene.start.items()), start=1)
     }
     actors = [
-        *(Actor(name, one_after_the_other(handle, works)) for name, works in scene.works.items()),
-        *(Actor(name, group_of(handle, scripts)) for name, scripts in scene.groups.items()),
+        *(Actor(name, partial(one_after_the_other, handle, works)) for name, works in scene.works.items()),
+        *(Actor(name, partial(commit_together, handle, scripts)) for name, scripts in scene.groups.items()),
     ]
     if not scene.stepped:
         actors += server(scene.budgets, scene.crashes, marks=True)
-    start = tuple(sorted(scene.start.items()))
-    properties = tuple(make(start) for make in judged(scene, PROPERTIES))
+    setting = Setting(tuple(sorted(scene.start.items())))
     return World(
         name=f"transactions/{scene.name}",
         summary=scene.summary,
@@ -44,7 +44,7 @@ def build_world(scene: Scene, tracker: GoalTracker | None = None) -> World:
             DATABASE: Table(records) if scene.stepped else Database(records, crashes=scene.crashes),
             HISTORY: AttemptRecorder(),
         },
-        properties=properties if tracker is None else (*properties, tracker.watching()),
+        properties=judged(scene, RULES, setting, tracker),
         budgets=scene.budgets,
         observed=lambda call: False,  # histories and ends are judged, and keep what was wrong with them
     )
@@ -55,10 +55,8 @@ TRANSACTIONS = Subject(
     title="transactions: what their callers run, and the steps inside of a commit",
     build=build_world,
     narrate=lambda world: NARRATOR,
-    properties=tuple(PROPERTIES),
+    rules=RULES,
     goals=GOALS,
     scenes=SCENES,
     small=SMALL,
-    draw=draw,
-    many=MANY,
 )

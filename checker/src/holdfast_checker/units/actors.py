@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from holdfast.errors import ConflictError, HoldfastError, NotFoundError, OutcomeUnknownError, UnavailableError
 from holdfast.records.database import Database
@@ -23,11 +23,10 @@ from holdfast_checker.framework.subject import GoalTracker
 from holdfast_checker.kernel.calls import Call
 from holdfast_checker.kernel.world import Port
 from holdfast_checker.simulated.database import DATABASE
-from holdfast_checker.units.contents import Setting, Shards
-from holdfast_checker.units.database import DONE, GIVEN_UP, UNNEEDED
-from holdfast_checker.units.handles import AheadHandle, UnitsHandle, WorkerClock
+from holdfast_checker.units.contents import Setting
+from holdfast_checker.units.database import DONE, GIVEN_UP, UNNEEDED, AheadHandle, UnitsHandle, WorkerClock
 from holdfast_checker.units.scenes import LIST, Run
-from holdfast_checker.units.scripts import CELLS, Cells, Script, cells_of, run_unit
+from holdfast_checker.units.scripts import CELLS, Cells, Shards, cells_of, run_unit
 
 _NOTED = ("conflicts", "deferred", "locked", "skipped", "stale", "unknown", "unavailable")
 """Statistics whose occurrence is a goal of the same name."""
@@ -49,7 +48,6 @@ class Surroundings:
     known: Mapping[bytes, Record]
     work: WorkList | None = None
     tracker: GoalTracker | None = None
-    scripts: Mapping[str, Script] = field(default_factory=dict)
 
     def open(self, port: Port, *, reads_ahead: bool = False) -> tuple[UnitsHandle, Environment]:
         """Open the database as a process does."""
@@ -60,11 +58,11 @@ class Surroundings:
 
     def function(self, cells: Cells, key: Row, value: object) -> None:
         """Play the script of a unit: the function of all simulated jobs."""
-        run_unit(cells, key, self.scripts[str(key)])
+        run_unit(cells, key, self.setting.scripts[str(key)])
 
     def reads(self, key: Row, value: object) -> list[tuple[str, str]]:
         """Name the cells that a unit will read."""
-        return cells_of(self.scripts[str(key)])
+        return cells_of(self.setting.scripts[str(key)])
 
     def note(self, statistics: Statistics, database: UnitsHandle) -> None:
         """Note which goals an attempt has reached."""
@@ -74,7 +72,7 @@ class Surroundings:
                 self.tracker.reached.add("ahead")
 
 
-def attempt(around: Surroundings, run: Run) -> Callable[[Port], None]:
+def attempt(around: Surroundings, run: Run, port: Port) -> None:
     """Run a task or a worker as Spark does, and report how it ended."""
     settings = UnitSettings(
         group=run.group,
@@ -82,38 +80,34 @@ def attempt(around: Surroundings, run: Run) -> Callable[[Port], None]:
         most_deferred=run.most_deferred,
         buffering=SERVER if run.is_locked else CLIENT,
     )
-
-    def program(port: Port) -> None:
-        if run.after and port.call(Call(DATABASE, "await", (run.after,))) in (DONE, UNNEEDED):
-            _report(port, UNNEEDED)
-            return
-        database, environment = around.open(port, reads_ahead=run.reads_ahead)
-        execution = UnitExecution(
-            around.function,
-            database,
-            settings,
-            environment,
-            reads=around.reads if run.reads_ahead else None,
-            emit_to=around.work,
-            alarm=Alarm(is_on=False),
-        )
-        try:
-            if run.job == LIST:
-                _work(around, run, execution, database)
-            elif run.drives:
-                _drive(around, run, execution, database)
-            else:
-                _task(around, run, execution, database, around.jobs[run.job])
-        except HoldfastError as error:
-            unit = error.variables.get("unit")
-            _report(port, f"{type(error).__name__} {unit}" if unit is not None else type(error).__name__)
+    if run.after and port.call(Call(DATABASE, "await", (run.after,))) in (DONE, UNNEEDED):
+        _report(port, UNNEEDED)
+        return
+    database, environment = around.open(port, reads_ahead=run.reads_ahead)
+    execution = UnitExecution(
+        around.function,
+        database,
+        settings,
+        environment,
+        reads=around.reads if run.reads_ahead else None,
+        emit_to=around.work,
+        alarm=Alarm(is_on=False),
+    )
+    try:
+        if run.job == LIST:
+            _work(around, run, execution, database)
+        elif run.drives:
+            _drive(around, run, execution, database)
         else:
-            unwanted = around.work.range if around.work is not None and run.job == LIST else (b"", b"")
-            _report(port, DONE, around.setting.wanted[port.name], unwanted)
-        finally:
-            around.note(execution.statistics, database)
-
-    return program
+            _task(around, run, execution, database, around.jobs[run.job])
+    except HoldfastError as error:
+        unit = error.variables.get("unit")
+        _report(port, f"{type(error).__name__} {unit}" if unit is not None else type(error).__name__)
+    else:
+        unwanted = around.work.range if around.work is not None and run.job == LIST else (b"", b"")
+        _report(port, DONE, around.setting.wanted[port.name], unwanted)
+    finally:
+        around.note(execution.statistics, database)
 
 
 def _report(port: Port, how: str, wanted: tuple[bytes, ...] = (), unwanted: tuple[bytes, bytes] = (b"", b"")) -> None:
@@ -121,7 +115,7 @@ def _report(port: Port, how: str, wanted: tuple[bytes, ...] = (), unwanted: tupl
 
 
 def _task(around: Surroundings, run: Run, execution: UnitExecution, database: UnitsHandle, job: Job) -> None:
-    units = around.setting.jobs[run.job][run.shard]
+    units = around.setting.scene.jobs[run.job][run.shard]
     ShardTask(execution, database, job, run.shard, run=run.run).run(Unit.of(key, None) for key in units)
 
 
@@ -131,7 +125,9 @@ def input_of(shards: Shards) -> JobInput:
 
 
 def _drive(around: Surroundings, run: Run, execution: UnitExecution, database: UnitsHandle) -> None:
-    shards = [{key: units[key] for key in units if key not in run.without} for units in around.setting.jobs[run.job]]
+    shards = [
+        {key: units[key] for key in units if key not in run.without} for units in around.setting.scene.jobs[run.job]
+    ]
     environment, found = execution.environment, input_of(tuple(shards))
     job = begin_job(database, run.job, kind=MAP, shards=len(shards), environment=environment, job_input=found)
     if job.is_finished:
@@ -149,39 +145,27 @@ def _work(around: Surroundings, run: Run, execution: UnitExecution, database: Un
 
 
 # --- those who get in the way -----------------------------------------------------------------------------------------
-def dropper(around: Surroundings) -> Callable[[Port], None]:
+def dropper(around: Surroundings, port: Port) -> None:
     """Drop the table of cells, and create it again."""
-
-    def program(port: Port) -> None:
-        database, environment = around.open(port)
-        db = Database(database, "memory://", environment)
-        # A crash may undo the drop, or the creation: then the table exists, or it does not.
-        undone = (ConflictError, NotFoundError) if around.setting.loses else ()
-        with suppress(OutcomeUnknownError, UnavailableError, *undone):
-            db.drop_table(CELLS)
-            db.create_table(CELLS)
-
-    return program
+    database, environment = around.open(port)
+    db = Database(database, "memory://", environment)
+    # A crash may undo the drop, or the creation: then the table exists, or it does not.
+    undone = (ConflictError, NotFoundError) if around.setting.scene.crashes else ()
+    with suppress(OutcomeUnknownError, UnavailableError, *undone):
+        db.drop_table(CELLS)
+        db.create_table(CELLS)
 
 
-def forgetter(around: Surroundings, job: str) -> Callable[[Port], None]:
+def forgetter(around: Surroundings, job: str, port: Port) -> None:
     """Forget a job while its tasks run."""
-
-    def program(port: Port) -> None:
-        database, environment = around.open(port)
-        with suppress(OutcomeUnknownError, UnavailableError):
-            forget_job(database, job, environment)
-
-    return program
+    database, environment = around.open(port)
+    with suppress(OutcomeUnknownError, UnavailableError):
+        forget_job(database, job, environment)
 
 
-def ender(around: Surroundings, run: str) -> Callable[[Port], None]:
+def ender(around: Surroundings, run: str, port: Port) -> None:
     """End a run of a job, as a driver does that gives it up, and report what has not taken effect by then."""
-
-    def program(port: Port) -> None:
-        database, environment = around.open(port)
-        with suppress(UnavailableError):
-            end_run(database, around.jobs["job"], run, environment)
-            _report(port, GIVEN_UP, around.setting.wanted[port.name])
-
-    return program
+    database, environment = around.open(port)
+    with suppress(UnavailableError):
+        end_run(database, around.jobs["job"], run, environment)
+        _report(port, GIVEN_UP, around.setting.wanted[port.name])

@@ -9,66 +9,79 @@ from typing import cast
 
 from holdfast.records.batches import read_records
 from holdfast.records.cells import rows_of, rows_range
-from holdfast.records.keys import cells_range, dropped_id_of, dropped_range
+from holdfast.records.keys import cell_key, cells_range, dropped_id_of, dropped_range
 from holdfast.records.tables import Table, list_tables
 from holdfast.records.values import Value
 from holdfast.transactions.base import Record
 from holdfast.units.jobs import Job, list_jobs, read_progress
 from holdfast.units.progress import TaskProgress
 from holdfast.units.work_list import WorkList, decode_claim, list_work_lists
+from holdfast_checker.framework.subject import Judged
 from holdfast_checker.histories.effects import Effect
 from holdfast_checker.kernel.world import View
 from holdfast_checker.simulated.database import DATABASE, Copy, Records
 from holdfast_checker.units.database import UnitsImage
+from holdfast_checker.units.scenes import LIST, Run, Scene
 from holdfast_checker.units.scripts import CELLS, EFFECTS, SAW, TIMES, Contents, Script
 
-Shards = tuple[Mapping[str, Script], ...]
-"""The units of each task of a job: scripts by key."""
+ENDER = "driver that gives up"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """What the properties of a world need to know.
+@dataclass(frozen=True, kw_only=True)
+class Setting(Judged):
+    """What actors and properties know about a world: its scene, and what follows from it.
 
     Attributes:
-        start: the cells at the start.
-        jobs: by name.
-        fails: units whose function may fail.
-        forgets: whether a job may be forgotten while its tasks run.
-        loses: whether the newest commits may be lost.
-        ends: whether a run may be ended while its attempts go on.
-        only: by driver, the units that no other driver's input has.
-        drops: whether the table of cells, with the id `table_id`, may be dropped and created again.
-        work: units of the work list by key, those that were there at the start and those that others emit.
-        items: keys on the work list at the start.
-        drivers: who begins and ends jobs.
-        workers: who runs units of the work list.
-        wanted: by actor, the records that exist when it has reported success.
+        table_id, effects_id: the ids of the tables of cells and of effects at the start.
     """
 
-    start: Contents
-    jobs: Mapping[str, Shards]
-    fails: frozenset[str] = frozenset()
-    forgets: bool = False
-    loses: bool = False
-    ends: bool = False
-    only: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    drops: bool = False
-    table_id: int = 0
-    drivers: frozenset[str] = frozenset()
-    work: Mapping[str, Script] = field(default_factory=dict)
-    items: tuple[str, ...] = ()
-    workers: frozenset[str] = frozenset()
-    wanted: Mapping[str, tuple[bytes, ...]] = field(default_factory=dict)
+    scene: Scene
+    table_id: int
+    effects_id: int
 
-    @property
+    @cached_property
     def scripts(self) -> dict[str, Script]:
         """The scripts of all units of all jobs, by key."""
-        found = dict(self.work)
-        for shards in self.jobs.values():
+        found = dict(self.scene.work)
+        for shards in self.scene.jobs.values():
             for shard in shards:
                 found.update(shard)
         return found
+
+    @cached_property
+    def drivers(self) -> frozenset[str]:
+        """Those who begin and end jobs."""
+        return frozenset(who for who, run in self.scene.runs.items() if run.drives)
+
+    @cached_property
+    def workers(self) -> frozenset[str]:
+        """Those who run units of the work list."""
+        return frozenset(who for who, run in self.scene.runs.items() if run.job == LIST)
+
+    @cached_property
+    def only(self) -> Mapping[str, frozenset[str]]:
+        """By driver, the units that no other driver's input has."""
+        runs, found = self.scene.runs, {}
+        for who in self.drivers:
+            others = [runs[name].without for name in self.drivers - {who}]
+            left_out = frozenset.intersection(*others) if others else frozenset[str]()
+            if left_out:
+                found[who] = left_out - runs[who].without
+        return found
+
+    @cached_property
+    def wanted(self) -> Mapping[str, tuple[bytes, ...]]:
+        """By actor, the records of effects that exist when it has reported success."""
+        found = {who: self._effects(self._units_of(run)) for who, run in self.scene.runs.items()}
+        every = (unit for units in self.scene.jobs.get("job", ()) for unit in units)
+        return {**found, ENDER: self._effects(every)}
+
+    def _units_of(self, run: Run) -> Iterator[str]:
+        for shard, units in enumerate(self.scene.jobs[run.job] if run.job != LIST else ()):
+            yield from (unit for unit in units if unit not in run.without and (run.drives or shard == run.shard))
+
+    def _effects(self, units: Iterable[str]) -> tuple[bytes, ...]:
+        return tuple(cell_key(self.effects_id, unit, TIMES.encode()) for unit in units)
 
 
 @dataclass

@@ -94,7 +94,7 @@ NARRATOR = DatabaseWords(
     value=_value,
     holds=_holds,
     calls={
-        (DATABASE, "report"): Template("reports", tail=" that it has ended: {1}", weight=Weight.TURN),
+        (DATABASE, "report"): Template("reports", tail=" that it has ended: {1}"),
         (DATABASE, "await"): Template("is started, because of the end of", 0, weight=Weight.SMALL),
         (DATABASE, "idle"): Template("waits until the list changes or the time of a lease has passed"),
     },

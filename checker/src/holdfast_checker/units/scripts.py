@@ -7,7 +7,7 @@ everything else; so the state of the database shows which units took effect, how
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias, cast
 
 from holdfast.records.cells import VALUE
@@ -22,6 +22,9 @@ TIMES, SAW = "times", "saw"
 """The columns of a unit: how often it took effect, and what it had read."""
 
 Script: TypeAlias = Sequence[tuple[Any, ...]]
+
+Shards: TypeAlias = tuple[Mapping[str, Script], ...]
+"""The units of each task of a job: scripts by key."""
 
 Contents: TypeAlias = tuple[tuple[str, Value], ...]
 """All cells in the order of their rows."""

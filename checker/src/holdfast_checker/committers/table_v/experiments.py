@@ -17,13 +17,13 @@ from holdfast.commit.hadoop.file_output.directories import committed_dir
 from holdfast.commit.hadoop.files import delete_dir, is_dir, move_dir
 from holdfast.commit.ids import AttemptId, FileOwner
 from holdfast.errors import HoldfastError
-from holdfast_checker.committers.actors import Setting, run_attempt, write_files
-from holdfast_checker.committers.cluster import CLUSTER, Cluster, attempt_actor
+from holdfast_checker.committers.actors import Scene, Setting, run_attempt, write_files
+from holdfast_checker.committers.cluster import CLUSTER, attempt_actor
 from holdfast_checker.committers.output import is_observed
 from holdfast_checker.committers.sandbox import Sandbox
 from holdfast_checker.committers.scenes import SECTIONS, scenes_of
 from holdfast_checker.committers.table_v.questions import ASKED, FIRST_ATTEMPT, ObservedCluster
-from holdfast_checker.committers.worlds import Scene, build_world, setting_of
+from holdfast_checker.committers.worlds import build_world
 from holdfast_checker.kernel.calls import Call
 from holdfast_checker.kernel.world import Actor, Port, World
 from holdfast_checker.simulated.store import StoreResource
@@ -37,16 +37,15 @@ def build_experiment(committer: Committer, name: str) -> World:
     scene = EXPERIMENTS[name]
     world = build_world(committer, replace(scene, properties=()))
     stores = {name: one for name, one in world.resources.items() if isinstance(one, StoreResource)}
-    setting = setting_of(committer, scene, stores)
+    setting = Setting.of(scene, committer, {name: one.capabilities for name, one in stores.items()})
     sandbox = Sandbox(setting, stores)
     change = _CHANGED_ACTORS.get(name)
-    return World(  # small worlds: no process needs to forget
-        name=world.name,
-        summary=world.summary,
+    cluster = ObservedCluster(tasks=scene.tasks, attempts=scene.attempts, speculation=scene.speculation)
+    return replace(
+        world,
         actors=world.actors if change is None else change(setting, world.actors),
-        resources={CLUSTER: ObservedCluster(cast("Cluster", world.resources[CLUSTER])), **stores},
-        properties=tuple(ASKED[asked](sandbox) for asked in SECTIONS[name]["asked"].split()),
-        budgets=world.budgets,
+        resources={CLUSTER: cluster, **stores},
+        properties=tuple(ASKED[asked].of(sandbox) for asked in SECTIONS[name]["asked"].split()),
         observed=_is_observed,
     )
 

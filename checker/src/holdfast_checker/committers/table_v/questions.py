@@ -7,7 +7,7 @@ is about.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import cast
@@ -18,11 +18,11 @@ from holdfast.errors import HoldfastError
 from holdfast_checker.committers.actors import write_files
 from holdfast_checker.committers.cluster import Attempt, Cluster, ClusterState, Phase, attempt_actor
 from holdfast_checker.committers.output import DESTINATION, HOME, Origin, directory, files_of, visible
-from holdfast_checker.committers.properties import PROPERTIES, in_words, of_main, told_finished, was_told, winners
+from holdfast_checker.committers.properties import RULES, in_words, of_main, told_finished, was_told, winners
 from holdfast_checker.committers.sandbox import Sandbox, cluster_of
-from holdfast_checker.framework.subject import judges_ends, judges_steps
+from holdfast_checker.framework.subject import Rule, by_name
 from holdfast_checker.kernel.calls import Alternative, Call, Fault, Footprint, Reply
-from holdfast_checker.kernel.world import Property, View
+from holdfast_checker.kernel.world import View
 from holdfast_checker.simulated.memory import MemoryImage
 
 
@@ -47,7 +47,7 @@ def observed(view: View) -> ObservedState:
     return found
 
 
-class ObservedCluster:
+class ObservedCluster(Cluster):
     """A `Cluster` that records how attempts are lost.
 
     It has an additional call, ``restart``, for the next attempt at the job, which Hadoop starts after a driver died
@@ -55,37 +55,31 @@ class ObservedCluster:
     tasks have committed, while no task commit is running, and before the first driver has begun to end the job.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-
     def initial(self) -> ObservedState:
-        start = self._cluster.initial()
+        start = super().initial()
         none_lost = tuple((None,) * len(attempts) for attempts in start.attempts)
         return ObservedState(attempts=start.attempts, accepted=start.accepted, lost=none_lost)
-
-    def key(self, state: object) -> Hashable:
-        return self._cluster.key(state)
 
     def alternatives(self, state: object, call: Call, actor: str) -> Sequence[Alternative]:
         now = cast("ObservedState", state)
         if call.operation == "restart":
             return _restart(now)
-        ways = self._cluster.alternatives(state, call, actor)
+        ways = super().alternatives(state, call, actor)
         if call.operation not in ("fail", "lose"):
             return ways
         return [replace(way, state=_noted(now, cast("ObservedState", way.state))) for way in ways]
 
     def footprint(self, call: Call) -> Footprint:
-        return self._cluster.footprint(replace(call, operation="take_over") if call.operation == "restart" else call)
+        return super().footprint(replace(call, operation="take_over") if call.operation == "restart" else call)
 
     def waits_for(self, state: object, call: Call) -> tuple[str, frozenset[Fault]] | None:
         if call.operation != "restart":
-            return self._cluster.waits_for(state, call)
+            return super().waits_for(state, call)
         return ("driver", frozenset()) if cast("ObservedState", state).driver == "alive" else None
 
     def bury(self, state: object, actor: str) -> object:
         now = cast("ObservedState", state)
-        after = _noted(now, cast("ObservedState", self._cluster.bury(state, actor)))
+        after = _noted(now, cast("ObservedState", super().bury(state, actor)))
         return replace(after, dead=tuple(sorted((*after.dead, actor))))
 
 
@@ -109,6 +103,9 @@ def _noted(before: ObservedState, after: ObservedState) -> ObservedState:
     return after if lost == after.lost else replace(after, lost=lost)
 
 
+_Wrong = Callable[[Sandbox, View], str]
+
+
 # --- what is wrong with a job's output --------------------------------------------------------------------------------
 def wrong_output(sandbox: Sandbox, view: View) -> str:
     """Describe how the output violates C1 or C2; empty if it does not."""
@@ -129,9 +126,7 @@ def wrong_attempt(sandbox: Sandbox, view: View) -> str:
     return wrong_output(sandbox, view)
 
 
-def wrong_end(
-    sandbox: Sandbox, view: View, driver: str = "driver", wrong: Callable[[Sandbox, View], str] = wrong_output
-) -> str:
+def wrong_end(sandbox: Sandbox, view: View, driver: str = "driver", wrong: _Wrong = wrong_output) -> str:
     """Describe what is wrong at the end of a history in which the job must be committed; empty if nothing is."""
     told = observed(view).outcome_of(driver)
     if told != "committed":
@@ -196,7 +191,9 @@ def _whole(sandbox: Sandbox, view: View) -> Reading:
     return Reading(found, bool(found))
 
 
-READERS: Mapping[str, Callable[[Sandbox, View], Reading]] = {"two_phase": _whole, "stocator": _named}
+_Read = Callable[[Sandbox, View], Reading]
+
+READERS: Mapping[str, _Read] = {"two_phase": _whole, "stocator": _named}
 """How to read the output of these committers; the output of all others is read by listing."""
 
 
@@ -205,27 +202,13 @@ FIRST_ATTEMPT = f"{2:04x}"
 
 
 # --- speculative tasks ------------------------------------------------------------------------------------------------
-def side_by_side(sandbox: Sandbox, name: str, wrong: Callable[[Sandbox, View], str]) -> Property:
+def _side_by_side(wrong: _Wrong, sandbox: Sandbox, view: View) -> str | None:
     """Ask whether the output is right when two attempts at a task ran side by side."""
-
-    def end(view: View) -> str | None:
-        found = wrong_end(sandbox, view, wrong=wrong)
-        return f"two attempts ran without faults, and when both are over: {found}" if found else None
-
-    return Property(
-        name=name,
-        title="speculative tasks",
-        meaning="when two attempts at a task ran concurrently, the job's output is that of one of them",
-        end=end,
-    )
+    found = wrong_end(sandbox, view, wrong=wrong)
+    return f"two attempts ran without faults, and when both are over: {found}" if found else None
 
 
-@judges_steps(
-    "speculative-tasks-early",
-    "speculative tasks",
-    "when the job is committed, the output is that of one attempt, even if another one still writes",
-)
-def while_one_writes(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+def _while_one_writes(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
     """Ask whether the output is right when the job commits while another attempt still writes."""
     told = told_finished(before, after)
     found = wrong_attempt(sandbox, after) if told else ""
@@ -233,35 +216,25 @@ def while_one_writes(sandbox: Sandbox, before: View, after: View, actor: str) ->
 
 
 # --- attempts that are lost -------------------------------------------------------------------------------------------
-def abort_task(sandbox: Sandbox, doing: Attempt, name: str) -> Property:
-    """Ask whether an aborted attempt leaves nothing visible or pending, and the output of the next attempt is right."""
-
-    def step(before: View, after: View, actor: str) -> str | None:
-        if observed(after).lost[0][0] is not doing or not _asks_next(before, after):
-            return None
-        there = [origin for origin in of_main(visible(after)).values() if origin.attempt == 0]
-        return f"attempt 0 was aborted, and readers see {in_words(there)}" if there else None
-
-    def end(view: View) -> str | None:
-        cluster = observed(view)
-        if cluster.lost[0][0] is not doing:
-            return None
-        if found := wrong_end(sandbox, view):
-            return f"attempt 0 was aborted, attempt 1 ran, and at the end: {found}"
-        left = [key for key, _upload in _uploads(view)]
-        return f"attempt 0 was aborted, and when the job is over the upload {left[0]} is pending" if left else None
-
-    return Property(
-        name=name,
-        title="abortable task",
-        meaning="after an attempt's abort nothing of it is left, and the next one's output is right",
-        step=step,
-        end=end,
-    )
+def _shown_after_abort(doing: Attempt, sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+    """Ask whether an aborted attempt leaves nothing visible."""
+    if observed(after).lost[0][0] is not doing or not _asks_next(before, after):
+        return None
+    there = [origin for origin in of_main(visible(after)).values() if origin.attempt == 0]
+    return f"attempt 0 was aborted, and readers see {in_words(there)}" if there else None
 
 
-@judges_steps("abortable-task-at-once", "abortable task", "after its abort no upload of an attempt is pending")
-def abort_leaves_nothing_pending(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+def _wrong_after_abort(doing: Attempt, sandbox: Sandbox, view: View) -> str | None:
+    """Ask whether an aborted attempt leaves nothing pending, and the output of the next attempt is right."""
+    if observed(view).lost[0][0] is not doing:
+        return None
+    if found := wrong_end(sandbox, view):
+        return f"attempt 0 was aborted, attempt 1 ran, and at the end: {found}"
+    left = [key for key, _upload in _uploads(view)]
+    return f"attempt 0 was aborted, and when the job is over the upload {left[0]} is pending" if left else None
+
+
+def _pending_after_abort(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
     """Ask whether an attempt has no pending upload right after its abort."""
     if observed(after).lost[0][0] is not Attempt.RUNNING or not _asks_next(before, after):
         return None
@@ -280,33 +253,23 @@ def _uploads(view: View) -> list[tuple[str, str]]:
     return [(one.info.key, one.info.upload_id) for image in images for one in image.uploads.values()]
 
 
-def task_commit(sandbox: Sandbox, name: str) -> Property:
+def _half_task_commit(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
     """Ask whether an attempt that dies in its task commit has made all or none of its files visible.
 
     If the attempt made no file visible, the next attempt and the job commit must produce the right output.
     """
-
-    def step(before: View, after: View, actor: str) -> str | None:
-        task, attempt = 0, 0
-        now = observed(after)
-        just_died = attempt_actor(task, attempt) in now.dead and now.dead != observed(before).dead
-        if not just_died or now.lost[task][attempt] is not Attempt.COMMITTING or now.phase is not Phase.RUNNING:
-            return None  # from the job commit on, the driver publishes files, too
-        mine, found_there = files_of("main", task, attempt, sandbox.setting.files), visible(after)
-        there = mine & frozenset(found_there.values())
-        if all(origin in there or _is_replaced(origin, found_there) for origin in mine):
-            return None
-        if there:
-            return f"{attempt_actor(task, attempt)} dies in its task commit, and shows only {in_words(there)}"
-        found = _finished_on(sandbox, after)
-        return f"{attempt_actor(task, attempt)} dies in its task commit, and at the end: {found}" if found else None
-
-    return Property(
-        name=name,
-        title="atomic task commit",
-        meaning="a task commit that dies halfway has done everything or nothing",
-        step=step,
-    )
+    who, now = attempt_actor(0, 0), observed(after)
+    just_died = who in now.dead and now.dead != observed(before).dead
+    if not just_died or now.lost[0][0] is not Attempt.COMMITTING or now.phase is not Phase.RUNNING:
+        return None  # from the job commit on, the driver publishes files, too
+    mine, found_there = files_of("main", 0, 0, sandbox.setting.files), visible(after)
+    there = mine & frozenset(found_there.values())
+    if all(origin in there or _is_replaced(origin, found_there) for origin in mine):
+        return None
+    if there:
+        return f"{who} dies in its task commit, and shows only {in_words(there)}"
+    found = _finished_on(sandbox, after)
+    return f"{who} dies in its task commit, and at the end: {found}" if found else None
 
 
 def _is_replaced(origin: Origin, found: Mapping[str, Origin]) -> bool:
@@ -335,44 +298,27 @@ def _finished_on(sandbox: Sandbox, view: View) -> str:
     return wrong_output(sandbox, View({**view.states, DESTINATION: copy.stores[DESTINATION].image()}))
 
 
-def cut_off(sandbox: Sandbox, doing: Attempt, name: str, asked: Iterable[str]) -> Property:
-    """Ask whether the properties `asked` hold if an attempt was cut off from the driver in the state `doing`."""
-    properties = [PROPERTIES[one](sandbox) for one in asked]
-
-    def step(before: View, after: View, actor: str) -> str | None:
-        if doing not in (lost for attempts in observed(after).lost for lost in attempts):
-            return None
-        broke = (one.step(before, after, actor) for one in properties if one.step is not None)
-        return next((words for words in broke if words), None)
-
-    return Property(
-        name=name,
-        title="partitioned executors",
-        meaning="; ".join(one.meaning for one in properties),
-        step=step,
-    )
+def _cut_off(
+    doing: Attempt, rules: Sequence[Rule], sandbox: Sandbox, before: View, after: View, actor: str
+) -> str | None:
+    """Ask whether rules hold if an attempt was cut off from the driver in the state `doing`."""
+    if doing not in (lost for attempts in observed(after).lost for lost in attempts):
+        return None
+    broke = (rule.step(sandbox, before, after, actor) for rule in rules if rule.step is not None)
+    return next((words for words in broke if words), None)
 
 
 # --- what readers see -------------------------------------------------------------------------------------------------
-def seen(sandbox: Sandbox, doing: Attempt, name: str, meaning: str) -> Property:
+def _seen(doing: Attempt, sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
     """Ask whether readers see a file while its attempt is in the state `doing`."""
-
-    def step(before: View, after: View, actor: str) -> str | None:
-        old, cluster = visible(before), observed(after)
-        for path, origin in of_main(visible(after)).items():
-            if origin != old.get(path) and cluster.attempts[origin.task][origin.attempt] is doing:
-                return f"{attempt_actor(origin.task, origin.attempt)} {doing.value}, and readers see {origin}"
-        return None
-
-    return Property(name=name, title="uncommitted output seen", meaning=meaning, step=step)
+    old, cluster = visible(before), observed(after)
+    for path, origin in of_main(visible(after)).items():
+        if origin != old.get(path) and cluster.attempts[origin.task][origin.attempt] is doing:
+            return f"{attempt_actor(origin.task, origin.attempt)} {doing.value}, and readers see {origin}"
+    return None
 
 
-@judges_steps(
-    "committed-output-observable",
-    "committed output seen",
-    "no reader sees the output of committed tasks before the job commit",
-)
-def committed_seen(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+def _committed_seen(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
     """Ask whether readers see the output of committed tasks before the job commit."""
     cluster = observed(after)
     if cluster.phase is not Phase.RUNNING:
@@ -385,64 +331,50 @@ def committed_seen(sandbox: Sandbox, before: View, after: View, actor: str) -> s
 
 
 # --- the job commit ---------------------------------------------------------------------------------------------------
-def job_commit(sandbox: Sandbox, read: Callable[[Sandbox, View], Reading], name: str, readers: str) -> Property:
-    """Ask whether readers see at most one change, after which they know that the job is over."""
+def _half_job_commit(
+    readers: str, read: _Read | None, sandbox: Sandbox, before: View, after: View, actor: str
+) -> str | None:
+    """Ask whether readers see at most one change, after which they know that the job is over.
 
-    def step(before: View, after: View, actor: str) -> str | None:
-        if actor != "driver" or observed(before).phase is not Phase.COMMITTING:
-            return None
-        old, new = read(sandbox, before), read(sandbox, after)
-        if old == new:
-            return None
-        shown = in_words(new.files)
-        if old.over:
-            return f"the job was over for {readers}, and the driver changes what they see to {shown}"
-        if not new.over:
-            return f"the job commit is in progress, and {readers} see {shown}"
-        if old.files != new.files and (old.files or new.files != accepted(sandbox, after)):
-            return f"{readers} see {in_words(old.files)}, and then {shown}"
+    Args:
+        read: how they read; None for the committer's intended readers.
+    """
+    if actor != "driver" or observed(before).phase is not Phase.COMMITTING:
         return None
-
-    return Property(
-        name=name,
-        title="atomic job commit",
-        meaning=f"a job commit changes what {readers} see in one step",
-        step=step,
-    )
-
-
-def own_job_commit(sandbox: Sandbox) -> Property:
-    """Ask the question of `job_commit` for the committer's intended readers."""
-    read = READERS.get(sandbox.setting.committer.name, listed)
-    return job_commit(sandbox, read, "atomic-job-commit", "readers")
+    read = read or READERS.get(sandbox.setting.committer.name, listed)
+    old, new = read(sandbox, before), read(sandbox, after)
+    if old == new:
+        return None
+    shown = in_words(new.files)
+    if old.over:
+        return f"the job was over for {readers}, and the driver changes what they see to {shown}"
+    if not new.over:
+        return f"the job commit is in progress, and {readers} see {shown}"
+    if old.files != new.files and (old.files or new.files != accepted(sandbox, after)):
+        return f"{readers} see {in_words(old.files)}, and then {shown}"
+    return None
 
 
 # --- jobs that are given up -------------------------------------------------------------------------------------------
-def undone(sandbox: Sandbox, name: str, *, by_hand: bool) -> Property:
+def _not_undone(by_hand: bool, sandbox: Sandbox, view: View) -> str | None:
     """Ask whether an aborted job leaves nothing behind.
 
     Args:
         by_hand: whether to ignore files and uploads that a person can find and delete, because their names contain the
             job's id.
     """
-
-    def end(view: View) -> str | None:
-        cluster = observed(view)
-        if not was_told(view, "aborted") or cluster.job is None:
-            return None
-        job = cluster.job.job
-        left = {path: origin for path, origin in of_main(visible(view)).items() if not (by_hand and job in path)}
-        if left:
-            return f"the job was aborted, and readers see {in_words(left.values())}"
-        waiting = [key for key, _upload in _uploads(view) if not (by_hand and job in key)]
-        return f"the job was aborted, and the upload {waiting[0]} is pending" if waiting else None
-
-    how = "by its abort, or by hand using file names" if by_hand else "by its abort alone"
-    return Property(name=name, title="abortable job", meaning=f"a job that is abandoned can be undone {how}", end=end)
+    cluster = observed(view)
+    if not was_told(view, "aborted") or cluster.job is None:
+        return None
+    job = cluster.job.job
+    left = {path: origin for path, origin in of_main(visible(view)).items() if not (by_hand and job in path)}
+    if left:
+        return f"the job was aborted, and readers see {in_words(left.values())}"
+    waiting = [key for key, _upload in _uploads(view) if not (by_hand and job in key)]
+    return f"the job was aborted, and the upload {waiting[0]} is pending" if waiting else None
 
 
-@judges_ends("recoverable-job", "recoverable job", "a new driver reuses the tasks that a dead driver had committed")
-def recovered(sandbox: Sandbox, view: View) -> str | None:
+def _not_recovered(sandbox: Sandbox, view: View) -> str | None:
     """Ask whether a new driver completes the job of a dead one."""
     if observed(view).second != "alive":
         return None
@@ -451,43 +383,90 @@ def recovered(sandbox: Sandbox, view: View) -> str | None:
 
 
 # --- all of them ------------------------------------------------------------------------------------------------------
-_HARMLESS = ("C1", "C2", "C6")
+def _abort_task(name: str, doing: Attempt) -> Rule:
+    meaning = "after an attempt's abort nothing of it is left, and the next one's output is right"
+    step, end = partial(_shown_after_abort, doing), partial(_wrong_after_abort, doing)
+    return Rule(name, "abortable task", meaning, step=step, end=end)
 
-ASKED: Mapping[str, Callable[[Sandbox], Property]] = {
-    "speculative-tasks": partial(side_by_side, name="speculative-tasks", wrong=wrong_attempt),
-    "speculative-tasks-early": while_one_writes,
-    "speculative-tasks-two-commits": partial(side_by_side, name="speculative-tasks-two-commits", wrong=wrong_output),
-    "recoverable-job": recovered,
-    "abortable-task": partial(abort_task, doing=Attempt.RUNNING, name="abortable-task"),
-    "abortable-task-in-commit": partial(abort_task, doing=Attempt.COMMITTING, name="abortable-task-in-commit"),
-    "abortable-task-at-once": abort_leaves_nothing_pending,
-    "abortable-job": partial(undone, name="abortable-job", by_hand=True),
-    "abortable-job-by-itself": partial(undone, name="abortable-job-by-itself", by_hand=False),
-    "uncommitted-output-observable": partial(
-        seen,
-        doing=Attempt.RUNNING,
-        name="uncommitted-output-observable",
-        meaning="no reader sees what an attempt writes before it is told to commit",
+
+def _task_commit(name: str) -> Rule:
+    meaning = "a task commit that dies halfway has done everything or nothing"
+    return Rule(name, "atomic task commit", meaning, step=_half_task_commit)
+
+
+def _job_commit(name: str, readers: str, read: _Read | None = None) -> Rule:
+    meaning = f"a job commit changes what {readers} see in one step"
+    return Rule(name, "atomic job commit", meaning, step=partial(_half_job_commit, readers, read))
+
+
+def _partitioned(name: str, doing: Attempt, *asked: str) -> Rule:
+    rules = [RULES[one] for one in asked]
+    meaning = "; ".join(one.meaning for one in rules)
+    return Rule(name, "partitioned executors", meaning, step=partial(_cut_off, doing, rules))
+
+
+_ONE_OF_TWO = "when two attempts at a task ran concurrently, the job's output is that of one of them"
+_UNSEEN = "no reader sees what an attempt writes before"
+
+ASKED: Mapping[str, Rule] = by_name(
+    Rule("speculative-tasks", "speculative tasks", _ONE_OF_TWO, end=partial(_side_by_side, wrong_attempt)),
+    Rule(
+        "speculative-tasks-early",
+        "speculative tasks",
+        "when the job is committed, the output is that of one attempt, even if another one still writes",
+        step=_while_one_writes,
     ),
-    "uncommitted-output-observable-in-commit": partial(
-        seen,
-        doing=Attempt.COMMITTING,
-        name="uncommitted-output-observable-in-commit",
-        meaning="no reader sees what an attempt writes before its task commit has finished",
+    Rule("speculative-tasks-two-commits", "speculative tasks", _ONE_OF_TWO, end=partial(_side_by_side, wrong_output)),
+    Rule(
+        "recoverable-job",
+        "recoverable job",
+        "a new driver reuses the tasks that a dead driver had committed",
+        end=_not_recovered,
     ),
-    "committed-output-observable": committed_seen,
-    "atomic-task-commit": partial(task_commit, name="atomic-task-commit"),
-    "atomic-task-commit-two-commits": partial(task_commit, name="atomic-task-commit-two-commits"),
-    "atomic-job-commit": own_job_commit,
-    "atomic-job-commit-listed": partial(
-        job_commit, read=listed, name="atomic-job-commit-listed", readers="readers that list the destination"
+    _abort_task("abortable-task", Attempt.RUNNING),
+    _abort_task("abortable-task-in-commit", Attempt.COMMITTING),
+    Rule(
+        "abortable-task-at-once",
+        "abortable task",
+        "after its abort no upload of an attempt is pending",
+        step=_pending_after_abort,
     ),
-    "partitioned-executor": partial(cut_off, doing=Attempt.RUNNING, name="partitioned-executor", asked=_HARMLESS),
-    "partitioned-executor-in-commit": partial(
-        cut_off, doing=Attempt.COMMITTING, name="partitioned-executor-in-commit", asked=_HARMLESS
+    Rule(
+        "abortable-job",
+        "abortable job",
+        "a job that is abandoned can be undone by its abort, or by hand using file names",
+        end=partial(_not_undone, True),
     ),
-    "partitioned-executor-C3": partial(
-        cut_off, doing=Attempt.COMMITTING, name="partitioned-executor-C3", asked=("C3",)
+    Rule(
+        "abortable-job-by-itself",
+        "abortable job",
+        "a job that is abandoned can be undone by its abort alone",
+        end=partial(_not_undone, False),
     ),
-}
-"""The functions that create the questions' properties for a world, by name."""
+    Rule(
+        "uncommitted-output-observable",
+        "uncommitted output seen",
+        f"{_UNSEEN} it is told to commit",
+        step=partial(_seen, Attempt.RUNNING),
+    ),
+    Rule(
+        "uncommitted-output-observable-in-commit",
+        "uncommitted output seen",
+        f"{_UNSEEN} its task commit has finished",
+        step=partial(_seen, Attempt.COMMITTING),
+    ),
+    Rule(
+        "committed-output-observable",
+        "committed output seen",
+        "no reader sees the output of committed tasks before the job commit",
+        step=_committed_seen,
+    ),
+    _task_commit("atomic-task-commit"),
+    _task_commit("atomic-task-commit-two-commits"),
+    _job_commit("atomic-job-commit", "readers"),
+    _job_commit("atomic-job-commit-listed", "readers that list the destination", listed),
+    _partitioned("partitioned-executor", Attempt.RUNNING, "C1", "C2", "C6"),
+    _partitioned("partitioned-executor-in-commit", Attempt.COMMITTING, "C1", "C2", "C6"),
+    _partitioned("partitioned-executor-C3", Attempt.COMMITTING, "C3"),
+)
+"""The questions, by name."""

@@ -2,35 +2,58 @@
 
 The table is compared with the paper and with what the committers declare. Worked composition::
 
-    table = build_table(progress=lambda now: print(now.world, now.states))
+    table = build_table()
     for row in table.rows:
         print(row.title, [table.cell(row.name, name).holds for name in table.committers])
     for cell in table.differences():
-        print(cell.committer, cell.row, cell.reason)
+        print(cell.committer.name, cell.row.name, cell.reason)
+
+An *attribute* is a row of the table. The paper leaves some questions open; they are interpreted as follows:
+
+- *Speculative tasks*: two attempts run concurrently, without faults. When both are over, the output must be that of one
+  attempt. The output is judged only then, because Stocator's losing attempt deletes what it wrote. Anything visible
+  while an attempt is still writing is noted as a circumstance. So is the case in which both attempts commit, which can
+  happen with Python data sources.
+- *Recoverable job*: a driver dies after some tasks committed and while no task commit is running. The next attempt at
+  the job takes over the committed tasks if it can (as Hadoop does for `file-v1`), runs the other tasks, and knows
+  only what the tasks that it ran report: Hadoop's job history records which tasks committed, but not what they
+  reported.
+- *Abortable task*: the task is aborted before it is told to commit, as the paper requires of "an uncommitted task"
+  (II.A). If an upload remains until the job ends, that is noted as a circumstance, since the S3A committers abort it
+  then (VI).
+- *Abortable job*: the paper says True even for `direct` and EMR, whose aborts undo nothing. So the attribute must mean
+  that a job can be undone: by its abort, or by hand, using the names of the files. What the abort undoes by itself is
+  noted as a circumstance.
+- *Uncommitted output*: what an attempt writes before it is told to commit. The paper says False for EMR although its
+  task commit publishes one file after the other, so that is noted as a circumstance.
+- *Atomic task commit*: an attempt dies in its task commit. Then none or all of its files are visible; if none is, the
+  next attempt and the job commit produce the right output. `direct` has published all files by then, so its task commit
+  is atomic; the next attempt then adds its own files beside them, which other rows judge.
+- *Atomic job commit*: judged by what the committer's intended readers see (see `experiments`). What a listing shows
+  other readers is noted as a circumstance.
+- *Partitioned executors*: an executor is cut off at any point, even in its task commit; C1, C2 and C6 must hold. The
+  output of the late attempt may replace that of the accepted one. The paper allows this (VIII.C, XIV.A), so it is noted
+  as a circumstance.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
+from holdfast import guarantees
 from holdfast.commit import Committer
-from holdfast.errors import InvalidRequestError
 from holdfast.guarantees import GUARANTEES, Answer, Guarantee
-from holdfast.runtime import Clock, SystemClock
-from holdfast_checker.committers.subject import CHECKED
-from holdfast_checker.committers.table_v.answers import (
-    ATTRIBUTES,
-    Explored,
-    explore_attributes,
-    explore_invariants,
-    invariant_worlds,
-    worlds_of,
-)
-from holdfast_checker.framework.subject import find_name
+from holdfast.runtime import SystemClock
+from holdfast_checker.committers.properties import PART_OF
+from holdfast_checker.committers.scenes import SCENES
+from holdfast_checker.committers.table_v.experiments import build_experiment
+from holdfast_checker.committers.worlds import build_world
 from holdfast_checker.kernel.counterexample import Counterexample, encode
-from holdfast_checker.kernel.explore import Budget, Exploration
+from holdfast_checker.kernel.explore import Budget, Exploration, explore
+from holdfast_checker.kernel.state_space import BROKEN_CODE
 from holdfast_checker.specimens import COMPARED
 
 # Paper 000, Table V, column by column.
@@ -85,13 +108,6 @@ _COLUMNS: Mapping[str, tuple[bool | None, ...]] = {
     "emr": _EMR,
 }
 
-
-def paper_answer(committer: str, row: str) -> bool | None:
-    """Return the answer of papers 000 and 002; None if they give none, or if the row is not in Table V."""
-    column = _COLUMNS.get(committer)
-    return None if column is None else dict(zip(ATTRIBUTES, column, strict=True)).get(row)
-
-
 _STAGING_PARTITIONED = (
     "The pending sets pass through file-v1's task commit, which deletes what another attempt has committed before it "
     "renames its own: a job commit between the two finds no set of the task and does not notice. The paper derives "
@@ -115,62 +131,49 @@ REASONS: Mapping[tuple[str, str], str] = {
 """Why an answer differs from the paper's or the declared one, by committer and row, in one or two sentences."""
 
 
-STATES = 10_000
-"""Default limit of states for each world of C1 to C10; the table of all committers then takes about two minutes.
-
-`holdfast check` of one committer explores its worlds completely.
-"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """The progress of `build_table`.
-
-    Attributes:
-        world: the last explored world; its name starts with the committer's.
-        done, total: number of worlds explored so far, and in all.
-        states: number of states in all worlds so far.
-    """
-
-    world: str
-    done: int
-    total: int
-    states: int
-
-
+# --- answers ----------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
     """One committer's answer to one row.
 
     Attributes:
-        row: name of the guarantee.
-        wanted: the answer that users want.
         holds: the answer that exploration found to the paper's question.
-        unless: for a good answer, the circumstances in which the opposite was found, as named in `holdfast.guarantees`.
-        only: for a bad answer, the circumstances in which alone it was found; empty if it needs none.
+        circumstances: those in which the bad answer was found, as named in `holdfast.guarantees`; "" if it needs none.
         because: what exploration found, in one sentence.
-        paper: the answer of papers 000 or 002; None if they have none.
-        declared: what `holdfast committers` declares.
-        states, histories: number of states and histories explored for the answer.
-        complete: whether the answer is final: everything was explored, or a counterexample decides.
         counterexample: the history that decides the answer, or that shows a circumstance; it can be replayed.
-        reason: why the answer differs from the paper's or from the declared one; empty if it does not.
+        states: number of states explored for the answer.
+        complete: whether the answer is final: everything was explored, or a counterexample decides.
     """
 
-    committer: str
-    row: str
-    wanted: bool
+    committer: Committer
+    row: Guarantee
     holds: bool
-    unless: tuple[str, ...]
-    only: tuple[str, ...]
+    circumstances: tuple[str, ...]
     because: str
-    paper: bool | None
-    declared: Answer
-    states: int
-    histories: int
-    complete: bool
     counterexample: Counterexample | None
-    reason: str
+    states: int
+    complete: bool
+
+    @property
+    def unless(self) -> tuple[str, ...]:
+        """Return, for a good answer, the circumstances in which the opposite was found."""
+        return self.circumstances if self.holds == self.row.wanted else ()
+
+    @property
+    def paper(self) -> bool | None:
+        """Return the answer of papers 000 or 002; None if they have none."""
+        column = dict(zip(ATTRIBUTES, _COLUMNS.get(self.committer.name, ()), strict=False))
+        return column.get(self.row.name)
+
+    @property
+    def declared(self) -> Answer:
+        """Return what `holdfast committers` declares."""
+        return self.committer.guarantees[self.row.name]
+
+    @property
+    def reason(self) -> str:
+        """Return why the answer differs from the paper's or from the declared one; empty if it does not."""
+        return REASONS.get((self.committer.name, self.row.name), "")
 
     @property
     def agrees_with_paper(self) -> bool | None:
@@ -185,23 +188,231 @@ class Cell:
         attribute has several circumstances, only the worst is declared. If a circumstance is declared for one of C1 to
         C10, it need not be found, because the scenes may not contain it.
         """
-        said, found = set(self.declared.circumstances), set(self.unless)
-        if self.declared.holds != self.wanted:
+        said, found = set(self.declared.circumstances), set(self.circumstances)
+        if self.declared.holds != self.row.wanted:
             return self.holds == self.declared.holds
-        if self.holds != self.wanted:
-            return bool(self.only) and said == set(self.only)
-        if self.row in ATTRIBUTES:
+        if self.holds != self.row.wanted:
+            return bool(found) and said == found
+        if self.row.name in ATTRIBUTES:
             return said <= found and bool(said) == bool(found)
         return found <= said
+
+    def document(self) -> dict[str, object]:
+        """Return the answer for ``--json``."""
+        said = self.declared
+        return {
+            "holds": self.holds,
+            "unless": list(self.unless),
+            "because": self.because,
+            "paper": self.paper,
+            "declared": {"holds": said.holds, "unless": said.unless or None, "why": said.why},
+            "agrees_with_paper": self.agrees_with_paper,
+            "agrees_with_declaration": self.agrees_with_declaration,
+            "reason": self.reason or None,
+            "states": self.states,
+            "complete": self.complete,
+            "counterexample": None if self.counterexample is None else json.loads(encode(self.counterexample)),
+        }
+
+
+# --- Table V ----------------------------------------------------------------------------------------------------------
+class Question(NamedTuple):
+    """A question: a property that is judged in some worlds, and breaks if the answer is bad.
+
+    Attributes:
+        property: name of the property that breaks if the answer is bad.
+        worlds: names of experiments.
+        when: the circumstance about which the question asks; empty if it asks about none.
+        decides: whether a bad answer makes the attribute bad, as the paper asks; if not, it names a circumstance in
+            which a good attribute becomes bad.
+    """
+
+    property: str
+    worlds: tuple[str, ...]
+    when: str = ""
+    decides: bool = False
+
+
+def _asked(name: str, *worlds: str) -> Question:
+    return Question(name, worlds, decides=True)
+
+
+_SIDE_BY_SIDE, _ABORTS, _CUT_OFF = ("side-by-side",), ("aborts-itself", "is-aborted"), ("cut-off",)
+
+ATTRIBUTES: Mapping[str, tuple[Question, ...]] = {
+    "speculative-tasks": (
+        _asked("speculative-tasks", *_SIDE_BY_SIDE),
+        Question("speculative-tasks-two-commits", ("two-commits",), guarantees.BOTH_COMMIT),
+        Question("speculative-tasks-early", _SIDE_BY_SIDE, guarantees.STILL_WRITING),
+    ),
+    "recoverable-job": (_asked("recoverable-job", "new-driver"),),
+    "abortable-task": (
+        _asked("abortable-task", *_ABORTS),
+        Question("abortable-task-in-commit", _ABORTS, guarantees.IN_TASK_COMMIT),
+        Question("abortable-task-at-once", _ABORTS, guarantees.DIES_UPLOADING),
+    ),
+    "abortable-job": (
+        _asked("abortable-job", "given-up"),
+        Question("abortable-job-by-itself", ("given-up",), guarantees.UNDONE_BY_HAND),
+    ),
+    "uncommitted-output-observable": (
+        _asked("uncommitted-output-observable", *_SIDE_BY_SIDE),
+        Question("uncommitted-output-observable-in-commit", _SIDE_BY_SIDE, guarantees.IN_TASK_COMMIT),
+    ),
+    "committed-output-observable": (_asked("committed-output-observable", *_SIDE_BY_SIDE),),
+    "atomic-task-commit": (
+        _asked("atomic-task-commit", "dies-in-commit"),
+        Question("atomic-task-commit-two-commits", ("dies-beside",), guarantees.BOTH_COMMIT),
+    ),
+    "atomic-job-commit": (
+        _asked("atomic-job-commit", *_SIDE_BY_SIDE),
+        Question("atomic-job-commit-listed", _SIDE_BY_SIDE, guarantees.OTHER_READERS),
+    ),
+    "partitioned-executor": (
+        _asked("partitioned-executor", *_CUT_OFF),
+        Question("partitioned-executor-in-commit", _CUT_OFF, guarantees.PARTITIONED, decides=True),
+        Question("partitioned-executor-C3", _CUT_OFF, guarantees.PARTITIONED),
+    ),
+}
+"""For each row of Table V, in its order, the questions about it."""
+
+_JUDGED_AT_DEATHS = frozenset({"dies-in-commit", "dies-beside"})
+"""Worlds in which the question is what exists when an attempt dies.
+
+No footprint contains a death, so these small worlds are explored without reduction.
+"""
+
+
+def _worlds_of(rows: Iterable[Guarantee]) -> tuple[str, ...]:
+    """Return the names of the experiments that the questions about some rows need."""
+    return tuple(dict.fromkeys(world for row in rows for one in ATTRIBUTES[row.name] for world in one.worlds))
+
+
+_Explored = Callable[[Exploration], None]
+
+
+def _attributes(committer: Committer, rows: Sequence[Guarantee], explored: _Explored, budget: Budget) -> list[Cell]:
+    """Find out whether a committer has attributes; explore each world only once."""
+    found = {}
+    for world in _worlds_of(rows):
+        reduce = world not in _JUDGED_AT_DEATHS
+        found[world] = explore(build_experiment(committer, world), budget=budget, reduce=reduce)
+        explored(found[world])
+    return [_attribute(committer, row, found) for row in rows]
+
+
+def _attribute(committer: Committer, row: Guarantee, explored: Mapping[str, Exploration]) -> Cell:
+    worlds = [explored[world] for world in _worlds_of([row])]
+    found = [(one, bad) for one in ATTRIBUTES[row.name] if (bad := _found(one, explored)) is not None]
+    found.sort(key=lambda pair: not pair[0].decides)
+    is_bad = any(one.decides for one, _bad in found)
+    return Cell(
+        committer=committer,
+        row=row,
+        holds=is_bad is not row.wanted,
+        circumstances=tuple(dict.fromkeys(one.when for one, _bad in found)),
+        because=found[0][1].broke if found else "nothing was found against it",
+        counterexample=found[0][1] if found else None,
+        states=sum(one.states for one in worlds),
+        complete=is_bad or all(one.complete for one in worlds),
+    )
+
+
+def _found(question: Question, explored: Mapping[str, Exploration]) -> Counterexample | None:
+    findings = (explored[world].findings for world in question.worlds)
+    return next((one for of in findings if (one := of.get(question.property) or of.get(BROKEN_CODE))), None)
+
+
+# --- C1 to C10 --------------------------------------------------------------------------------------------------------
+_BESIDE = frozenset({"speculation", "partition", "crash", "lost-reply", "failure", "cancel"})
+"""Scenes in which two attempts at a task may commit."""
+
+CIRCUMSTANCES: Mapping[str, frozenset[str]] = {
+    guarantees.BOTH_COMMIT: _BESIDE,
+    guarantees.DISPLACED: _BESIDE,
+    guarantees.STILL_WRITING: _BESIDE | {"asking"},
+    guarantees.COMMIT_BEGUN: frozenset(SCENES),
+    guarantees.TWO_DRIVERS: frozenset({"second-driver", "slow-driver"}),
+    guarantees.ANOTHER_ENDS: frozenset({"second-driver", "slow-driver", "other-job"}),
+    guarantees.STAGED: frozenset({"crash", "lost-reply", "failure", "second-driver", "overwrite", "reader"}),
+}
+"""For each circumstance, the scenes in which it occurs. It does not explain violations in other scenes."""
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What the scenes explored so far have shown about one row."""
+
+    row: Guarantee
+    declared: Answer
+    broke: list[Counterexample] = field(default_factory=list)
+    states: int = 0
+    complete: bool = True
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """The properties to judge: none if the row is declared not to hold, and a counterexample was found."""
+        parts = (part for part, whole in PART_OF.items() if whole == self.row.name)
+        return () if self.broke and not self.declared.holds else (self.row.name, *parts)
+
+
+def _invariants(committer: Committer, rows: Sequence[Guarantee], explored: _Explored, budget: Budget) -> list[Cell]:
+    """Answer rows of C1 to C10 for a committer; each scene is explored once."""
+    seen = [_Seen(row, committer.guarantees[row.name]) for row in rows]
+    for scene in SCENES.values() if rows else ():
+        names = {one.row.name: one.asked for one in seen}
+        asked = tuple(name for those in names.values() for name in those)
+        found = Exploration(world=f"{committer.name}/{scene.name}", complete=True)
+        if asked:
+            world = build_world(committer, replace(scene, properties=asked))
+            found = explore(world, budget=budget, until=_have_broken(asked))
+        for one in seen:
+            if names[one.row.name]:
+                one.states += found.states
+                one.complete = one.complete and found.complete
+                one.broke += [found.findings[n] for n in (*names[one.row.name], BROKEN_CODE) if n in found.findings]
+        explored(found)
+    return [_invariant(committer, one) for one in seen]
+
+
+def _have_broken(names: Iterable[str]) -> Callable[[Exploration], bool]:
+    wanted = set(names)
+    return lambda now: now.findings.keys() >= wanted
+
+
+def _invariant(committer: Committer, seen: _Seen) -> Cell:
+    """Derive the answer: bad if the row broke in a scene that no declared circumstance explains, good otherwise."""
+    scenes = {one.world.partition("/")[2] for one in seen.broke}
+    here = tuple(one for one in seen.declared.circumstances if scenes & CIRCUMSTANCES.get(one, frozenset()))
+    expected = frozenset[str]().union(*(CIRCUMSTANCES[one] for one in here))
+    beyond = [one for one in seen.broke if one.world.partition("/")[2] not in expected]
+    shown = next(iter([*beyond, *seen.broke]), None)
+    return Cell(
+        committer=committer,
+        row=seen.row,
+        holds=not beyond,
+        circumstances=("", *here) if beyond else here,
+        because="nothing was found against it" if shown is None else shown.broke,
+        counterexample=shown,
+        states=seen.states,
+        complete=seen.complete or bool(beyond),
+    )
+
+
+# --- the table --------------------------------------------------------------------------------------------------------
+STATES = 10_000
+"""Default limit of states for each world of C1 to C10; the table of all committers then takes about two minutes.
+
+`holdfast check` of one committer explores its worlds completely.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """The answers of the requested committers and rows.
+    """The answers of committers.
 
     Attributes:
-        rows: the requested rows of `GUARANTEES`.
-        cells: the answers, by (name of the row, name of the committer).
+        cells: the answers, by (name of the row, name of the committer), row by row.
         states: number of states explored.
     """
 
@@ -232,7 +443,7 @@ class Table:
                     "title": row.title,
                     "meaning": row.meaning,
                     "wanted": row.wanted,
-                    "cells": {name: _document(self.cells[row.name, name]) for name in self.committers},
+                    "cells": {name: self.cells[row.name, name].document() for name in self.committers},
                 }
                 for row in self.rows
             ],
@@ -241,33 +452,15 @@ class Table:
         }
 
 
-def _document(cell: Cell) -> dict[str, object]:
-    declared = cell.declared
-    return {
-        "holds": cell.holds,
-        "unless": list(cell.unless),
-        "only": list(cell.only),
-        "because": cell.because,
-        "paper": cell.paper,
-        "declared": {"holds": declared.holds, "unless": declared.unless or None, "why": declared.why},
-        "agrees_with_paper": cell.agrees_with_paper,
-        "agrees_with_declaration": cell.agrees_with_declaration,
-        "reason": cell.reason or None,
-        "states": cell.states,
-        "histories": cell.histories,
-        "complete": cell.complete,
-        "counterexample": None if cell.counterexample is None else json.loads(encode(cell.counterexample)),
-    }
+_EVERY_ROW = tuple(row.name for row in GUARANTEES)
 
 
-# --- making it --------------------------------------------------------------------------------------------------------
 def build_table(
-    committers: Sequence[str] = (),
-    rows: Sequence[str] = (),
+    committers: Sequence[str] = tuple(COMPARED),
+    rows: Sequence[str] = _EVERY_ROW,
     *,
-    progress: Callable[[Progress], None] = lambda now: None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
     budget: Budget = Budget(),
-    clock: Clock | None = None,
 ) -> Table:
     """Explore committers, and compare the answers with the paper and with what is declared.
 
@@ -275,60 +468,31 @@ def build_table(
     much was explored.
 
     Args:
-        committers, rows: the names of committers and rows; empty for all.
-        progress: called after each world, to report progress.
+        progress: called after each world with the number of worlds explored so far, and in all.
         budget: the budget of each world in which C1 to C10 are judged; if it does not limit the states, `STATES` does.
             The worlds of Table V are explored completely, unless the seconds of the budget run out.
-
-    Raises:
-        InvalidRequestError: a committer or row does not exist.
     """
-    clock = clock or SystemClock()
+    clock = SystemClock()
     started_s = clock.elapsed_s()
-    chosen = [CHECKED[find_name(name, CHECKED, "committer")] for name in committers] or list(COMPARED.values())
-    wanted = tuple(row for row in GUARANTEES if not rows or row.name in rows)
-    if unknown := set(rows) - {row.name for row in wanted}:
-        raise InvalidRequestError("unknown row: see holdfast committers", row=min(unknown))
-    attributes = [row.name for row in wanted if row.name in ATTRIBUTES]
-    invariants = [row.name for row in wanted if row.name not in ATTRIBUTES]
-    worlds = len(worlds_of(attributes))
-    now = Progress(world="", done=0, total=len(chosen) * (worlds + invariant_worlds(invariants)), states=0)
+    wanted = tuple(row for row in GUARANTEES if row.name in rows)
+    attributes = [row for row in wanted if row.name in ATTRIBUTES]
+    invariants = [row for row in wanted if row.name not in ATTRIBUTES]
+    total = len(committers) * (len(_worlds_of(attributes)) + (len(SCENES) if invariants else 0))
+    states: list[int] = []
 
     def explored(one: Exploration) -> None:
-        nonlocal now
-        now = replace(now, world=one.world, done=now.done + 1, states=now.states + one.states)
-        progress(now)
+        states.append(one.states)
+        progress(len(states), total)
 
-    answers: dict[str, dict[str, Explored]] = {}
-    small = replace(budget, states=budget.states or STATES)
-    for committer in chosen:
-        found = explore_attributes(committer, attributes, progress=explored, budget=Budget(seconds=budget.seconds))
-        found |= explore_invariants(committer, invariants, progress=explored, budget=small)
-        answers[committer.name] = found
-    names = tuple(committer.name for committer in chosen)
+    cells: list[Cell] = []
+    for committer in (COMPARED[name] for name in committers):
+        cells += _attributes(committer, attributes, explored, Budget(seconds=budget.seconds))
+        cells += _invariants(committer, invariants, explored, replace(budget, states=budget.states or STATES))
+    by_place = {(cell.row.name, cell.committer.name): cell for cell in cells}
     return Table(
-        committers=names,
+        committers=tuple(committers),
         rows=wanted,
-        cells={(row.name, one.name): _cell(row, one, answers[one.name][row.name]) for row in wanted for one in chosen},
-        states=now.states,
+        cells={(row.name, name): by_place[row.name, name] for row in wanted for name in committers},
+        states=sum(states),
         seconds=clock.elapsed_s() - started_s,
-    )
-
-
-def _cell(row: Guarantee, committer: Committer, found: Explored) -> Cell:
-    return Cell(
-        committer=committer.name,
-        row=row.name,
-        wanted=row.wanted,
-        holds=found.holds,
-        unless=found.circumstances if found.holds == row.wanted else (),
-        only=() if found.holds == row.wanted or "" in found.circumstances else found.circumstances,
-        because=found.because,
-        paper=paper_answer(committer.name, row.name),
-        declared=committer.guarantees[row.name],
-        states=found.states,
-        histories=found.histories,
-        complete=found.complete,
-        counterexample=found.counterexample,
-        reason=REASONS.get((committer.name, row.name), ""),
     )
