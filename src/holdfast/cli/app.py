@@ -159,7 +159,7 @@ Transactional output for Spark: a job's rows appear at once, or not at all.
 @click.group(
     cls=_Commands,
     sections={
-        "Write and read tables": {"write": "write", "read": "read", "inspection": "history"},
+        "Write and read tables": {"write": "write", "read": "read", "inspection": "history show"},
         "Operate them": {"inspection": "verify", "recovery": "recover", "app": "uploads"},
         "Choose a store and a committer": {"committers": "committers", "check_store": "check-store"},
         "Keep files and cells in a database": {"app": "fs namespace database"},

@@ -1,4 +1,4 @@
-"""Run ``holdfast history`` and ``verify``: what was written to a destination, and whether it is all there."""
+"""Run ``holdfast history``, ``verify`` and ``show``: what was written, whether it is all there, and how that went."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from holdfast.cli.command import Opens, Run, Url, command, option
+from holdfast.cli.command import Opens, Run, Url, argument, command, option
 from holdfast.cli.failures import PROBLEM
-from holdfast.cli.output import Column, Output, documents, duration, grouped, size, when
+from holdfast.cli.output import Column, Output, as_text, documents, duration, grouped, size, when
 from holdfast.errors import InvalidRequestError, NotFoundError
 from holdfast.wording import counted
 
@@ -213,3 +213,61 @@ def _note_hadoop_jobs(ctx: CommitContext, out: Output) -> None:
         for found in system.find(ctx, False, False):
             if not found.is_over:
                 out.note(system.describe(found.leftover))
+
+
+# --- show -------------------------------------------------------------------------------------------------------------
+_SPENT = (
+    Column("", "stage or operation", lambda one: one[0]),
+    Column("", "count", lambda one: one[1].count, grouped),
+    Column("", "failed", lambda one: one[1].failures, grouped),
+    Column("", "least ms", lambda one: one[1].min_ms, grouped),
+    Column("", "most ms", lambda one: one[1].max_ms, grouped),
+    Column("", "total ms", lambda one: one[1].total_ms, grouped),
+)
+
+
+@command(Opens.STORES)
+def show(run: Run, where: Annotated[str, argument("URL_OR_FILE")]) -> None:
+    """Show the report of the last job: counts, durations, requests.
+
+    Examples:
+      holdfast show s3://bucket/flights
+      holdfast show ./downloaded/_SUCCESS
+      holdfast show ./reports/summary-20260102030405678-0123456789ab.json --json
+
+    Reads _SUCCESS and the reports of all committers, also Hadoop's own. Counters that are 0 are left out, except with
+    --json.
+    """
+    from holdfast.commit.statistics import decode_statistics
+    from holdfast.commit.success_file import parse_success
+
+    out = run.out
+    report = parse_success(*_load(run.store(where)))
+    out.document({"report": report or None})
+    if not report:
+        out.say("an empty _SUCCESS: a job of Hadoop's file committer succeeded, without a report")
+        return
+    for title, found in (("report", report), *((name, report.get(name)) for name in ("metrics", "diagnostics"))):
+        if isinstance(found, dict):
+            plain = [(name, as_text(one)) for name, one in found.items() if isinstance(one, str | int | float)]
+            out.table([title, ""], [one for one in plain if one[1]])
+    try:
+        statistics = decode_statistics(report.get("iostatistics"))
+    except ValueError as error:
+        out.note(f"the statistics of the report cannot be read: {error}")
+        return
+    stages_first = sorted(statistics.durations.items(), key=lambda item: ("_stage_" not in item[0], item[0]))
+    out.show(_SPENT, stages_first)
+    out.table(
+        ["counter", ""], [(name, grouped(number)) for name, number in sorted(statistics.counters.items()) if number]
+    )
+
+
+def _load(ctx: CommitContext) -> tuple[str, bytes]:
+    """Return key and bytes of a report: of the object at the URL itself, or of the _SUCCESS below it."""
+    for key in (ctx.prefix.rstrip("/"), ctx.key("_SUCCESS")):
+        try:
+            return key, ctx.store.get(key)
+        except (NotFoundError, InvalidRequestError):
+            continue
+    raise NotFoundError("no report here: give the URL of a destination, of its _SUCCESS or of a report", url=ctx.url)

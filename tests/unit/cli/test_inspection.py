@@ -1,4 +1,4 @@
-"""`read`, `verify` and `history`: their output and exit codes."""
+"""`read`, `verify`, `history` and `show`: their output and exit codes."""
 
 from __future__ import annotations
 
@@ -271,3 +271,55 @@ def test_history_names_stream_and_batch(url: str) -> None:
     assert "flights, 7" in run("history", url).output
     newest = json.loads(run("history", url, "--json").output)["decisions"][-1]
     assert (newest["stream"], newest["batch"]) == ("flights", 7)
+
+
+# --- show -------------------------------------------------------------------------------------------------------------
+def test_show_takes_a_destination_a_report_or_a_file(url: str, tmp_path: Path) -> None:
+    job = commit_table(url)
+    saved = tmp_path / "saved.json"
+    saved.write_bytes((Path(url) / "_SUCCESS").read_bytes())
+    for where in (url, f"{url}/_SUCCESS", str(saved)):
+        result = run("show", where)
+        assert result.exit_code == 0
+        assert all(word in result.stdout for word in (job.job, "job_stage_decide", "object_put_request"))
+    assert json.loads(run("show", url, "--json").stdout)["report"]["jobId"] == job.job
+
+
+def test_show_of_an_empty_report(tmp_path: Path) -> None:
+    (tmp_path / "_SUCCESS").write_bytes(b"")
+    result = run("show", str(tmp_path))
+    assert (result.exit_code, result.stdout.startswith("an empty _SUCCESS")) == (0, True)
+
+
+def test_show_of_something_else_is_an_error(tmp_path: Path) -> None:
+    assert "no report here: give the URL" in run("show", str(tmp_path)).stderr
+    (tmp_path / "_SUCCESS").write_bytes(b"{}")
+    assert (result := run("show", str(tmp_path))).exit_code == 1
+    assert "the success report cannot be read" in result.stderr
+
+
+def test_show_of_a_report_of_hadoop(tmp_path: Path) -> None:
+    statistics = {
+        "counters": {"op_rename": 2, "op_rename.failures": 1, "committer_bytes_committed": 200_021, "none": 0},
+        "minimums": {"op_rename.min": 140, "op_rename.failures.min": 2_000},
+        "maximums": {"op_rename.max": 140, "op_rename.failures.max": 2_000},
+        "meanstatistics": {
+            "op_rename.mean": {"samples": 1, "sum": 140},
+            "op_rename.failures.mean": {"samples": 1, "sum": 2_000},
+        },
+    }
+    report = {
+        "name": "org.apache.hadoop.fs.s3a.commit.files.SuccessData/1",
+        "success": False,
+        "diagnostics": {"exception": "no space"},
+        "iostatistics": statistics,
+    }
+    path = tmp_path / "report"
+    path.write_text(json.dumps(report))
+    rows = [line.split() for line in run("show", str(path)).stdout.splitlines()]
+    assert ["success", "no"] in rows and ["exception", "no", "space"] in rows
+    assert ["op_rename", "2", "1", "140", "2,000", "2,140"] in rows
+    assert ["committer_bytes_committed", "200,021"] in rows and ["none", "0"] not in rows
+    path.write_text(json.dumps({**report, "iostatistics": {"counters": 3}}))
+    assert (result := run("show", str(path))).exit_code == 0
+    assert "statistics of the report cannot be read" in result.stderr
