@@ -72,7 +72,7 @@ def test_version() -> None:
     ("arguments", "sentence"),
     [
         (["hisory", "x"], "did you mean history"),
-        (["xyzzy"], "use one of the 14 known names"),
+        (["xyzzy"], "use one of the 15 known names"),
         (["verify"], "Missing argument 'URL'"),
         (["verify", "x", "--jsno"], "--json"),
         (["recover", "x", "--older-then", "1h"], "--older-than"),
