@@ -60,7 +60,7 @@ def test_a_violation_is_told_as_a_story_saved_and_replayed(kind: str, tmp_path: 
 
 
 def test_other_violations_have_their_command() -> None:
-    with _mutant("transactions", "reads-before-the-lock").planted():
+    with _mutant("transactions", "inserts-are-puts").planted():
         result = run("check", "transactions", "--scene", "twins-in-steps")
         [command] = re.findall(r"^  T3 exactly once: holdfast (check transactions .*)$", result.stdout, re.MULTILINE)
         again = run(*command.split())

@@ -32,7 +32,7 @@ def test_families_are_reported_together() -> None:
 
 def test_the_first_violation_of_each_property_is_kept() -> None:
     check = Check(TRANSACTIONS)
-    with _mutant("progress-not-checked").planted():
+    with _mutant("inserts-are-puts").planted():
         check.explore([SCENES["second-attempt"]])
         assert {"T1", "T3"} <= check.violations.keys()
         assert [one.name for one in check.ranked()][:2] == ["T1", "T3"]
@@ -40,7 +40,7 @@ def test_the_first_violation_of_each_property_is_kept() -> None:
 
 def test_only_some_properties() -> None:
     check = Check(TRANSACTIONS, ["T3"])
-    with _mutant("progress-not-checked").planted():
+    with _mutant("inserts-are-puts").planted():
         check.explore([SCENES["second-attempt"], SCENES["twins"]])
     assert check.violations.keys() == {"T3"}
     assert check.is_over
