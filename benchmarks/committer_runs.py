@@ -74,15 +74,12 @@ class World:
         renames = any("rename" in need.what for need in committer.needs)
         if self.rename and not renames:
             return False
-        return committer.name in _BY_COPY or not committer.refusal(capabilities)
+        return not committer.refusal(capabilities)
 
 
 FAR_UPLOAD = World(name="object store, 50 ms")
 FAR_RENAME = World(name="file system, 50 ms", rename=True)
 SERVER = World(name="local S3 server", server=True)
-
-_BY_COPY = ("file-v1", "file-v2")
-"""Measured on object stores, too, where every rename is a copy; the product refuses them there."""
 
 
 class _Tally:

@@ -11,6 +11,7 @@ import holdfast
 from holdfast.cli.read_rows import first_rows
 from holdfast.commit import open_context
 from holdfast.errors import InvalidRequestError
+from holdfast.options.read import ReadOptions
 from tests.variants import variants
 
 pytestmark = pytest.mark.spark
@@ -47,7 +48,7 @@ def test_nothing_is_written_and_nothing_read(spark: Any, tmp_path: Path, kind: s
             holdfast.read(spark, str(root), reader=reader)
     ctx = open_context(str(root))
     with pytest.raises(InvalidRequestError, match=f"read it with {kind}'s own reader"):
-        first_rows(ctx, 1)
+        first_rows(ctx, ReadOptions(), 1)
     ctx.close()
     assert files(root) == before
 

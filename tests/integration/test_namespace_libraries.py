@@ -21,6 +21,7 @@ from pyarrow.fs import FileSelector, FileType, FSSpecHandler, PyFileSystem
 
 from holdfast.fs import NamespaceFileSystem
 from holdfast.namespace import Configuration, init_namespace
+from holdfast.namespace.errors import FeatureUnsupportedError
 
 DIRECTORIES = ["day=1", "with space", "ünï ☃", "%41", "a#b", "a+b&c;d", "100%"]
 PATTERNS = ["a?b", "a*b", "[a]"]
@@ -121,7 +122,12 @@ def test_pyarrow_files(fs: NamespaceFileSystem, any_directory: str) -> None:
     assert (info.type, info.size, info.mtime) == (FileType.File, fs.size(path), fs.modified(path))
     handled.create_dir(f"{any_directory}/deep/er")
     handled.move(path, f"{any_directory}/deep/b.parquet")
-    handled.copy_file(f"{any_directory}/deep/b.parquet", f"{any_directory}/c.parquet")
+    if any_directory.removeprefix("lake/") in PATTERNS:  # pyarrow passes it on as one string
+        with pytest.raises(FeatureUnsupportedError, match="give two lists"):
+            handled.copy_file(f"{any_directory}/deep/b.parquet", f"{any_directory}/c.parquet")
+        fs.copy([f"{any_directory}/deep/b.parquet"], [f"{any_directory}/c.parquet"])
+    else:
+        handled.copy_file(f"{any_directory}/deep/b.parquet", f"{any_directory}/c.parquet")
     found = handled.get_file_info(FileSelector(any_directory, recursive=True))
     assert sorted(one.path.removeprefix(f"{any_directory}/") for one in found) == [
         "c.parquet",

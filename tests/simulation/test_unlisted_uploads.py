@@ -11,7 +11,7 @@ import pytest
 from holdfast.commit import TWO_PHASE, CommitContext, SaveMode, recover, verify
 from holdfast.commit.intents import QUIET_S, is_intents
 from holdfast.commit.records import TaskCommit
-from holdfast.commit.two_phase.pending_uploads import find_uploads
+from holdfast.commit.two_phase.pending_uploads import NOTES, find_uploads
 from holdfast.commit.upload_owners import find_pending
 from holdfast.errors import HoldfastError, NotFoundError
 from holdfast.stores.base import ObjectStore, UploadPage, iter_objects, iter_uploads
@@ -160,12 +160,13 @@ def test_the_list_of_pending_uploads_says_what_it_lacks() -> None:
     world.store.create_upload(f"{HOME}of another tool")
     job = start(minio(world))
     run_tasks(minio(world), job, "new")
-    found = find_uploads(minio(world))
-    assert found.listing is UploadListing.BY_KEY and "does not list" in found.note
-    assert sorted(upload.key for upload in found.uploads) == [key for key in world.pending() if "part-" in key]
-    unlisted = world.context(store=Unlisted(MinioLike(world.store)))
-    assert len(find_uploads(unlisted).uploads) == 4 and find_uploads(unlisted).listing is UploadListing.NOT_AT_ALL
-    assert len(find_uploads(world.context()).uploads) == 5 and find_uploads(world.context()).note == ""
+    uploads, note = find_uploads(minio(world))
+    assert note == NOTES[UploadListing.BY_KEY] and "does not list" in note
+    assert sorted(upload.key for upload in uploads) == [key for key in world.pending() if "part-" in key]
+    uploads, note = find_uploads(world.context(store=Unlisted(MinioLike(world.store))))
+    assert (len(uploads), note) == (4, NOTES[UploadListing.NOT_AT_ALL])
+    uploads, note = find_uploads(world.context())
+    assert (len(uploads), note) == (5, "")
     report = verify(minio(world))
     assert report.pending_uploads == 4 and any("does not list" in note for note in report.notes)
 

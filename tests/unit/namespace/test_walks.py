@@ -60,13 +60,10 @@ def test_a_damaged_name_is_damage_and_nothing_else() -> None:
     key = inode_key(ROOT_ID, b"good")
     value = world.database.get_many([key])[key].value
     world.database.commit(Commit(inserts={inode_key(ROOT_ID, b"\xff\xfe"): value.replace(b'"id":2', b'"id":3')}))
-    for call in (
-        lambda: list(namespace.list("/")),
-        lambda: list(namespace.walk("/")),
-        lambda: namespace.content_summary("/"),
-    ):
+    for call in (namespace.list, namespace.walk):
         with pytest.raises(CorruptDataError, match="name that is no text: run holdfast namespace fsck"):
-            call()
+            list(call("/"))
+    assert namespace.content_summary("/").files == 2, "a count needs no names"
     assert "bad-name" in [finding.kind.name for finding in namespace.repair().repaired]
     assert NamespaceStore(namespace).head("good").size_bytes == 1
 
