@@ -15,7 +15,7 @@ help: ## List the targets
 demo: ## Watch real data go through Spark into an S3 server while tasks and the driver are killed
 	@scripts/run --java holdfast demo
 
-test: ## Run the default tests (about 16 minutes on 2 cores)
+test: ## Run the default tests (about 6 minutes on 2 cores)
 	@scripts/run --java python -m tests.class_archive
 	@scripts/run --java --databases python -m pytest $(SIDE_BY_SIDE)
 

@@ -33,6 +33,7 @@ from tests.patience import PATIENCE_S, wait_until
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.s3,
+    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore"),  # PySpark's own imports warn; the subject here is the files
 ]
 
@@ -73,7 +74,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         yield session
 
 
-@pytest.mark.slow
 def test_the_next_application_of_this_process_has_none_of_these_settings(spark: SparkSession) -> None:
     """With `spark.task.cpus=2`, the application that the other modules share once ran one task at a time."""
     jvm = spark._jvm
@@ -86,7 +86,6 @@ def test_every_safe_committer_is_tried() -> None:
     assert set(SAFE) == set(COMMITTERS) - {"file-v2"}  # visible at task commit: not safe, and says so
 
 
-@pytest.mark.slow
 def test_files_of_a_job_come_from_one_attempt(spark: SparkSession, server: SeaweedServer, tmp_path: Path) -> None:
     """`holdfast.job`: Spark takes the result of the winner only, though both attempts report (C3)."""
     server.create_bucket(_BUCKET)
@@ -165,7 +164,6 @@ def slowed(df: DataFrame, signals: Path, *, both_commit: bool = True) -> DataFra
 DISPLACING = ("staging-directory", "staging-partitioned", "manifest", "file-v1")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("committer", SAFE)
 def test_a_slow_attempt_and_its_copy_give_each_row_once(
     committer: str, spark: SparkSession, server: SeaweedServer, tmp_path: Path
@@ -273,7 +271,6 @@ def test_an_executor_is_killed_in_the_middle_of_a_write(spark: SparkSession, tmp
     assert_clean(target)
 
 
-@pytest.mark.slow
 def test_a_frozen_host_changes_nothing_after_the_decision(spark: SparkSession, tmp_path: Path) -> None:
     """C6: the frozen executor's worker finishes its write long after the job commit."""
     target = str(tmp_path / "t")
