@@ -24,7 +24,7 @@ class ConformanceError(AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class Check(Generic[S]):
-    """One promise that an implementation must keep.
+    """A test of one promise that an implementation must keep.
 
     Attributes:
         name: unique; for reports and declared deviations.
@@ -74,7 +74,7 @@ def _short(value: object) -> str:
 # --- runs -------------------------------------------------------------------------------------------------------------
 @dataclasses.dataclass(frozen=True, slots=True)
 class Report:
-    """The result of a run.
+    """The result of a run of checks.
 
     Attributes:
         results: maps the name of each check to its error, or to None if the check passed.

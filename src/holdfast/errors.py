@@ -4,7 +4,7 @@
     ├── InvalidRequestError(ValueError)   fix the call; nothing happened
     │   ├── NotFoundError                 the named bucket, object or upload does not exist
     │   ├── AccessDeniedError             the credentials do not allow it
-    │   └── InputChangedError             a job of units is not run as it began: other rows, key, kind or tasks
+    │   └── InputChangedError             a job of units was started again with other rows, key, kind or tasks
     ├── UnsupportedError                  the store or the platform lacks the capability
     ├── ConflictError                     another writer was first: start over
     │   ├── PreconditionError             the condition of a write or a read does not hold
@@ -15,7 +15,7 @@
     │   └── StorageFullError              nothing happened: free some space, then repeat
     ├── OutcomeUnknownError               it may have happened: read before repeating
     ├── FencedError                       a newer owner exists: stop
-    │   ├── LogRemovedError               somebody removed a log while a writer worked: start over
+    │   ├── LogRemovedError               a log was removed while a writer worked: start over
     │   └── LogTrimmedError               a log no longer reaches back to where a writer started: start over
     └── CorruptDataError                  a stored record or a response is invalid: keep the bytes and report it
 
@@ -61,9 +61,9 @@ class AccessDeniedError(InvalidRequestError):
 
 
 class InputChangedError(InvalidRequestError):
-    """A job of units was given other rows, another key, kind or number of tasks than at its begin; nothing has run.
+    """A job of units was started again with other rows, another key, kind or number of tasks; nothing has run.
 
-    Run the job as it began, and new rows, by themselves, under another name.
+    Run the job as it was started first; run new rows, by themselves, under another name.
     """
 
 
@@ -108,11 +108,11 @@ class FencedError(HoldfastError):
 
 
 class LogRemovedError(FencedError):
-    """Somebody removed a log while a writer worked. Start over."""
+    """A log was removed while a writer worked. Start over."""
 
 
 class LogTrimmedError(FencedError):
-    """A log no longer reaches back to where a writer started. Keep more entries and start over."""
+    """A log no longer contains the entries since a writer started. Let it keep more entries, and start over."""
 
 
 class CorruptDataError(HoldfastError):

@@ -38,12 +38,12 @@ class Answer:
 
 
 def yes(why: str, unless: str = "") -> Answer:
-    """Answer that the guarantee holds."""
+    """Build the answer that a committer gives a guarantee."""
     return Answer(holds=True, unless=unless, why=why)
 
 
 def no(why: str, unless: str = "") -> Answer:
-    """Answer that the guarantee does not hold."""
+    """Build the answer that a committer does not give a guarantee."""
     return Answer(holds=False, unless=unless, why=why)
 
 

@@ -59,7 +59,7 @@ parent's other threads ends in the child: py4j then cuts their connections to Sp
 
 @contextlib.contextmanager
 def isolated_environment() -> Iterator[None]:
-    """Hide the user's settings for AWS and for proxies for the length of a block, for a server on this machine."""
+    """Hide the environment variables for AWS and for proxies during a ``with`` block that uses a local server."""
     kept = dict(os.environ)
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         del os.environ[name]
@@ -157,7 +157,7 @@ class SeaweedServer:
     # --- use ----------------------------------------------------------------------------------------------------------
     @property
     def endpoint_url(self) -> str:
-        """Return the S3 endpoint."""
+        """Return the URL of the server's S3 endpoint."""
         return f"http://127.0.0.1:{self._s3_port}"
 
     @property
@@ -169,7 +169,7 @@ class SeaweedServer:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Return the variables that make any AWS tool use this server."""
+        """Return the environment variables that make AWS tools use this server."""
         return {
             "AWS_ENDPOINT_URL": self.endpoint_url,
             "AWS_ACCESS_KEY_ID": _ACCESS_KEY,

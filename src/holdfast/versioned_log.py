@@ -263,7 +263,7 @@ E = TypeVar("E", bound=Entry)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionedLog(Generic[E]):
-    """A log in a folder of a `RecordStore`.
+    """A log of numbered entries in a folder of a `RecordStore`, for several writers.
 
     Attributes:
         runner: reads several entries in parallel.
@@ -282,7 +282,7 @@ class VersionedLog(Generic[E]):
 
     # --- read ---------------------------------------------------------------------------------------------------------
     def read(self) -> LogView:
-        """List the log.
+        """List the log's folder, and return which entries and marks exist.
 
         Guarantee: an entry counts as removed only if it really has been removed. A listing is not a snapshot, least of
         all on a file system: it may show an entry but not an earlier one, if both were created during the listing. So
@@ -340,10 +340,10 @@ class VersionedLog(Generic[E]):
             return False  # reading the entry reports the error
 
     def entry(self, seq: int) -> E:
-        """Return one entry.
+        """Return the entry with the number `seq`.
 
         Raises:
-            NotFoundError: the entry has been trimmed.
+            NotFoundError: the entry has been trimmed, or does not exist yet.
             CorruptDataError: the stored bytes are not a valid entry.
         """
         path = self.path(seq)
@@ -387,7 +387,7 @@ class VersionedLog(Generic[E]):
     def append(
         self, entry: E, data: bytes, is_same: Callable[[E], bool], view: LogView, changes: Sequence[Change] = ()
     ) -> E:
-        """Create `entry` at its number, and return the entry that has this number now: the caller's or the winner's.
+        """Append `entry` to the log, and return the log's entry: this one or, if another writer was first, another.
 
         Guarantee: the returned entry is part of the log's one order. Suppose that a writer pauses while others append
         more entries than the log retains. The entry that took the writer's number may then have been trimmed, so the
@@ -404,6 +404,10 @@ class VersionedLog(Generic[E]):
                 job) as `entry`.
             view: the log for which `entry` was decided, so its number is ``view.head + 1``.
             changes: made in the step that creates the entry, or not at all; only on a store with transactions.
+
+        Returns:
+            `entry`; or the entry that another writer has created under its number; or, if the log has moved on, an
+            entry of the same unit of work (see `is_same`), whose number may be later.
 
         Raises:
             PreconditionError, NotFoundError: the store refused one of `changes`. Nothing happened.

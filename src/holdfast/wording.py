@@ -1,6 +1,6 @@
 """Build phrases that messages of every layer use: counts with their nouns, suggestions of similar names, advice.
 
-And tell what no record could hold: `is_unicode`.
+`is_unicode` checks whether a text can be stored at all.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ _FEW = 12  # the most names that a reader takes in at a glance
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
-    """Return e.g. ``1 job``, ``2 jobs``, ``1,000 histories``; pass `plural` if adding an s is wrong."""
+    """Format a number with its noun, e.g. ``1 job``, ``2 jobs``; pass `plural` if adding an s is wrong."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def is_unicode(text: str) -> bool:
-    """Check whether a text has no lone surrogates, which stand for bytes that are no UTF-8, and no encoding can write.
+    """Check whether a text can be encoded as UTF-8, that is, contains no lone surrogates.
 
-    Python makes them of odd names of files, of arguments and of variables.
+    Python puts surrogates in place of undecodable bytes in names of files, in arguments and in environment variables.
     """
     try:
         text.encode()
@@ -33,12 +33,12 @@ def is_unicode(text: str) -> bool:
 
 
 def percent(share: float) -> str:
-    """Return e.g. ``99%``: 100 % is only what is complete."""
+    """Format a share from 0 to 1 as a percentage, rounded down, so that only 1 is ``100%``."""
     return f"{math.floor(100 * share)}%"
 
 
 def nearest(name: str, known: Iterable[str], *, listed_by: str = "") -> str:
-    """Return a clause that suggests the known names most similar to an unknown one.
+    """Return a clause for an error message that suggests the known names most similar to an unknown one.
 
     If no name is similar, the clause lists all known names or, if there are more than a dozen, names the command that
     does, or else the three that differ least.

@@ -58,7 +58,7 @@ def json_line(value: Mapping[str, object]) -> bytes:
 
 
 class PackedLines:
-    """Lines of JSON, compressed as they are added, because a job may have or replace a million files."""
+    """Collects lines of JSON in memory, compressed as they are added: a job may have or replace a million files."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -66,12 +66,12 @@ class PackedLines:
         self._packed = bytearray()
 
     def add(self, value: Mapping[str, object]) -> None:
-        """Append a line."""
+        """Append `value` as one line of JSON."""
         self.count += 1
         self._packed += self._packer.compress(json_line(value))
 
     def encode(self) -> bytes:
-        """Return the lines so far, compressed."""
+        """Return the lines added so far, compressed with gzip."""
         return bytes(self._packed) + self._packer.copy().flush()
 
 
@@ -95,7 +95,7 @@ def iter_lines(key: str, data: bytes) -> Iterator[dict[str, Any]]:
 
 
 def json_object(line: bytes) -> dict[str, Any]:
-    """Parse the JSON object in `line`."""
+    """Parse `line`, which must be a JSON object: any other JSON value raises `BadFieldError`."""
     value = json.loads(line)
     require(isinstance(value, dict), "not an object")
     return value  # type: ignore[no-any-return]  # checked in the line above
@@ -146,12 +146,12 @@ def digest(data: bytes) -> str:
 
 # --- writing ----------------------------------------------------------------------------------------------------------
 def totals_fields(totals: Totals) -> dict[str, int]:
-    """Return the record fields ``files``, ``bytes`` and ``rows`` for these counts."""
+    """Convert counts to the JSON fields ``files``, ``bytes`` and ``rows`` of a record."""
     return {"files": totals.files, "bytes": totals.size_bytes, "rows": totals.rows}
 
 
 def job_fields(record: JobRecord) -> dict[str, object]:
-    """Return the record fields that describe a job."""
+    """Convert a job's description to the JSON fields of a record; the inverse of `job_of_fields`."""
     return {
         "job": record.job,
         "committer": record.committer,
@@ -166,7 +166,7 @@ def job_fields(record: JobRecord) -> dict[str, object]:
 
 
 def encode_job(record: JobRecord) -> bytes:
-    """Encode a job's record, as one line."""
+    """Encode a job's record as one line of JSON."""
     return json_line({"format": _JOB_FORMAT, **job_fields(record)})
 
 
@@ -207,7 +207,7 @@ def seconds_field(value: dict[str, Any], name: str) -> float:
 
 
 def job_of_fields(value: dict[str, Any]) -> JobRecord:
-    """Check the fields that `job_fields` writes, and return the job record that they encode."""
+    """Check the JSON fields that `job_fields` wrote, and return the job's description; see `guarded` for errors."""
     details = value["details"]
     require(isinstance(details, dict), "details is not an object")
     return JobRecord(
@@ -233,7 +233,7 @@ def _read_stream(value: Any) -> StreamBatch:
 
 
 def decode_job(key: str, data: bytes) -> JobRecord:
-    """Decode a job's record; `key` must be the key of this job's record."""
+    """Decode a job's record; raise `CorruptDataError` if it is damaged, or `key` is not that of the job's record."""
 
     def decode() -> JobRecord:
         value = json_object(data)
@@ -246,9 +246,11 @@ def decode_job(key: str, data: bytes) -> JobRecord:
 
 
 def decode_intents(key: str, data: bytes) -> tuple[FileOwner, tuple[str, ...]]:
-    """Decode an intent record; `key` must belong to the same attempt, and every path must be below the destination.
+    """Decode an intent record, the list of paths to which an attempt is about to upload; return the attempt and paths.
 
-    A path that names another attempt is an error: it belongs to that attempt, and no other may claim it (C7).
+    Raises:
+        CorruptDataError: the record is damaged, `key` is that of another attempt's record, or a path is outside the
+            destination or names another attempt, whose file it is (C7).
     """
 
     def decode() -> tuple[FileOwner, tuple[str, ...]]:

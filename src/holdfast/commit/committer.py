@@ -94,7 +94,7 @@ Details: TypeAlias = Mapping[str, object]
 
 
 def find_nothing(ctx: CommitContext) -> Iterable[Leftover]:
-    """Find no leftovers: the committer keeps a log, which `recover` reads, or its jobs leave no records."""
+    """Return no leftovers: for committers that keep a decision log, which `recover` reads, or that store no records."""
     return ()
 
 
@@ -171,7 +171,7 @@ class Committer:
     def commit_job(
         self, ctx: CommitContext, job: JobRecord, commits: Sequence[TaskCommit | None], tasks: int | Collection[int]
     ) -> JobOutcome:
-        """Make the job's output visible. If there is a report directory, a report there contains the details.
+        """Commit a job: make its output visible, and save a report in the report directory if there is one.
 
         Args:
             commits, tasks: see `TaskReports`.
@@ -191,7 +191,7 @@ class Committer:
         return replace(outcome, statistics=measure.statistics())
 
     def abort_job(self, ctx: CommitContext, job: JobRecord) -> JobOutcome:
-        """Abort the job, unless it turns out to be committed. Idempotent (scenario 20)."""
+        """Abort the job and discard its output, unless it turns out to be committed. Idempotent (scenario 20)."""
         measure = Measure(ctx)
         with measure.stage("job_stage_abort"):
             outcome = self.abort(measure, job)
@@ -264,4 +264,4 @@ def _save_report(ctx: CommitContext, report: JobReport) -> None:
 
 
 def leave_to_cleanup(ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
-    """Do nothing: the sinks have discarded their files, and the end of the job cleans up after dead attempts."""
+    """Abort a task attempt without a request: its files are discarded already, and the job's cleanup does the rest."""

@@ -25,7 +25,7 @@ Progress = Callable[[str, int, int], None]
 
 
 def silent(stage: str, done: int, total: int) -> None:
-    """Ignore progress: the no-op callback that is used by default."""
+    """Ignore a progress report: the default of `CommitContext.progress`."""
 
 
 Contract = Callable[["CommitContext", JobRecord, Mapping[str, object] | None], Mapping[str, object] | None]
@@ -36,7 +36,7 @@ the table; the job then stays undecided.
 
 
 def files_only(ctx: CommitContext, job: JobRecord, table: Mapping[str, object] | None) -> Mapping[str, object] | None:
-    """Let a job that writes arbitrary files replace a table, but not add to one.
+    """Check a job that writes arbitrary files, not rows: it may replace a table, but not add to one (a `Contract`).
 
     Raises:
         InvalidRequestError: the job would add to a table; readers of the table could not distinguish the job's files
@@ -166,17 +166,17 @@ class CommitContext:
 
     @property
     def clock(self) -> Clock:
-        """Return the clock, for time and waiting."""
+        """Return the environment's clock, which tells the time and sleeps."""
         return self.environment.clock
 
     @property
     def ids(self) -> Ids:
-        """Return the source of random tokens."""
+        """Return the environment's source of random tokens."""
         return self.environment.ids
 
     @property
     def runner(self) -> Runner:
-        """Return the thread pool."""
+        """Return the environment's runner, which makes store calls in parallel."""
         return self.environment.runner
 
     @property
@@ -195,7 +195,7 @@ class CommitContext:
         return self.prefix + path
 
     def at(self, place: Place) -> CommitContext:
-        """Return the same context for another directory, without staging and report directories."""
+        """Return this context with another directory as its destination, and without staging and report directories."""
         return replace(self, store=place.store, prefix=place.prefix, url=place.url, staging=None, reports=None)
 
     def close(self) -> None:
@@ -221,7 +221,7 @@ _STAGES = ("job_stage_", "task_stage_", "committer_commit_job")
 
 
 class Measure:
-    """Measures one task attempt, job commit or job abort.
+    """Counts and times the store calls and stages of one task attempt, job commit or job abort.
 
     Args:
         ctx: the context whose store calls are to be measured. From then on, use the attribute `ctx` instead.

@@ -18,12 +18,14 @@ T = TypeVar("T")
 
 
 def durably(ctx: CommitContext, found: T, look: Callable[[], T]) -> T:
-    """Return what was found at the destination once it is durable, if it is anything: what is done is not done again.
+    """Make what was found at the destination durable, before a caller relies on it; return what is found then.
 
-    Whoever has done it may have died before.
+    The process that wrote it may have died before its transaction was durable. Without transactions, or if nothing was
+    found, return `found` at once.
 
     Args:
-        look: called to find it again, since a database that crashed meanwhile has perhaps lost it.
+        found: what a search has found; falsy for nothing.
+        look: repeats the search, because a database that crashed meanwhile may have lost it.
     """
     if not found or not ctx.store.capabilities.transactions:
         return found
@@ -112,7 +114,7 @@ other data.
 
 
 def new_job(ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping[str, object]) -> JobRecord | None:
-    """Check the destination, delete an old ``_SUCCESS`` and return a new job.
+    """Check the destination, delete an old ``_SUCCESS`` there, and return the record of a new job.
 
     The job id is unique even if another job starts in the same second (SPARK-33402, HADOOP-17318). Mode ``fail``
     refuses a destination that contains data; mode ``ignore`` skips it. An old ``_SUCCESS`` is deleted because it would
@@ -152,7 +154,7 @@ def _has_success_report(ctx: CommitContext) -> bool:
 def new_truncating_job(
     ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping[str, object]
 ) -> JobRecord | None:
-    """Return a new job like `new_job`; in mode ``overwrite``, also empty the destination, before any task runs.
+    """Create a job like `new_job`; in mode ``overwrite``, also delete the destination's data, before any task runs.
 
     Spark truncates a destination at the same moment.
 

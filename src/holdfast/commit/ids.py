@@ -30,7 +30,7 @@ _FILE_PATTERN = re.compile(rf"part-(\d{{5,9}})-({_JOB})-([0-9a-f]{{12}})-\d{{5,9
 
 @dataclass(frozen=True, slots=True)
 class FileOwner:
-    """The owner of a file, parsed from its name."""
+    """The job, the task and the attempt that a file belongs to; `file_owner` parses them from its name."""
 
     job: JobId
     task: int

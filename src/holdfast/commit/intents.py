@@ -66,18 +66,18 @@ class Intents:
         self._records: list[str] = []
 
     def enter(self, path: str) -> None:
-        """Announce an upload to `path` now, together with those of all waiting work, which is then started."""
+        """Write an intent record for an upload to `path` and for all waiting uploads, then start the waiting ones."""
         self._announce([*(waiting for waiting, _ in self._waiting), path])
 
     def wait(self, path: str, size_bytes: int, work: Callable[[], object]) -> None:
-        """Run `work`, which holds `size_bytes` in memory, in the background once an upload to `path` is announced."""
+        """Queue `work`, an upload of `size_bytes` to `path`, to run in the background once a record announces it."""
         self._waiting.append((path, work))
         self._waiting_bytes += size_bytes
         if len(self._waiting) >= _BATCH_FILES or self._waiting_bytes >= self._limit_bytes:
             self.flush()
 
     def flush(self) -> None:
-        """Announce the uploads of all waiting work, and start that work."""
+        """Write an intent record for all waiting uploads, if there are any, then start them."""
         if self._waiting:
             self._announce([path for path, _ in self._waiting])
 
@@ -91,7 +91,7 @@ class Intents:
             self._background.submit(work)
 
     def withdraw(self) -> None:
-        """Delete the attempt's records. Requires: the attempt has aborted every upload that it started."""
+        """Delete the attempt's intent records. Requires: the attempt has aborted every upload that it started."""
         self._waiting.clear()
         for batch in batched_keys(self._records):
             self._ctx.store.delete_many(batch)

@@ -74,7 +74,7 @@ class RecoveredJob:
 
 @dataclass(slots=True, kw_only=True)
 class RecoveryReport:
-    """What recovery did, or would do.
+    """The result of `recover`: what it did with each interrupted job, or in a dry run would do, and what is left.
 
     Attributes:
         jobs: the interrupted jobs, in the order in which recovery handled them.
@@ -115,16 +115,16 @@ class RecoveryReport:
 
     @property
     def left_alone(self) -> list[str]:
-        """Return the undecided jobs that were active too recently."""
+        """Return the undecided jobs that recovery did not touch, because they wrote something recently."""
         return [job.job for job in self.jobs if job.is_alive]
 
     @property
     def clean(self) -> bool:
-        """Check whether nothing at the destination needs a person's attention."""
+        """Check that nothing needs a person's attention: no job is damaged, kept, or could not be ended."""
         return not self.damaged and not self.pending and not self.kept
 
     def add_failure(self, what: str, error: HoldfastError) -> None:
-        """Add a job or a cleanup that failed: it is damaged, or its work is pending."""
+        """Add a job or cleanup, `what`, that failed: to `damaged` if data is corrupt, else to `pending`."""
         failures = self.damaged if isinstance(error, CorruptDataError) else self.pending
         failures[what] = str(error)
 
@@ -135,7 +135,7 @@ class RecoveryReport:
 def end_leftover(
     report: RecoveryReport, leftover: Leftover, *, is_alive: bool, dry_run: bool, is_foreign: bool = False
 ) -> None:
-    """End a job without a log, unless it may be alive, and add it to `report`."""
+    """Carry out a job's recovery action, unless `is_alive` or `dry_run`, and add the job to `report`."""
     if not (is_alive or dry_run or leftover.action is Action.KEEP):
         try:
             leftover.recover()
@@ -198,7 +198,7 @@ class UploadOwner(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignJobs:
-    """What is known about jobs of another system's committers, which only a user may end (C7).
+    """Functions that find, describe and end the jobs of another system's committers; only a user may end them (C7).
 
     Attributes:
         find: lists the system's jobs on a destination, including live jobs, each with a recovery action. The last

@@ -31,7 +31,7 @@ _FEW = 10  # more than one, because a directory marker may be among the keys
 
 
 def is_first(ctx: CommitContext, view: LogView) -> bool:
-    """Check whether the destination's log contains no commit yet.
+    """Check whether no job has been committed at the destination yet, according to its log.
 
     Costs no request if a decision is marked ``visible``; if none is, up to one request per log entry.
     """
@@ -65,7 +65,7 @@ def refuse_nested(ctx: CommitContext, *, first: bool, deciding: bool = False) ->
 
 
 def refuse_inner_logs(ctx: CommitContext, keys: Iterable[str], *, deciding: bool = False) -> None:
-    """Raise if `keys` show another destination inside this one. Iterates over `keys` once.
+    """Raise an error if one of `keys` belongs to another destination inside this one. Iterates over `keys` once.
 
     Args:
         keys: the store keys below the destination, without the keys in its own folder ``_holdfast/``.
@@ -92,7 +92,7 @@ def refuse_inner_logs(ctx: CommitContext, keys: Iterable[str], *, deciding: bool
 
 
 def refuse_inner(ctx: CommitContext, folder: str) -> None:
-    """Refuse to list a destination that contains another one with a visible commit.
+    """Raise the error for listing a destination that contains another one, at `folder`, with a visible commit.
 
     Such a nested destination was written before nesting was refused, or was copied here.
 

@@ -23,7 +23,7 @@ class SaveMode(str, enum.Enum):
 
 
 class Kind(str, enum.Enum):
-    """The kind of a decision."""
+    """The kind of a decision: it commits a job or aborts it."""
 
     COMMIT = "commit"
     ABORT = "abort"
@@ -124,7 +124,7 @@ class StreamBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRecord:
-    """The record that describes a job before it writes anything.
+    """The description of a job (id, committer, mode, start), which is stored before the job writes any data.
 
     Attributes:
         publication: ``upload``, ``rename`` or ``transaction``: how the job's files become visible, for committers that

@@ -36,6 +36,7 @@ class PartBudget:
     sinks: dict[str, UploadSink] = field(default_factory=dict)
 
     def settle(self) -> None:
+        """Send parts of the fullest sinks early, until the buffers are within the limit or too small for a part."""
         while sum(sink.waiting_bytes for sink in self.sinks.values()) > self.limit_bytes:
             fullest = max(self.sinks.values(), key=lambda sink: sink.waiting_bytes)
             if not fullest.send_early():
@@ -91,6 +92,7 @@ class UploadSink:
 
     @property
     def waiting_bytes(self) -> int:
+        """Return the number of bytes in the buffer, which are not part of the upload yet."""
         return len(self._buffer)
 
     @property
@@ -155,6 +157,7 @@ class UploadSink:
             self._on_uploaded(self.entry(0))
 
     def close(self) -> None:
+        """Upload the rest of the file in the background; the upload stays pending until it is completed."""
         if self._closed:
             return
         del self._budget.sinks[self.path]
@@ -183,6 +186,7 @@ class UploadSink:
             self._guard.wait(self.path, len(data), finish)
 
     def discard(self) -> None:
+        """Abort the upload, so that nothing of the file is left; raise an error if the store does not answer."""
         self._closed = True
         self._on_uploaded = None
         self._budget.sinks.pop(self.path, None)
@@ -232,6 +236,7 @@ class RenameSink:
         return len(view)
 
     def close(self) -> None:
+        """Complete the hidden file in the background; it stays in the attempt's directory until it is renamed."""
         if not self._closed:
             self._closed = True
             self._background.submit(self._finish)  # the fsync overlaps with the next file's encoding
@@ -240,6 +245,7 @@ class RenameSink:
         self._written = self._file.close()
 
     def discard(self) -> None:
+        """Delete the hidden file, even if it was closed; raise an error if the store does not answer."""
         if self._closed:
             self._store.delete(self._key)
         else:

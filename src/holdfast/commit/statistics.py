@@ -56,7 +56,7 @@ these calls.
 
 @dataclass(frozen=True, slots=True)
 class Duration:
-    """How often an operation ran and how long it took, in milliseconds; failed runs are included."""
+    """Sums up the runs of one operation: their number, and their times in milliseconds; failed runs are included."""
 
     count: int
     failures: int

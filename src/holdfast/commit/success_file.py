@@ -83,7 +83,7 @@ def read_success(ctx: CommitContext) -> SuccessReport | None:
 
 
 def parse_success(key: str, data: bytes) -> SuccessReport:
-    """Parse and validate the report in `data`; preserve unknown fields."""
+    """Parse a report and keep unknown fields; raise `CorruptDataError`, with `key`, if it is not in Hadoop's format."""
     if not data.strip():
         return {}
     try:

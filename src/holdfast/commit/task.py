@@ -29,7 +29,7 @@ def inline_record(ctx: CommitContext, data: bytes) -> bytes | None:
 
 
 def totals_of(files: tuple[FileEntry, ...]) -> Totals:
-    """Return the numbers of an attempt's files, bytes and rows."""
+    """Count an attempt's files, their bytes and their rows."""
     totals = Totals()
     for file in files:
         totals += Totals(files=1, size_bytes=file.size_bytes, rows=file.rows)
@@ -37,7 +37,7 @@ def totals_of(files: tuple[FileEntry, ...]) -> Totals:
 
 
 def report_task(owner: FileOwner, files: tuple[FileEntry, ...]) -> TaskCommit:
-    """Return a report that contains only counts, for a committer whose driver finds the files itself."""
+    """Return an attempt's report with only counts in it, for a committer whose driver finds the files itself."""
     return TaskCommit(job=owner.job, task=owner.task, attempt=owner.attempt, totals=totals_of(files))
 
 
@@ -280,7 +280,7 @@ def is_published(ctx: CommitContext, file: FileEntry, written_by: AttemptId | No
 
 
 def settle(ctx: CommitContext, path: str, move: Callable[[], object], is_there: Callable[[bool], bool]) -> bool:
-    """Publish or move a file, resolve lost replies, and return whether it is at its target.
+    """Publish or move a file, again if the store's reply was lost, and return whether it is at its target.
 
     If a reply was lost, or another process has moved the file, the next call of `move` raises `NotFoundError`, and
     `is_there` then shows the outcome. The response to a repeated completion does not show it: servers respond with 200,
@@ -288,7 +288,8 @@ def settle(ctx: CommitContext, path: str, move: Callable[[], object], is_there: 
 
     Args:
         path: the target, for the error.
-        is_there: called with True if this function has called `move` before.
+        move: tries to publish or move the file.
+        is_there: checks the target; called with True if this function has called `move` before.
 
     Raises:
         OutcomeUnknownError: the reply was lost three times.

@@ -31,7 +31,7 @@ _SPECS = (
 
 @dataclass(frozen=True, kw_only=True)
 class DatabaseReadOptions:
-    """The parsed options of a read.
+    """The parsed options of a read from a table of a database.
 
     Attributes:
         url: of the database; not part of the repr, since it may contain a password.

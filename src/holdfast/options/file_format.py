@@ -49,7 +49,7 @@ class FormatRequest:
         return self.file_format.parse_options(self.strings)
 
     def check(self, known: Iterable[str]) -> FormatRequest:
-        """Check that every option is known and can be parsed; return self.
+        """Check that every option of the format is known and can be parsed; return self.
 
         Args:
             known: names of options that are valid besides those of the format; only used for suggestions.
@@ -70,7 +70,7 @@ _SHORTEST = 4
 
 
 def refuse_unknown(unknown: Iterable[str], known: Iterable[str]) -> None:
-    """Refuse options that are not valid in this call.
+    """Raise an error if there are options that are not valid in this call.
 
     Args:
         unknown: the names of the invalid options, as given.

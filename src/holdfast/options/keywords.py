@@ -26,7 +26,7 @@ _PATHS = frozenset({"path", "scratchdir", "shareddir", "reportdir"})
 
 # --- keywords ---------------------------------------------------------------------------------------------------------
 def from_text(name: str, value: object, keyword: str) -> list[GivenOption]:
-    """Build the option that a keyword sets; the value None sets no option.
+    """Convert a keyword's string to the option `name`; None sets no option.
 
     Raises:
         InvalidRequestError: the value is not a string.
@@ -39,7 +39,7 @@ def from_text(name: str, value: object, keyword: str) -> list[GivenOption]:
 
 
 def from_url(url: object, keyword: str = "url") -> list[GivenOption]:
-    """Build the option for the destination, given as text or as a local path object.
+    """Convert a destination, a string or a local path object, to the option ``path``.
 
     Raises:
         InvalidRequestError: `url` is neither.
@@ -55,7 +55,7 @@ def from_url(url: object, keyword: str = "url") -> list[GivenOption]:
 
 
 def as_mode(mode: object) -> str:
-    """Return a mode by its first name, which is that of a `SaveMode`.
+    """Convert a mode, or one of Spark's other words for it, to the value of a `SaveMode`.
 
     Raises:
         InvalidRequestError: the mode is unknown.

@@ -19,7 +19,7 @@ def as_record_limit(text: str) -> int | None:
 
 
 def as_name(text: str) -> str:
-    """Parse a name that will appear in records and errors."""
+    """Parse a name for records and errors: 1 to 200 printable characters, or `InvalidRequestError` is raised."""
     name = text.strip()
     if not name or len(name) > 200 or not name.isprintable():
         raise InvalidRequestError("not a name: write 1 to 200 printable characters")
@@ -27,7 +27,7 @@ def as_name(text: str) -> str:
 
 
 def as_place(text: str) -> str:
-    """Check a directory or URL that every process of the job must be able to reach."""
+    """Check a directory or URL that every process of the job must be able to reach, and return it unchanged."""
     if not text.strip():
         raise InvalidRequestError("expected a directory or URL: give one, or leave the option out")
     if text.strip().lower().startswith("memory:"):
@@ -38,7 +38,7 @@ def as_place(text: str) -> str:
 
 
 def as_directory(text: str) -> str:
-    """Check a local directory, which is a different one on each machine."""
+    """Check a path of a local directory, which is a different one on each machine, and return it unchanged."""
     if not text.strip() or "://" in text:
         raise InvalidRequestError("expected a local directory: write a path such as /mnt/scratch")
     return text

@@ -1,4 +1,4 @@
-"""Stop code that runs for too long."""
+"""Limit how long calls run, by a timer signal."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ _SHORTEST_S = 0.0005
 
 
 class TimeIsUp(BaseException):
-    """The time of a block is over. No `Exception`: code that catches those cannot go on by accident."""
+    """Raised inside a call whose time limit has passed. No `Exception`, which other code could catch by accident."""
 
 
 class Alarm:
-    """Limits the time of calls, by a timer of this process, whose signal also ends loops that call nothing.
+    """Limits how long calls run, by this process's timer signal (``SIGALRM``), which also interrupts endless loops.
 
-    Only the main thread can be stopped so; in other threads nothing is limited. A call into C ends first.
+    Works in the main thread only; in other threads calls run without a limit. A call into C is not interrupted.
 
-    The signal comes again every second: for code that catches everything, and because the system may let another thread
-    take a signal, which Python 3.11 tells the main thread only when that thread does something else (`ceval.c`,
-    COMPUTE_EVAL_BREAKER). So a block may end a second late.
+    The signal is repeated every second: for code that catches everything, and because the system may deliver it to
+    another thread, and Python 3.11 then notifies the main thread only when that thread does something else (`ceval.c`,
+    COMPUTE_EVAL_BREAKER). So a call may end a second late.
 
-    An instance belongs to one thread. A timer that somebody else has set is lost. A block that uses the signal for
-    itself may end its own limit, but not that of the next block.
+    An instance belongs to one thread. A timer that other code has set is lost. A call that uses the signal itself may
+    lose its own limit, but not that of the next call.
 
     Args:
-        is_on: False limits nothing, for simulated worlds.
+        is_on: False to limit nothing, in simulated worlds.
 
     Source: signal(2), setitimer(2); "Signals and threads" in the manual of Python's `signal`.
     """
@@ -48,7 +48,7 @@ class Alarm:
 
     @contextmanager
     def ready(self) -> Iterator[None]:
-        """Handle the signal as long as the block runs, so that many short calls inside of it cost less."""
+        """Keep the signal handler installed during a ``with`` block, so that many limited calls in it cost less."""
         if self._is_ready or not self._can_ring():
             yield
             return
@@ -63,8 +63,8 @@ class Alarm:
             signal.signal(signal.SIGALRM, signal.SIG_DFL if before is None else before)
 
     def limit(self, duration_s: float, call: Callable[[], T]) -> T:
-        """Return what a call returns; raise `TimeIsUp` inside of it when so many seconds have passed, or at its end if
-        it has caught that. Calls with a limit are not nested."""
+        """Run `call` and return its result; raise `TimeIsUp` inside it once it has run for `duration_s` seconds, or at
+        its end if it has caught that. Limited calls must not be nested."""
         if not self._can_ring():
             return call()
         self._is_up = False
@@ -87,8 +87,8 @@ class Alarm:
 
     @contextmanager
     def shielded(self) -> Iterator[None]:
-        """Raise nothing inside of this block, which is part of a call with a limit, but at its end: for calls that must
-        not be broken off, because they would leave a connection behind that nobody can use."""
+        """Postpone `TimeIsUp` to the end of a ``with`` block inside a limited call: for code that would leave a broken
+        connection if it was interrupted."""
         self._shields += 1
         try:
             yield

@@ -20,12 +20,12 @@ class Clock(Protocol):
     """A source of time."""
 
     def now_s(self) -> float:
-        """Return the seconds since the epoch (wall clock; may jump)."""
+        """Return the time of the wall clock, in seconds since the epoch; it may jump."""
         ...
 
     def elapsed_s(self) -> float:
-        """Return the seconds of a monotonic clock; only differences are meaningful. It may stop while the machine is
-        suspended, so a wait goes on afterwards: for what must not become too old, see `Moment`."""
+        """Return the time of a monotonic clock, in seconds; only differences mean anything. It may stop while the
+        machine is suspended, so it may show too small an age: see `Moment`."""
         ...
 
     def sleep(self, duration_s: float) -> None:
@@ -48,10 +48,10 @@ class SystemClock:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A moment of this process, to tell later how long ago it was.
+    """A point in time, as both clocks of this process showed it, whose age can be measured later.
 
     Attributes:
-        now_s, elapsed_s: what the clocks showed.
+        now_s, elapsed_s: the readings of the wall clock and of the monotonic clock, in seconds.
     """
 
     now_s: float
@@ -59,15 +59,14 @@ class Moment:
 
     @staticmethod
     def of(clock: Clock) -> Moment:
-        """Return the present moment."""
+        """Return the present moment according to `clock`."""
         return Moment(clock.now_s(), clock.elapsed_s())
 
     def age_s(self, clock: Clock) -> float:
-        """Return how long ago the moment was, in seconds: at least.
+        """Return how long ago the moment was, in seconds; the result may be too large, but not too small.
 
-        The monotonic clock does not run while the machine is suspended, and the wall clock may be set back. So the one
-        that has advanced more counts: neither of them alone makes the moment look younger than it is. A wall clock that
-        is set forward makes it look older.
+        It is the larger of what the two clocks show: the monotonic clock may stop while the machine is suspended, and
+        the wall clock may be set back. A wall clock that is set forward makes the moment look older.
         """
         return max(clock.now_s() - self.now_s, clock.elapsed_s() - self.elapsed_s)
 
@@ -101,12 +100,12 @@ class SeededRandom:
 
     @staticmethod
     def derive(seed: int, number: int) -> int:
-        """Return the seed (63 bits) of the `number`-th of several independent sequences."""
+        """Derive from `seed` the seed (63 bits) of the `number`-th of several independent random sequences."""
         digest = hashlib.sha256(f"{seed}/{number}".encode()).digest()
         return int.from_bytes(digest[:8], "big") >> 1
 
     def fraction(self) -> float:
-        """Return a value from 0 (included) to 1 (excluded)."""
+        """Return a random number from 0 (included) to 1 (excluded)."""
         return self._random.random()  # the one generator that the standard library promises not to change
 
     def happens(self, probability: float) -> bool:
@@ -128,7 +127,7 @@ _MOST_DOUBLINGS = 60
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """How long to wait before a try is repeated: between nothing and a limit that doubles with each try.
+    """Waits before a call is repeated: for a random time from 0 to a limit that doubles with each repetition.
 
     Attributes:
         first_s: the limit of the first wait, seconds.
@@ -141,7 +140,7 @@ class Backoff:
     longest_s: float
 
     def wait(self, number: int, clock: Clock, chance: SeededRandom) -> None:
-        """Wait before the `number`-th repetition, counted from 1."""
+        """Sleep for a random time before the `number`-th repetition, counted from 1."""
         limit_s = min(self.first_s * 2.0 ** min(number - 1, _MOST_DOUBLINGS), self.longest_s)
         clock.sleep(limit_s * chance.fraction())
 

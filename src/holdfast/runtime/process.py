@@ -30,7 +30,7 @@ from holdfast.errors import HoldfastError, UnavailableError
 
 # --- forks ------------------------------------------------------------------------------------------------------------
 class Fork:
-    """A fork that a thread of this process has begun.
+    """A fork of this process (`os.fork`) that one of its threads has begun.
 
     Attributes:
         thread: the thread that forks.
@@ -44,23 +44,23 @@ class Fork:
 
     @property
     def is_over(self) -> bool:
-        """Whether the thread has forked, and goes on."""
+        """Whether the fork is finished, so that the thread runs on."""
         return self._state() is None
 
 
 class Forked(Protocol):
-    """An object that has to know about forks of its process. The methods must not raise."""
+    """An object that `watch_forks` registers, to be called before and after forks of its process. It must not raise."""
 
     def before_fork(self, fork: Fork) -> bool:
-        """Get ready: finish what must not be cut in two. Called in the thread that forks, which may wait here.
+        """Prepare for a fork: finish what a child could not continue. Called in the thread that forks; it may wait.
 
         Returns:
-            Whether a child may go on with this object.
+            Whether a child may continue to use this object as it is.
         """
         ...
 
     def after_fork(self, *, is_ready: bool) -> None:
-        """Start anew in the child, where nothing else has run yet, and no other thread exists.
+        """Reinitialize the object in the child, where nothing else has run yet, and no other thread exists.
 
         Args:
             is_ready: what `before_fork` has returned; False if it was interrupted, or not called, because another
@@ -94,31 +94,31 @@ _ROUNDS = 3
 
 
 def watch_forks(one: Forked) -> list[Fork]:
-    """Call the methods of an object at each fork, as long as the object exists.
+    """Register an object whose methods are called at each fork of this process, as long as the object exists.
 
     This never waits, also while another thread forks: the caller may hold a lock for which that thread waits.
 
     Returns:
-        The forks that are under way, which may not ask the object anymore.
+        The forks that have already begun, which may not call the object anymore.
     """
     _watching[id(one)] = one
     return [fork for fork in list(_latest.values()) if not fork.is_over]
 
 
 def require_process(pid: int) -> None:
-    """Refuse to use a connection in another process than the one that has opened it.
+    """Check that this process has the id `pid`, that of the process that opened a connection, so that it may use it.
 
     Raises:
-        UnavailableError: this is a child of that process: whatever it sends, its parent's transaction gets.
+        UnavailableError: this is a child of that process: whatever it sends would be part of its parent's transaction.
     """
     if pid != os.getpid():
         raise UnavailableError("the transaction belongs to the process that began it: begin another one here")
 
 
 class Renewed:
-    """An object that starts anew in a child, without the locks and the requests of its parent's threads.
+    """Base class of objects that are reinitialized in a forked child, without the locks and requests of its parent.
 
-    A subclass defines `_renew`, and calls `__init__` when it is ready for that.
+    A subclass defines `_renew`, which does that, and calls `__init__` once `_renew` may be called.
     """
 
     def __init__(self) -> None:
@@ -133,7 +133,7 @@ class Renewed:
         return True
 
     def after_fork(self, *, is_ready: bool) -> None:
-        """Start anew in a child."""
+        """Reinitialize the object in a child."""
         self._renew()
 
 
@@ -141,7 +141,7 @@ _inherited: list[object] = []
 
 
 def keep_inherited(*found: object) -> None:
-    """Keep forever what a child has inherited from its parent, and must neither close nor free.
+    """Keep references to inherited connections and TLS contexts forever, so that a child neither closes nor frees them.
 
     The parent uses the connection. And to free TLS contexts takes a lock of OpenSSL, which a thread of the parent may
     have held at the time of the fork: nobody releases it in the child.
@@ -197,7 +197,7 @@ _collecting = threading.local()
 
 
 def is_collecting() -> bool:
-    """Check whether this thread is collecting garbage, so that the caller is, or is called by, a finalizer."""
+    """Check whether this thread is in a garbage collection, so that the caller is, or is called by, a finalizer."""
     return next(reversed(_phases), "") == "start" and getattr(_collecting, "start", None) is _phases["start"]
 
 
@@ -208,7 +208,7 @@ gc.callbacks += [_phases.pop, _phases.__setitem__, _collecting.__setattr__]
 
 
 def finalize(act: Callable[[], object]) -> None:
-    """Do the work of a finalizer now; inside of a collection, leave it to `finish_finalizers`.
+    """Call `act`, the work of a finalizer, now; during a garbage collection, leave it to `finish_finalizers`.
 
     Args:
         act: may belong to the object that is finalized, which exists for as long as it is needed.
@@ -220,7 +220,7 @@ def finalize(act: Callable[[], object]) -> None:
 
 
 def finish_finalizers() -> None:
-    """Do what finalizers have left; called where files are opened, and at the end of the process."""
+    """Do the work that `finalize` has postponed; called where files are opened, and at the end of the process."""
     while _left:
         try:
             act = _left.popleft()

@@ -192,7 +192,7 @@ Repeat = Callable[[Callable[[], object], float], AbstractContextManager[None]]
 
 @contextmanager
 def repeat_in_thread(work: Callable[[], object], interval_s: float) -> Iterator[None]:
-    """Call `work` every so many seconds, in a thread that ends with the block. It may not raise."""
+    """Call `work` every `interval_s` seconds during a ``with`` block, in a thread of its own. `work` must not raise."""
     is_over = threading.Event()
 
     def run() -> None:

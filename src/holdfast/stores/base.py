@@ -28,17 +28,17 @@ from holdfast.errors import CorruptDataError, InvalidRequestError, PreconditionE
 # --- conditional writes: a sum type -----------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Overwrite:
-    """Write unconditionally."""
+    """The mode of an unconditional write, which replaces any object."""
 
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Write only if no object has this key; otherwise, raise `PreconditionError`."""
+    """The mode of a write that succeeds only if no object has the key; otherwise it raises `PreconditionError`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Replace the object if it has this etag; if it has another one or does not exist, raise `PreconditionError`."""
+    """The mode of a write that succeeds only if the object has this etag; otherwise it raises `PreconditionError`."""
 
     etag: str
 
@@ -143,7 +143,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class UploadInfo:
-    """A pending upload."""
+    """A pending upload, as a listing shows it."""
 
     key: str
     upload_id: str
@@ -161,7 +161,7 @@ class UploadPage:
 # --- changes in one step: a sum type, with the conditions for making them ---------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Put:
-    """Write a whole object, like `ObjectStore.put`, under the condition of `mode`."""
+    """A change that writes a whole object, like `ObjectStore.put`, under the condition of `mode`."""
 
     key: str
     data: bytes = field(repr=False)
@@ -170,7 +170,7 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Complete:
-    """Complete an upload, like `MultipartStore.complete_upload`, under the condition of `mode` for the object."""
+    """A change that completes an upload, under the condition of `mode` for the object that it becomes."""
 
     key: str
     upload_id: str
@@ -180,7 +180,7 @@ class Complete:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Delete an object, unless it has another etag than the given one, as listings return it; empty for any object."""
+    """A change that deletes an object if it exists and has the given etag, as listings return it; empty for any."""
 
     key: str
     etag: str = ""
@@ -188,7 +188,7 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Require:
-    """Refuse all changes if this object does not exist, or has another etag than the given one; empty for any."""
+    """A condition: all changes are refused unless this object exists and has the given etag; empty for any etag."""
 
     key: str
     etag: str = ""
@@ -196,7 +196,7 @@ class Require:
 
 @dataclass(frozen=True, slots=True)
 class RequireEmpty:
-    """Refuse all changes if an object exists in this directory or below it; its key ends in ``/``."""
+    """A condition: all changes are refused if an object exists below this directory, whose key ends in ``/``."""
 
     key: str
 
@@ -205,18 +205,18 @@ Change: TypeAlias = Put | Complete | Delete | Require | RequireEmpty
 
 
 def keys_of(changes: Iterable[Change]) -> tuple[str, ...]:
-    """Return the key of each change."""
+    """Return the key of each change, in the same order."""
     return tuple(change.key for change in changes)
 
 
 def sent_bytes(changes: Iterable[Change]) -> int:
-    """Return how many bytes of objects the changes contain."""
+    """Return the total size of the objects that the changes put, in bytes."""
     return sum(len(change.data) for change in changes if isinstance(change, Put))
 
 
 # --- the calls, one protocol per capability ---------------------------------------------------------------------------
 class ObjectStore(Protocol):
-    """The calls that every store supports."""
+    """A bucket or a directory tree with objects under keys: the calls that every store supports."""
 
     @property
     def capabilities(self) -> Capabilities:
@@ -300,7 +300,7 @@ class ObjectStore(Protocol):
         ...
 
     def close(self) -> None:
-        """Release sockets and threads. May be called twice."""
+        """Close the store: release its sockets and threads. May be called twice."""
         ...
 
 
@@ -370,17 +370,17 @@ class TransactionalStore(MultipartStore, Protocol):
         ...
 
     def make_durable(self, written: Sequence[Complete | Require] = ()) -> None:
-        """Return when everything that was written before this call is durable, also uploads and their parts.
+        """Wait until everything that was written before this call is durable, including uploads and their parts.
 
         Call it before you report that something is stored.
 
         Args:
-            written: pending uploads with their parts, and objects, that must be there then: a database that crashed
-                before this call has perhaps lost them. A store that loses nothing does not look.
+            written: pending uploads with their parts, and objects, that must exist then: a database that crashed
+                before this call may have lost them. A store that loses nothing does not check this.
 
         Raises:
-            NotFoundError: some of `written` is lost; ``key`` names one. Write it again.
-            UnavailableError: it is unknown whether it is durable. Repeat later.
+            NotFoundError: some of `written` is lost; the variable ``key`` names one. Write it again.
+            UnavailableError: it is unknown whether everything is durable. Repeat later.
             UnsupportedError: the store cannot do that; the message says which setting it needs.
         """
         ...

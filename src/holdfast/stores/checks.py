@@ -86,7 +86,7 @@ def page_size(max_keys: int) -> int:
 
 
 def check_part_number(key: str, number: int, max_parts: int) -> None:
-    """Reject a number that no part of an upload can have.
+    """Reject a part number that no part of an upload can have.
 
     Raises:
         InvalidRequestError: it is not from 1 to `max_parts`.

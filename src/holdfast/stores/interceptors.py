@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 class Operation(enum.Enum):
-    """The calls of the store protocols."""
+    """The kinds of calls to a store, by the names of the protocols' methods."""
 
     PUT = "put"
     GET = "get"

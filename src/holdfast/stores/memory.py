@@ -305,7 +305,7 @@ class MemoryStore:
         del self._upload_order[bisect.bisect_left(self._upload_order, (key, upload_id))]
 
     def list_uploads_page(self, prefix: str, marker: tuple[str, str] | None = None) -> UploadPage:
-        """List all of them at once."""
+        """List all pending uploads below `prefix` on one page."""
         with self._lock:
             return UploadPage(
                 [self._uploads[upload_id].info for key, upload_id in self._upload_order if key.startswith(prefix)], None
@@ -313,7 +313,7 @@ class MemoryStore:
 
     # --- transactions -------------------------------------------------------------------------------------------------
     def make_durable(self, written: Sequence[Complete | Require] = ()) -> None:
-        """Do nothing: the objects last as long as the process."""
+        """Do nothing: objects in memory last exactly as long as the process."""
 
     def apply(self, changes: Sequence[Change]) -> None:
         if not self._capabilities.transactions:

@@ -179,7 +179,7 @@ class GivenOption(NamedTuple):
 
     @classmethod
     def of(cls, name: str, text: str, spelled: str) -> GivenOption:
-        """Build an option. Its name may be in any case, or in snake case."""
+        """Build an option from its name, in any case or snake case, its value, and the name as the caller wrote it."""
         return cls(fold_name(name), text, spelled)
 
 
@@ -188,7 +188,7 @@ OptionSource = Mapping[str, str] | Sequence[GivenOption]
 
 
 class GivenOptions:
-    """The options of one call, by their documented names.
+    """The options that a caller gave in one call, looked up by their documented names.
 
     Attributes:
         known: the documented names that the call takes.
@@ -229,7 +229,7 @@ class GivenOptions:
         self.known = tuple(dict.fromkeys((*self.known, *names)))
 
     def texts(self, *names: str) -> list[str]:
-        """Return the values given under these names, unparsed."""
+        """Return the values of the given options among `names`, as the strings that the caller gave."""
         return [self._given[name.lower()].text for name in names if name.lower() in self._given]
 
     def take(self, name: str, parse: Callable[[str], T], *, secret: bool = False) -> T | None:
@@ -280,7 +280,7 @@ _UNITS = {"": 1, "k": 1024, "m": MIB, "g": 1024 * MIB, "t": 1024 * 1024 * MIB}
 
 
 def choice(choices: Mapping[str, T]) -> Callable[[str], T]:
-    """Return a parser for a fixed set of words, in any case; `choices` maps each word to its value."""
+    """Return a parser that accepts the words in `choices`, in any case, and returns the value of the given word."""
 
     def parse(text: str) -> T:
         word = text.strip().lower()
@@ -292,7 +292,7 @@ def choice(choices: Mapping[str, T]) -> Callable[[str], T]:
 
 
 def one_of(*words: str) -> Callable[[str], str]:
-    """Return a parser for some words, in any case."""
+    """Return a parser that accepts one of `words`, in any case, and returns that word."""
     return choice({word: word for word in words})
 
 
@@ -305,7 +305,7 @@ def as_boolean(text: str) -> bool:
 
 
 def number(least: int, most: int) -> Callable[[str], int]:
-    """Return a parser for whole numbers from `least` to `most`, both included."""
+    """Return a parser that accepts whole numbers from `least` to `most`, both included."""
 
     def parse(text: str) -> int:
         word = text.strip()
@@ -317,7 +317,7 @@ def number(least: int, most: int) -> Callable[[str], int]:
 
 
 def size(least: int) -> Callable[[str], int]:
-    """Return a parser for a number of bytes, with or without a unit: ``134217728``, ``128m``, ``1 GiB``."""
+    """Return a parser for sizes from `least` bytes on, with or without a unit: ``134217728``, ``128m``, ``1 GiB``."""
 
     def parse(text: str) -> int:
         match = _SIZE.fullmatch(text.strip().lower())

@@ -247,7 +247,7 @@ def shared_options(provider: StoreProvider, given: OptionSource) -> dict[str, st
 def with_shared(
     provider: StoreProvider, given: Iterable[StoreOptions], shared: Mapping[str, str]
 ) -> tuple[StoreOptions, ...]:
-    """Return options in which shared values stand in for what the caller has not given.
+    """Add the values that all clients of a store share to a caller's store options, where the caller has set none.
 
     Args:
         shared: names and values, as `shared_options` returns them.
@@ -317,7 +317,7 @@ _SYSTEMS = {
 
 
 def why_unsupported(scheme: str) -> str:
-    """Return a sentence that says what can be used instead; empty if this is the scheme of no known system."""
+    """Return a sentence that says what to use instead of an unsupported scheme; empty if the scheme is unknown."""
     system = next((name for name, schemes in _SYSTEMS.items() if scheme in schemes), "")
     if not system:
         return ""

@@ -72,7 +72,7 @@ class Sink(Protocol):
         ...
 
     def close(self) -> object:
-        """Publish the file.
+        """Complete the file and make it visible at its path.
 
         Raises:
             ConflictError: a file has the path by now, and may not be replaced.
@@ -80,7 +80,7 @@ class Sink(Protocol):
         ...
 
     def discard(self) -> object:
-        """Give the file up. Does nothing after `close`."""
+        """Delete the unfinished file, so that it never appears; do nothing after `close`."""
         ...
 
 

@@ -239,7 +239,7 @@ def complete_all(
 
 
 def succeed_with(measure: Measure, job: JobRecord, published: Published) -> JobOutcome:
-    """Write ``_SUCCESS`` for a job whose uploads are completed; see `succeed`."""
+    """Write the report of a job whose uploads are completed to ``_SUCCESS``, and return the job's outcome."""
     return succeed(
         measure,
         job,

@@ -103,7 +103,7 @@ Decide = Callable[[PendingJob, JobState], tuple[Action, str]]
 
 # --- inspecting -------------------------------------------------------------------------------------------------------
 def inspect(ctx: CommitContext, jobs: Sequence[PendingJob]) -> list[JobState]:
-    """Return the state of each job, with one listing of files and one of uploads for all of them. This only reads."""
+    """Find out which uploads and files of each job exist, with one listing of each for all jobs. This only reads."""
     if not jobs:
         return []
     outstanding = {
@@ -188,7 +188,7 @@ def _state_of(
 
 # --- deciding ---------------------------------------------------------------------------------------------------------
 def decide(job: PendingJob, found: JobState) -> tuple[Action, str]:
-    """Return the recovery action and the reason."""
+    """Choose how recovery ends a dead job with pending sets; return the action and the reason, a sentence."""
     if found.damaged:
         return Action.KEEP, f"a record cannot be parsed and is left as it is: {found.damaged}"
     if found.succeeded:

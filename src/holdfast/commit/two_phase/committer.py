@@ -26,12 +26,12 @@ from holdfast.guarantees import Answer, no, yes
 
 
 def open_file(scope: TaskScope, path: str) -> UploadSink | RenameSink:
-    """Open a hidden file of an attempt, as the job's publication needs it."""
+    """Open a new hidden file of the attempt in `scope`; the job commit makes it visible at `path`."""
     return publication_of(scope.job).open_file(scope, path)
 
 
 def commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
-    """Write the attempt's manifest.
+    """Commit a task attempt: write its manifest, the list of its files, and return its report.
 
     Guarantee: the returned report contains the digest of the manifest's bytes; nothing becomes visible.
     """

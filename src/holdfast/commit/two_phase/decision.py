@@ -40,7 +40,7 @@ from holdfast.versioned_log import LogView
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decided:
-    """The log contains an entry about the job: it commits the job, or another process has given up on it.
+    """The log entry about a job: it commits the job, or another process has aborted the job with it.
 
     Attributes:
         view: the log right after this process created the entry; None if another process created the entry, or if it
@@ -61,7 +61,7 @@ _NEED_ALL = (SaveMode.OVERWRITE, SaveMode.FAIL, SaveMode.IGNORE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StuckDecision:
-    """A decision that could not be rolled forward.
+    """A decision that could not be carried out completely (rolled forward), and why.
 
     Attributes:
         error: why it could not be rolled forward.

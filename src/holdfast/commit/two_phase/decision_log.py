@@ -92,9 +92,10 @@ def find_decision(ctx: CommitContext, view: LogView, job: JobId, after: int) -> 
 
 
 def append_entry(ctx: CommitContext, entry: LogEntry, view: LogView, changes: Sequence[Change] = ()) -> LogEntry:
-    """Create `entry` at its number, and return the entry that has this number now: the caller's or the winner's.
+    """Append `entry` to the log, and return the log's entry: this one or, if another process was first, another.
 
-    Guarantee: the returned entry is part of the log's one order; see `VersionedLog.append`.
+    Guarantee: the returned entry is part of the log's one order. It is `entry`, or the entry that has its number, or an
+    entry about the same job with a later number; see `VersionedLog.append`.
 
     Args:
         view: the log for which `entry` was decided.
@@ -116,7 +117,7 @@ def append_entry(ctx: CommitContext, entry: LogEntry, view: LogView, changes: Se
 
 
 def destination_gone(ctx: CommitContext) -> LogRemovedError:
-    """Return the error of a job whose record, or the log before it, is gone, though nobody has decided the job."""
+    """Return the error for a job whose record, or the log before it, no longer exists, though the job is undecided."""
     return LogRemovedError(
         "the destination was renamed or deleted while the job ran, or its records were, perhaps by a failover: if it "
         "has another name now, look there for files of the job first; else run the job again",

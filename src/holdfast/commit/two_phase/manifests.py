@@ -59,7 +59,7 @@ def _load(ctx: CommitContext, ref: ManifestRef, data: bytes | None) -> tuple[Man
 
 
 def prepare_job(ctx: CommitContext, job: JobRecord, commits: Sequence[TaskCommit]) -> Prepared:
-    """Load and check every manifest.
+    """Load and check every manifest of a job before its decision.
 
     Ensures: digests match, no two files have the same target, and every file belongs to the attempt that reported it.
 

@@ -127,7 +127,7 @@ def is_manifest(key: str) -> bool:
 
 @dataclass(slots=True, kw_only=True)
 class Leftovers:
-    """The facts that a sweep needs from the folders of jobs: the manifests and intent records, which name uploads.
+    """The records in job folders that name uploads (manifests, intents), for a sweep, which aborts leftover uploads.
 
     Attributes:
         listing: how the server lists pending uploads.
@@ -145,7 +145,7 @@ class Leftovers:
     limit: int | None = None
 
     def note(self, info: ObjectInfo) -> None:
-        """Add an object of a job folder if it is a manifest or an intent record."""
+        """Add an object that was listed in a job folder, if it is a manifest or an intent record."""
         if is_intents(info.key):
             self.intents[info.key] = info.modified_at_s
         elif is_manifest(info.key):
@@ -195,7 +195,7 @@ def missing_uploads(ctx: CommitContext, job: JobRecord, manifests: Iterable[Task
 
 
 def list_keys(ctx: CommitContext, keys: Iterable[str]) -> Iterator[UploadInfo]:
-    """Iterate over the pending uploads of these keys; empty if the server cannot list uploads even by key."""
+    """List the pending uploads to these keys, key by key; empty if the server cannot list uploads even by key."""
     return (upload for found in ctx.runner.map(lambda key: _list_key(ctx, key), keys) for upload in found)
 
 

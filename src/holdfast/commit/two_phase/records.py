@@ -94,7 +94,7 @@ class StreamMark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogState:
-    """The state after a log entry, stored in that entry.
+    """The progress of all streams and the table, as a log entry leaves them; stored in that entry.
 
     Each entry copies its predecessor's state and updates it, so trimming the log loses nothing.
 

@@ -1,8 +1,8 @@
 """Carry out a logged decision: step by step, or in the transaction that decides the job.
 
-The steps of `roll_forward` are a list, `STEPS`, whose order matters. Each is idempotent: any process may run it, at any
-time (C10). The driver that decided the job runs the steps first; after a crash, the next job on the destination or
-`recover` runs those whose mark is missing.
+The steps of `roll_forward` are data: `PUBLISH`, then `WHEN_VISIBLE`, in this order. Each is idempotent: any process may
+run it, at any time (C10). The driver that decided the job runs the steps first; after a crash, the next job on the
+destination or `recover` runs those whose mark is missing.
 
 On stores that make many changes in one step, `commit_at_once` decides the job and does all of this, apart from the
 cleanup, in one transaction; it also deletes the records that are not needed after the decision. So every reader sees
@@ -55,7 +55,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class JobSummary:
-    """The facts that the job's report and its mark ``visible`` take from the committed manifests.
+    """Sums up a job's committed manifests, for its report and for its mark ``visible``.
 
     Attributes:
         names: keys of the first files.
@@ -115,7 +115,7 @@ def report_job(measure: Measure, entry: LogEntry, summary: JobSummary, lost: int
 # --- the steps --------------------------------------------------------------------------------------------------------
 @dataclass(slots=True, kw_only=True)
 class Work:
-    """What the steps after a decision share.
+    """A decision that `roll_forward` carries out, and what its steps pass on to later steps.
 
     Attributes:
         cache: manifests that the caller still holds in memory.
@@ -139,7 +139,9 @@ class Step:
 
     Attributes:
         run: does the step, and returns the content of its mark; None if another process has done all steps.
-        mark: written when the step is done; empty if the step is run again until a later step has a mark.
+        mark: the mark of the decision that is written when the step is done: ``visible`` or ``done``. A log with
+            any other mark is refused as damaged (`VersionedLog.read`). Empty for a step without a mark, which is run
+            again until a later step has written its own.
     """
 
     name: str
@@ -201,13 +203,10 @@ def _clean_up(work: Work) -> bytes:
     return done_mark(work.damaged)
 
 
-STEPS = (
-    Step("publish", _publish, "visible"),
-    Step("delete_replaced", _delete_replaced),
-    Step("save_success_marker", _write_report),
-    Step("cleanup", _clean_up, "done"),
-)
-"""The steps after a commit, in order; after an abort, only the last one."""
+PUBLISH = Step("publish", _publish, "visible")
+CLEAN_UP = Step("cleanup", _clean_up, "done")
+WHEN_VISIBLE = (Step("delete_replaced", _delete_replaced), Step("save_success_marker", _write_report), CLEAN_UP)
+"""The steps after `PUBLISH`, in order: those that are left of a commit that has the mark ``visible``."""
 
 
 def roll_forward(
@@ -233,12 +232,12 @@ def roll_forward(
             ``holdfast recover --accept-damage``.
     """
     work = Work(measure=measure, entry=entry, cache=cache, accept_damage=accept_damage)
-    steps: Sequence[Step] = STEPS
+    steps: Sequence[Step] = (PUBLISH, *WHEN_VISIBLE)
     if entry.kind is Kind.ABORT:
-        steps = STEPS[-1:]
+        steps = (CLEAN_UP,)
     elif visible:
         work.summary = summarize(measure.ctx, entry)
-        steps = STEPS[1:]
+        steps = WHEN_VISIBLE
     for step in steps:
         with measure.stage(f"job_stage_{step.name}"):
             content = step.run(work)
@@ -405,6 +404,9 @@ def commit_at_once(
     measure: Measure, entry: LogEntry, view: LogView, files: JobFiles, plan: ReplacementPlan
 ) -> tuple[LogEntry | None, JobReport]:
     """Decide a job and carry out the decision, in one transaction.
+
+    The steps of `roll_forward` are not used: each of them sends requests of its own, and here their effects have to be
+    changes of one transaction, which either decides the job and does everything, or does nothing.
 
     Guarantee: if the returned entry is `entry`, the job is committed, everything that readers see of it is visible, and
     the decision is done. Otherwise nothing happened.

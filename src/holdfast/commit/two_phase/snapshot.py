@@ -73,7 +73,7 @@ class Instant:
 
     @property
     def is_settled(self) -> bool:
-        """Check whether a plain listing shows only whole jobs, until another job is decided."""
+        """Check whether a plain listing shows only whole jobs: no decision waits to be carried out."""
         return not self.waiting
 
 

@@ -104,10 +104,9 @@ def _is_announced(ctx: CommitContext, job: JobRecord) -> bool:
 
 
 def settle_batch(ctx: CommitContext) -> None:
-    """Roll the destination's decisions forward.
+    """Finish a batch without new data: carry out (roll forward) every decision of the destination that is not done.
 
-    This is called for a batch without new data. The batch may be a replay, whose earlier driver died right after the
-    commit.
+    The batch may be a replay, whose earlier driver died right after the commit.
 
     Raises:
         CorruptDataError: a record of the log cannot be read.

@@ -165,7 +165,7 @@ def check_list_prefix(subject: Subject) -> None:
 
 
 def check_object_beside_directory(subject: Subject) -> None:
-    """Check that keys are flat: ``a`` and ``a/b`` are two objects."""
+    """Check that the keys ``a`` and ``a/b`` can both have an object: a slash has no meaning."""
     subject.store.put(subject.key("a/b"), b"below")
     subject.store.put(subject.key("a"), b"beside")
     equal(subject.store.get(subject.key("a")), b"beside", "content of a")
@@ -202,13 +202,13 @@ def check_delete_many(subject: Subject) -> None:
 
 
 def check_put_metadata(subject: Subject) -> None:
-    """Check that head returns the metadata of a put."""
+    """Check that `head` returns the metadata that a put has stored with the object."""
     subject.store.put(subject.key("object"), b"1", metadata={"holdfast-job": "20240101-0a", "n": "1"})
     equal(dict(subject.other.head(subject.key("object")).metadata), {"holdfast-job": "20240101-0a", "n": "1"}, "head")
 
 
 def check_copy(subject: Subject) -> None:
-    """Check that a copy has the source's bytes, replaces the target and keeps the source, which must exist."""
+    """Check that `copy` copies all bytes, replaces the target and keeps the source, and fails without a source."""
     store = cast("CopyStore", subject.store)
     store.put(subject.key("a b+%20"), b"content")
     store.put(subject.key("dir/target é"), b"old")
@@ -299,7 +299,7 @@ LISTED_UPLOAD_CHECKS = [
 
 # --- conditional puts, one of which is the commit point of a job ------------------------------------------------------
 def check_create(subject: Subject) -> None:
-    """Check that a create writes a new object and never replaces one."""
+    """Check that a put with the mode `Create` writes a new object and never replaces one."""
     key = subject.key("log/00000000000000000001.json")
     subject.store.put(key, b"first", Create())
     refused(PreconditionError, lambda: subject.other.put(key, b"second", Create()), "create over an object")
@@ -315,7 +315,7 @@ def check_create(subject: Subject) -> None:
 
 
 def check_create_after_delete(subject: Subject) -> None:
-    """Check that a key is free again after its object was deleted."""
+    """Check that a put with the mode `Create` succeeds again after the object was deleted."""
     key = subject.key("log/1")
     subject.store.put(key, b"1", Create())
     subject.store.delete(key)
@@ -324,7 +324,7 @@ def check_create_after_delete(subject: Subject) -> None:
 
 
 def check_update(subject: Subject) -> None:
-    """Check that an update replaces only the object with the given etag, as put, head or a listing returned it."""
+    """Check that a put with the mode `Update` replaces only an object with this etag, from put, head or a listing."""
     key = subject.key("object")
     first = subject.store.put(key, b"1")
     # All contents have one length, because an etag made of the length alone would be the same for all of them.
@@ -339,7 +339,7 @@ def check_update(subject: Subject) -> None:
 
 
 def check_update_missing(subject: Subject) -> None:
-    """Check that an update of a deleted or missing object writes nothing."""
+    """Check that a put with the mode `Update` writes nothing if the object is deleted or never existed."""
     key = subject.key("object")
     etag = subject.store.put(key, b"1").etag
     subject.store.delete(key)

@@ -17,7 +17,7 @@ _RACERS = 8
 
 # --- files ------------------------------------------------------------------------------------------------------------
 def check_open_write(subject: Subject) -> None:
-    """Check that a file is invisible until it is closed, and then complete."""
+    """Check that a file from `open_write` is invisible until it is closed, and complete from then on."""
     key = subject.key("dir/file")
     file = subject.files.open_write(key)
     equal(file.write(b"one "), 4, "result of write")
@@ -53,7 +53,7 @@ def check_open_write_never_replaces(subject: Subject) -> None:
 
 
 def check_rename(subject: Subject) -> None:
-    """Check that a file moves with its content, into a new directory or in place of another file."""
+    """Check that `rename` moves a file with its content, into a new directory or in place of another file."""
     source, target = subject.key("_attempt/a b"), subject.key("new/dir/é")
     subject.store.put(source, b"rows")
     subject.files.rename(source, target)

@@ -1,4 +1,4 @@
-"""Provide checks with the store under test."""
+"""Define `Subject`: the store under test, with helpers for checks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TOGETHER_S = 60.0  # for all threads to start
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A store under test.
+    """A store under test, with helpers that checks call.
 
     Attributes:
         store: the handle that a check uses.
@@ -50,7 +50,7 @@ class Subject:
         return f"{self.prefix}/{relative}"
 
     def write(self, *relative: str) -> None:
-        """Put an object at each of these keys, with its relative key as content."""
+        """Put an object at each of these keys, relative to the prefix; its content is that relative key."""
         for each in relative:
             self.store.put(self.key(each), each.encode())
 

@@ -11,7 +11,7 @@ from holdfast.stores.conformance import ODD_KEYS, objects, renames, transactions
 
 
 class Weight(enum.Enum):
-    """The committers that require the checks of a topic."""
+    """How important the checks of a topic are, by the committers that require them."""
 
     DATA = "required by every committer"
     DECISION = "required by the decision of two_phase"
@@ -114,7 +114,7 @@ TOPICS = (
 
 
 class Finding(NamedTuple):
-    """The result of a topic.
+    """The result of one topic's checks in a run.
 
     Attributes:
         checks: the number of checks that ran.

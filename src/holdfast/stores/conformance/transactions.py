@@ -36,7 +36,7 @@ _MANY = 1500
 
 
 def check_apply(subject: Subject) -> None:
-    """Check that a put, a completed upload and a delete all take effect, and that conditions change nothing."""
+    """Check that `apply` makes a put, completes an upload and deletes an object, and that conditions change nothing."""
     subject.write("old", "kept")
     transactional(subject.store).apply([])
     upload_id, parts = subject.uploaded("data/new", b"uploaded")
@@ -60,7 +60,7 @@ def check_apply(subject: Subject) -> None:
 
 
 def check_apply_replaces(subject: Subject) -> None:
-    """Check that a put and a completed upload replace an object if their modes allow it."""
+    """Check that a put and a completed upload in `apply` replace an object if their modes allow it."""
     subject.write("put", "upload", "updated")
     etag = subject.store.head(subject.key("updated")).etag
     upload_id, parts = subject.uploaded("upload", b"second")
@@ -76,7 +76,7 @@ def check_apply_replaces(subject: Subject) -> None:
 
 
 def check_apply_delete(subject: Subject) -> None:
-    """Check that a delete with an etag spares another object, and that a missing object is no error."""
+    """Check that a delete with an etag spares an object with another etag, and accepts a missing object."""
     subject.write("same", "other")
     same, other = (subject.store.head(subject.key(name)).etag for name in ("same", "other"))
     subject.store.put(subject.key("other"), b"third")
@@ -87,7 +87,7 @@ def check_apply_delete(subject: Subject) -> None:
 
 
 def check_apply_refused(subject: Subject) -> None:
-    """Check that one condition that does not hold prevents all changes, and that the error names its key."""
+    """Check that `apply` changes nothing if one condition does not hold, and that the error names the key."""
     subject.write("there", "victim")
     etag = subject.store.head(subject.key("victim")).etag
     upload_id, parts = subject.uploaded("there", b"uploaded")
@@ -108,9 +108,9 @@ def check_apply_refused(subject: Subject) -> None:
 
 
 def check_apply_impossible(subject: Subject) -> None:
-    """Check that one change that is not possible prevents all others: a missing upload, a wrong part, a key twice.
+    """Check that `apply` changes nothing if one change is impossible: a missing upload, a wrong part, a key twice.
 
-    What is not possible does not depend on the order of the changes.
+    The order of the changes must not matter.
     """
     subject.write("victim")
     upload_id, parts = subject.uploaded("upload", b"uploaded")
@@ -128,7 +128,7 @@ def check_apply_impossible(subject: Subject) -> None:
 
 
 def check_apply_file_and_directory(subject: Subject) -> None:
-    """Check that no call puts a file below a file, or in place of a directory, even if it deletes what is there."""
+    """Check that `apply` puts no file below a file or in place of a directory, even if it deletes that one."""
     subject.write("victim", "file", "dir/sub/only")
     for gone, made in (("file", "file/a"), ("file", "file/a/b"), ("dir/sub/only", "dir"), ("dir/sub/only", "dir/sub")):
         put = Put(subject.key(made), b"1")

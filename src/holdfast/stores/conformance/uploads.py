@@ -161,7 +161,7 @@ def check_complete_race(subject: Subject) -> None:
 
 
 def check_wrong_etag(subject: Subject) -> None:
-    """Check that a completion with a wrong etag is rejected, and that a correct one still succeeds."""
+    """Check that completing an upload with a wrong etag of a part fails, and then succeeds with the right one."""
     key = subject.key("object")
     upload_id, [part] = subject.uploaded("object", b"1")
     wrong = dataclasses.replace(part, etag="0" * 32)
@@ -176,7 +176,7 @@ def check_wrong_etag(subject: Subject) -> None:
 
 
 def check_missing_part(subject: Subject) -> None:
-    """Check that a completion with a missing part or a gap is rejected and publishes nothing."""
+    """Check that completing an upload without a listed part, or with a gap in numbers, fails and publishes nothing."""
     key = subject.key("object")
     upload_id = subject.uploads.create_upload(key)
     part = subject.uploads.upload_part(key, upload_id, 1, subject.part_bytes())
@@ -191,7 +191,7 @@ def check_missing_part(subject: Subject) -> None:
 
 
 def check_small_part(subject: Subject) -> None:
-    """Check that completion rejects a part below the declared minimum size, unless it is the last."""
+    """Check that completing an upload fails if a part, except the last, is below the store's minimum size."""
     key = subject.key("object")
     upload_id = subject.uploads.create_upload(key)
     parts = [subject.uploads.upload_part(key, upload_id, n, subject.part_bytes()[:-1]) for n in (1, 2)]
@@ -222,14 +222,14 @@ def check_list_many_uploads(subject: Subject) -> None:
 
 
 def check_upload_age(subject: Subject) -> None:
-    """Check that a listing returns when an upload was created, which cleaning up by age requires."""
+    """Check that listings of pending uploads show when each was created, as cleaning up by age requires."""
     subject.uploads.create_upload(subject.key("object"))
     [upload] = iter_uploads_of(subject.uploads, subject.key("object"))
     equal(upload.initiated_at_s > 1_000_000_000, True, "the listing has the time")
 
 
 def check_upload_metadata(subject: Subject) -> None:
-    """Check that head returns the metadata of a completed upload."""
+    """Check that `head` returns the metadata with which a completed upload was created."""
     key = subject.key("object")
     upload_id = subject.uploads.create_upload(key, {"holdfast-job": "20240101-0a"})
     part = subject.uploads.upload_part(key, upload_id, 1, b"1")

@@ -125,7 +125,7 @@ def os_errors(key: str) -> Iterator[None]:
 
 
 def link_inside(key: str) -> InvalidRequestError:
-    """Return the error for a symbolic link to a directory in a tree."""
+    """Return the error for a key below a symbolic link to a directory, which listings do not follow."""
     return InvalidRequestError(
         "a directory inside the destination is a symbolic link, which Holdfast does not follow: replace it by the "
         "directory that it points to",
@@ -135,7 +135,7 @@ def link_inside(key: str) -> InvalidRequestError:
 
 @dataclass(frozen=True, slots=True)
 class LocalTree:
-    """Files below a root, named by keys.
+    """A tree of files below a root directory, which are named by keys.
 
     Attributes:
         root: absolute path of the directory.

@@ -19,7 +19,7 @@ _NOTHING_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 
 class Listings:
-    """Listings in pages.
+    """Lists the files of a directory tree in pages, in the order of their keys.
 
     Keeps the iterators of the latest listings until their next page is requested, because starting over would read and
     sort whole directories again.
@@ -70,7 +70,7 @@ class Listings:
         return ObjectPage(found, token)
 
     def close(self) -> None:
-        """Drop the kept iterators."""
+        """Drop the iterators that wait for the next page to be requested."""
         with self._lock:
             self._waiting.clear()
 

@@ -132,7 +132,7 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The response to a request; the document is None if the body is not XML."""
+    """The response of S3 to a request; `document` is None if the body is not XML."""
 
     status: int
     headers: Mapping[str, str] | HTTPMessage
@@ -184,7 +184,7 @@ _routes: weakref.WeakKeyDictionary[Any, dict[str, _Route | None]] = weakref.Weak
 def exchange(
     client: Any, bucket: str, method: str, key: str, query: str, headers: Mapping[str, str], body: bytes
 ) -> Answer | None:
-    """Send a request for a key once.
+    """Sign a request for a key and send it once, through the connections of a botocore client.
 
     Args:
         query: the query, percent-encoded, with its parameters sorted by name.
@@ -322,7 +322,7 @@ def signed(
     body: bytes,
     timestamp: str,
 ) -> dict[str, str]:
-    """Return the headers of the signed request.
+    """Sign a request (AWS signature version 4), and return its headers.
 
     Args:
         credentials: frozen ones of botocore.

@@ -34,7 +34,7 @@ def find_hadoop_jobs(ctx: CommitContext, abort: bool = False, insist: bool = Fal
 
 
 def describe(left: Leftover) -> str:
-    """Return one sentence about an unfinished job, and how to end it if it is dead."""
+    """Describe an unfinished job of Hadoop in one sentence, which also says how to end the job if it is dead."""
     return (
         f"Hadoop job {left.job} ({left.committer}) is unfinished: {left.reason}; it is running, or dead (then run "
         "holdfast recover --foreign, and the application again)"

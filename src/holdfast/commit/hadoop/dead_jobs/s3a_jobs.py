@@ -139,7 +139,7 @@ def recorded_uploads(ctx: CommitContext, job: PendingJob) -> set[Upload]:
 
 # --- ending -----------------------------------------------------------------------------------------------------------
 def s3a_leftovers(ctx: CommitContext, abort: bool, insist: bool) -> Iterator[ForeignLeftover]:
-    """List the leftover data of each job, with a recovery action.
+    """List the leftover data of each job of Hadoop's magic committer at the destination, with a recovery action.
 
     Args:
         abort: whether to abort dead jobs; otherwise they are only reported.

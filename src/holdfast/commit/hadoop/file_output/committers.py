@@ -196,7 +196,7 @@ def _is_still(ctx: CommitContext, job: JobId, found: _FileJob, expected: Action)
 
 # --- task -------------------------------------------------------------------------------------------------------------
 def commit_v1_attempt(ctx: CommitContext, job: JobRecord, owner: FileOwner, written: int) -> None:
-    """Rename the attempt's directory to the task's directory.
+    """Commit a task attempt of v1: rename its directory to the task's directory.
 
     An attempt without files has nothing to commit (scenario 3).
 
@@ -228,7 +228,7 @@ def list_v1_tasks(ctx: CommitContext, job: JobRecord) -> Iterator[str]:
 
 
 def commit_v1_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOutcome:
-    """Merge the committed directories one by one, write ``_SUCCESS``, then delete ``_temporary``.
+    """Commit a job of v1: merge the tasks' directories one by one, write ``_SUCCESS``, then delete ``_temporary``.
 
     Args:
         commits: the reports of the tasks that ran in this attempt at the job; recovered tasks do not report.
@@ -259,19 +259,19 @@ def commit_v1_job(measure: Measure, job: JobRecord, reports: TaskReports) -> Job
 
 
 def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
-    """Delete ``_temporary``. Files that a failed job commit has merged (v1) or tasks have committed (v2) stay (C5)."""
+    """Abort a job: delete ``_temporary``. Files that a failed job commit (v1) or tasks (v2) have published stay."""
     committed = has_succeeded(measure.ctx, job.job)
     return clean_up(measure, job, JobOutcome(job=job.job, committed=committed))
 
 
 def commit_v1_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
-    """Rename the attempt's directory to the task's; see `commit_v1_attempt`."""
+    """Commit a task attempt of v1, and return its report: rename its directory to the task's (`commit_v1_attempt`)."""
     commit_v1_attempt(scope.ctx, scope.job, scope.owner, len(files))
     return report_task(scope.owner, files)
 
 
 def commit_v2_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOutcome:
-    """Write ``_SUCCESS``, then delete ``_temporary``; the tasks have done the rest.
+    """Commit a job of v2: write ``_SUCCESS``, then delete ``_temporary``. The tasks have made the files visible.
 
     ``_SUCCESS`` names no files, because the driver does not know them. While it names the job, the call is
     idempotent (scenario 8).
@@ -288,7 +288,7 @@ def commit_v2_job(measure: Measure, job: JobRecord, reports: TaskReports) -> Job
 
 
 def commit_v2_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
-    """Merge the attempt's files into the destination, where they become visible immediately.
+    """Commit a task attempt of v2: move its files into the destination, where they become visible immediately.
 
     Crash: some of the files are visible, and nothing ever deletes them.
     """

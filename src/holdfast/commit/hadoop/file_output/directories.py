@@ -106,13 +106,13 @@ def committed_dir(job: JobRecord, task: int) -> str:
 
 
 def open_attempt_file(scope: TaskScope, path: str) -> RenameSink:
-    """Open a file in the attempt's directory."""
+    """Open a new file in the attempt's directory, for the target `path` relative to the destination."""
     source = f"{attempt_dir(scope.job, scope.owner)}/{path}"
     return RenameSink(rename(scope.ctx.store), scope.ctx.key(source), source, path, background=scope.background)
 
 
 def require_attempt(ctx: CommitContext, job: JobRecord, owner: FileOwner, written: int) -> bool:
-    """Check whether the attempt has anything to commit (``needsTaskCommit``).
+    """Check whether the attempt has files to commit, like Hadoop's ``needsTaskCommit``.
 
     Args:
         written: how many files the attempt has written, according to its own count.
@@ -139,7 +139,7 @@ def abort_attempt(ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
 
 
 def clean_up(measure: Measure, job: JobRecord, outcome: JobOutcome) -> JobOutcome:
-    """Delete all of ``_temporary``, including the work of every other job in this destination (C7 does not hold)."""
+    """Clean up after a job and return its outcome: delete all of ``_temporary``, even other jobs' work (not C7)."""
     ctx = measure.ctx
 
     def delete() -> None:

@@ -82,7 +82,7 @@ def _load_all(measure: Measure, owner: FileOwner, paths: list[str], rows: dict[s
 
 
 def commit_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOutcome:
-    """Complete the uploads of every pending set that a listing shows, write ``_SUCCESS``, then clean up.
+    """Commit a job: complete the uploads of every pending set that a listing shows, write ``_SUCCESS``, then clean up.
 
     Only the listing decides which sets count. A set that a task report contains is not read from the store if the
     listing shows the same etag; if the set has been overwritten since, it is read.
@@ -129,7 +129,7 @@ def commit_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOut
 
 
 def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
-    """Abort all pending uploads and delete the records. Visible files stay (paper 000, VI.A, abortJob).
+    """Abort a job: abort its pending uploads and delete its records. Visible files stay (paper 000, VI.A, abortJob).
 
     If ``_SUCCESS`` names the job, it is committed; then this only finishes its clean-up.
     """
@@ -143,14 +143,14 @@ def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
 
 
 def open_file(scope: TaskScope, path: str) -> UploadSink:
-    """Open a sink through a magic path of the attempt."""
+    """Open a new file of the attempt in `scope`: an upload to the target `path`, which the job commit will complete."""
     return open_magic_file(
         scope.measure, f"{magic_work_path(scope.owner)}/{path}", background=scope.background, budget=scope.budget
     )
 
 
 def commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
-    """Collect the attempt's upload records into the task's pending set.
+    """Commit the task attempt in `scope`: write the records of all its uploads as the task's pending set.
 
     Guarantee: the set is written by one atomic put, which replaces an earlier attempt's set. A listing of the
     attempt's directory decides which files count, so files that a program wrote through a file system are included.
@@ -209,7 +209,7 @@ def commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
 
 
 def abort_task(ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
-    """Abort the uploads that the attempt has recorded, then delete its directory. Idempotent."""
+    """Abort a task attempt: abort the uploads that it has recorded, then delete its directory. Idempotent."""
     measure = Measure(ctx)
     with measure.stage("task_stage_abort_task"):
         abort_all(measure, load_readable(measure, owner.job, iter_pending_paths(ctx, attempt_dir(owner))))

@@ -72,7 +72,7 @@ def setup_job(ctx: CommitContext, committer: str, mode: SaveMode, details: Mappi
 
 # --- commit -----------------------------------------------------------------------------------------------------------
 def commit_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOutcome:
-    """Rename the files of all committed tasks to their final paths.
+    """Commit a job: rename the files of all committed tasks to their final paths.
 
     Guarantee: on return every file of every manifest in the job's directory is at its final path (C1), and no files of
     other attempts are visible (C2). The manifests in the directory decide which files count, not the tasks' reports.
@@ -107,7 +107,7 @@ def commit_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOut
 
 
 def finish_job(measure: Measure, job: JobRecord, loaded: LoadedJob) -> JobOutcome:
-    """Run the stages after the renames: ``_SUCCESS`` and clean-up."""
+    """Finish a job whose files are all renamed: write ``_SUCCESS``, clean up, and return the outcome."""
     outcome = succeed(
         measure,
         job,
@@ -121,7 +121,7 @@ def finish_job(measure: Measure, job: JobRecord, loaded: LoadedJob) -> JobOutcom
 
 # --- abort ------------------------------------------------------------------------------------------------------------
 def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
-    """Delete the job's directory; may be called from any process, and repeatedly (scenarios 17 to 22).
+    """Abort a job: delete its directory. May be called from any process, and repeatedly (scenarios 17 to 22).
 
     If ``_SUCCESS`` names the job, it is committed; then this only cleans up, and the outcome says that the job is
     committed. Files that a job commit renamed before it failed stay, as in Hadoop (C5 does not hold for them).
@@ -133,7 +133,7 @@ def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
 
 
 def clean_up(measure: Measure, job: JobRecord, outcome: JobOutcome) -> JobOutcome:
-    """Delete the job's directory, and no other job's (C7); see `end_with_cleanup`.
+    """Clean up after a job: delete its directory, and no other job's (C7). Errors are added to the returned outcome.
 
     ``_temporary`` is not an object: the directory disappears with the last file below it. The record of a committed job
     is deleted first, so that recovery does not consider the job unfinished.
@@ -176,7 +176,7 @@ class LoadedJob:
 
 
 def require_open(ctx: CommitContext, job: JobRecord) -> None:
-    """Raise an error if the job is over.
+    """Check that the job has not ended, that is, that its record exists.
 
     Raises:
         NotFoundError: the job was already committed or aborted (scenarios 8, 10), or the destination was renamed or

@@ -28,13 +28,13 @@ from holdfast.stores.base import rename
 
 
 def open_file(scope: TaskScope, path: str) -> RenameSink:
-    """Open a file in the attempt's directory; the job commit renames it to `path`."""
+    """Open a new file in the attempt's directory; the job commit will rename it to `path`."""
     source = f"{attempt_dir(scope.job, scope.owner)}/{path}"
     return RenameSink(rename(scope.ctx.store), scope.ctx.key(source), source, path, background=scope.background)
 
 
 def commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
-    """Scan the attempt's directory and save the list of its files as the task's manifest.
+    """Commit a task attempt: list its directory, and save the list of its files as the task's manifest.
 
     Guarantee: the manifest appears complete, in one step, and replaces the manifest of any other attempt at the task.
     So the task's result is exactly the files of the last attempt to commit (scenario 7). Nothing becomes visible.
@@ -110,6 +110,6 @@ def _save(scope: TaskScope, manifest: IntermediateManifest) -> None:
 
 
 def abort_task(ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
-    """Delete the attempt's directory; the manifest of a committed attempt stays (scenarios 10, 16, 22)."""
+    """Abort a task attempt: delete its directory. The manifest of a committed attempt stays (scenarios 10, 16, 22)."""
     delete_dir(ctx, attempt_dir(job, owner))
     ctx.store.delete(ctx.key(attempt_manifest(job, owner)))

@@ -88,7 +88,7 @@ def _delete_scratch(ctx: CommitContext, owner: FileOwner) -> None:
 def setup_job(
     conflicts: ConflictPolicy, ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping[str, object]
 ) -> JobRecord | None:
-    """Check the destination, as far as `conflicts` does so at the start, and write the job's record."""
+    """Check the destination, for existing data only if `conflicts.at_setup`, and write the record of a new job."""
     # If a mode is checked later, in tasks, it must not refuse or skip the destination now.
     later = mode in (SaveMode.FAIL, SaveMode.IGNORE) and not conflicts.at_setup
     job = new_job(ctx, committer, SaveMode.APPEND if later else mode, details)
@@ -100,7 +100,7 @@ def setup_job(
 
 
 def commit_job(conflicts: ConflictPolicy, measure: Measure, job: JobRecord, reports: TaskReports) -> JobOutcome:
-    """Resolve conflicts, complete the uploads of every pending set, write ``_SUCCESS``, then clean up.
+    """Commit a job: resolve conflicts, complete the uploads of every pending set, write ``_SUCCESS``, then clean up.
 
     The pending sets in the shared directory count, not the tasks' reports.
 
@@ -140,7 +140,7 @@ def _publish(conflicts: ConflictPolicy, measure: Measure, job: JobRecord, names:
 
 
 def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
-    """Abort the uploads of all pending sets, then delete the sets and the scratch files. Visible files stay.
+    """Abort a job: abort the uploads of its pending sets, then delete sets and scratch files. Visible files stay.
 
     If ``_SUCCESS`` names the job, it is committed; then this only finishes its clean-up.
     """
@@ -149,14 +149,14 @@ def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
 
 
 def open_file(scope: TaskScope, path: str) -> RenameSink:
-    """Open a file of the attempt in this machine's scratch directory."""
+    """Open a new file of the attempt in this machine's scratch directory; the task commit uploads it to `path`."""
     scratch = scratch_context(scope.ctx)
     source = f"{scratch_dir(scope.job.job, scope.owner)}/{path}"
     return RenameSink(rename(scratch.store), scratch.key(source), "", path, background=scope.background)
 
 
 def commit_task(conflicts: ConflictPolicy, scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
-    """Upload the attempt's files, save the pending set, and commit the set with the algorithm of `file-v1`.
+    """Commit a task attempt: upload its files, then save and commit its pending set with the algorithm of `file-v1`.
 
     Guarantee: the task's pending set is the set of the last attempt to commit (scenario 7). An attempt without
     files has nothing to commit. After an error, every upload that was started is aborted (scenarios 12 to 15).
@@ -260,7 +260,7 @@ def _staged_bytes(scope: TaskScope, file: FileEntry) -> Iterator[bytes]:
 
 
 def abort_task(ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
-    """Delete the attempt's scratch files on this machine, and its pending set if the attempt has not committed."""
+    """Abort a task attempt: delete its scratch files on this machine, and its pending set unless it has committed."""
     delete_dir(scratch_context(ctx), scratch_dir(owner.job, owner))
     abort_attempt(shared_context(ctx, job.job), job, owner)
 
@@ -287,7 +287,7 @@ def clean_up(measure: Measure, job: JobRecord, *, with_sets: bool = True) -> Non
 
 
 def has_records(ctx: CommitContext, job: JobId, folders: Sequence[str]) -> bool:
-    """Check whether the shared directory contains data of the job."""
+    """Check whether the shared directory contains data of the job, whatever the destination's `folders` are."""
     if ctx.staging is None:
         return False
     shared = shared_context(ctx, job)
