@@ -76,7 +76,7 @@ def _uploads(store: NamespaceStore, files: int) -> list[Change]:
     inserts: dict[bytes, bytes] = {}
     for number, key in enumerate(_keys(files), 1):
         token, file_id = namespace.environment.ids.token(), namespace.new_id()
-        part, stored = namespace.blobs.small(file_id, b"x")
+        part, stored = namespace.blobs.new_small_blob(file_id, b"x")
         inserts[upload_key(token)] = Upload(f"/{key}", file_id, now_ms, {}, {1: part}).encode()
         inserts[data_key(part.blob)] = stored[part.blob]
         changes.append(Complete(key, token, (Part(1, part.blob, 1),)))

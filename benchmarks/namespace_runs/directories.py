@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TypeVar
 
 from holdfast.namespace import Namespace
-from holdfast.namespace.inode import DIRECTORY_MODE, FILE_MODE, Inode, Kind, encode_inode
+from holdfast.namespace.inode import DIRECTORY_MODE, FILE_MODE, Inode, InodeKind, encode_inode
 from holdfast.namespace.keys import children_range, inode_key
 from holdfast.transactions.base import Commit, Committed
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 _BATCH = 1000
 
 
-def fill(namespace: Namespace, directory: str, names: Iterable[str], *, kind: Kind = Kind.FILE) -> None:
+def fill(namespace: Namespace, directory: str, names: Iterable[str], *, kind: InodeKind = InodeKind.FILE) -> None:
     """Create empty files, or directories, in an existing directory."""
     parent = namespace.status(directory)
     now_ms = namespace.operations.now_ms()
@@ -28,12 +28,12 @@ def fill(namespace: Namespace, directory: str, names: Iterable[str], *, kind: Ki
             inode = Inode(
                 id=namespace.new_id(),
                 kind=kind,
-                mode=DIRECTORY_MODE if kind is Kind.DIRECTORY else FILE_MODE,
+                mode=DIRECTORY_MODE if kind is InodeKind.DIRECTORY else FILE_MODE,
                 owner=namespace.caller.user,
                 group=parent.group,
                 mtime_ms=now_ms,
-                replication=1 if kind is Kind.FILE else 0,
-                block_size=namespace.configuration.block_size if kind is Kind.FILE else 0,
+                replication=1 if kind is InodeKind.FILE else 0,
+                block_size=namespace.configuration.block_size if kind is InodeKind.FILE else 0,
             )
             inserts[inode_key(parent.id, name.encode())] = encode_inode(inode)
         outcome = namespace.database.commit(Commit(inserts=inserts))

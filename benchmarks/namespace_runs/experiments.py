@@ -11,7 +11,7 @@ from benchmarks.namespace_runs.clients import Layout, Taken
 from benchmarks.namespace_runs.directories import count_entries, fill
 from benchmarks.namespace_runs.workloads import DIRECTORIES, KNOWN, directory_of, known_name
 from holdfast.namespace import Namespace
-from holdfast.namespace.inode import Kind
+from holdfast.namespace.inode import InodeKind
 
 __all__ = ["EXPERIMENTS", "OPERATIONS", "Scale"]
 
@@ -71,7 +71,7 @@ def _same_parent(scale: Scale) -> list[Cell]:
 
 def _mixed(scale: Scale) -> list[Cell]:
     def prepare(namespace: Namespace, root: str) -> None:
-        fill(namespace, root, map(known_name, range(KNOWN)), kind=Kind.DIRECTORY)
+        fill(namespace, root, map(known_name, range(KNOWN)), kind=InodeKind.DIRECTORY)
 
     return [
         Cell(

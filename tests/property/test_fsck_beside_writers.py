@@ -18,7 +18,7 @@ from holdfast.errors import HoldfastError
 from holdfast.namespace import Namespace
 from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.file_writer import FileWriter
-from holdfast.namespace.fsck import Severity, Subject, check, repair
+from holdfast.namespace.fsck import CheckedNamespace, Severity, check, repair
 from holdfast.namespace.fsck.survey import CLOSING_S
 from holdfast.namespace.keys import blob_of
 from holdfast.namespace.other_records import HARD_LIMIT_MS, SOFT_LIMIT_MS
@@ -139,7 +139,7 @@ def _is_whole(namespace: Namespace) -> bool:
     return namespace.check().is_healthy
 
 
-def _beside(before: list[Step], beside: list[list[Step]], work: Callable[[Subject, World], object]) -> World:
+def _beside(before: list[Step], beside: list[list[Step]], work: Callable[[CheckedNamespace, World], object]) -> World:
     """Do some steps, then the work, with more steps in each of its gaps."""
     world, store = _worlds()
     others = _Others(world, world.client())
@@ -153,7 +153,7 @@ def _beside(before: list[Step], beside: list[list[Step]], work: Callable[[Subjec
 
     store.between = go_on
     blobs = BlobStore(store, "data/", world.ids)
-    work(Subject(HookedDatabase(world.database, go_on), blobs, world.environment, 0), world)
+    work(CheckedNamespace(HookedDatabase(world.database, go_on), blobs, world.environment, 0), world)
     store.between = lambda: None
     namespace = world.client()
     namespace.collect()
@@ -166,16 +166,16 @@ def _beside(before: list[Step], beside: list[list[Step]], work: Callable[[Subjec
     return world
 
 
-def _sweep(subject: Subject, world: World) -> None:
+def _sweep(subject: CheckedNamespace, world: World) -> None:
     sweep(subject, closing_s=0)
 
 
-def _check(subject: Subject, world: World) -> None:
+def _check(subject: CheckedNamespace, world: World) -> None:
     report = check(subject)
     assert report.is_healthy, report
 
 
-def _repair(subject: Subject, world: World) -> None:
+def _repair(subject: CheckedNamespace, world: World) -> None:
     report = repair(subject, world.configuration)
     assert {finding.kind.severity for finding in report.repaired} <= {Severity.LEFTOVER}, report
     assert report.failed == []
@@ -189,7 +189,7 @@ long_histories = st.lists(steps, max_size=20), st.lists(st.lists(steps, max_size
 @settings(max_examples=40)
 @given(*histories)
 def test_what_files_have_stays(
-    work: Callable[[Subject, World], object], before: list[Step], beside: list[list[Step]]
+    work: Callable[[CheckedNamespace, World], object], before: list[Step], beside: list[list[Step]]
 ) -> None:
     _beside(before, beside, work)
 
@@ -198,7 +198,9 @@ def test_what_files_have_stays(
 @pytest.mark.parametrize("work", [_sweep, _check, _repair])
 @settings(max_examples=1000)
 @given(*long_histories)
-def test_long_histories(work: Callable[[Subject, World], object], before: list[Step], beside: list[list[Step]]) -> None:
+def test_long_histories(
+    work: Callable[[CheckedNamespace, World], object], before: list[Step], beside: list[list[Step]]
+) -> None:
     _beside(before, beside, work)
 
 
@@ -222,7 +224,7 @@ def _sweep_in_gap(gap: int, before: list[Step], waited_s: float, closing_s: floa
         nonlocal calls
         if calls == gap:
             world.clock.at_s += waited_s
-            sweep(Subject(world.database, world.blobs, world.environment, 0), closing_s=closing_s)
+            sweep(CheckedNamespace(world.database, world.blobs, world.environment, 0), closing_s=closing_s)
             for key in world.records(b"g"):  # what the collector does with notes
                 world.blobs.delete_many([blob_of(key)])
         calls += 1

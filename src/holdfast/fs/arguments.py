@@ -25,7 +25,7 @@ from holdfast.namespace.file_reader import FileReader
 from holdfast.runtime import Runner, SerialRunner
 
 
-def split(path: str) -> tuple[str, str]:
+def split_path(path: str) -> tuple[str, str]:
     """Return the name of the namespace and the path in it, which is at least ``/``.
 
     Raises:
@@ -35,7 +35,7 @@ def split(path: str) -> tuple[str, str]:
 
 
 @contextmanager
-def named(path: str) -> Iterator[None]:
+def hint_at_patterns(path: str) -> Iterator[None]:
     """Say how to name what a pattern matches, if something that looks like one is missing."""
     try:
         yield
@@ -46,12 +46,12 @@ def named(path: str) -> Iterator[None]:
         raise PathNotFoundError(message, path=path) from error
 
 
-def listed(path: Any) -> Sequence[Any]:
+def as_list(path: Any) -> Sequence[Any]:
     """Return the paths of an argument, which is one or a list of them."""
     return [path] if isinstance(path, str | os.PathLike) else path
 
 
-def refuse_odd(source: Any, target: Any, exists: Callable[[str], bool], *, in_lists: bool = False) -> None:
+def refuse_pattern_names(source: Any, target: Any, exists: Callable[[str], bool], *, in_lists: bool = False) -> None:
     """Refuse to copy what fsspec would take for a pattern although a file or directory has that name.
 
     Args:
@@ -63,7 +63,7 @@ def refuse_odd(source: Any, target: Any, exists: Callable[[str], bool], *, in_li
     """
     if isinstance(source, list) and (isinstance(target, list) or not in_lists):
         return
-    for one in map(os.fspath, listed(source)):
+    for one in map(os.fspath, as_list(source)):
         if has_magic(one) and exists(one):
             raise FeatureUnsupportedError(
                 "the name contains *, ? or [, so fsspec takes it for a pattern: give two lists, of sources and targets",
@@ -122,7 +122,7 @@ def find_below(root: str, ls: Callable[[str], list[dict[str, Any]]], maxdepth: i
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class FileRange:
     """A part of a file; the positions are those of Python's slices."""
 
     path: str
@@ -137,7 +137,7 @@ def read_slice(reader: FileReader, start: int | None, end: int | None) -> bytes:
 
 
 def read_ranges(
-    open_file: Callable[[str], FileReader], ranges: list[Range], runner: Runner, *, keep_errors: bool
+    open_file: Callable[[str], FileReader], ranges: list[FileRange], runner: Runner, *, keep_errors: bool
 ) -> list[Any]:
     """Return the bytes of each range. All ranges of one file are from the same version of it.
 
@@ -153,7 +153,7 @@ def read_ranges(
                 raise
             return error
 
-    def read(one: Range) -> Any:
+    def read(one: FileRange) -> Any:
         reader = readers[one.path]
         return attempted(lambda: read_slice(reader, one.start, one.end)) if isinstance(reader, FileReader) else reader
 
@@ -177,7 +177,7 @@ class Move:
     into: bool
 
 
-def moves(path1: Any, path2: Any) -> Iterator[Move]:
+def parse_moves(path1: Any, path2: Any) -> Iterator[Move]:
     """Yield the renames that a call means, given its arguments: names, or lists of names.
 
     Raises:

@@ -17,17 +17,17 @@ from fsspec.spec import AbstractFileSystem
 
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.fs.arguments import (
-    Range,
+    FileRange,
+    as_list,
     directory_entry,
     entry_of,
     find_below,
-    listed,
-    moves,
-    named,
+    hint_at_patterns,
+    parse_moves,
     read_ranges,
     read_slice,
-    refuse_odd,
-    split,
+    refuse_pattern_names,
+    split_path,
 )
 from holdfast.fs.files import (
     NamespaceTransaction,
@@ -36,7 +36,7 @@ from holdfast.fs.files import (
     open_append,
     open_layers,
 )
-from holdfast.fs.opening import Options, SharedNamespace, forget_lost, shared_namespace
+from holdfast.fs.opening import Options, SharedNamespace, forget_if_lost, shared_namespace
 from holdfast.namespace import Namespace
 from holdfast.namespace.catalog import SCHEME, known_namespaces
 from holdfast.namespace.errors import (
@@ -141,7 +141,7 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
         return namespace, inner
 
     def _locate(self, path: str) -> tuple[str, Namespace, str]:
-        name, inner = split(self._strip_protocol(path))
+        name, inner = split_path(self._strip_protocol(path))
         held = self._held.get(name)
         if held is None:
             if self._is_bound:
@@ -172,7 +172,7 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
         There is no other cache. Files that are still open cannot be published.
         """
         for name, held in [] if self._is_bound else list(self._held.items()):
-            if forget_lost(held):
+            if forget_if_lost(held):
                 self._held.pop(name, None)
 
     # --- listing ------------------------------------------------------------------------------------------------------
@@ -272,7 +272,7 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
         if maxdepth is not None and maxdepth < 1:
             raise InvalidRequestError("the depth must be at least 1: leave maxdepth out for all", maxdepth=maxdepth)
         found: set[str] = set()
-        for one in map(self._strip_protocol, listed(path)):
+        for one in map(self._strip_protocol, as_list(path)):
             starts, depth = [one], maxdepth
             if not assume_literal and has_magic(one) and not self.exists(one):
                 starts, depth = self.glob(one, maxdepth=maxdepth), None if maxdepth is None else maxdepth - 1
@@ -346,7 +346,7 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
         ends = ends if isinstance(ends, list) else [ends] * len(paths)
         if not len(paths) == len(starts) == len(ends):
             raise ValueError("there must be as many starts and ends as paths")
-        ranges = [Range(*one) for one in zip(paths, starts, ends, strict=True)]
+        ranges = [FileRange(*one) for one in zip(paths, starts, ends, strict=True)]
         return read_ranges(self._reader, ranges, self._environment.runner, keep_errors=on_error == "return")
 
     # --- opening ------------------------------------------------------------------------------------------------------
@@ -418,12 +418,12 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
 
     def get(self, rpath: Any, lpath: Any, *args: Any, **options: Any) -> None:
         """Copy files to this machine, one after the other. Refuses a name that looks like a pattern: see `copy`."""
-        refuse_odd(rpath, lpath, self.exists)
+        refuse_pattern_names(rpath, lpath, self.exists)
         super().get(rpath, lpath, *args, **options)
 
     def put(self, lpath: Any, rpath: Any, *args: Any, **options: Any) -> None:
         """Copy local files, one after the other. Refuses a name that looks like a pattern: see `copy`."""
-        refuse_odd(lpath, rpath, os.path.exists, in_lists=True)
+        refuse_pattern_names(lpath, rpath, os.path.exists, in_lists=True)
         super().put(os.fspath(lpath) if isinstance(lpath, os.PathLike) else lpath, rpath, *args, **options)
 
     def copy(self, path1: Any, path2: Any, *args: Any, **options: Any) -> None:
@@ -433,7 +433,7 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
             FeatureUnsupportedError: a file or directory has a name that fsspec would take for a pattern. Give a list of
                 sources and a list of targets: those are names.
         """
-        refuse_odd(path1, path2, self.exists)
+        refuse_pattern_names(path1, path2, self.exists)
         super().copy(path1, path2, *args, **options)
 
     def cp_file(self, path1: str, path2: str, **options: Any) -> None:
@@ -511,9 +511,9 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
         """
         if maxdepth is not None:
             raise FeatureUnsupportedError("a tree is deleted as a whole: leave maxdepth out", maxdepth=maxdepth)
-        paths = sorted({self._strip_protocol(one) for one in listed(path)})
+        paths = sorted({self._strip_protocol(one) for one in as_list(path)})
         for one in paths:
-            with named(one):
+            with hint_at_patterns(one):
                 is_directory = self.info(one)["type"] == "directory"
             if is_directory and not recursive:
                 raise PathIsDirectoryError("the path is a directory: delete it with recursive=True", path=one)
@@ -550,7 +550,7 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
         """
         if maxdepth is not None:
             raise FeatureUnsupportedError("a tree moves as a whole: leave maxdepth out", maxdepth=maxdepth)
-        for move in moves(path1, path2):
+        for move in parse_moves(path1, path2):
             name, namespace, source = self._locate(move.source)
             other, _, target = self._locate(move.target)
             if name != other:
@@ -558,7 +558,7 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
                     "nothing moves between namespaces in one step: copy it, then delete it", source=name, target=other
                 )
             if source != target:
-                with named(move.source):
+                with hint_at_patterns(move.source):
                     namespace.rename(source, target, overwrite=True, into=move.into)
 
 

@@ -89,7 +89,7 @@ def shared_namespace(address: Address) -> SharedNamespace:
         return found
 
 
-def forget_lost(shared: SharedNamespace) -> bool:
+def forget_if_lost(shared: SharedNamespace) -> bool:
     """Open a namespace anew for whoever asks for it next, if what is open is lost; return whether it is.
 
     Its database was removed or replaced, or contains no such namespace any more: what is open stays useless.

@@ -1,4 +1,4 @@
-"""Keep an HDFS-like tree of files in a database, over any object store.
+"""Keep an HDFS-like tree of files: its metadata in a database, its bytes in any object store.
 
 Start at `namespace` for what it offers, at `operation` for how an operation runs, and at `keys` for what the database
 contains. docs/reference/namespace.md has the table of the operations and their groups.

@@ -86,13 +86,13 @@ class Framer:
         return self._crc.to_bytes(_SUM, "big")
 
 
-def framed(blob: str, content: bytes | bytearray) -> bytes:
+def frame_blob(blob: str, content: bytes | bytearray) -> bytes:
     """Return the stored bytes of a whole blob."""
     framer = Framer(blob)
     return framer.add(content) + framer.end()
 
 
-def content_of(blob: str, start: int, length: int, stored: bytes) -> bytes:
+def unframe(blob: str, start: int, length: int, stored: bytes) -> bytes:
     """Return a range of content.
 
     Args:
@@ -165,7 +165,7 @@ _PARTS_OF_A_SIZE = 1000
 _NAME = re.compile(r"[0-9a-f]{2}/([1-9a-f][0-9a-f]{0,31})-[0-9a-f]{22}")
 
 
-def writer_of(blob: str) -> int | None:
+def file_id_of(blob: str) -> int | None:
     """Return the id of the file for which a blob was written; None if the name is not one of ours."""
     found = _NAME.fullmatch(blob)
     return None if found is None else int(found[1], 16)
@@ -228,10 +228,10 @@ class BlobStore:
         token = self.ids.token()
         return f"{token[:2]}/{file_id:x}-{token[2:]}{self.ids.token()}"
 
-    def small(self, file_id: int, content: bytes | bytearray) -> tuple[Extent, dict[str, bytes]]:
+    def new_small_blob(self, file_id: int, content: bytes | bytearray) -> tuple[Extent, dict[str, bytes]]:
         """Return the extent of a blob that goes into the database, and what its record gets, by its name."""
         name = self.new_name(file_id)
-        return Extent(name, len(content), inline=True), {name: framed(name, content)}
+        return Extent(name, len(content), inline=True), {name: frame_blob(name, content)}
 
     def put(self, file_id: int, content: bytes, inline_bytes: int) -> tuple[tuple[Extent, ...], dict[str, bytes]]:
         """Store the whole content of a file; return its extents, and what is still to be written into the database.
@@ -242,7 +242,7 @@ class BlobStore:
         if not content:
             return (), {}
         if len(content) <= inline_bytes:
-            extent, stored = self.small(file_id, content)
+            extent, stored = self.new_small_blob(file_id, content)
             return (extent,), stored
         writer = self.open_write(file_id)
         try:
@@ -253,7 +253,7 @@ class BlobStore:
             raise
 
     @contextmanager
-    def unless_refused(self, extents: Collection[Extent], expiry: Expiry) -> Iterator[None]:
+    def deleting_if_refused(self, extents: Collection[Extent], expiry: Expiry) -> Iterator[None]:
         """Delete blobs if the block is refused, because no file refers to them then. They stay if that is unknown."""
         try:
             yield
@@ -287,7 +287,7 @@ class BlobStore:
                 "safety age only, by the clock of whoever did that; if that fails, run holdfast namespace fsck",
                 blob=blob,
             ) from error
-        return content_of(blob, start, length, stored)
+        return unframe(blob, start, length, stored)
 
     def delete_many(self, blobs: Sequence[str]) -> None:
         """Delete blobs, 1000 in a request; ignore those that do not exist.

@@ -20,16 +20,16 @@ from holdfast.namespace.keys import (
     blob_of,
     children_range,
     deleted_key,
+    directory_record_keys,
     garbage_key,
     kind_range,
     lease_key,
-    records_of,
     usage_key,
 )
 from holdfast.namespace.operation import Changes
 from holdfast.namespace.operations.base import discard_file
 from holdfast.namespace.other_records import HARD_LIMIT_MS, DeletedTree, Lease
-from holdfast.namespace.view import Entry, View, scan_pages
+from holdfast.namespace.view import SeenRecord, View, scan_pages
 from holdfast.runtime import Clock
 from holdfast.transactions.base import Backend, Committed, RangeCount, Record, ScanPage
 
@@ -44,7 +44,7 @@ _MOST_RECLAIMING = 200
 
 
 @dataclass(slots=True)
-class Collected:
+class CollectionResult:
     """What a collection has done.
 
     Attributes:
@@ -74,7 +74,7 @@ class _Damage:
             self.first = self.first or error
 
 
-AfterStep = Callable[[Collected], bool]
+AfterStep = Callable[[CollectionResult], bool]
 """Called after each transaction of a collection with what has been done so far; returns whether to go on."""
 
 
@@ -93,14 +93,14 @@ class Collector:
     safety_age_s: int
     identity: str = ""
 
-    def run(self, *, most_steps: int = 1_000_000, after_step: AfterStep = lambda done: True) -> Collected:
+    def run(self, *, most_steps: int = 1_000_000, after_step: AfterStep = lambda done: True) -> CollectionResult:
         """Work until nothing is left to do, or for so many steps, or until `after_step` returns False.
 
         Raises:
             CorruptDataError: a record is damaged; everything else is done. Run fsck.
             NotFoundError, FencedError: the database has lost the namespace, or has another one by now.
         """
-        done, damage = Collected(), _Damage()
+        done, damage = CollectionResult(), _Damage()
         for number, _ in enumerate(self._steps(done, damage), 1):
             if number >= most_steps or not after_step(done):
                 break
@@ -114,10 +114,10 @@ class Collector:
         HDFS counts a deleted tree no longer; here it counts until its collection, which no operation waits for. The
         work is bounded: of very large trees, it removes a part.
         """
-        work = self._collect_trees(Collected(), _Damage(), frozenset(quotas))
+        work = self._collect_trees(CollectionResult(), _Damage(), frozenset(quotas))
         return sum(1 for _ in islice(work, _MOST_RECLAIMING)) > 0
 
-    def _steps(self, done: Collected, damage: _Damage) -> Iterator[None]:
+    def _steps(self, done: CollectionResult, damage: _Damage) -> Iterator[None]:
         yield from self._collect_trees(done, damage)
         yield from self._recover_leases(done, damage)
         yield from self._collect_garbage(done, damage)
@@ -128,7 +128,9 @@ class Collector:
             yield from page.records
 
     # --- deleted trees ------------------------------------------------------------------------------------------------
-    def _collect_trees(self, done: Collected, damage: _Damage, quotas: frozenset[int] = frozenset()) -> Iterator[None]:
+    def _collect_trees(
+        self, done: CollectionResult, damage: _Damage, quotas: frozenset[int] = frozenset()
+    ) -> Iterator[None]:
         """Remove deleted directories, page by page.
 
         A subdirectory becomes a deleted tree of its own, in the transaction that removes its entry: so there is no
@@ -149,13 +151,13 @@ class Collector:
                         found = found or more
                         yield
 
-    def _collect_page(self, key: bytes, record: Record, tree: DeletedTree, done: Collected) -> bool:
+    def _collect_page(self, key: bytes, record: Record, tree: DeletedTree, done: CollectionResult) -> bool:
         """Remove a page of the entries of a deleted directory, or its own record; return whether to call it again."""
         directory = tree.root
         start, end = children_range(directory.id)
         page = self.database.scan(start, end, _PAGE)
         changes: Changes[None] = Changes(None)
-        entries = {key: Entry(record.version, None, record.value)}
+        entries = {key: SeenRecord(record.version, None, record.value)}
         now_ms = self._now_ms()
         files = 0
         space = 0
@@ -165,7 +167,7 @@ class Collector:
             extents += len(child.extents)
             if extents > _MOST_EXTENTS and changes.deletes:
                 break  # the next step takes it
-            entries[child_key] = Entry(child_record.version, child)
+            entries[child_key] = SeenRecord(child_record.version, child)
             changes.deletes.add(child_key)
             if child.is_directory:
                 changes.new_values[deleted_key(child.id)] = replace(tree, root=child).encode()
@@ -174,7 +176,7 @@ class Collector:
                 files += 1
                 space += child.space
         if not page.records:
-            changes.deletes |= {key, *records_of(directory.id, directory.quota_id)}
+            changes.deletes |= {key, *directory_record_keys(directory.id, directory.quota_id)}
             changes.ranges.append(RangeCount(key, start, end, 0))
         for number in tree.charged:
             changes.adds[usage_key(number, b"n")] = -(files + (0 if page.records else 1))
@@ -198,7 +200,7 @@ class Collector:
         return wanted - known.keys()
 
     # --- leases -------------------------------------------------------------------------------------------------------
-    def _recover_leases(self, done: Collected, damage: _Damage) -> Iterator[None]:
+    def _recover_leases(self, done: CollectionResult, damage: _Damage) -> Iterator[None]:
         """Close the files of writers that have been silent beyond the hard limit; what they synced stays."""
         now_ms = self._now_ms()
         for key, record in self._records(b"l"):
@@ -208,7 +210,7 @@ class Collector:
                     yield
 
     # --- blobs --------------------------------------------------------------------------------------------------------
-    def _collect_garbage(self, done: Collected, damage: _Damage) -> Iterator[None]:
+    def _collect_garbage(self, done: CollectionResult, damage: _Damage) -> Iterator[None]:
         """Delete blobs that have been garbage for the safety age, if our clock and that of the object store agree.
 
         With a clock that is ahead, we would take what readers still need; with one that is behind, we would take right
@@ -227,7 +229,7 @@ class Collector:
             now_ms = min(now_ms, store_ms)
         yield from self._delete_garbage(max(now_ms - age_ms, 0), done, damage)
 
-    def _delete_garbage(self, until_ms: int, done: Collected, damage: _Damage) -> Iterator[None]:
+    def _delete_garbage(self, until_ms: int, done: CollectionResult, damage: _Damage) -> Iterator[None]:
         """Delete what has been garbage since before a time: first the blobs, then their notes.
 
         What the notes prove must be durable before: a database that crashes and loses it has files again that need the
@@ -260,7 +262,7 @@ class Collector:
             changes: Changes[None] = Changes(None)
             changes.deletes.update(blobs)
             changes.values.update({garbage_key(now_ms, blob): b"" for blob in blobs.values()})
-            entries = {key: Entry(record.version, None) for key, record in page.records}
+            entries = {key: SeenRecord(record.version, None) for key, record in page.records}
             if blobs:  # if it is a conflict, another collector was first
                 self.database.commit(changes.to_commit(View((), entries)))
             yield
@@ -288,12 +290,12 @@ def end_silent_lease(database: Backend, key: bytes, record: Record) -> bool:
     found = database.get_many([lease.key]).get(lease.key)
     changes: Changes[None] = Changes(None)
     changes.deletes.add(key)
-    view = View((), {key: Entry(record.version, None)})
+    view = View((), {key: SeenRecord(record.version, None)})
     if found is None:
         view.absent.add(lease.key)
     else:
         inode = decode_inode(lease.key, found.value)
-        view.entries[lease.key] = Entry(found.version, inode)
+        view.entries[lease.key] = SeenRecord(found.version, inode)
         if inode.writer == lease.holder and lease_key(inode.id) == key:
             changes.puts[lease.key] = replace(inode, writer="")
     return isinstance(database.commit(changes.to_commit(view)), Committed)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 
 from holdfast.errors import CorruptDataError, InvalidRequestError, NotFoundError, PreconditionError
-from holdfast.namespace.inode import Inode, Kind, check_block_size, check_replication, encode_inode, is_number
+from holdfast.namespace.inode import Inode, InodeKind, check_block_size, check_replication, encode_inode, is_number
 from holdfast.namespace.keys import CONFIGURATION, ROOT_ID, ROOT_KEY, children_range
 from holdfast.namespace.permissions import check_name
 from holdfast.namespace.view import another_namespace
@@ -157,10 +157,10 @@ def _are_texts(options: object) -> bool:
 
 
 def create_namespace(store: Backend, configuration: Configuration, now_ms: int) -> bool:
-    """Write the configuration and the root; return False if there is a namespace already: see `check_is_wanted`."""
+    """Write the configuration and the root of a new namespace; return False if the database has a namespace already."""
     root = Inode(
         id=ROOT_ID,
-        kind=Kind.DIRECTORY,
+        kind=InodeKind.DIRECTORY,
         mode=0o755,
         owner=configuration.superuser,
         group=configuration.supergroup,
@@ -172,7 +172,7 @@ def create_namespace(store: Backend, configuration: Configuration, now_ms: int) 
     return isinstance(outcome, Committed)
 
 
-def check_is_wanted(found: Configuration, configuration: Configuration) -> None:
+def check_same_namespace(found: Configuration, configuration: Configuration) -> None:
     """Check that the namespace in a database has the name and the data of the one that is wanted there.
 
     Raises:

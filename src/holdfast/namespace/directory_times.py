@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from holdfast.errors import HoldfastError
 from holdfast.namespace.keys import times_key
 from holdfast.namespace.operation import Changes
-from holdfast.namespace.view import Entry
+from holdfast.namespace.view import SeenRecord
 from holdfast.runtime import Clock
 from holdfast.runtime.process import Fork, watch_forks
 from holdfast.transactions.base import ABSENT, Backend, Commit, Conflict, Outcome
@@ -67,7 +67,7 @@ class DirectoryTimes:
         """Forget the notes in a child: the parent writes its own."""
         self._reset()
 
-    def touch(self, touched: Mapping[bytes, Entry], now_ms: int, changes: Changes[Any], version: int) -> None:
+    def touch(self, touched: Mapping[bytes, SeenRecord], now_ms: int, changes: Changes[Any], version: int) -> None:
         """Note that the entries of directories have changed, and write all notes if it is time.
 
         Guarantee: raises nothing if the notes cannot be written, because the operation that calls this has taken effect

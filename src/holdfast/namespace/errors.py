@@ -49,7 +49,7 @@ from holdfast.errors import (
 
 
 class InvalidPathError(InvalidRequestError):
-    """The text is no path of the namespace. Fix the path."""
+    """The text is not a valid path of a namespace. Fix the path."""
 
     java_class: ClassVar[str] = "org.apache.hadoop.fs.InvalidPathException"
 
@@ -67,14 +67,14 @@ class ComponentTooLongError(PathTooLongError):
 
 
 class PathNotFoundError(NotFoundError, FileNotFoundError):
-    """Nothing has this path. Check the path."""
+    """No file or directory has this path. Check the path."""
 
     java_class: ClassVar[str] = "java.io.FileNotFoundException"
     errno = errno.ENOENT
 
 
 class PathExistsError(ConflictError, FileExistsError):
-    """Something has this path already. Choose another path, or ask to overwrite."""
+    """A file or directory has this path already. Choose another path, or ask to overwrite."""
 
     java_class: ClassVar[str] = "org.apache.hadoop.fs.FileAlreadyExistsException"
     errno = errno.EEXIST
@@ -95,20 +95,20 @@ class PathIsDirectoryError(InvalidRequestError, IsADirectoryError):
 
 
 class DirectoryInTheWayError(PathIsDirectoryError):
-    """A file should be written where a directory is. Choose another path."""
+    """A file cannot be written, because a directory has its path. Choose another path."""
 
     java_class = "org.apache.hadoop.fs.FileAlreadyExistsException"
 
 
 class DirectoryNotEmptyError(InvalidRequestError, OSError):
-    """The directory contains something. Delete it recursively, or empty it first."""
+    """The directory has entries. Delete it recursively, or empty it first."""
 
     java_class: ClassVar[str] = "org.apache.hadoop.fs.PathIsNotEmptyDirectoryException"
     errno = errno.ENOTEMPTY
 
 
 class RenameError(InvalidRequestError, OSError):
-    """The rename is impossible, whatever the state of the namespace. Choose another target."""
+    """The rename can never succeed, such as that of the root, or of a directory into itself. Choose another target."""
 
     java_class: ClassVar[str] = "java.io.IOException"
     errno = errno.EINVAL
@@ -147,19 +147,25 @@ class BeingWrittenError(ConflictError):
 
 
 class TreeMovingError(UnavailableError):
-    """Another client counts the tree of a directory on the path, to move it or to limit it. Repeat later."""
+    """A directory on the path is frozen: another client counts its tree, to move it between quotas or to give it a
+    quota. Repeat later.
+    """
 
     java_class: ClassVar[str] = "org.apache.hadoop.ipc.RetriableException"
 
 
 class UncheckedTreeError(UnavailableError):
-    """A tree is deleted, and the permissions in it were not checked. Check them, then repeat."""
+    """A recursive deletion needs a check of the caller's permissions in the whole tree first. `Namespace.delete` does
+    both; otherwise check them, then repeat.
+    """
 
     java_class: ClassVar[str] = "org.apache.hadoop.ipc.RetriableException"
 
 
 class UncountedTreeError(UnavailableError):
-    """A directory moves into another quota, and what is below it was not counted. Count it, then repeat."""
+    """A directory gets a quota, or moves between quotas, and its tree was not counted. `Namespace` counts it; otherwise
+    count it, then repeat.
+    """
 
     java_class: ClassVar[str] = "org.apache.hadoop.ipc.RetriableException"
 

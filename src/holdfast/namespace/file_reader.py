@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from holdfast.errors import CorruptDataError, InvalidRequestError
-from holdfast.namespace.blobs import BlobStore, content_of, stored_range
+from holdfast.namespace.blobs import BlobStore, stored_range, unframe
 from holdfast.namespace.inode import CRC_BYTES, Extent, Inode
 from holdfast.namespace.keys import data_key
 from holdfast.namespace.listing import FileStatus, status_of
@@ -94,7 +94,7 @@ class FileReader:
                 )
             value = record.value
         first, count = stored_range(start, length)
-        return content_of(extent.blob, start, length, value[first : first + count])
+        return unframe(extent.blob, start, length, value[first : first + count])
 
 
 # --- the checksum that HDFS would have --------------------------------------------------------------------------------

@@ -19,8 +19,8 @@ from holdfast.namespace.operation import Batch
 from holdfast.namespace.operations.files import Publish, WriteUnderLease
 from holdfast.namespace.other_records import SOFT_LIMIT_MS, Lease, find_path
 from holdfast.namespace.permissions import Caller
-from holdfast.namespace.phases import Operations
-from holdfast.namespace.view import Entry
+from holdfast.namespace.phases import OperationRunner
+from holdfast.namespace.view import SeenRecord
 from holdfast.transactions.base import Backend, Commit, Committed
 
 R = TypeVar("R")
@@ -241,7 +241,7 @@ class FileWriter:
     def _is_late(self) -> bool:
         return self._first_expiry is not None and self._first_expiry.is_over()
 
-    def end(self) -> None:
+    def mark_published(self) -> None:
         """Note that the file was published otherwise."""
         self._is_open = False
 
@@ -284,7 +284,7 @@ class FileWriter:
             extent = self._blob.close()
             self._blob = None
         elif self._small:
-            extent, data = self._blobs.small(self._template.file_id, self._small)
+            extent, data = self._blobs.new_small_blob(self._template.file_id, self._small)
             self._data |= data
             self._small.clear()
         else:
@@ -331,7 +331,7 @@ class WrittenFile:
         path: where the file was last found, even if the operation on it failed: its reply may have been lost.
     """
 
-    def __init__(self, operations: Operations, caller: Caller, template: Publish | WriteUnderLease) -> None:
+    def __init__(self, operations: OperationRunner, caller: Caller, template: Publish | WriteUnderLease) -> None:
         self._operations = operations
         self._caller = caller
         self.template = template
@@ -364,12 +364,12 @@ class WrittenFile:
         value = replace(lease, renewed_ms=self._operations.now_ms()).encode()
         outcome = database.commit(Commit(reads={key: record.version}, puts={key: value}))
         if isinstance(outcome, Committed):
-            self._operations.hints.put(key, Entry(outcome.version, None, value))
+            self._operations.hints.put(key, SeenRecord(outcome.version, None, value))
             self._renewed_s = now_s
         # A conflict is a rename of the file, or a recovery: the next call tells.
 
 
-def publish(operations: Operations, caller: Caller, files: list[Publish | WriteUnderLease]) -> None:
+def publish(operations: OperationRunner, caller: Caller, files: list[Publish | WriteUnderLease]) -> None:
     """Run operations on different files in one step.
 
     Args:
@@ -396,7 +396,7 @@ def publish(operations: Operations, caller: Caller, files: list[Publish | WriteU
     )
 
 
-def _until_it_stays(operations: Operations, files: list[Publish | WriteUnderLease], run: Callable[[], R]) -> R:
+def _until_it_stays(operations: OperationRunner, files: list[Publish | WriteUnderLease], run: Callable[[], R]) -> R:
     """Run operations on files, again as long as one of the files is found at another path."""
     for left in reversed(range(_MOVES)):
         try:

@@ -1,4 +1,4 @@
-"""Represent inodes, and encode them as JSON."""
+"""Define inodes, the records of files and directories, and encode and decode them as JSON."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from holdfast.errors import CorruptDataError, InvalidRequestError, UnsupportedEr
 from holdfast.namespace.keys import is_id
 
 INODE_FORMAT = 1
-"""The version of the records of inodes. A release that adds a field leaves it as it is: older ones keep fields that
-they
-do not know. A release whose records older ones must not change raises it."""
+"""The version of the format of inodes. Adding a field keeps it, because releases keep fields that they do not know.
+Raise it if older releases must not change the new records: they refuse them."""
 
 CRC_BYTES = 512
 """HDFS's ``dfs.bytes-per-checksum``."""
@@ -37,8 +36,8 @@ _MAX_REPLICATION = 512
 """HDFS's ``dfs.replication.max``."""
 
 
-class Kind(str, enum.Enum):
-    """What an inode is."""
+class InodeKind(str, enum.Enum):
+    """The type of an inode: directory or file."""
 
     DIRECTORY = "directory"
     FILE = "file"
@@ -46,7 +45,7 @@ class Kind(str, enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """A piece of a file: the first `length` bytes of a blob.
+    """A piece of a file: the first `length` bytes of an immutable blob.
 
     Attributes:
         blob: name of the blob; blobs are never changed, and a name is never used twice.
@@ -81,7 +80,7 @@ class Inode:
     """
 
     id: int
-    kind: Kind
+    kind: InodeKind
     mode: int
     owner: str
     group: str
@@ -103,8 +102,8 @@ class Inode:
 
     @property
     def is_directory(self) -> bool:
-        """Whether it is a directory."""
-        return self.kind is Kind.DIRECTORY
+        """Whether the inode is a directory, and not a file."""
+        return self.kind is InodeKind.DIRECTORY
 
     @property
     def size(self) -> int:
@@ -113,26 +112,28 @@ class Inode:
 
     @property
     def space(self) -> int:
-        """What the inode counts for in space quotas, bytes: HDFS multiplies the length with the replication."""
+        """The bytes that the inode counts in quotas of space: its size times its replication, as in HDFS."""
         return self.size * self.replication
 
     def is_frozen(self, now_ms: int) -> bool:
-        """Whether the tree below the directory is being counted: a mark whose end is over freezes nothing."""
-        return bool(self.moving) and is_running(self.moving_until_ms / 1000, now_ms / 1000, FREEZE_MS / 1000)
+        """Return whether the tree below this directory is being counted, so that no operation may change it. An expired
+        mark freezes nothing.
+        """
+        return bool(self.moving) and is_unexpired(self.moving_until_ms / 1000, now_ms / 1000, FREEZE_MS / 1000)
 
     @property
     def has_quota(self) -> bool:
-        """Whether it is a directory with a quota, whose usage is counted."""
+        """Whether this is a directory with a quota of names or of space."""
         return self.names_quota is not None or self.space_quota is not None
 
 
 def is_number(value: object, least: int, most: int) -> bool:
-    """Check whether a value is an integer of a range. Booleans are not: JSON writes them as words."""
+    """Return whether a value is an integer from `least` to `most`. Booleans are not."""
     return type(value) is int and least <= value <= most
 
 
 def check_replication(replication: int) -> None:
-    """Check a replication by HDFS's limits.
+    """Check that a replication is in HDFS's limits, 1 to 512.
 
     Raises:
         InvalidRequestError: it is out of range.
@@ -142,7 +143,8 @@ def check_replication(replication: int) -> None:
 
 
 def check_times(mtime_ms: int | None, atime_ms: int | None = None) -> None:
-    """Check times that a caller gives; None for no time.
+    """Check that the given modification and access times are valid, in milliseconds since the epoch; None stands for no
+    time.
 
     Raises:
         InvalidRequestError: one of them is out of range.
@@ -154,7 +156,7 @@ def check_times(mtime_ms: int | None, atime_ms: int | None = None) -> None:
 
 
 def check_block_size(block_size: int) -> None:
-    """Check a block size: checksums are made of pieces of 512 bytes, which must not cross the ends of blocks.
+    """Check that a block size is a positive multiple of 512 bytes, the unit of HDFS's checksums.
 
     Raises:
         InvalidRequestError: it is out of range, or no multiple of 512.
@@ -169,18 +171,17 @@ def check_block_size(block_size: int) -> None:
 MOST_SKEW_S = 3600.0
 
 
-def is_running(until_s: float, now_s: float, term_s: float) -> bool:
-    """Check whether a term has not ended yet: that of a mark, a lock or a leader, set by the clock of its owner.
+def is_unexpired(until_s: float, now_s: float, term_s: float) -> bool:
+    """Return whether a mark, a lock or a leadership that ends at `until_s` still holds at `now_s`.
 
-    A process that dies leaves an end behind. If its clock was far ahead, that end would come in months, and nothing
-    could do its work until then. So an end that lies further in the future than its owner may ever set it, by a clock
-    that is ahead by no more than an hour, counts as over. As for every end, this is safe whatever the clocks say: who
-    acts on what it has lost finds out in the transaction that would need it.
+    An end that is further ahead than `term_s` and an hour of clock skew counts as over: else a process with a wrong
+    clock that dies would block its work for months. Safety does not depend on this: whoever has lost a lock finds out
+    in the next transaction.
 
     Args:
-        until_s: its end, seconds since the epoch.
+        until_s: the end, seconds since the epoch, set by the clock of the owner.
         now_s: the time by our own clock.
-        term_s: how far ahead an owner sets the end.
+        term_s: how far ahead of its own clock an owner sets the end.
     """
     return now_s < until_s <= now_s + term_s + MOST_SKEW_S
 
@@ -195,8 +196,8 @@ MALFORMED = (ValueError, KeyError, TypeError, AttributeError, OverflowError, Rec
 
 
 @contextmanager
-def reading(what: str, key: bytes) -> Iterator[None]:
-    """Raise an error that names the record if the block, which decodes its value, cannot.
+def corrupt_if_malformed(what: str, key: bytes) -> Iterator[None]:
+    """Turn the error of a block that fails to decode a record into a `CorruptDataError` with the key of the record.
 
     Raises:
         CorruptDataError: the record is damaged. Keep it, and run fsck.
@@ -210,14 +211,14 @@ def reading(what: str, key: bytes) -> Iterator[None]:
 
 
 def as_natural(value: object) -> int:
-    """Return a value that must be a number from 0 to `_MOST`; raise ValueError otherwise, as the functions below."""
+    """Return a decoded value if it is an integer from 0 to 2**63 - 1; raise ValueError otherwise."""
     if type(value) is not int or not 0 <= value <= _MOST:
         raise ValueError("not a natural number")
     return value
 
 
 def as_id(value: object) -> int:
-    """Return a value that must be an id of an inode."""
+    """Return a decoded value if it is a valid inode id; raise ValueError otherwise."""
     if not is_id(value):
         raise ValueError("not an id")
     return value
@@ -232,19 +233,19 @@ def _optional(value: object) -> int | None:
 
 
 def as_text(value: object) -> str:
-    """Return a value that must be a text."""
+    """Return a decoded value if it is a str; raise ValueError otherwise."""
     if type(value) is not str:
         raise ValueError("not a text")
     return value
 
 
 def extent_fields(extent: Extent) -> list[str | int]:
-    """Return an extent as JSON has it."""
+    """Encode an extent as the JSON list `extent_from` decodes: name of the blob, length, 1 if it is inline."""
     return [as_text(extent.blob), as_natural(extent.length), int(extent.inline)]
 
 
 def extent_from(fields: Sequence[object]) -> Extent:
-    """Return the extent in JSON fields; raise ValueError or TypeError if it is not one."""
+    """Decode an extent from its JSON list; raise ValueError or TypeError if the list is malformed."""
     blob, length, inline = fields
     return Extent(as_text(blob), as_natural(length), bool(inline))
 
@@ -273,7 +274,7 @@ _encoder = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 
 
 def encode_inode(inode: Inode) -> bytes:
-    """Return the value of an inode's record.
+    """Encode an inode as JSON, the value of its record.
 
     Guarantee: `decode_inode` accepts it. A record that cannot be read would lose the file, and all below a directory.
 
@@ -301,7 +302,7 @@ def encode_inode(inode: Inode) -> bytes:
 
 
 def decode_inode(key: bytes, value: bytes) -> Inode:
-    """Return the inode in a record.
+    """Decode the inode in a record, given the record's key and value.
 
     Raises:
         CorruptDataError: the record is not an inode. Keep it, and run fsck.
@@ -321,7 +322,7 @@ def decode_inode(key: bytes, value: bytes) -> Inode:
             if name in fields or default is ...
         }
         return Inode(
-            kind=Kind(fields.pop("kind")),
+            kind=InodeKind(fields.pop("kind")),
             extents=tuple(map(extent_from, fields.pop("extents", ()))),
             xattrs={
                 as_text(name): base64.b64decode(text, validate=True) for name, text in fields.pop("xattrs", {}).items()
@@ -329,7 +330,7 @@ def decode_inode(key: bytes, value: bytes) -> Inode:
             **values,
             unknown=fields,
         )
-    except MALFORMED as error:  # not `reading`, which takes a microsecond
+    except MALFORMED as error:  # not `corrupt_if_malformed`, which takes a microsecond
         raise CorruptDataError(
             "a record of the namespace is not an inode: run holdfast namespace fsck", key=key
         ) from error

@@ -1,4 +1,4 @@
-"""Name the records of a namespace. The first byte of a key tells the kind of the record.
+"""Make and parse the keys of the records in a namespace's database. The first byte of a key is the kind of the record.
 
 | key | record |
 |---|---|
@@ -38,9 +38,9 @@ _MILLISECONDS = 2**42
 
 
 def new_id(environment: Environment) -> int:
-    """Return a new id: the milliseconds since the epoch, in 42 bits, and 86 random bits.
+    """Return a new random inode id: the milliseconds since the epoch, in 42 bits, then 86 random bits.
 
-    The time may be wrong, or come again: nothing but the order depends on it.
+    A wrong clock does no harm: the time only makes the ids of new directories neighbors in the database.
     """
     now_ms = int(environment.clock.now_s() * 1000) % _MILLISECONDS
     random = int(environment.ids.token() + environment.ids.token(), 16) % (1 << _RANDOM_BITS)
@@ -48,7 +48,7 @@ def new_id(environment: Environment) -> int:
 
 
 def is_id(value: object) -> TypeGuard[int]:
-    """Check whether a value of a record is an id of an inode."""
+    """Return whether a value that was read from a record is a valid inode id."""
     return type(value) is int and 0 < value <= MOST_ID
 
 
@@ -70,7 +70,7 @@ DAMAGED = b"xdamaged"
 
 
 def inode_key(parent_id: int, name: bytes) -> bytes:
-    """Return the key of an inode."""
+    """Return the key of the inode record of the entry `name` of a directory."""
     return b"i" + _pack(parent_id) + name
 
 
@@ -78,42 +78,48 @@ ROOT_KEY = inode_key(NO_PARENT, b"")
 
 
 def parent_of(key: bytes) -> int:
-    """Return the parent id in the key of an inode."""
+    """Return the inode id of the parent directory, from the key of an inode record."""
     return int.from_bytes(key[1:_BEHIND_ID], "big")
 
 
 def name_of(key: bytes) -> bytes:
-    """Return the name in the key of an inode."""
+    """Return the name of the entry (UTF-8), from the key of an inode record."""
     return key[_BEHIND_ID:]
 
 
 def id_of(key: bytes) -> int:
-    """Return the id in the key of a lease, a deleted tree, a place, a time or a usage."""
+    """Return the inode id (or, of a usage counter, the quota id) in the key of a record that has one: of kind l, r, w,
+    t or u.
+    """
     return int.from_bytes(key[1:_BEHIND_ID], "big")
 
 
 def children_range(directory_id: int) -> tuple[bytes, bytes]:
-    """Return the range of the keys of a directory's children: from the first, up to and without the second."""
+    """Return the range of keys that contains the inode records of a directory's children: the first key, and the end,
+    which does not belong to it.
+    """
     return b"i" + _pack(directory_id), b"i" + _pack(directory_id + 1)
 
 
 def kind_range(kind: bytes) -> tuple[bytes, bytes]:
-    """Return the range of all keys of a kind."""
+    """Return the range of keys of all records of one kind, such as ``b"l"``: the first key, and the end, which does not
+    belong to it.
+    """
     return kind, bytes([kind[0] + 1])
 
 
 def data_key(blob: str) -> bytes:
-    """Return the key of the bytes of a small file."""
+    """Return the key of the record with the bytes of a small blob, which is in the database."""
     return b"d" + blob.encode()
 
 
 def place_key(directory_id: int) -> bytes:
-    """Return the key of the place of a directory that was renamed."""
+    """Return the key of the record that says where a directory was last renamed to."""
     return b"w" + _pack(directory_id)
 
 
 def blob_of(key: bytes) -> str:
-    """Return the name of the blob in the key of a small file's bytes, or of a garbage note.
+    """Return the name of a blob, from the key of a small blob's bytes or of a garbage note.
 
     Raises:
         CorruptDataError: it is not a name. Run fsck.
@@ -125,36 +131,40 @@ def blob_of(key: bytes) -> str:
 
 
 def times_key(directory_id: int) -> bytes:
-    """Return the key of a directory's modification time."""
+    """Return the key of the record with the modification time of a directory's entries."""
     return b"t" + _pack(directory_id)
 
 
 def usage_key(quota_id: int, what: bytes) -> bytes:
-    """Return the key of what a directory with a quota uses: ``n`` for names, ``s`` for space."""
+    """Return the key of a usage counter of a quota, for `what`: ``b"n"`` counts names, ``b"s"`` space in bytes."""
     return b"u" + _pack(quota_id) + what
 
 
-def records_of(directory_id: int, quota_id: int) -> list[bytes]:
-    """Return the keys of the records, besides its inode, that a directory may have: they go with it."""
+def directory_record_keys(directory_id: int, quota_id: int) -> list[bytes]:
+    """Return the keys of the records that a directory may have besides its inode: place, times, and usage counters if
+    `quota_id` is not 0. They are deleted with it.
+    """
     keys = [place_key(directory_id), times_key(directory_id)]
     return [*keys, usage_key(quota_id, b"n"), usage_key(quota_id, b"s")] if quota_id else keys
 
 
 def lease_key(file_id: int) -> bytes:
-    """Return the key of the lease of a file."""
+    """Return the key of the lease of a file, given its inode id."""
     return b"l" + _pack(file_id)
 
 
 def upload_key(token: str) -> bytes:
-    """Return the key of a pending upload; of a token that is no valid Unicode, a key that no upload has."""
+    """Return the key of the record of a pending upload. For a token that is not valid Unicode, no upload has this
+    key.
+    """
     return b"p" + token.encode(errors="backslashreplace")
 
 
 def deleted_key(inode_id: int) -> bytes:
-    """Return the key of a deleted tree."""
+    """Return the key of the record of a deleted tree that waits for its collection, given the inode id of its root."""
     return b"r" + _pack(inode_id)
 
 
 def garbage_key(since_ms: int, blob: str) -> bytes:
-    """Return the key of the note that a blob is garbage."""
+    """Return the key of a garbage note: no file refers to `blob` since `since_ms`, milliseconds since the epoch."""
     return b"g" + _TIME.pack(since_ms) + blob.encode()

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 from holdfast.namespace.inode import Inode, decode_inode
 from holdfast.namespace.keys import children_range, id_of, inode_key, name_of, times_key
-from holdfast.namespace.operations.base import OnePath, ReadInode, readable
+from holdfast.namespace.operations.base import OnePath, ReadInode, get_readable_target
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import Caller
-from holdfast.namespace.phases import Operations
+from holdfast.namespace.phases import OperationRunner
 from holdfast.namespace.view import Chain, Reader, View, read_view, scan_pages
 
 
@@ -154,7 +154,7 @@ class _Children(OnePath):
     path: NsPath
     start_after: bytes = b""
 
-    def peek(self, chains: Sequence[Chain]) -> tuple[bytes, bytes] | None:
+    def extra_range(self, chains: Sequence[Chain]) -> tuple[bytes, bytes] | None:
         target = chains[0].target
         if target is None or not target.is_directory:
             return None
@@ -163,7 +163,7 @@ class _Children(OnePath):
 
 
 def list_page(
-    operations: Operations, path: NsPath, caller: Caller, start_after: bytes = b"", limit: int = PAGE_SIZE
+    operations: OperationRunner, path: NsPath, caller: Caller, start_after: bytes = b"", limit: int = PAGE_SIZE
 ) -> ListPage:
     """Return entries of a directory whose names come after `start_after`; of a file, the file itself.
 
@@ -172,7 +172,7 @@ def list_page(
     """
     operations.times.flush_if_due()
     view = _view(operations, path, start_after, min(limit, _MOST_ENTRIES))
-    target = readable(view.chains[0], caller)
+    target = get_readable_target(view.chains[0], caller)
     if not target.is_directory:
         return ListPage([status_of(path, target)], False)
     caller.check_listing(path, target)
@@ -183,12 +183,12 @@ def list_page(
     )
 
 
-def _view(operations: Operations, path: NsPath, start_after: bytes, limit: int) -> View:
+def _view(operations: OperationRunner, path: NsPath, start_after: bytes, limit: int) -> View:
     """Read the chain of a path and the range of its children in one snapshot."""
     return read_view(operations.database, operations.hints, _Children(path, start_after), limit)
 
 
-def _times(operations: Operations, reader: Reader, inodes: list[Inode]) -> dict[int, int]:
+def _times(operations: OperationRunner, reader: Reader, inodes: list[Inode]) -> dict[int, int]:
     """Return when the entries of directories changed last, by their ids."""
     directories = [inode.id for inode in inodes if inode.is_directory]
     known = reader.get_many(list(map(times_key, directories))) if directories else {}
@@ -196,14 +196,14 @@ def _times(operations: Operations, reader: Reader, inodes: list[Inode]) -> dict[
     return {number: operations.times.time_of(number, written.get(number, 0)) for number in directories}
 
 
-def walk(operations: Operations, path: NsPath, caller: Caller) -> Iterator[FileStatus]:
+def walk(operations: OperationRunner, path: NsPath, caller: Caller) -> Iterator[FileStatus]:
     """Yield everything below a directory, each directory before its entries, in the order of their names.
 
     Guarantee: all of it comes from one snapshot, however long the walk takes. The snapshot ends with the iterator.
     """
     with operations.database.snapshot() as reader:
         (chain,) = read_view(reader, operations.hints, ReadInode(path)).chains
-        top = readable(chain, caller)
+        top = get_readable_target(chain, caller)
         times: dict[int, int] = {}
 
         def see(page: list[Inode]) -> None:
@@ -214,7 +214,7 @@ def walk(operations: Operations, path: NsPath, caller: Caller) -> Iterator[FileS
 
 
 # --- trees ------------------------------------------------------------------------------------------------------------
-class Found(NamedTuple):
+class TreeEntry(NamedTuple):
     """An entry of a directory in a tree."""
 
     path: NsPath
@@ -231,7 +231,7 @@ def walk_below(
     *,
     beginning: bytes = b"",
     after: Sequence[bytes] = (),
-) -> Iterator[Found]:
+) -> Iterator[TreeEntry]:
     """Yield everything below a directory, each directory before its entries, in the order of their names.
 
     The tree is followed by the ids of its directories: the path may change meanwhile, and there may be more levels than
@@ -265,7 +265,7 @@ def _entries(
     see: Callable[[list[Inode]], object],
     beginning: bytes,
     after: Sequence[bytes],
-) -> Iterator[tuple[Found, Sequence[bytes], bool]]:
+) -> Iterator[tuple[TreeEntry, Sequence[bytes], bool]]:
     """Yield the entries of a directory, each with what `after` means in it, and whether it comes after that."""
     start, end = children_range(directory.id)
     if beginning:
@@ -277,4 +277,4 @@ def _entries(
         for (key, _), inode in zip(page.records, inodes, strict=True):
             name = name_of(key)
             is_seen = bool(after) and name == after[0]
-            yield Found(path.child(name), inode, directory), after[1:] if is_seen else (), not is_seen
+            yield TreeEntry(path.child(name), inode, directory), after[1:] if is_seen else (), not is_seen

@@ -16,10 +16,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from holdfast.errors import ConflictError, FencedError, UnavailableError
-from holdfast.namespace.inode import is_running
+from holdfast.namespace.inode import is_unexpired
 from holdfast.namespace.keys import DAMAGED, LEADER, MAINTENANCE, ROOT_KEY
 from holdfast.namespace.operation import Changes
-from holdfast.namespace.view import Entry, View
+from holdfast.namespace.view import SeenRecord, View
 from holdfast.runtime import Clock, Environment, Moment
 from holdfast.transactions.base import ABSENT, Backend, Commit, Committed
 
@@ -59,11 +59,11 @@ def current_leader(database: Backend, clock: Clock) -> Term | None:
     """Return the term of the leader; None if no process leads now."""
     record = database.get_many([LEADER]).get(LEADER)
     term = None if record is None else Term.decode(record.value)
-    return term if term is not None and is_running(term.until_s, clock.now_s(), _LEADERSHIP_S) else None
+    return term if term is not None and is_unexpired(term.until_s, clock.now_s(), _LEADERSHIP_S) else None
 
 
 @dataclass(frozen=True, slots=True)
-class Election:
+class LeaderElection:
     """The candidacy of one process.
 
     Attributes:
@@ -76,13 +76,13 @@ class Election:
     token: str
     term_s: float = _LEADERSHIP_S
 
-    def lead(self) -> bool:
+    def try_to_lead(self) -> bool:
         """Become the leader, or stay it, unless another process leads; return whether this process leads now."""
         record = self.database.get_many([LEADER]).get(LEADER)
         now_s = self.clock.now_s()
         if record is not None:
             term = Term.decode(record.value)
-            if term.holder != self.token and is_running(term.until_s, now_s, self.term_s):
+            if term.holder != self.token and is_unexpired(term.until_s, now_s, self.term_s):
                 return False
         value = Term(self.token, now_s + self.term_s).encode()
         version = ABSENT if record is None else record.version
@@ -125,7 +125,7 @@ class MaintenanceLock:
         now_s = environment.clock.now_s()
         if record is not None:
             term = Term.decode(record.value)
-            if is_running(term.until_s, now_s, _LOCK_S):
+            if is_unexpired(term.until_s, now_s, _LOCK_S):
                 work = term.holder.partition(" ")[0]
                 raise ConflictError(f"another process is at work, a {work}: wait until it is done")
         token = f"{work} {environment.ids.token()}"
@@ -149,7 +149,7 @@ class MaintenanceLock:
         Raises:
             FencedError: the lock is lost; nothing happened.
         """
-        view.entries[MAINTENANCE] = Entry(self._version, None)
+        view.entries[MAINTENANCE] = SeenRecord(self._version, None)
         now = Moment.of(self._clock)
         changes.values[MAINTENANCE] = Term(self._token, now.now_s + _LOCK_S).encode()
         outcome = self._database.commit(changes.to_commit(view))
@@ -162,7 +162,7 @@ class MaintenanceLock:
             raise _fenced()
         return False
 
-    def announce(self) -> None:
+    def rewrite_root(self) -> None:
         """Write the root anew, as it is: every operation validates it. Call this before the blobs are listed.
 
         Files are published after their blobs. A publication that began before this call fails, or is in the snapshot
@@ -179,7 +179,7 @@ class MaintenanceLock:
             root = self._database.get_many([ROOT_KEY]).get(ROOT_KEY)
             if root is None:
                 return
-            view = View((), {ROOT_KEY: Entry(root.version, None)})
+            view = View((), {ROOT_KEY: SeenRecord(root.version, None)})
             if self.commit(Changes(None, values={ROOT_KEY: root.value}), view):
                 return
         raise UnavailableError("the root of the namespace changes again and again: repeat later")
@@ -216,7 +216,7 @@ def _fenced() -> FencedError:
 # from then on. A repair gives old ones to /lost+found at once; young ones may be those of a writer that has not
 # published them yet. So a repair notes when it was, and until another one comes along that finds them old, no sweep
 # touches what is older than the note.
-NAMES_BLOBS = (b"i", b"p")
+KINDS_WITH_BLOBS = (b"i", b"p")
 """The kinds of records that name blobs: inodes, and pending uploads."""
 
 

@@ -22,7 +22,7 @@ from typing import TypeVar, overload
 
 from holdfast.errors import InvalidRequestError
 from holdfast.namespace.blobs import BlobStore, Expiry
-from holdfast.namespace.collector import AfterStep, Collected, Collector
+from holdfast.namespace.collector import AfterStep, CollectionResult, Collector
 from holdfast.namespace.configuration import Configuration, load_configuration
 from holdfast.namespace.directory_times import DirectoryTimes
 from holdfast.namespace.errors import (
@@ -35,7 +35,7 @@ from holdfast.namespace.errors import (
 )
 from holdfast.namespace.file_reader import FileChecksum, FileReader, hdfs_checksum
 from holdfast.namespace.file_writer import FileWriter, WrittenFile, publish
-from holdfast.namespace.fsck import Progress, RepairReport, Report, Subject, check, repair, silent
+from holdfast.namespace.fsck import CheckedNamespace, Progress, RepairReport, Report, check, ignore_progress, repair
 from holdfast.namespace.fsck.survey import CLOSING_S
 from holdfast.namespace.inode import DIRECTORY_MODE, FILE_MODE
 from holdfast.namespace.keys import new_id
@@ -56,8 +56,8 @@ from holdfast.namespace.operations.files import Append, Publish, RecoverLease, W
 from holdfast.namespace.operations.names import Delete, Mkdirs, Rename
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import READ, Caller, check_name
-from holdfast.namespace.phases import Operations
-from holdfast.namespace.sweep import Swept, sweep
+from holdfast.namespace.phases import OperationRunner
+from holdfast.namespace.sweep import SweepResult, sweep
 from holdfast.namespace.trees import ReadQuota, TreeCounter
 from holdfast.namespace.view import Hints
 from holdfast.runtime import Environment, Moment
@@ -102,7 +102,7 @@ class Namespace:
         self._is_shared = False
         hints, self._times = Hints(configuration.identity), DirectoryTimes(database, environment.clock)
         self._collector = Collector(database, blobs, environment.clock, configuration.safety_age_s, hints.identity)
-        self.operations = Operations(database, environment, hints, self._times, self._collector.reclaim)
+        self.operations = OperationRunner(database, environment, hints, self._times, self._collector.reclaim)
         self._trees = TreeCounter(self.operations)
 
     def as_user(self, user: str, groups: Sequence[str] = ()) -> Namespace:
@@ -279,7 +279,7 @@ class Namespace:
         """Write a whole file in one transaction."""
         file, expiry = self._publication(path, overwrite, FILE_MODE, True, None, None), self.expiry()
         extents, stored = self.blobs.put(file.file_id, bytes(data), self.configuration.inline_bytes)
-        with self.blobs.unless_refused(extents, expiry):
+        with self.blobs.deleting_if_refused(extents, expiry):
             self.operations.run(replace(file, extents=extents, data=stored, is_late=expiry.is_over), self.caller)
 
     def publish_many(self, files: Sequence[FileWriter]) -> None:
@@ -300,7 +300,7 @@ class Namespace:
             operations = [stack.enter_context(file.publishing()) for file in files]
             publish(self.operations, self.caller, operations)
         for file in files:
-            file.end()
+            file.mark_published()
 
     def open(self, path: str) -> FileReader:
         """Open a file for reading.
@@ -506,7 +506,7 @@ class Namespace:
         try:
             return run(rename)
         except UncountedTreeError:
-            with self._trees.frozen(rename.source, self.caller) as usage:
+            with self._trees.count_frozen(rename.source, self.caller) as usage:
                 return run(replace(rename, usage=usage))
 
     def new_id(self) -> int:
@@ -514,7 +514,7 @@ class Namespace:
         return new_id(self.environment)
 
     # --- the namespace itself -----------------------------------------------------------------------------------------
-    def collect(self, *, most_steps: int = 1_000_000, after_step: AfterStep = lambda done: True) -> Collected:
+    def collect(self, *, most_steps: int = 1_000_000, after_step: AfterStep = lambda done: True) -> CollectionResult:
         """Remove deleted trees, close the files of dead writers, and delete old garbage. Safe at any time.
 
         Args:
@@ -527,7 +527,7 @@ class Namespace:
         """
         return self._collector.run(most_steps=most_steps, after_step=after_step)
 
-    def sweep(self, progress: Progress = silent) -> Swept:
+    def sweep(self, progress: Progress = ignore_progress) -> SweepResult:
         """Find blobs that no file refers to, for a `collect` a safety age later. Safe at any time; reads all inodes.
 
         Raises:
@@ -536,14 +536,14 @@ class Namespace:
         """
         return sweep(self._subject, progress)
 
-    def check(self, progress: Progress = silent, *, reads: bool = False) -> Report:
+    def check(self, progress: Progress = ignore_progress, *, reads: bool = False) -> Report:
         """Prove that the namespace is whole, or tell what is wrong; changes nothing. Safe at any time.
 
         Reads all records; with `reads`, all blobs too: only then are damaged bytes of large files found.
         """
         return check(self._subject, progress, reads=reads)
 
-    def repair(self, progress: Progress = silent) -> RepairReport:
+    def repair(self, progress: Progress = ignore_progress) -> RepairReport:
         """Repair what `check` finds. Only the superuser may. Safe at any time; never deletes the content of a file.
 
         Raises:
@@ -553,9 +553,9 @@ class Namespace:
         return repair(self._subject, self.configuration, progress)
 
     @property
-    def _subject(self) -> Subject:
+    def _subject(self) -> CheckedNamespace:
         now = load_configuration(self.database, self.configuration.identity)  # it may have changed since then
-        return Subject(self.database, self.blobs, self.environment, now.sweep_age_s, now.identity)
+        return CheckedNamespace(self.database, self.blobs, self.environment, now.sweep_age_s, now.identity)
 
     def flush(self) -> None:
         """Write the modification times of directories that are still in memory."""

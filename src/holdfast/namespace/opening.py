@@ -22,7 +22,7 @@ from holdfast.namespace.catalog import (
 )
 from holdfast.namespace.configuration import (
     Configuration,
-    check_is_wanted,
+    check_same_namespace,
     create_namespace,
     decode_configuration,
     load_configuration,
@@ -85,7 +85,7 @@ def init_namespace(
         store.make_durable()
         try:
             found = load_configuration(store)
-            check_is_wanted(found, configuration)  # also if it is new: the database may have lost it, and have another
+            check_same_namespace(found, configuration)  # the database may have lost a new one, and have another
             replace(blobs, claim=found.claim).hold()
         except InvalidRequestError:  # another one was created at the same moment, with the same data URL
             if is_new:

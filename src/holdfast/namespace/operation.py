@@ -1,4 +1,4 @@
-"""Define what an operation on the namespace is: a value with the paths that it concerns, and with its execution phase.
+"""Define operations on the namespace and the changes that they return. `phases` runs them.
 
 `phases` runs it. What it wants to write is in its `Changes`.
 """
@@ -13,7 +13,7 @@ from holdfast.namespace.inode import Inode, decode_inode, encode_inode
 from holdfast.namespace.keys import usage_key
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import Caller
-from holdfast.namespace.view import Entry, Group, Hints, View
+from holdfast.namespace.view import Hints, RelatedGroup, SeenRecord, View
 from holdfast.transactions.base import MAX_NUMBER, Bound, Commit, RangeCount
 
 R = TypeVar("R")
@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What the execution of an operation may use besides its view.
+    """The caller, the time and the source of new ids of one execution of an operation.
 
     Attributes:
         now_ms: the time, milliseconds since the epoch.
@@ -33,11 +33,14 @@ class Context:
     new_id: Callable[[], int]
 
 
-class Operation(Group, Protocol[R]):
-    """An operation on the namespace: a value with the paths that it concerns."""
+class Operation(RelatedGroup, Protocol[R]):
+    """An operation on the namespace, such as a rename: its arguments, the records that it reads, and `execute`, which
+    turns those records into changes.
+    """
 
     def execute(self, view: View, context: Context) -> Changes[R]:
-        """Carry out the operation on its view. Calls with the same arguments return the same changes, but for new ids.
+        """Return the changes that the operation makes, given the records that were read. Reads nothing else: a retry
+        with the same arguments returns the same changes, except for new ids.
 
         Raises:
             HoldfastError: the operation is impossible in this state of the namespace.
@@ -47,7 +50,7 @@ class Operation(Group, Protocol[R]):
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Operations that become one transaction, however many they are. Each sees the directories that earlier ones make.
+    """Several operations that run as one transaction. Each of them sees the directories that earlier ones make.
 
     Attributes:
         paths: those that errors name.
@@ -62,7 +65,7 @@ class Batch:
 # --- changes ----------------------------------------------------------------------------------------------------------
 @dataclass(slots=True)
 class Changes(Generic[R]):
-    """The result of an operation's execution phase: nothing of it is in the database yet.
+    """What an operation wants to write, and its result. `phases` commits the changes after `execute` has returned them.
 
     Attributes:
         result: what the operation returns once the changes are committed.
@@ -86,12 +89,12 @@ class Changes(Generic[R]):
 
     @property
     def is_empty(self) -> bool:
-        """Whether the operation writes nothing, and what it has seen proves its result."""
+        """Whether there is nothing to write or to validate, so that the snapshot alone proves the result."""
         writes = self.inserts or self.puts or self.values or self.new_values or self.deletes or self.adds
         return not (writes or self.ranges)
 
     def to_commit(self, view: View) -> Commit:
-        """Return the commit that validates the whole view and applies the changes."""
+        """Return the database commit that validates every record of the view and writes these changes."""
         inserts = {key: encode_inode(inode) for key, inode in self.inserts.items()}
         inserts.update(self.new_values)
         puts = {key: encode_inode(inode) for key, inode in self.puts.items()}
@@ -109,21 +112,21 @@ class Changes(Generic[R]):
             ranges=self.ranges,
         )
 
-    def remember(self, hints: Hints, version: int) -> None:
-        """Update the hints after the commit."""
+    def update_hints(self, hints: Hints, version: int) -> None:
+        """Store the written inodes and leases in the cache `hints`, with the version that the commit has given them."""
         for inodes in (self.inserts, self.puts):
             for key, inode in inodes.items():
-                hints.put(key, Entry(version, inode))
+                hints.put(key, SeenRecord(version, inode))
         for values in (self.values, self.new_values):
             for key, value in values.items():
                 if key[0] == ord("l"):
-                    hints.put(key, Entry(version, None, value))
+                    hints.put(key, SeenRecord(version, None, value))
         hints.drop(self.deletes)
 
 
 @dataclass(slots=True)
 class JoinedCommits:
-    """The changes of many operations, which become one commit. Of files, there are only the bytes of the records.
+    """The changes of many operations, joined into one commit. Inodes are kept encoded, to save memory.
 
     Each piece of the operations has a snapshot of its own. That is as good as one for all: the commit takes effect only
     if what every piece has seen is still there.
@@ -138,13 +141,13 @@ class JoinedCommits:
     ranges: list[RangeCount] = field(default_factory=list)
     directories: dict[bytes, Inode] = field(default_factory=dict)
 
-    def see(self, view: View) -> tuple[bytes, ...]:
-        """Add what a piece has seen; return the keys that pieces before it have seen in another state."""
+    def add_reads(self, view: View) -> tuple[bytes, ...]:
+        """Add the records that a piece has read; return the keys that earlier pieces have read in another version."""
         seen = view.versions().items()
         return tuple(key for key, version in seen if self.reads.setdefault(key, version) != version)
 
-    def add(self, changes: Changes[Any]) -> None:
-        """Add the changes of an operation."""
+    def add_changes(self, changes: Changes[Any]) -> None:
+        """Add the changes of one operation."""
         for key, inode in changes.inserts.items():
             self.inserts[key] = encode_inode(inode)
             if inode.is_directory:
@@ -159,13 +162,13 @@ class JoinedCommits:
         self.bounds |= dict.fromkeys(changes.bounds)
         self.ranges += changes.ranges
 
-    def made(self, key: bytes) -> Inode | None:
-        """Return the inode that an operation has inserted at a key."""
+    def inserted_inode(self, key: bytes) -> Inode | None:
+        """Return the inode that one of the operations inserts at a key; None if none does."""
         value = self.inserts.get(key)
         return None if value is None else self.directories.get(key) or decode_inode(key, value)
 
     def to_commit(self) -> Commit:
-        """Return the commit of the whole step."""
+        """Return the one commit that validates the reads of all pieces and writes the changes of all operations."""
         return Commit(
             reads={key: version for key, version in self.reads.items() if key not in self.inserts},
             inserts=self.inserts,
@@ -184,8 +187,9 @@ class JoinedCommits:
 #
 # Source: Hadoop's HDFS Quotas Guide: a quota of names counts the directory itself; a quota of space counts bytes times
 # replication.
-def charge(changes: Changes[R], ancestors: Iterable[Inode], *, names: int = 0, space: int = 0) -> None:
-    """Add to the usage of every directory with a quota, and require that it stays within the quota.
+def charge_quotas(changes: Changes[R], ancestors: Iterable[Inode], *, names: int = 0, space: int = 0) -> None:
+    """Add a change of names and space to the usage counters of all ancestors with a quota; the commit fails if a
+    counter would exceed its quota.
 
     Args:
         ancestors: the directories above what comes or goes.
@@ -199,7 +203,7 @@ def charge(changes: Changes[R], ancestors: Iterable[Inode], *, names: int = 0, s
 
 
 def usage_keys(inode: Inode) -> tuple[bytes, bytes]:
-    """Return the keys of the counters of a directory with a quota: names, and space."""
+    """Return the keys of the two usage counters of a directory with a quota: of names, and of space."""
     return usage_key(inode.quota_id, b"n"), usage_key(inode.quota_id, b"s")
 
 

@@ -14,11 +14,11 @@ from holdfast.namespace.inode import (
     as_id,
     as_natural,
     as_text,
+    corrupt_if_malformed,
     decode_inode,
     encode_inode,
     extent_fields,
     extent_from,
-    reading,
 )
 from holdfast.namespace.keys import ROOT_ID, ROOT_KEY, deleted_key, id_of, name_of, parent_of, place_key
 from holdfast.namespace.paths import NsPath
@@ -67,7 +67,7 @@ def decode_trail(key: bytes, value: bytes) -> Trail:
     Raises:
         CorruptDataError: the record is not a place. Keep it, and run fsck.
     """
-    with reading("a directory's place", key):
+    with corrupt_if_malformed("a directory's place", key):
         trail = trail_from(json.loads(value))
         if not trail or trail[-1][0] != id_of(key):
             raise ValueError("another directory's record")
@@ -162,7 +162,7 @@ class Lease:
         Raises:
             CorruptDataError: the record is not a lease. Keep it, and run fsck.
         """
-        with reading("a lease", key):
+        with corrupt_if_malformed("a lease", key):
             fields = json.loads(value)
             inode = bytes.fromhex(fields["key"])
             if not inode.startswith(b"i") or len(inode) <= len(ROOT_KEY):  # the root is no file
@@ -206,7 +206,7 @@ class DeletedTree:
         Raises:
             CorruptDataError: the record is not a deleted tree. Keep it, and run fsck.
         """
-        with reading("a deleted tree", key):
+        with corrupt_if_malformed("a deleted tree", key):
             fields = json.loads(value)
             root = decode_inode(key, json.dumps(fields["inode"]).encode())
             if deleted_key(root.id) != key or not root.is_directory:
@@ -256,7 +256,7 @@ class Upload:
         Raises:
             CorruptDataError: the record is not an upload. Keep it, and run fsck.
         """
-        with reading("a pending upload", key):
+        with corrupt_if_malformed("a pending upload", key):
             fields = json.loads(value)
             return Upload(
                 as_text(fields["path"]),

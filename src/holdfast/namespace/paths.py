@@ -18,7 +18,8 @@ MAX_DEPTH = 1000
 
 @dataclass(frozen=True, slots=True)
 class NsPath:
-    """An absolute path. One that a walk has found may have more levels than `MAX_DEPTH`: renames can make such trees.
+    """An absolute path of the namespace, as its components. A path that a walk of a tree returns may have more levels
+    than `MAX_DEPTH`, because renames can make such trees.
 
     Attributes:
         names: its components as UTF-8; empty for the root.
@@ -28,7 +29,8 @@ class NsPath:
 
     @staticmethod
     def parse(text: str) -> NsPath:
-        """Check and split a path. A trailing slash is allowed, and percent signs are ordinary characters.
+        """Parse an absolute path by HDFS's rules. A trailing slash is allowed, and percent signs are ordinary
+        characters.
 
         Raises:
             InvalidPathError: the path is not absolute, has an empty component, ``.``, ``..``, a colon or NUL, or is not
@@ -61,15 +63,15 @@ class NsPath:
         return NsPath(self.names[:-1])
 
     def child(self, name: bytes) -> NsPath:
-        """Return the path of an entry of this directory."""
+        """Return the path of the entry `name` (UTF-8) of this directory. The name is not checked."""
         return NsPath((*self.names, name))
 
     def is_below(self, other: NsPath) -> bool:
-        """Check whether this path is `other`, or below it."""
+        """Return whether this path is `other` itself, or is below it."""
         return self.names[: len(other.names)] == other.names
 
     def __str__(self) -> str:
-        """Return the path as text.
+        """Return the path as text, such as ``/data/raw``.
 
         Raises:
             CorruptDataError: a name that was read from the database is not valid. Run fsck.

@@ -28,7 +28,18 @@ from holdfast.namespace.keys import ROOT_ID, id_of, new_id
 from holdfast.namespace.operation import Batch, Changes, Context, JoinedCommits, Operation
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import Caller
-from holdfast.namespace.view import Chain, Entry, Follower, Group, Hints, Reader, View, follow, guess_view, read_view
+from holdfast.namespace.view import (
+    Chain,
+    Hints,
+    PathResolver,
+    Reader,
+    RelatedGroup,
+    SeenRecord,
+    View,
+    guess_view,
+    read_view,
+    resolve_path,
+)
 from holdfast.runtime import Backoff, Environment
 from holdfast.transactions.base import (
     ABSENT,
@@ -63,8 +74,8 @@ _Try = tuple["Outcome | None", "Changes[R] | None"]
 
 
 @dataclass(slots=True)
-class Operations:
-    """Runs operations on one database.
+class OperationRunner:
+    """Runs operations in transactions of one database, with retries.
 
     Attributes:
         hints: what this process last saw.
@@ -89,7 +100,7 @@ class Operations:
     def run(self, operation: Batch, caller: Caller) -> None: ...
 
     def run(self, operation: Operation[R] | Batch, caller: Caller) -> R | None:
-        """Run an operation, or many as one. The hints do not learn about the files of many.
+        """Run an operation and return its result, or run a batch of operations in one transaction.
 
         Guarantee: it takes effect in one step between the call and the return, or not at all.
 
@@ -139,13 +150,16 @@ class Operations:
         )
 
     def read(self, operation: Operation[R], caller: Caller) -> R:
-        """Run an operation that only reads: its view is one snapshot, so there is nothing to validate."""
+        """Run an operation that only reads, on one snapshot, and return its result. Nothing is validated or
+        committed.
+        """
         context = Context(caller, self.now_ms(), lambda: ROOT_ID)  # no inode is made
         self.times.flush_if_due()
         return operation.execute(read_view(self.database, self.hints, operation), context).result
 
     def check(self, operation: Operation[R], caller: Caller) -> None:
-        """Raise what the operation would raise now. If hints say that it is possible, nothing is read.
+        """Raise the error that running the operation would raise now; change nothing. If the cached hints say that it
+        is possible, the database is not asked.
 
         Raises:
             HoldfastError: the operation is impossible.
@@ -162,7 +176,7 @@ class Operations:
         return Context(caller, self.now_ms(), lambda: new_id(self.environment))
 
     def now_ms(self) -> int:
-        """Return the time, milliseconds since the epoch."""
+        """Return the current time, milliseconds since the epoch."""
         return max(int(self.environment.clock.now_s() * 1000), 0)
 
     def _try(self, operation: Operation[R], context: Context, number: int) -> _Try[R]:
@@ -176,7 +190,7 @@ class Operations:
                 view = read_view(LockingReader(self.hints, operation, transaction), self.hints, operation)
                 outcome, changes = _execute(operation, view, context, transaction.apply)
         if isinstance(outcome, Committed) and changes is not None:
-            changes.remember(self.hints, outcome.version)
+            changes.update_hints(self.hints, outcome.version)
             touched = {key: view.entries[key] for key in changes.touched if key in view.entries}
             self.times.touch(touched, context.now_ms, changes, outcome.version)
         return outcome, changes
@@ -207,23 +221,23 @@ class Operations:
         reader_for: Callable[[_Piece], Reader],
         context: Context,
         commit: Callable[[Commit], Outcome],
-    ) -> tuple[Outcome, Changes[None], dict[bytes, Entry]]:
+    ) -> tuple[Outcome, Changes[None], dict[bytes, SeenRecord]]:
         """Read and execute piece by piece; validate and write all of them together.
 
         Returns:
             The outcome, what failed bounds may have refused, and the directories whose entries have changed.
         """
-        joined, touched = JoinedCommits(), dict[bytes, Entry]()
+        joined, touched = JoinedCommits(), dict[bytes, SeenRecord]()
         for piece in pieces:
             view = read_view(reader_for(piece), self.hints, piece)
-            if changed := joined.see(view):
+            if changed := joined.add_reads(view):
                 return Conflict(changed), Changes(None), touched
             seen = replace(view)  # each operation sees its own path
             for operation, chain in zip(piece.operations, _present_chains(view, joined), strict=True):
                 seen.chains = (chain,)
                 changes = operation.execute(seen, context)
                 _end_expired_marks(seen, changes, context.now_ms)
-                joined.add(changes)
+                joined.add_changes(changes)
                 touched.update((key, view.entries[key]) for key in changes.touched if key in view.entries)
             self.hints.drop([key for chain in view.chains for key in chain.keys[len(chain.path.names) :]])
         whole = joined.to_commit()
@@ -243,11 +257,11 @@ class _Piece:
     def paths(self) -> Sequence[NsPath]:
         return [one.paths[0] for one in self.operations]
 
-    def also(self, chains: Sequence[Chain]) -> Collection[bytes]:
+    def extra_keys(self, chains: Sequence[Chain]) -> Collection[bytes]:
         pairs = zip(self.operations, chains, strict=True)
-        return list(chained.from_iterable(one.also((chain,)) for one, chain in pairs))
+        return list(chained.from_iterable(one.extra_keys((chain,)) for one, chain in pairs))
 
-    def peek(self, chains: Sequence[Chain]) -> None:
+    def extra_range(self, chains: Sequence[Chain]) -> None:
         return None
 
 
@@ -260,15 +274,15 @@ def _in_pieces(operations: Iterable[Operation[Any]]) -> Iterator[_Piece]:
 def _present_chains(view: View, joined: JoinedCommits) -> Iterator[Chain]:
     """Yield the chains of a view, with the directories that the operations so far have made."""
 
-    def look(key: bytes) -> Entry | None:
-        inode = joined.made(key)
-        return view.entries.get(key) if inode is None else Entry(ABSENT, inode)
+    def look(key: bytes) -> SeenRecord | None:
+        inode = joined.inserted_inode(key)
+        return view.entries.get(key) if inode is None else SeenRecord(ABSENT, inode)
 
-    follower, made = Follower(look), len(joined.directories)
+    resolver, made = PathResolver(look), len(joined.directories)
     for chain in view.chains:
         if len(joined.directories) > made:
-            follower, made = Follower(look), len(joined.directories)  # it remembers what was missing
-        yield chain if joined.made(chain.keys[-1]) is None else follower.follow(chain.path)
+            resolver, made = PathResolver(look), len(joined.directories)  # it remembers what was missing
+        yield chain if joined.inserted_inode(chain.keys[-1]) is None else resolver.resolve(chain.path)
 
 
 def _execute(operation: Operation[R], view: View, context: Context, commit: Callable[[Commit], Outcome]) -> _Try[R]:
@@ -305,12 +319,13 @@ def _quota_error(key: bytes, path: str) -> HoldfastError:
 
 
 class LockingReader:
-    """Locks what it reads: everything above the parents shared, all else exclusively.
+    """Reads records in a transaction and locks them: shared above the parents of the operation's paths, all others
+    exclusively.
 
     Two that have locked the same record shared, and then want to write it, would wait for each other.
     """
 
-    def __init__(self, hints: Hints, group: Group, transaction: LockedTransaction) -> None:
+    def __init__(self, hints: Hints, group: RelatedGroup, transaction: LockedTransaction) -> None:
         self._hints = hints
         self._group = group
         self._transaction = transaction
@@ -318,7 +333,8 @@ class LockingReader:
         self._held: set[bytes] = set()
 
     def get_many(self, keys: Collection[bytes]) -> Mapping[bytes, Record]:
-        chains = [follow(path, self._hints.get) for path in self._group.paths]
+        """Lock and read the given keys; return all records that this reader has read so far."""
+        chains = [resolve_path(path, self._hints.get) for path in self._group.paths]
         ends = {key for chain in chains for key in chain.keys[max(len(chain.path.names) - 1, 0) :]}
         above = {key for chain in chains for key in chain.keys} - ends
         for exclusive in (False, True):
@@ -329,6 +345,9 @@ class LockingReader:
         return self._records
 
     def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
+        """Read a page of a range of keys, without a lock on the range; `guards` are locked and read as in
+        `get_many`.
+        """
         found = self.get_many(guards)
         page = self._transaction.scan(start, end, limit)
         return ScanPage(page.records, page.more, found)

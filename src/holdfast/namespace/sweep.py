@@ -31,14 +31,14 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from holdfast.errors import CorruptDataError
-from holdfast.namespace.blobs import BlobStore, writer_of
-from holdfast.namespace.fsck.check import Subject, maintenance
-from holdfast.namespace.fsck.findings import Progress, silent
+from holdfast.namespace.blobs import BlobStore, file_id_of
+from holdfast.namespace.fsck.check import CheckedNamespace, maintenance
+from holdfast.namespace.fsck.findings import Progress, ignore_progress
 from holdfast.namespace.fsck.survey import (
     CLOSING_S,
     Survey,
+    add_blobs,
     leased_files,
-    list_blobs,
     open_survey,
     pack_id,
     unpack_name,
@@ -46,7 +46,7 @@ from holdfast.namespace.fsck.survey import (
 from holdfast.namespace.keys import garbage_key
 from holdfast.namespace.maintenance import MaintenanceLock, damaged_at_s
 from holdfast.namespace.operation import Changes
-from holdfast.namespace.view import Entry, View
+from holdfast.namespace.view import SeenRecord, View
 from holdfast.stores.base import UploadInfo, iter_uploads, multipart
 
 T = TypeVar("T")
@@ -55,7 +55,7 @@ _PAGE = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Swept:
+class SweepResult:
     """What a sweep has found and given to the collector.
 
     Attributes:
@@ -70,7 +70,9 @@ class Swept:
     uploads: int = 0
 
 
-def sweep(subject: Subject, progress: Progress = silent, *, closing_s: float = CLOSING_S) -> Swept:
+def sweep(
+    subject: CheckedNamespace, progress: Progress = ignore_progress, *, closing_s: float = CLOSING_S
+) -> SweepResult:
     """Note unowned blobs as garbage, and delete stray records. Safe at any time.
 
     Raises:
@@ -85,9 +87,9 @@ def sweep(subject: Subject, progress: Progress = silent, *, closing_s: float = C
         age_s = max(subject.safety_age_s, closing_s)
         store_now_s = subject.blobs.store_time_s()
         leased = leased_files(subject.database)
-        lock.announce()
+        lock.rewrite_root()
         with open_survey(int(subject.environment.clock.now_s() * 1000)) as survey:
-            list_blobs(
+            add_blobs(
                 survey,
                 subject.blobs,
                 store_now_s,
@@ -99,7 +101,7 @@ def sweep(subject: Subject, progress: Progress = silent, *, closing_s: float = C
             uploads = _old_uploads(subject.blobs, store_now_s, age_s)
             now_s = max(subject.environment.clock.now_s(), store_now_s)
             with subject.database.snapshot() as reader:
-                survey.read(reader, report, without=b"d", leased=leased)
+                survey.read_records(reader, report, without=b"d", leased=leased)
             if damaged := sum(1 for _ in survey.query("damaged-record")):
                 raise CorruptDataError(
                     "records cannot be read, so it is unknown which blobs are in use: run holdfast namespace fsck "
@@ -108,7 +110,7 @@ def sweep(subject: Subject, progress: Progress = silent, *, closing_s: float = C
                 )
             blobs, blob_bytes = _note_unowned(survey, lock, int(now_s * 1000), progress)
             records = _delete_strays(survey, lock)
-            return Swept(blobs, blob_bytes, records, _give_up(subject.blobs, survey, lock, uploads))
+            return SweepResult(blobs, blob_bytes, records, _give_up(subject.blobs, survey, lock, uploads))
 
 
 def unowned_objects(survey: Survey) -> Iterator[tuple[str, int]]:
@@ -134,7 +136,7 @@ def _delete_strays(survey: Survey, lock: MaintenanceLock) -> int:
     strays = itertools.chain.from_iterable(map(survey.query, ("stray-time", "stray-place", "stray-usage")))
     for rows in _batched(strays, _PAGE):
         # A database that has lost its newest commits may have the quota of a stray counter again.
-        seen = {key: Entry(version, None) for key, _, _, version, _ in rows if version}
+        seen = {key: SeenRecord(version, None) for key, _, _, version, _ in rows if version}
         if lock.commit(Changes(None, deletes={row[0] for row in rows}), View((), seen)):
             records += len(rows)
     return records
@@ -170,7 +172,7 @@ def _give_up(blobs: BlobStore, survey: Survey, lock: MaintenanceLock, uploads: I
     """
     leased = {packed for (packed,) in survey.query("leased")}
     given_up = 0
-    writers = ((upload, writer_of(blobs.name_of(upload.key))) for upload in uploads)
+    writers = ((upload, file_id_of(blobs.name_of(upload.key))) for upload in uploads)
     abandoned = (one for one, writer in writers if writer is not None and pack_id(writer) not in leased)
     for batch in _batched(abandoned, _PAGE):
         # As for blobs: a process that has lost the lock gives up nothing. If a database has lost its newest commits,

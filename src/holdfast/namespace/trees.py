@@ -25,11 +25,11 @@ from holdfast.namespace.errors import (
 from holdfast.namespace.inode import FREEZE_MS, Inode, decode_inode, encode_inode, is_number
 from holdfast.namespace.listing import ContentSummary, QuotaUsage, walk_below
 from holdfast.namespace.operation import Changes, Context, usage_keys
-from holdfast.namespace.operations.base import OnePath, ReadInode, existing, readable
+from holdfast.namespace.operations.base import OnePath, ReadInode, get_readable_target, get_unfrozen_target
 from holdfast.namespace.operations.names import TreeUsage
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import EXECUTE, READ, WRITE, Caller
-from holdfast.namespace.phases import TOTAL_RETRY, Operations
+from holdfast.namespace.phases import TOTAL_RETRY, OperationRunner
 from holdfast.namespace.view import Chain, View, read_view
 from holdfast.transactions.base import MAX_NUMBER, Commit, Committed
 
@@ -47,7 +47,7 @@ class _Freeze(OnePath):
 
     def execute(self, view: View, context: Context) -> Changes[tuple[bytes, Inode]]:
         (chain,) = view.chains
-        inode = existing(chain, context)
+        inode = get_unfrozen_target(chain, context)
         frozen = replace(inode, moving=self.token, moving_until_ms=self.until_ms)
         return Changes((chain.target_key, inode), puts={chain.target_key: frozen})
 
@@ -70,7 +70,7 @@ class _SetQuota(OnePath):
     def execute(self, view: View, context: Context) -> Changes[None]:
         (chain,) = view.chains
         context.caller.check_superuser("set quotas")
-        inode = existing(chain, context, own_mark="" if self.usage is None else self.usage.token)
+        inode = get_unfrozen_target(chain, context, own_mark="" if self.usage is None else self.usage.token)
         if not inode.is_directory:
             raise ParentNotDirectoryError("only directories have quotas: check the path", path=str(self.path))
         if self.usage is not None and inode.moving != self.usage.token:
@@ -100,7 +100,7 @@ class _SetQuota(OnePath):
 class TreeCounter:
     """Counts the trees of one namespace."""
 
-    operations: Operations
+    operations: OperationRunner
 
     def summary(self, path: NsPath, caller: Caller) -> ContentSummary:
         """Count a tree as it is at one moment, in one snapshot, while others may change it.
@@ -111,7 +111,7 @@ class TreeCounter:
         files = directories = size = space = 0
         with self.operations.database.snapshot() as reader:
             (chain,) = read_view(reader, self.operations.hints, ReadInode(path)).chains
-            top = readable(chain, caller)
+            top = get_readable_target(chain, caller)
             below = walk_below(reader, path, top, caller.check_listing) if top.is_directory else ()
             for inode in chained([top], (found.inode for found in below)):
                 directories += inode.is_directory
@@ -151,10 +151,10 @@ class TreeCounter:
         try:
             self.operations.run(operation, caller)
         except UncountedTreeError:
-            with self.frozen(path, caller) as usage:
+            with self.count_frozen(path, caller) as usage:
                 self.operations.run(replace(operation, usage=usage), caller)
 
-    def recount(self, path: NsPath, caller: Caller) -> None:
+    def recount_usage(self, path: NsPath, caller: Caller) -> None:
         """Count again what a directory with quotas uses; its limits stay.
 
         Raises:
@@ -163,7 +163,7 @@ class TreeCounter:
 
         Crash: the directory may stay frozen for ten minutes; its counters are the old ones or the new ones.
         """
-        with self.frozen(path, caller) as usage:
+        with self.count_frozen(path, caller) as usage:
             inode = self.operations.read(ReadInode(path), caller)  # it is frozen now
             if not inode.has_quota:
                 raise InvalidRequestError("the directory has no quota: there is nothing to count", path=str(path))
@@ -171,7 +171,7 @@ class TreeCounter:
             self.operations.run(operation, caller)
 
     @contextmanager
-    def frozen(self, path: NsPath, caller: Caller) -> Iterator[TreeUsage]:
+    def count_frozen(self, path: NsPath, caller: Caller) -> Iterator[TreeUsage]:
         """Count a tree exactly: until the block ends, it is frozen.
 
         The tree is counted by the ids of its directories, because its path may change meanwhile: an ancestor may be
@@ -258,7 +258,7 @@ class ReadQuota(OnePath):
 
     path: NsPath
 
-    def also(self, chains: Sequence[Chain]) -> Collection[bytes]:
+    def extra_keys(self, chains: Sequence[Chain]) -> Collection[bytes]:
         """Return the counters of a directory with a quota."""
         target = chains[0].target
         return usage_keys(target) if target is not None and target.has_quota else ()
@@ -270,7 +270,10 @@ class ReadQuota(OnePath):
             PathNotFoundError, PermissionDeniedError: see the message.
         """
         inode = ReadInode(self.path).execute(view, context).result
-        used = [view.entries[key].number if key in view.entries else 0 for key in self.also(view.chains)] or [0, 0]
+        used = [view.entries[key].number if key in view.entries else 0 for key in self.extra_keys(view.chains)] or [
+            0,
+            0,
+        ]
         return Changes(
             QuotaUsage(names_quota=inode.names_quota, space_quota=inode.space_quota, names=used[0], space=used[1])
         )

@@ -1,4 +1,5 @@
-"""Resolve paths to a view: the snapshot of the semantic related group of one operation (paper 004, 3.1 and 3.2).
+"""Read the records that an operation needs as one snapshot, a view: the semantic related group of paper 004, 3.1 and
+3.2.
 
 The key of an inode contains the id of its parent, so a path of n components seems to need n round trips. Hints shorten
 them to one: the keys of all components are guessed from earlier reads and fetched together, as one snapshot. A wrong
@@ -22,8 +23,8 @@ _SPARE_READS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """A record of the group, with its inode if it is one."""
+class SeenRecord:
+    """A record as it was read: its version, and its inode, its value or its number."""
 
     version: int
     inode: Inode | None
@@ -32,7 +33,8 @@ class Entry:
 
 
 class Hints:
-    """What this process last saw at some keys. Hints are never trusted: a commit validates what it took from them.
+    """A cache of the inodes and leases that this process last read. It may be out of date, so a commit validates all
+    that is taken from it.
 
     Args:
         identity: of the namespace: see `require_own_root`.
@@ -40,25 +42,25 @@ class Hints:
 
     def __init__(self, identity: str = "") -> None:
         self.identity = identity
-        self._entries: dict[bytes, Entry] = {}
-        self.get: Callable[[bytes], Entry | None] = self._entries.get
+        self._entries: dict[bytes, SeenRecord] = {}
+        self.get: Callable[[bytes], SeenRecord | None] = self._entries.get
         """Returns what was last seen at a key."""
 
-    def put(self, key: bytes, entry: Entry) -> None:
-        """Remember what is at a key."""
+    def put(self, key: bytes, entry: SeenRecord) -> None:
+        """Cache the record that was read or written at a key."""
         if len(self._entries) >= _MOST_HINTS:
             self._entries.clear()  # rare, and cheaper than to keep an order at each look-up
         self._entries[key] = entry
 
     def drop(self, keys: Collection[bytes]) -> None:
-        """Forget keys."""
+        """Remove keys from the cache."""
         for key in keys:
             self._entries.pop(key, None)
 
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """A path and the inodes on it.
+    """A path with the inodes on it, from the root down, as far as they exist.
 
     Attributes:
         inodes: from the root down, as far as they exist.
@@ -71,30 +73,31 @@ class Chain:
 
     @property
     def target(self) -> Inode | None:
-        """The inode of the whole path, if it exists."""
+        """The inode of the file or directory that has the path; None if it does not exist."""
         return self.inodes[-1] if len(self.inodes) > len(self.path.names) else None
 
     @property
     def parent(self) -> Inode | None:
-        """The inode of the path's parent, if it exists; of the root, None."""
+        """The inode of the directory above the target; None if it does not exist, or if the target is the root."""
         count = len(self.path.names)
         return self.inodes[count - 1] if 0 < count <= len(self.inodes) else None
 
     @property
     def ancestors(self) -> tuple[Inode, ...]:
-        """The existing inodes above the target."""
+        """The inodes of the existing directories above the target."""
         return self.inodes[: len(self.path.names)]
 
     @property
     def target_key(self) -> bytes:
-        """The key of the target, which exists or whose parent is a directory."""
+        """The key of the target's inode record. The target need not exist, but its parent must be a directory."""
         assert len(self.keys) == len(self.path.names) + 1, "the parent exists"
         return self.keys[-1]
 
 
 @dataclass(slots=True)
 class View:
-    """What an operation sees.
+    """The snapshot of the records that an operation reads: the inodes on its paths, its other records, and a page of a
+    range.
 
     Attributes:
         chains: one for each path of the operation.
@@ -106,7 +109,7 @@ class View:
     """
 
     chains: tuple[Chain, ...]
-    entries: dict[bytes, Entry]
+    entries: dict[bytes, SeenRecord]
     absent: set[bytes] = field(default_factory=set)
     is_guess: bool = False
     page: Sequence[tuple[bytes, Record]] = ()
@@ -114,40 +117,46 @@ class View:
 
     @property
     def has_children(self) -> bool:
-        """Whether the range for which the operation asked contains a record."""
+        """Whether the range of keys that the operation has asked for (`extra_range`) contains a record."""
         return bool(self.page)
 
     def versions(self) -> dict[bytes, int]:
-        """Return the reads of a commit that validates the whole view."""
+        """Return the version of every record of the view by key, `ABSENT` for those that do not exist: the reads that a
+        commit validates.
+        """
         found = {key: entry.version for key, entry in self.entries.items()}
         found.update(dict.fromkeys(self.absent, ABSENT))
         return found
 
     def value(self, key: bytes) -> bytes | None:
-        """Return the value of another record that the operation asked for; None if it does not exist."""
+        """Return the value of a record of the view, such as a lease; None if it does not exist."""
         entry = self.entries.get(key)
         return None if entry is None else entry.value
 
 
-class Group(Protocol):
-    """What belongs to the semantic related group of an operation."""
+class RelatedGroup(Protocol):
+    """Names the records that an operation reads: paper 004's semantic related group."""
 
     @property
     def paths(self) -> Sequence[NsPath]:
-        """The paths whose inodes are the group."""
+        """The paths of the operation: the inodes on them are read."""
         ...
 
-    def also(self, chains: Sequence[Chain]) -> Collection[bytes]:
-        """Return the keys of other records of the group, such as a lease, given the chains of the paths."""
+    def extra_keys(self, chains: Sequence[Chain]) -> Collection[bytes]:
+        """Return the keys of records to read besides the inodes on the paths, such as a lease, given the resolved
+        paths.
+        """
         ...
 
-    def peek(self, chains: Sequence[Chain]) -> tuple[bytes, bytes] | None:
-        """Return a range of keys if the operation must know whether it contains a record; else None."""
+    def extra_range(self, chains: Sequence[Chain]) -> tuple[bytes, bytes] | None:
+        """Return the range of keys of which the first records are read too, such as the children of a directory; None
+        for no range.
+        """
         ...
 
 
 class Reader(Protocol):
-    """The reads of a store, or of a transaction that locks."""
+    """Reads records of a database, of a snapshot, or of a transaction that locks them."""
 
     def get_many(self, keys: Collection[bytes]) -> Mapping[bytes, Record]: ...
 
@@ -157,7 +166,7 @@ class Reader(Protocol):
 def scan_pages(
     reader: Reader, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()
 ) -> Iterator[ScanPage]:
-    """Yield the pages of a range of keys, each of at most `limit` records."""
+    """Yield the records from `start` (included) to `end` (excluded) in pages of at most `limit` records."""
     more = True
     while more:
         page = reader.scan(start, end, limit, guards)
@@ -167,8 +176,12 @@ def scan_pages(
             start = page.records[-1][0] + b"\0"
 
 
-def follow(path: NsPath, look: Callable[[bytes], Entry | None]) -> Chain:
-    """Return the chain of a path, as far as the entries go that `look` returns for keys."""
+def resolve_path(path: NsPath, look: Callable[[bytes], SeenRecord | None]) -> Chain:
+    """Resolve a path from the root down, as far as its inodes exist.
+
+    Args:
+        look: returns the record at a key, or None.
+    """
     inodes: list[Inode] = []
     keys = [ROOT_KEY]
     for depth in range(len(path.names) + 1):
@@ -182,21 +195,21 @@ def follow(path: NsPath, look: Callable[[bytes], Entry | None]) -> Chain:
     return Chain(path, tuple(inodes), tuple(keys))
 
 
-class Follower:
-    """Follows many paths; those in one directory share the way to it."""
+class PathResolver:
+    """Resolves many paths; paths in one directory share the look-ups above it."""
 
-    def __init__(self, look: Callable[[bytes], Entry | None]) -> None:
+    def __init__(self, look: Callable[[bytes], SeenRecord | None]) -> None:
         self._look = look
         self._directories: dict[tuple[bytes, ...], Chain] = {}
 
-    def follow(self, path: NsPath) -> Chain:
-        """Return the chain of a path, as `follow` does."""
+    def resolve(self, path: NsPath) -> Chain:
+        """Return the inodes on a path, as `resolve_path` does."""
         names = path.names
         if not names:
-            return follow(path, self._look)
+            return resolve_path(path, self._look)
         above = self._directories.get(names[:-1])
         if above is None:
-            above = self._directories[names[:-1]] = follow(path.parent, self._look)
+            above = self._directories[names[:-1]] = resolve_path(path.parent, self._look)
         parent = above.target
         if parent is None or not parent.is_directory:
             return Chain(path, above.inodes, above.keys)
@@ -206,32 +219,33 @@ class Follower:
         return Chain(path, inodes, (*above.keys, key))
 
 
-def guess_view(hints: Hints, group: Group) -> View | None:
-    """Return a view from hints alone, without a round trip; None if they do not reach far enough.
+def guess_view(hints: Hints, group: RelatedGroup) -> View | None:
+    """Return the view of an operation from cached records alone, without a read of the database; None if too little is
+    cached.
 
     All ancestors must be known to be directories. What is unknown at the end of a path is taken for absent.
     """
-    seen: dict[bytes, Entry | None] = {}  # each key is looked up once: other threads change the hints all the time
+    seen: dict[bytes, SeenRecord | None] = {}  # each key is looked up once: other threads change the hints all the time
 
-    def look(key: bytes) -> Entry | None:
+    def look(key: bytes) -> SeenRecord | None:
         if key not in seen:
             seen[key] = hints.get(key)
         return seen[key]
 
     chains = []
     for path in group.paths:
-        chain = follow(path, look)
+        chain = resolve_path(path, look)
         if not chain.inodes or len(chain.keys) <= len(path.names):
             return None  # the root exists, and is not taken for absent
         chains.append(chain)
-    if any(look(key) is None for key in group.also(chains)):
+    if any(look(key) is None for key in group.extra_keys(chains)):
         return None
     entries = {key: entry for key, entry in seen.items() if entry is not None}
     return View(tuple(chains), entries, seen.keys() - entries.keys(), is_guess=True)
 
 
-def read_view(reader: Reader, hints: Hints, group: Group, most: int = 1) -> View:
-    """Read the records of an operation's group, and up to `most` records of its range.
+def read_view(reader: Reader, hints: Hints, group: RelatedGroup, most: int = 1) -> View:
+    """Read the records of an operation's group, and up to `most` records of its range, in as few reads as possible.
 
     Guarantee: everything in the view comes from one call of `reader`, thus from one snapshot.
 
@@ -241,19 +255,19 @@ def read_view(reader: Reader, hints: Hints, group: Group, most: int = 1) -> View
         FencedError: the database has another namespace by now.
     """
     paths = group.paths
-    fetched: dict[bytes, Entry | None] = {}
+    fetched: dict[bytes, SeenRecord | None] = {}
     peeked: tuple[bytes, bytes] | None = None
     page = nothing = ScanPage([], False, {})
 
-    def look(key: bytes) -> Entry | None:
+    def look(key: bytes) -> SeenRecord | None:
         return fetched[key] if key in fetched else hints.get(key)
 
     for _ in range(max(len(path.names) for path in paths) + _SPARE_READS):
-        follower = Follower(look)
-        chains = tuple(map(follower.follow, paths))
+        resolver = PathResolver(look)
+        chains = tuple(map(resolver.resolve, paths))
         wanted = {key for chain in chains for key in chain.keys}
-        wanted.update(group.also(chains))
-        span = group.peek(chains)
+        wanted.update(group.extra_keys(chains))
+        span = group.extra_range(chains)
         if wanted <= fetched.keys() and span == peeked:
             entries = {key: entry for key in wanted if (entry := fetched[key]) is not None}
             return View(chains, entries, wanted - entries.keys(), page=page.records, has_more=page.more)
@@ -267,7 +281,7 @@ def read_view(reader: Reader, hints: Hints, group: Group, most: int = 1) -> View
     raise UnavailableError("the path changes faster than it can be read: repeat later", path=str(paths[0]))
 
 
-def _entry(key: bytes, record: Record | None, hints: Hints) -> Entry | None:
+def _entry(key: bytes, record: Record | None, hints: Hints) -> SeenRecord | None:
     if record is None:
         hints.drop((key,))
         if key == ROOT_KEY:
@@ -276,7 +290,7 @@ def _entry(key: bytes, record: Record | None, hints: Hints) -> Entry | None:
     known = hints.get(key)
     if known is not None and known.version == record.version:
         return known  # versions are unique: there is no need to decode it again
-    entry = Entry(
+    entry = SeenRecord(
         record.version, decode_inode(key, record.value) if key[0] == ord("i") else None, record.value, record.number
     )
     if key == ROOT_KEY:
@@ -287,7 +301,7 @@ def _entry(key: bytes, record: Record | None, hints: Hints) -> Entry | None:
 
 
 def require_own_root(root: Inode | None, identity: str) -> None:
-    """Check that there is a root, of this namespace.
+    """Check that the root directory exists and belongs to the namespace that this process has opened.
 
     A database that loses its newest commits may lose the creation of a namespace, and another one may then be created
     there, with its data at another place. Clients of the first one may be alive: what they publish would lack its bytes
@@ -310,7 +324,7 @@ def require_own_root(root: Inode | None, identity: str) -> None:
 
 
 def another_namespace() -> FencedError:
-    """Return the error of a client whose database has another namespace by now."""
+    """Return the `FencedError` for a client whose database contains another namespace than the one it has opened."""
     return FencedError(
         "the database has lost the namespace that this process has opened, in a failover or a restore, and another one "
         "was created there: open the namespace again"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from holdfast.errors import OutcomeUnknownError
-from holdfast.namespace.collector import Collected, Collector
+from holdfast.namespace.collector import CollectionResult, Collector
 from holdfast.namespace.errors import PathNotFoundError, RenameError
 from holdfast.namespace.inode import Inode
 from holdfast.namespace.keys import children_range, lease_key
@@ -24,8 +24,8 @@ from holdfast.namespace.operations.files import Publish, WriteUnderLease
 from holdfast.namespace.operations.names import Delete, Rename
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import READ, Caller
-from holdfast.namespace.phases import Operations
-from holdfast.namespace.view import Chain, Group, Hints, Reader, View, guess_view
+from holdfast.namespace.phases import OperationRunner
+from holdfast.namespace.view import Chain, Hints, Reader, RelatedGroup, View, guess_view
 from holdfast.stores.base import Change
 from holdfast.transactions.base import ABSENT, Backend, Commit, Record, ScanPage
 
@@ -88,7 +88,7 @@ def believe_hints(shipped: Callable[[View], dict[bytes, int]], self: View) -> di
     return {} if self.is_guess else shipped(self)
 
 
-def guess_the_answer(shipped: Callable[..., View | None], hints: Hints, group: Group) -> View | None:
+def guess_the_answer(shipped: Callable[..., View | None], hints: Hints, group: RelatedGroup) -> View | None:
     """In place of `guess_view`: take a guess for a snapshot, whose errors are true."""
     view = shipped(hints, group)
     return None if view is None else replace(view, is_guess=False)
@@ -115,7 +115,9 @@ class _Remembering:
         return {key: record for key in keys if (record := self._known[key]) is not None}
 
 
-def read_step_by_step(shipped: Callable[..., View], reader: Reader, hints: Hints, group: Group, most: int = 1) -> View:
+def read_step_by_step(
+    shipped: Callable[..., View], reader: Reader, hints: Hints, group: RelatedGroup, most: int = 1
+) -> View:
     """In place of `read_view`: read each component of a path once, in as many snapshots as it takes."""
     return shipped(_Remembering(reader), hints, group, most)
 
@@ -128,7 +130,7 @@ def write_in_place_of_insert(shipped: Callable[..., Commit], self: Changes[Any],
 
 
 def commit_again(
-    shipped: Callable[..., Any], self: Operations, operation: Operation[Any], context: Context, number: int
+    shipped: Callable[..., Any], self: OperationRunner, operation: Operation[Any], context: Context, number: int
 ) -> Any:
     """In place of `Operations._try`: repeat what got no reply."""
     try:
@@ -138,7 +140,7 @@ def commit_again(
 
 
 def publish_as_superuser(
-    shipped: Callable[..., Any], self: Operations, operation: Operation[Any], caller: Caller
+    shipped: Callable[..., Any], self: OperationRunner, operation: Operation[Any], caller: Caller
 ) -> Any:
     """In place of `Operations.run`: do not check permissions again when a file is published."""
     if isinstance(operation, Publish):
@@ -147,7 +149,7 @@ def publish_as_superuser(
 
 
 def read_what_was_looked_at(
-    shipped: Callable[..., Any], self: Operations, operation: Operation[Any], caller: Caller
+    shipped: Callable[..., Any], self: OperationRunner, operation: Operation[Any], caller: Caller
 ) -> Any:
     """In place of `Operations.read`: if hints allow a file to be opened, read it without another check."""
     guess = guess_view(self.hints, _Looking(operation.paths))
@@ -207,11 +209,11 @@ def forget_the_tree(
     path: NsPath,
     now_ms: int,
 ) -> None:
-    """In place of `detach`: remove the directory, and leave what is below to nobody."""
+    """In place of `detach_directory`: remove the directory, and leave what is below to nobody."""
 
 
 def walk_in_many(
-    shipped: Callable[..., Iterator[FileStatus]], operations: Operations, path: NsPath, caller: Caller
+    shipped: Callable[..., Iterator[FileStatus]], operations: OperationRunner, path: NsPath, caller: Caller
 ) -> Iterator[FileStatus]:
     """In place of `listing.walk`: list one directory after the other, as it is by then, unless it is gone."""
     for entry in list_page(operations, path, caller).entries:
@@ -222,7 +224,7 @@ def walk_in_many(
 
 
 def list_in_two(
-    shipped: Callable[..., View], operations: Operations, path: NsPath, start_after: bytes, limit: int
+    shipped: Callable[..., View], operations: OperationRunner, path: NsPath, start_after: bytes, limit: int
 ) -> View:
     """In place of `listing._view`: find the directory first, and read its entries then."""
     view = shipped(operations, path, start_after, limit)
@@ -272,7 +274,7 @@ _NEXT_ID = b"xnext-id"
 _BATCH = 10
 
 
-def reserve_ids(shipped: Callable[..., Context], self: Operations, caller: Caller) -> Context:
+def reserve_ids(shipped: Callable[..., Context], self: OperationRunner, caller: Caller) -> Context:
     """In place of `Operations._context`: take ids from a batch that the database has reserved for this process."""
     batch: list[int] = vars(self.database).setdefault("batch", [])
 
@@ -288,7 +290,7 @@ def reserve_ids(shipped: Callable[..., Context], self: Operations, caller: Calle
 
 
 def publish_one_by_one(
-    shipped: Callable[..., None], operations: Operations, caller: Caller, files: list[Publish | WriteUnderLease]
+    shipped: Callable[..., None], operations: OperationRunner, caller: Caller, files: list[Publish | WriteUnderLease]
 ) -> None:
     """In place of `publish`: publish each file in a step of its own."""
     for one in files:
@@ -356,7 +358,7 @@ def collect_without_validation(shipped: Callable[..., Commit], self: Changes[Any
 
 
 def collect_without_age(
-    shipped: Callable[..., Iterator[None]], self: Collector, done: Collected, damage: Any
+    shipped: Callable[..., Iterator[None]], self: Collector, done: CollectionResult, damage: Any
 ) -> Iterator[None]:
     """In place of `Collector._collect_garbage`: delete blobs as soon as no file refers to them."""
     return shipped(replace(self, safety_age_s=-1), done, damage)

@@ -15,7 +15,7 @@ from holdfast.namespace.operations import base, files
 from holdfast.namespace.operations.files import Publish, WriteUnderLease
 from holdfast.namespace.operations.names import Delete, Rename
 from holdfast.namespace.permissions import Caller
-from holdfast.namespace.phases import Operations
+from holdfast.namespace.phases import OperationRunner
 from holdfast.namespace.view import View
 from holdfast_checker.kernel.state_space import BROKEN_CODE
 from tests.checker.committers.planting import swap
@@ -69,20 +69,20 @@ MUTANTS = (
     _Mutant(
         name="commits-again",
         slip="A commit whose reply was lost is repeated blindly.",
-        swap=swap(Operations._try, mistakes.commit_again),
+        swap=swap(OperationRunner._try, mistakes.commit_again),
         scenes=("lost-rename",),
     ),
     # --- permissions --------------------------------------------------------------------------------------------------
     _Mutant(
         name="permission-at-open",
         slip="Permissions are checked when a file is opened, and not again when it is published.",
-        swap=swap(Operations.run, mistakes.publish_as_superuser),
+        swap=swap(OperationRunner.run, mistakes.publish_as_superuser),
         scenes=("write-withdrawn", "search-withdrawn"),
     ),
     _Mutant(
         name="permission-by-hints",
         slip="A file is read without a check if the user was allowed to read it before.",
-        swap=swap(Operations.read, mistakes.read_what_was_looked_at),
+        swap=swap(OperationRunner.read, mistakes.read_what_was_looked_at),
         scenes=("read-withdrawn",),
     ),
     _Mutant(
@@ -115,7 +115,7 @@ MUTANTS = (
     _Mutant(
         name="tree-forgotten",
         slip="A directory is deleted without a note of what was below it.",
-        swap=swap(base.detach, mistakes.forget_the_tree),
+        swap=swap(base.detach_directory, mistakes.forget_the_tree),
         scenes=("delete-tree", "delete-and-list"),
         breaks="N1",
     ),
@@ -202,7 +202,7 @@ MUTANTS = (
     _Mutant(
         name="ids-in-batches",
         slip="Ids are reserved in batches, of which a crash may undo the reservation.",
-        swap=swap(Operations._context, mistakes.reserve_ids),
+        swap=swap(OperationRunner._context, mistakes.reserve_ids),
         scenes=("database-crash-under-creations",),
         breaks="N1",
     ),
@@ -279,7 +279,7 @@ MUTANTS = (
     _Mutant(
         name="sweep-ignores-age",
         slip="A sweep deletes a blob whose file is about to be published.",
-        swap=swap(survey.list_blobs, sweep_mistakes.list_the_young),
+        swap=swap(survey.add_blobs, sweep_mistakes.list_the_young),
         scenes=("sweep-and-publish",),
         breaks="leftovers",
     ),

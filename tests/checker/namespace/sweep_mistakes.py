@@ -12,14 +12,14 @@ from typing import Any
 
 from holdfast.errors import NotFoundError
 from holdfast.namespace.blobs import BlobStore
-from holdfast.namespace.fsck.findings import Progress, silent
+from holdfast.namespace.fsck.findings import Progress, ignore_progress
 from holdfast.namespace.fsck.survey import Row, Survey
 from holdfast.namespace.inode import Extent
 from holdfast.namespace.keys import data_key, garbage_key, upload_key
 from holdfast.namespace.namespace import Namespace
 from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.namespace.operation import Changes
-from holdfast.namespace.sweep import Swept, sweep
+from holdfast.namespace.sweep import SweepResult, sweep
 from holdfast.namespace.view import View
 from holdfast.stores.base import Part
 from holdfast.transactions.base import Backend, Commit, Committed, Record, ScanPage, SnapshotReader
@@ -99,7 +99,7 @@ def list_the_young(
     with_young: bool = True,
     after_s: float = -1.0,
 ) -> None:
-    """In place of `list_blobs`: take every blob for an old one."""
+    """In place of `add_blobs`: take every blob for an old one."""
     shipped(survey, blobs, store_now_s, -1.0, progress, with_young=with_young, after_s=after_s)
 
 
@@ -123,7 +123,9 @@ class _Live:
         return self._database.scan(start, end, limit, guards)
 
 
-def sweep_without_snapshot(shipped: Callable[..., Swept], self: Namespace, progress: Progress = silent) -> Swept:
+def sweep_without_snapshot(
+    shipped: Callable[..., SweepResult], self: Namespace, progress: Progress = ignore_progress
+) -> SweepResult:
     """In place of `Namespace.sweep`: read the records page by page, each as it is by then."""
     live: Any = _Live(self.database)
     return sweep(replace(self._subject, database=live), progress)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from holdfast.namespace import Configuration, Namespace
 from holdfast.namespace.blobs import BlobStore
-from holdfast.namespace.collector import Collected
+from holdfast.namespace.collector import CollectionResult
 from holdfast.namespace.configuration import create_namespace
-from holdfast.namespace.maintenance import Election, Term, current_leader
+from holdfast.namespace.maintenance import LeaderElection, Term, current_leader
 from holdfast.runtime import Environment, SerialRunner
 from holdfast.stores.memory import MemoryStore
 from holdfast.transactions.memory import MemoryBackend
@@ -48,7 +48,7 @@ def test_a_collection_stops_when_it_is_told_to() -> None:
         namespace.delete(f"/d{number}", recursive=True)
     seen: list[int] = []
 
-    def twice(done: Collected) -> bool:
+    def twice(done: CollectionResult) -> bool:
         seen.append(done.trees)
         return len(seen) < 2
 
@@ -73,12 +73,12 @@ def test_the_leader_can_be_read() -> None:
     clock = StillClock(1000.0)
     database = MemoryBackend(Environment().ids)
     assert current_leader(database, clock) is None
-    election = Election(database, clock, "me", term_s=30)
-    assert election.lead()
+    election = LeaderElection(database, clock, "me", term_s=30)
+    assert election.try_to_lead()
     assert current_leader(database, clock) == Term("me", 1030.0)
     clock.at_s += 31
     assert current_leader(database, clock) is None
-    assert election.lead()
+    assert election.try_to_lead()
     election.resign()
     assert current_leader(database, clock) is None
 

@@ -7,14 +7,14 @@ import json
 import pytest
 
 from holdfast.errors import CorruptDataError
-from holdfast.namespace.blobs import BlobStore, writer_of
-from holdfast.namespace.inode import Inode, Kind, decode_inode, encode_inode
+from holdfast.namespace.blobs import BlobStore, file_id_of
+from holdfast.namespace.inode import Inode, InodeKind, decode_inode, encode_inode
 from holdfast.namespace.keys import MOST_ID, deleted_key, inode_key, lease_key
 from holdfast.namespace.other_records import DeletedTree, Lease
 from holdfast.runtime import SystemIds
 from holdfast.stores.memory import MemoryStore
 
-_DIRECTORY = Inode(id=5, kind=Kind.DIRECTORY, mode=0o755, owner="o", group="g", mtime_ms=1)
+_DIRECTORY = Inode(id=5, kind=InodeKind.DIRECTORY, mode=0o755, owner="o", group="g", mtime_ms=1)
 _FIELDS = json.loads(encode_inode(_DIRECTORY))
 
 
@@ -75,10 +75,10 @@ def test_deleted_trees(change: dict[str, object]) -> None:
 
 def test_names_of_blobs() -> None:
     blobs = BlobStore(MemoryStore(), "", SystemIds())
-    assert writer_of(blobs.new_name(1)) == 1
-    assert writer_of(blobs.new_name(MOST_ID)) == MOST_ID
+    assert file_id_of(blobs.new_name(1)) == 1
+    assert file_id_of(blobs.new_name(MOST_ID)) == MOST_ID
 
 
 @pytest.mark.parametrize("name", ["", "ab/1-x", "ab/+1-" + "0" * 22, "ab/0x1-" + "0" * 22, "ab/1-" + "g" * 22, "photo"])
 def test_other_names_are_foreign(name: str) -> None:
-    assert writer_of(name) is None
+    assert file_id_of(name) is None

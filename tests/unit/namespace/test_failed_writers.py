@@ -10,7 +10,7 @@ from holdfast.errors import UnavailableError
 from holdfast.namespace import blobs as blobs_module
 from holdfast.namespace.blobs import BlobStore, Expiry
 from holdfast.namespace.file_writer import FileWriter, WrittenFile
-from holdfast.namespace.inode import Extent, Inode, Kind
+from holdfast.namespace.inode import Extent, Inode, InodeKind
 from holdfast.namespace.operations.files import Publish, WriteUnderLease
 from holdfast.namespace.paths import NsPath
 from holdfast.runtime import Moment, SystemIds
@@ -23,7 +23,7 @@ from tests.interceptors import Fault, FaultMode, Faulty
 _LIMITS = MultipartLimits(min_part_size_bytes=1)
 
 
-_INODE = Inode(id=7, kind=Kind.FILE, mode=0o644, owner="", group="", mtime_ms=0)
+_INODE = Inode(id=7, kind=InodeKind.FILE, mode=0o644, owner="", group="", mtime_ms=0)
 
 
 def _unused(operation: Publish | WriteUnderLease) -> Inode:

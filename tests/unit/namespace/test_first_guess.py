@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.namespace.errors import PathExistsError
 from holdfast.namespace.inode import decode_inode
-from holdfast.namespace.view import Entry
+from holdfast.namespace.view import SeenRecord
 from tests.namespace_world import HookedDatabase, World
 
 
@@ -29,13 +29,13 @@ def test_a_hint_that_comes_while_the_guess_is_made() -> None:
     look = hints.get
     made: list[bool] = []
 
-    def look_and_learn(key: bytes) -> Entry | None:
+    def look_and_learn(key: bytes) -> SeenRecord | None:
         """Another thread makes the directory just after it was looked up."""
         found = look(key)
         if found is None and key.endswith(b"new") and not made:
             made.append(world.client().mkdirs("/a/new"))
             record = world.database.get_many([key])[key]
-            hints.put(key, Entry(record.version, decode_inode(key, record.value)))
+            hints.put(key, SeenRecord(record.version, decode_inode(key, record.value)))
         return found
 
     hints.get = look_and_learn

@@ -127,7 +127,7 @@ def test_a_recount_replaces_the_counters() -> None:
     namespace.set_quota("/d", names=5, space=8)
     for key in world.records(b"u"):
         world.database.commit(Commit(adds={key: 3}))
-    _counter(namespace).recount(NsPath.parse("/d"), namespace.caller)
+    _counter(namespace).recount_usage(NsPath.parse("/d"), namespace.caller)
     assert usage(world) == {number: (5, 8)}
     assert len(world.records(b"u")) == 2
     summary = namespace.content_summary("/d")
@@ -142,11 +142,11 @@ def test_a_tree_does_not_leave_a_directory_that_is_being_counted() -> None:
     namespace.mkdirs("/q")
     namespace.set_quota("/q", names=100)
     counter, caller = _counter(namespace), namespace.caller
-    with counter.frozen(NsPath.parse("/d/old"), caller) as inner:
+    with counter.count_frozen(NsPath.parse("/d/old"), caller) as inner:
         pass
     assert inner.names == 3
     other = world.client()
-    with _counter(other).frozen(NsPath.parse("/d"), caller) as outer:
+    with _counter(other).count_frozen(NsPath.parse("/d"), caller) as outer:
         with pytest.raises(TreeMovingError):
             namespace.rename("/d/old", "/q/old")
     assert outer.names == 5
@@ -181,7 +181,7 @@ def test_who_removes_an_expired_mark_makes_its_own_change_too() -> None:
     """The mark is on the directory that is changed."""
     world = World()
     namespace = _with_tree(world)
-    with _counter(namespace).frozen(NsPath.parse("/d"), namespace.caller):
+    with _counter(namespace).count_frozen(NsPath.parse("/d"), namespace.caller):
         world.clock.at_s += 3600
         world.client().set_permission("/d", 0o750)
         assert not [one for one in _inodes(world) if one.moving]

@@ -24,7 +24,7 @@ from holdfast.namespace.errors import (
     QuotaExceededError,
     RenameError,
 )
-from holdfast.namespace.maintenance import Election
+from holdfast.namespace.maintenance import LeaderElection
 from holdfast.runtime import SeededRandom, SystemClock
 from tests.children import run_in_children
 from tests.shared_namespace import SHARED, SharedNamespace
@@ -336,8 +336,8 @@ def test_two_collectors_and_those_who_make_garbage(shared: SharedNamespace) -> N
 
 def test_one_of_many_leads(shared: SharedNamespace) -> None:
     def work(namespace: Namespace, number: int, chance: SeededRandom) -> list[int]:
-        election = Election(namespace.database, SystemClock(), f"process-{number}", term_s=3600)
-        return [number for _ in range(5 * shared.rounds) if election.lead()]
+        election = LeaderElection(namespace.database, SystemClock(), f"process-{number}", term_s=3600)
+        return [number for _ in range(5 * shared.rounds) if election.try_to_lead()]
 
     assert len({number for numbers in _race(shared, work) for number in numbers}) == 1
 

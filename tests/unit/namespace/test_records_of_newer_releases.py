@@ -16,7 +16,7 @@ from holdfast.transactions.base import Commit
 from tests.namespace_world import World
 from tests.unit.namespace.fsck.plants import Site
 
-_FIELD = {"storage_policy": ["cold", {"since": 1}]}
+_FIELD = {"field_of_a_later_release": ["cold", {"since": 1}]}
 _LARGE = b"0123456789"
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.errors import ConflictError, CorruptDataError, FencedError
 from holdfast.namespace import Configuration, init_namespace, open_namespace
-from holdfast.namespace.blobs import framed, stored_bytes
+from holdfast.namespace.blobs import frame_blob, stored_bytes
 from holdfast.namespace.errors import LeaseLostError
 from holdfast.namespace.file_writer import FileWriter
 from holdfast.namespace.fsck import survey
@@ -34,7 +34,7 @@ _LATER_S = 5 * 3600.0
 def _unowned(world: World, file_id: int = 77) -> str:
     """Write a blob as a writer does that dies before it publishes it; return its key."""
     name = world.blobs.new_name(file_id)
-    world.store.put(world.blobs.key(name), framed(name, _LARGE))
+    world.store.put(world.blobs.key(name), frame_blob(name, _LARGE))
     return world.blobs.key(name)
 
 

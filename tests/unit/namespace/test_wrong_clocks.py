@@ -12,7 +12,7 @@ from holdfast.namespace import Namespace
 from holdfast.namespace.errors import BeingWrittenError, TreeMovingError
 from holdfast.namespace.inode import MOST_SKEW_S, decode_inode
 from holdfast.namespace.keys import LEADER, MAINTENANCE, inode_key
-from holdfast.namespace.maintenance import Election, MaintenanceLock, current_leader
+from holdfast.namespace.maintenance import LeaderElection, MaintenanceLock, current_leader
 from holdfast.namespace.trees import TreeCounter
 from holdfast.runtime import Environment, SerialRunner
 from holdfast.stores.base import ObjectStore
@@ -104,10 +104,10 @@ def test_a_lock_from_the_future_has_ended() -> None:
 def test_a_leader_from_the_future_leads_no_longer() -> None:
     world = World()
     far = StillClock(world.clock.at_s + _YEAR_S)
-    assert Election(world.database, far, "dead").lead()
+    assert LeaderElection(world.database, far, "dead").try_to_lead()
     assert current_leader(world.database, world.clock) is None
-    assert Election(world.database, world.clock, "living").lead()
-    assert not Election(world.database, world.clock, "third").lead()
+    assert LeaderElection(world.database, world.clock, "living").try_to_lead()
+    assert not LeaderElection(world.database, world.clock, "third").try_to_lead()
 
 
 @pytest.mark.parametrize("until", [b"NaN", b"Infinity", b"1e300"])
@@ -115,7 +115,7 @@ def test_an_end_that_is_no_time_is_over(until: bytes) -> None:
     world = World()
     value = b'{"holder": "sweep x", "until": ' + until + b"}"
     world.database.commit(Commit(puts={LEADER: value, MAINTENANCE: value}))
-    assert Election(world.database, world.clock, "living").lead()
+    assert LeaderElection(world.database, world.clock, "living").try_to_lead()
     assert world.client().sweep().blobs == 0
 
 

@@ -15,7 +15,7 @@ from holdfast.errors import (
 )
 from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.configuration import Configuration
-from holdfast.namespace.maintenance import Election
+from holdfast.namespace.maintenance import LeaderElection
 from holdfast.namespace.namespace import Namespace
 from holdfast.runtime import Environment, SeededRandom, SerialRunner
 from holdfast.stores.base import Capabilities
@@ -99,11 +99,11 @@ def collector(setting: Setting, rounds: int, elects: bool, port: Port) -> None:
         elects: False to take itself for the leader in any case.
     """
     namespace, clock, database = setting.open(port, ())
-    election = Election(database, clock, port.token())
+    election = LeaderElection(database, clock, port.token())
     port.call(Call(HISTORY, "invoke", (port.name, COLLECTS, ())))
     for _ in range(rounds):
         try:
-            if not elects or election.lead():
+            if not elects or election.try_to_lead():
                 namespace.collect()
         except (UnavailableError, OutcomeUnknownError):
             continue

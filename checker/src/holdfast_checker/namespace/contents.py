@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 from typing import cast
 
 from holdfast.namespace.blobs import BLOBS as FOLDER
-from holdfast.namespace.blobs import content_of
+from holdfast.namespace.blobs import unframe
 from holdfast.namespace.inode import Extent, Inode, decode_inode
 from holdfast.namespace.keys import ROOT_KEY, data_key, lease_key, name_of, parent_of, usage_key
 from holdfast.namespace.other_records import DeletedTree, Upload
@@ -149,7 +149,7 @@ def bytes_of(contents: Contents, blobs: Mapping[str, bytes], extents: Iterable[E
         KeyError: some of it does not exist.
     """
     return b"".join(
-        content_of(
+        unframe(
             one.blob,
             0,
             one.length,

@@ -25,9 +25,9 @@ from holdfast.wording import counted
 
 if TYPE_CHECKING:
     from holdfast.namespace import Namespace
-    from holdfast.namespace.collector import Collected
+    from holdfast.namespace.collector import CollectionResult
     from holdfast.namespace.fsck import Finding, RepairReport, Report
-    from holdfast.namespace.maintenance import Election
+    from holdfast.namespace.maintenance import LeaderElection
     from holdfast.runtime import Clock
     from holdfast.transactions.base import Backend
 
@@ -139,12 +139,12 @@ def gc(
     the others do nothing: so run it on as many machines as you like, from cron or with --every. It is safe to
     interrupt. --sweep also gives up blobs that dead writers had not finished; it is refused while a record is damaged.
     """
-    from holdfast.namespace.maintenance import Election
+    from holdfast.namespace.maintenance import LeaderElection
     from holdfast.runtime import SystemClock, SystemIds
 
     namespace, clock = run.namespace(name), SystemClock()
     token = f"{os.uname().nodename}:{os.getpid()}:{SystemIds().token()}"
-    election = Election(namespace.database, clock, token)
+    election = LeaderElection(namespace.database, clock, token)
     _work(namespace, election, run.out, sweeps=sweep, is_service=every is not None)
     while every is not None:
         clock.sleep(every)
@@ -155,7 +155,7 @@ def gc(
             run.out.line({"error": str(error), "kind": type(error).__name__})
 
 
-def _work(namespace: Namespace, election: Election, out: Output, *, sweeps: bool, is_service: bool) -> None:
+def _work(namespace: Namespace, election: LeaderElection, out: Output, *, sweeps: bool, is_service: bool) -> None:
     """Do all that there is to do, unless another process leads; report it.
 
     Args:
@@ -165,21 +165,21 @@ def _work(namespace: Namespace, election: Election, out: Output, *, sweeps: bool
     """
     from holdfast.namespace.keys import kind_range
 
-    if not election.lead():
+    if not election.try_to_lead():
         out.line({"leads": False})
         out.say("another process is at work: nothing was done")
         return
     renew_at_s = election.clock.elapsed_s() + _RENEWAL_S
     swept: dict[str, int] = {}
 
-    def goes_on(done: Collected) -> bool:
+    def goes_on(done: CollectionResult) -> bool:
         nonlocal renew_at_s
         show(f"collecting: {_sentence(done)}")
         now_s = election.clock.elapsed_s()
         if now_s < renew_at_s:
             return True
         renew_at_s = now_s + _RENEWAL_S
-        return election.lead()
+        return election.try_to_lead()
 
     try:
         if sweeps:
@@ -202,7 +202,7 @@ def _work(namespace: Namespace, election: Election, out: Output, *, sweeps: bool
         out.say(f"kept for the safety age, {age}: {counted(waiting, 'blob')}")
 
 
-def _sentence(done: Collected) -> str:
+def _sentence(done: CollectionResult) -> str:
     parts = [
         (done.trees, f"removed {counted(done.trees, 'directory', 'directories')}"),
         (done.files, f"removed {counted(done.files, 'file')}"),

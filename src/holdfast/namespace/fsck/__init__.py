@@ -4,21 +4,29 @@ Start at `check` for what happens, at `survey` for the pass over the records, at
 can be found, and at `repair` for what is done about it.
 """
 
-from holdfast.namespace.fsck.check import Subject, check
-from holdfast.namespace.fsck.findings import Counts, Finding, FindingKind, Progress, Report, Severity, silent
+from holdfast.namespace.fsck.check import CheckedNamespace, check
+from holdfast.namespace.fsck.findings import (
+    Finding,
+    FindingKind,
+    NamespaceCounts,
+    Progress,
+    Report,
+    Severity,
+    ignore_progress,
+)
 from holdfast.namespace.fsck.repair import Failure, RepairReport, repair
 
 __all__ = [
-    "Counts",
+    "CheckedNamespace",
     "Failure",
     "Finding",
     "FindingKind",
+    "NamespaceCounts",
     "Progress",
     "RepairReport",
     "Report",
     "Severity",
-    "Subject",
     "check",
+    "ignore_progress",
     "repair",
-    "silent",
 ]

@@ -17,8 +17,8 @@ from itertools import islice
 from holdfast.errors import CorruptDataError, NotFoundError
 from holdfast.namespace.blobs import BlobStore, content_bytes, find_damage, stored_range
 from holdfast.namespace.configuration import load_configuration
-from holdfast.namespace.fsck.findings import KINDS, Finding, Progress, Report, silent
-from holdfast.namespace.fsck.survey import Survey, list_blobs, object_row, open_survey, pack_name, unpack_name
+from holdfast.namespace.fsck.findings import FINDING_KINDS, Finding, Progress, Report, ignore_progress
+from holdfast.namespace.fsck.survey import Survey, add_blobs, object_row, open_survey, pack_name, unpack_name
 from holdfast.namespace.inode import decode_inode
 from holdfast.namespace.maintenance import MaintenanceLock
 from holdfast.runtime import Environment
@@ -33,7 +33,7 @@ _PIECE = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class CheckedNamespace:
     """What is checked.
 
     Attributes:
@@ -49,7 +49,7 @@ class Subject:
 
 
 @contextmanager
-def maintenance(subject: Subject, work: str, progress: Progress) -> Iterator[tuple[MaintenanceLock, Progress]]:
+def maintenance(subject: CheckedNamespace, work: str, progress: Progress) -> Iterator[tuple[MaintenanceLock, Progress]]:
     """Take the maintenance lock for a block; yield it, and a progress that renews it.
 
     Raises:
@@ -69,8 +69,8 @@ def maintenance(subject: Subject, work: str, progress: Progress) -> Iterator[tup
 
 
 def check(
-    subject: Subject,
-    progress: Progress = silent,
+    subject: CheckedNamespace,
+    progress: Progress = ignore_progress,
     *,
     reads: bool = False,
     store_now_s: float | None = None,
@@ -83,7 +83,7 @@ def check(
     Args:
         reads: whether to read all blobs too, before the snapshot begins: those in the database are read in any case.
         store_now_s: the time of the store's clock; None takes ours instead.
-        leased: see `Survey.read`.
+        leased: see `Survey.read_records`.
 
     Raises:
         InvalidRequestError: the blobs belong to another namespace.
@@ -93,17 +93,17 @@ def check(
     now_s = subject.environment.clock.now_s()
     with open_survey(int(now_s * 1000)) as survey:
         store_now_s = now_s if store_now_s is None else store_now_s
-        list_blobs(survey, subject.blobs, store_now_s, subject.safety_age_s, progress)
+        add_blobs(survey, subject.blobs, store_now_s, subject.safety_age_s, progress)
         if reads:
             _find_damaged(subject, survey, progress)
         with subject.database.snapshot() as reader:
-            survey.read(reader, progress, leased=leased)
+            survey.read_records(reader, progress, leased=leased)
         _add_late_blobs(subject, survey)
         totals: dict[str, int] = {}
         findings: list[Finding] = []
-        for kind in KINDS:
+        for kind in FINDING_KINDS:
             rows = survey.query(kind)
-            shown = [survey.finding(kind, row) for row in islice(rows, MOST_FINDINGS)]
+            shown = [survey.to_finding(kind, row) for row in islice(rows, MOST_FINDINGS)]
             if rest := sum(1 for _ in rows):
                 totals[kind] = len(shown) + rest
             findings += shown
@@ -112,12 +112,12 @@ def check(
         return Report(
             counts=survey.counts(),
             findings=findings,
-            totals={kind: totals[name] for name, kind in KINDS.items() if name in totals},
+            totals={kind: totals[name] for name, kind in FINDING_KINDS.items() if name in totals},
             has_read_blobs=reads,
         )
 
 
-def _find_damaged(subject: Subject, survey: Survey, progress: Progress) -> None:
+def _find_damaged(subject: CheckedNamespace, survey: Survey, progress: Progress) -> None:
     """Read all blobs of the listing, and note where damage begins in their content.
 
     Garbage is read too: it is not known yet what it is. A blob that is deleted meanwhile is not damaged.
@@ -149,16 +149,16 @@ def _find_damaged(subject: Subject, survey: Survey, progress: Progress) -> None:
         survey.query("note damage", name=pack_name(name), position=position)
 
 
-def _add_late_blobs(subject: Subject, survey: Survey) -> None:
+def _add_late_blobs(subject: CheckedNamespace, survey: Survey) -> None:
     """Ask the store for the blobs that the listing did not show: most of them are younger than the listing."""
     after = b""
     while unlisted := [row[0] for row in survey.query("unlisted", after=after, limit=_UNCONFIRMED)]:
         after = unlisted[-1]
         sizes = _sizes(subject, [unpack_name(blob) for blob in unlisted])
-        survey.add([object_row(blob, size) for blob, size in sizes.items() if size is not None])
+        survey.add_rows([object_row(blob, size) for blob, size in sizes.items() if size is not None])
 
 
-def _sizes(subject: Subject, blobs: Sequence[str]) -> Mapping[str, int | None]:
+def _sizes(subject: CheckedNamespace, blobs: Sequence[str]) -> Mapping[str, int | None]:
     """Ask the store for the sizes of blobs; None for one that does not exist."""
 
     def size(blob: str) -> int | None:
@@ -170,7 +170,7 @@ def _sizes(subject: Subject, blobs: Sequence[str]) -> Mapping[str, int | None]:
     return dict(zip(blobs, subject.environment.runner.map(size, blobs), strict=True))
 
 
-def _present(subject: Subject, findings: Sequence[Finding]) -> list[Finding]:
+def _present(subject: CheckedNamespace, findings: Sequence[Finding]) -> list[Finding]:
     """Leave out what others have changed beside the check.
 
     A missing object is none if its file has been deleted or changed since the snapshot. An unowned one is none if it

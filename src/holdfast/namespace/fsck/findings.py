@@ -11,7 +11,7 @@ Progress = Callable[[str, int, int], None]
 """Called from time to time with a stage, how much of it is done, and how much there is; 0 if that is unknown."""
 
 
-def silent(stage: str, done: int, total: int) -> None:
+def ignore_progress(stage: str, done: int, total: int) -> None:
     """Report nothing."""
 
 
@@ -62,7 +62,7 @@ def _load_kinds() -> Mapping[str, FindingKind]:
     }
 
 
-KINDS = _load_kinds()
+FINDING_KINDS = _load_kinds()
 """The kinds of findings by name, in the order of `checks.sql`."""
 
 
@@ -104,7 +104,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class NamespaceCounts:
     """What a namespace contains.
 
     Attributes:
@@ -142,7 +142,7 @@ class Report:
         has_read_blobs: whether the objects were read, or only their sizes compared.
     """
 
-    counts: Counts
+    counts: NamespaceCounts
     findings: Sequence[Finding]
     totals: Mapping[FindingKind, int]
     has_read_blobs: bool = False

@@ -18,10 +18,10 @@ from holdfast.errors import CorruptDataError, FencedError, HoldfastError, NotFou
 from holdfast.namespace.blobs import content_bytes
 from holdfast.namespace.configuration import Configuration
 from holdfast.namespace.directory_times import DirectoryTimes
-from holdfast.namespace.fsck.check import Subject, check, maintenance
-from holdfast.namespace.fsck.findings import KINDS, Finding, Progress, Report, silent
+from holdfast.namespace.fsck.check import CheckedNamespace, check, maintenance
+from holdfast.namespace.fsck.findings import FINDING_KINDS, Finding, Progress, Report, ignore_progress
 from holdfast.namespace.fsck.survey import CLOSING_S, is_readable, leased_files
-from holdfast.namespace.inode import Extent, Inode, Kind, decode_inode
+from holdfast.namespace.inode import Extent, Inode, InodeKind, decode_inode
 from holdfast.namespace.keys import (
     DAMAGED,
     NO_PARENT,
@@ -35,16 +35,16 @@ from holdfast.namespace.keys import (
     name_of,
     new_id,
 )
-from holdfast.namespace.maintenance import NAMES_BLOBS, MaintenanceLock, damage_note, forget_damage
+from holdfast.namespace.maintenance import KINDS_WITH_BLOBS, MaintenanceLock, damage_note, forget_damage
 from holdfast.namespace.operation import Changes
 from holdfast.namespace.operations.base import ReadInode
 from holdfast.namespace.operations.names import Mkdirs
 from holdfast.namespace.other_records import Lease
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import Caller
-from holdfast.namespace.phases import Operations
+from holdfast.namespace.phases import OperationRunner
 from holdfast.namespace.trees import TreeCounter
-from holdfast.namespace.view import Chain, Entry, Hints, View, read_view
+from holdfast.namespace.view import Chain, Hints, SeenRecord, View, read_view
 from holdfast.transactions.base import Record
 
 _MOST_NAMES = 100
@@ -87,7 +87,9 @@ class RepairReport:
         }
 
 
-def repair(subject: Subject, configuration: Configuration, progress: Progress = silent) -> RepairReport:
+def repair(
+    subject: CheckedNamespace, configuration: Configuration, progress: Progress = ignore_progress
+) -> RepairReport:
     """Repair a namespace, which may be in use.
 
     Guarantee: every step is one transaction, which validates what the check saw. The content of files does not change.
@@ -106,14 +108,14 @@ def repair(subject: Subject, configuration: Configuration, progress: Progress = 
         while True:
             store_now_s = subject.blobs.store_time_s()
             leased = leased_files(subject.database)
-            lock.announce()
+            lock.rewrite_root()
             found = check(subject, renewing, store_now_s=store_now_s, leased=leased)
             bench = Workbench(subject, configuration, lock, shelf, store_now_s)
             is_done = not _repair_round(bench, found.findings, work, renewing)
             shelf = bench.shelf
             if is_done:
                 break
-        if KINDS["unowned-blob"] not in found.totals:
+        if FINDING_KINDS["unowned-blob"] not in found.totals:
             forget_damage(subject.database, lock, store_now_s, subject.safety_age_s)
         return RepairReport(
             repaired=work.repaired,
@@ -164,7 +166,7 @@ def _repair_round(bench: Workbench, findings: Sequence[Finding], work: _Work, pr
 
 # --- tools ------------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenInode:
     """An inode as a repair saw it."""
 
     key: bytes
@@ -172,9 +174,9 @@ class Seen:
     inode: Inode
 
     @property
-    def entry(self) -> Entry:
+    def entry(self) -> SeenRecord:
         """What a transaction validates."""
-        return Entry(self.version, self.inode)
+        return SeenRecord(self.version, self.inode)
 
 
 class Workbench:
@@ -188,7 +190,7 @@ class Workbench:
 
     def __init__(
         self,
-        subject: Subject,
+        subject: CheckedNamespace,
         configuration: Configuration,
         lock: MaintenanceLock,
         shelf: NsPath | None,
@@ -201,7 +203,7 @@ class Workbench:
         self.store_now_s = store_now_s
         # Hints of its own: those of others may be wrong.
         hints, times = Hints(configuration.identity), DirectoryTimes(subject.database, subject.environment.clock)
-        self.operations = Operations(subject.database, subject.environment, hints, times)
+        self.operations = OperationRunner(subject.database, subject.environment, hints, times)
         self.trees = TreeCounter(self.operations)
         self.caller = Caller(configuration.superuser, is_superuser=True)
 
@@ -210,11 +212,11 @@ class Workbench:
         """Return the record at a key."""
         return self.subject.database.get_many([key]).get(key)
 
-    def inode(self, key: bytes) -> Seen | None:
+    def inode(self, key: bytes) -> SeenInode | None:
         """Return the inode at a key, if there is one that can be read."""
         record = self.record(key)
         try:
-            return None if record is None else Seen(key, record.version, decode_inode(key, record.value))
+            return None if record is None else SeenInode(key, record.version, decode_inode(key, record.value))
         except CorruptDataError:
             return None
 
@@ -224,7 +226,7 @@ class Workbench:
         return view.chains[0], view
 
     # --- writing ------------------------------------------------------------------------------------------------------
-    def commit(self, changes: Changes[None], seen: Mapping[bytes, Entry | None]) -> bool:
+    def commit(self, changes: Changes[None], seen: Mapping[bytes, SeenRecord | None]) -> bool:
         """Commit changes if all records are as they were seen; return whether they took effect.
 
         Args:
@@ -233,11 +235,11 @@ class Workbench:
         entries = {key: entry for key, entry in seen.items() if entry is not None}
         return self.lock.commit(changes, View((), entries, seen.keys() - entries.keys()))
 
-    def put(self, seen: Seen, inode: Inode) -> bool:
+    def put(self, seen: SeenInode, inode: Inode) -> bool:
         """Replace an inode by another one; return whether that took effect."""
         return self.commit(Changes(None, puts={seen.key: inode}), {seen.key: seen.entry})
 
-    def shelve(self, name: str, inode: Inode, changes: Changes[None], seen: Mapping[bytes, Entry | None]) -> bool:
+    def shelve(self, name: str, inode: Inode, changes: Changes[None], seen: Mapping[bytes, SeenRecord | None]) -> bool:
         """Put an inode into /lost+found, in one transaction with other changes; return whether it took effect.
 
         A lease of the inode follows it.
@@ -276,7 +278,7 @@ class Workbench:
         """Return the inode of a new file, for the superuser alone."""
         return replace(
             self.new_directory(self.new_id(), 0o600),
-            kind=Kind.FILE,
+            kind=InodeKind.FILE,
             atime_ms=self.operations.now_ms(),
             replication=self.configuration.replication,
             block_size=self.configuration.block_size,
@@ -288,7 +290,7 @@ class Workbench:
         """Return the inode of a directory of the superuser, with a given id."""
         return Inode(
             id=number,
-            kind=Kind.DIRECTORY,
+            kind=InodeKind.DIRECTORY,
             mode=mode,
             owner=self.configuration.superuser,
             group=self.configuration.supergroup,
@@ -313,20 +315,20 @@ def _keep_damaged_record(bench: Workbench, finding: Finding) -> bool:
     if record is None or is_readable(key, record):
         return False
     changes: Changes[None] = Changes(None, deletes={key})
-    if key[:1] in NAMES_BLOBS:
+    if key[:1] in KINDS_WITH_BLOBS:
         changes.values[DAMAGED] = damage_note(bench.store_now_s)
     extents: tuple[Extent, ...] = ()
     if record.value:
-        extent, stored = bench.subject.blobs.small(bench.new_id(), record.value)
+        extent, stored = bench.subject.blobs.new_small_blob(bench.new_id(), record.value)
         changes.new_values.update({data_key(blob): value for blob, value in stored.items()})
         extents = (extent,)
     file = bench.new_file(extents, {"user.key": key, "user.number": str(record.number).encode()})
-    return bench.shelve(f"record-{chr(key[0])}-{key[1:].hex()}", file, changes, {key: Entry(record.version, None)})
+    return bench.shelve(f"record-{chr(key[0])}-{key[1:].hex()}", file, changes, {key: SeenRecord(record.version, None)})
 
 
 def _count_again(bench: Workbench, finding: Finding) -> bool:
     """Count what a directory with a quota uses, while it is frozen."""
-    bench.trees.recount(NsPath.parse(finding.path), bench.caller)
+    bench.trees.recount_usage(NsPath.parse(finding.path), bench.caller)
     return True
 
 
@@ -339,9 +341,9 @@ def _make_root(bench: Workbench, finding: Finding) -> bool:
     root = replace(bench.new_directory(ROOT_ID, 0o755), namespace=bench.configuration.identity)
     changes: Changes[None] = Changes(None, puts={ROOT_KEY: root})
     if record is not None:
-        _, stored = bench.subject.blobs.small(ROOT_ID, record.value)
+        _, stored = bench.subject.blobs.new_small_blob(ROOT_ID, record.value)
         changes.new_values.update({data_key(blob): value for blob, value in stored.items()})
-    return bench.commit(changes, {ROOT_KEY: None if record is None else Entry(record.version, None)})
+    return bench.commit(changes, {ROOT_KEY: None if record is None else SeenRecord(record.version, None)})
 
 
 def _rename_badly_named(bench: Workbench, finding: Finding) -> bool:
@@ -362,7 +364,9 @@ def _attach_orphans(bench: Workbench, finding: Finding) -> bool:
         return any(moved)
     key, record = entries[0]
     directory = bench.new_directory(finding.number)
-    return bench.shelve(f"directory-{finding.number}", directory, Changes(None), {key: Entry(record.version, None)})
+    return bench.shelve(
+        f"directory-{finding.number}", directory, Changes(None), {key: SeenRecord(record.version, None)}
+    )
 
 
 def _lost_name(key: bytes) -> str:
@@ -405,20 +409,20 @@ def _forget_deleted_tree(bench: Workbench, finding: Finding) -> bool:
     record = bench.record(key)
     if seen is None or record is None or seen.inode.id != finding.number:
         return False
-    return bench.commit(Changes(None, deletes={key}), {seen.key: seen.entry, key: Entry(record.version, None)})
+    return bench.commit(Changes(None, deletes={key}), {seen.key: seen.entry, key: SeenRecord(record.version, None)})
 
 
 # --- blobs ------------------------------------------------------------------------------------------------------------
 def _attach_unowned(bench: Workbench, finding: Finding) -> bool:
     """Make a file of a blob that belongs to none, called like the blob."""
-    blobs, seen = bench.subject.blobs, dict[bytes, Entry | None]()
+    blobs, seen = bench.subject.blobs, dict[bytes, SeenRecord | None]()
     if finding.keys:
         (key,) = finding.keys
         record = bench.record(key)
         if record is None:
             return False
         extent = Extent(blob_of(key), content_bytes(len(record.value)), inline=True)
-        seen[key] = Entry(record.version, None)
+        seen[key] = SeenRecord(record.version, None)
     else:
         try:
             info = blobs.store.head(blobs.key(finding.blob))
@@ -459,7 +463,7 @@ def _delete_lease(bench: Workbench, finding: Finding) -> bool:
     if seen is not None and lease_key(seen.inode.id) == key and seen.inode.writer == lease.holder:
         return False
     file = {} if seen is None else {seen.key: seen.entry}
-    return bench.commit(Changes(None, deletes={key}), {key: Entry(record.version, None), **file})
+    return bench.commit(Changes(None, deletes={key}), {key: SeenRecord(record.version, None), **file})
 
 
 REPAIRS: Mapping[str, Callable[[Workbench, Finding], bool]] = {

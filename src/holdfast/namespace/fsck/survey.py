@@ -1,8 +1,8 @@
 """Pass once over all records of a snapshot, and keep what a check has to know of them in a temporary SQLite file.
 
 To check another kind of record, write a function that yields rows for the tables of `survey.sql`, and add it to
-`KINDS`. SQLite removes the file from its directory as soon as it is open, so nothing stays, however the process ends.
-The file needs about 400 bytes for each inode; the memory is bounded.
+`RECORD_KINDS`. SQLite removes the file from its directory as soon as it is open, so nothing stays, however the process
+ends. The file needs about 400 bytes for each inode; the memory is bounded.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from itertools import chain
 from typing import Any
 
 from holdfast.errors import CorruptDataError, StorageFullError
-from holdfast.namespace.blobs import BlobStore, content_bytes, find_damage, writer_of
+from holdfast.namespace.blobs import BlobStore, content_bytes, file_id_of, find_damage
 from holdfast.namespace.errors import InvalidPathError
-from holdfast.namespace.fsck.findings import KINDS as FINDINGS
-from holdfast.namespace.fsck.findings import Counts, Finding, Progress
+from holdfast.namespace.fsck.findings import FINDING_KINDS, Finding, NamespaceCounts, Progress
 from holdfast.namespace.inode import decode_inode
 from holdfast.namespace.keys import ID_BYTES, ROOT_ID, ROOT_KEY, blob_of, id_of, kind_range, name_of, parent_of
 from holdfast.namespace.other_records import HARD_LIMIT_MS, DeletedTree, Lease, Upload, decode_trail
@@ -67,7 +66,7 @@ class Survey:
         values |= {"root_key": ROOT_KEY, "root_id": pack_id(ROOT_ID)}
         return self._connection.execute(self._queries[query], values)
 
-    def add(self, rows: Collection[Row]) -> None:
+    def add_rows(self, rows: Collection[Row]) -> None:
         """Write rows."""
         tables = defaultdict(list)
         for table, *values in rows:
@@ -77,7 +76,7 @@ class Survey:
             self._connection.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", found)
 
     # --- the pass -----------------------------------------------------------------------------------------------------
-    def read(
+    def read_records(
         self, reader: SnapshotReader, progress: Progress, *, without: bytes = b"", leased: Collection[int] = ()
     ) -> None:
         """Read all records; the objects must be known already.
@@ -86,20 +85,20 @@ class Survey:
             without: the first bytes of kinds that are skipped.
             leased: the files whose blobs are in progress, whether or not they have a lease in the snapshot.
         """
-        self.add([("leased", pack_id(number)) for number in leased])
+        self.add_rows([("leased", pack_id(number)) for number in leased])
         rows: list[Row] = []
-        kinds = (first for first in KINDS if first not in without)
-        records = chain.from_iterable(records_of(reader, first) for first in kinds)
+        kinds = (first for first in RECORD_KINDS if first not in without)
+        records = chain.from_iterable(iter_records(reader, first) for first in kinds)
         for done, (key, record) in enumerate(records, 1):
             try:
-                rows += rows_of(key, record, self.now_ms)
+                rows += to_rows(key, record, self.now_ms)
             except CorruptDataError:
                 rows.append(("problem", "damaged-record", key))
             if done % _PAGE == 0:
-                self.add(rows)
+                self.add_rows(rows)
                 rows.clear()
                 progress("records", done, 0)
-        self.add(rows)
+        self.add_rows(rows)
         self._conclude()
 
     def _conclude(self) -> None:
@@ -111,12 +110,12 @@ class Survey:
         while found := list(self.query("unreached", after=after)):
             ((after,),) = found
             member = self._cycle_above(after)
-            self.add([("cycle", member)])
+            self.add_rows([("cycle", member)])
             self._walk([member], "lost")
 
     def _walk(self, roots: Collection[bytes], place: str) -> None:
         self._connection.execute("DELETE FROM start")
-        self.add([("start", root) for root in roots])
+        self.add_rows([("start", root) for root in roots])
         self.query("walk", place=place)
 
     def _cycle_above(self, directory: bytes) -> bytes:
@@ -128,7 +127,7 @@ class Survey:
         return min(seen[seen.index(directory) :])
 
     # --- findings -----------------------------------------------------------------------------------------------------
-    def finding(self, kind: str, row: Row) -> Finding:
+    def to_finding(self, kind: str, row: Row) -> Finding:
         """Return the finding of a row that the query of a kind has yielded, with its path."""
         key, blob, number, _, detail = row
         keys: tuple[bytes, ...] = (key,) if key else ()
@@ -144,7 +143,7 @@ class Survey:
             keys = tuple(found for (found,) in self.query("inodes of an id", id=number))
             key = keys[0] if keys else None
         return Finding(
-            kind=FINDINGS[kind],
+            kind=FINDING_KINDS[kind],
             path=self._path(key) if key and key[:1] in b"ir" else "",
             keys=keys,
             blob=unpack_name(blob) if blob else "",
@@ -170,10 +169,10 @@ class Survey:
         top = "" if at == pack_id(ROOT_ID) else f"(inode {_number(at)})"
         return top + "/" + b"/".join(reversed(names)).decode(errors="backslashreplace")
 
-    def counts(self) -> Counts:
+    def counts(self) -> NamespaceCounts:
         """Return what the namespace contains."""
         (row,) = self.query("counts")
-        return Counts(*row)
+        return NamespaceCounts(*row)
 
 
 @contextmanager
@@ -195,7 +194,7 @@ def open_survey(now_ms: int) -> Iterator[Survey]:
         connection.close()
 
 
-def list_blobs(
+def add_blobs(
     survey: Survey,
     blobs: BlobStore,
     store_now_s: float,
@@ -219,15 +218,15 @@ def list_blobs(
         if (with_young or not is_young) and info.modified_at_s > after_s:
             rows.append(object_row(blobs.name_of(info.key), info.size_bytes, is_young=is_young))
         if number % _PAGE == 0:
-            survey.add(rows)
+            survey.add_rows(rows)
             rows.clear()
             progress("objects", number, 0)
-    survey.add(rows)
+    survey.add_rows(rows)
 
 
 def object_row(name: str, size: int, *, is_young: bool = False) -> Row:
     """Return the row of an object of the store."""
-    writer = writer_of(name)
+    writer = file_id_of(name)
     return (
         "blob",
         pack_name(name),
@@ -240,7 +239,7 @@ def object_row(name: str, size: int, *, is_young: bool = False) -> Row:
     )
 
 
-def records_of(reader: SnapshotReader, kind: bytes) -> Iterator[tuple[bytes, Record]]:
+def iter_records(reader: SnapshotReader, kind: bytes) -> Iterator[tuple[bytes, Record]]:
     """Yield all records of a kind, page by page."""
     for page in scan_pages(reader, *kind_range(kind), _PAGE_OF_DATA if kind == b"d" else _PAGE):
         yield from page.records
@@ -249,22 +248,22 @@ def records_of(reader: SnapshotReader, kind: bytes) -> Iterator[tuple[bytes, Rec
 def leased_files(reader: SnapshotReader) -> frozenset[int]:
     """Return the ids of the files that have a lease.
 
-    A sweep or a repair asks before it writes the root (`MaintenanceLock.announce`), and leaves the blobs of
+    A sweep or a repair asks before it writes the root (`MaintenanceLock.rewrite_root`), and leaves the blobs of
     these files alone. If a lease ends after that, and the database forgets its end, the writer may publish the blob
     after all, and end the lease again. If it ended before, a database that forgets that forgets the write of the root
     as well, and with it the lock.
     """
-    return frozenset(id_of(key) for key, _ in records_of(reader, b"l"))
+    return frozenset(id_of(key) for key, _ in iter_records(reader, b"l"))
 
 
 # --- one function for each kind of record -----------------------------------------------------------------------------
-def _data_rows(key: bytes, record: Record, now_ms: int) -> Iterator[Row]:
+def _small_blob_row(key: bytes, record: Record, now_ms: int) -> Iterator[Row]:
     name = blob_of(key)
     size = len(record.value)
     yield "blob", pack_name(name), 1, size, content_bytes(size), None, 0, find_damage(name, 0, record.value)
 
 
-def _note_rows(key: bytes, record: Record, now_ms: int) -> Iterator[Row]:
+def _garbage_note_row(key: bytes, record: Record, now_ms: int) -> Iterator[Row]:
     yield "note", pack_name(blob_of(key)), key
 
 
@@ -324,9 +323,9 @@ def _usage_rows(key: bytes, record: Record, now_ms: int) -> Iterator[Row]:
 
 
 _WITH_ID = 1 + ID_BYTES
-KINDS: Mapping[bytes, tuple[int, int, Callable[[bytes, Record, int], Iterator[Row]]]] = {
-    b"d": (1, MAX_KEY_BYTES, _data_rows),
-    b"g": (9, MAX_KEY_BYTES, _note_rows),
+RECORD_KINDS: Mapping[bytes, tuple[int, int, Callable[[bytes, Record, int], Iterator[Row]]]] = {
+    b"d": (1, MAX_KEY_BYTES, _small_blob_row),
+    b"g": (9, MAX_KEY_BYTES, _garbage_note_row),
     b"i": (_WITH_ID, MAX_KEY_BYTES, _inode_rows),
     b"l": (_WITH_ID, _WITH_ID, _lease_rows),
     b"p": (2, MAX_KEY_BYTES, _upload_rows),
@@ -336,17 +335,16 @@ KINDS: Mapping[bytes, tuple[int, int, Callable[[bytes, Record, int], Iterator[Ro
     b"w": (_WITH_ID, _WITH_ID, _trace_rows),
 }
 """The kinds of records by the first byte of their keys: how long the keys are at least and at most, and the function
-that
-yields the rows of a record, given the time too; it raises `CorruptDataError` if the record is damaged."""
+that yields the rows of a record, given the time too; it raises `CorruptDataError` if the record is damaged."""
 
 
-def rows_of(key: bytes, record: Record, now_ms: int) -> list[Row]:
+def to_rows(key: bytes, record: Record, now_ms: int) -> list[Row]:
     """Return the rows of a record.
 
     Raises:
         CorruptDataError: it is damaged.
     """
-    least, most, rows = KINDS[key[:1]]
+    least, most, rows = RECORD_KINDS[key[:1]]
     if not least <= len(key) <= most:
         raise CorruptDataError("the key of a record has a wrong length: run holdfast namespace fsck", key=key)
     return list(rows(key, record, now_ms))
@@ -355,7 +353,7 @@ def rows_of(key: bytes, record: Record, now_ms: int) -> list[Row]:
 def is_readable(key: bytes, record: Record) -> bool:
     """Check whether a record is one of its kind."""
     try:
-        rows_of(key, record, 0)
+        to_rows(key, record, 0)
     except CorruptDataError:
         return False
     return True

@@ -21,7 +21,7 @@ from holdfast.namespace.inode import MADE_FOR_OBJECTS, Extent, Inode
 from holdfast.namespace.keys import children_range, data_key, upload_key
 from holdfast.namespace.listing import etag_of
 from holdfast.namespace.operation import Changes, Context
-from holdfast.namespace.operations.base import OnePath, PathGroup, check_chain, discard_extents
+from holdfast.namespace.operations.base import OnePath, PathGroup, check_path, discard_extents
 from holdfast.namespace.operations.files import FileGroup, Publish
 from holdfast.namespace.operations.names import Delete
 from holdfast.namespace.other_records import Upload, encode_metadata, no_such_upload
@@ -52,9 +52,9 @@ class CreateObject(FileGroup):
     parts: Sequence[Part] = ()
     keys: dict[int, bytes] = field(default_factory=dict, compare=False)
 
-    def also(self, chains: Sequence[Chain]) -> Collection[bytes]:
+    def extra_keys(self, chains: Sequence[Chain]) -> Collection[bytes]:
         """Return the records of the lease, and of the upload."""
-        return [*self.file.also(chains), *([upload_key(self.upload)] if self.upload else ())]
+        return [*self.file.extra_keys(chains), *([upload_key(self.upload)] if self.upload else ())]
 
     def execute(self, view: View, context: Context) -> Changes[Inode]:
         """See `Operation`.
@@ -198,9 +198,9 @@ class RequireEmptyDirectory(OnePath):
 
 
 def _is_below_file(chain: Chain, context: Context) -> bool:
-    """Check whether something above the target is a file: then a store has no object there. Else, see `check_chain`."""
+    """Check whether something above the target is a file: then a store has no object there. Else, see `check_path`."""
     try:
-        check_chain(chain, context)
+        check_path(chain, context)
     except ParentNotDirectoryError:
         return True
     return False
@@ -223,7 +223,7 @@ class RemoveEmptyDirectory(OnePath):
 
     path: NsPath
 
-    def peek(self, chains: Sequence[Chain]) -> tuple[bytes, bytes] | None:
+    def extra_range(self, chains: Sequence[Chain]) -> tuple[bytes, bytes] | None:
         """Return the entries of a directory that may go."""
         target = chains[0].target
         return children_range(target.id) if target is not None and _is_as_made(target) else None
@@ -236,7 +236,7 @@ class RemoveEmptyDirectory(OnePath):
         """
         (chain,) = view.chains
         if chain.target is None:
-            check_chain(chain, context)
+            check_path(chain, context)
             return Changes(True)
         if not _is_as_made(chain.target) or view.has_children:
             return Changes(False)
@@ -291,7 +291,7 @@ class AddPart(OnePath):
     data: Mapping[str, bytes] = field(default_factory=dict)
     is_late: Callable[[], bool] = field(default=lambda: False, compare=False)
 
-    def also(self, chains: Sequence[Chain]) -> Collection[bytes]:
+    def extra_keys(self, chains: Sequence[Chain]) -> Collection[bytes]:
         """Return the record of the upload."""
         return [upload_key(self.token)]
 
@@ -335,7 +335,7 @@ class AbortUpload(OnePath):
     path: NsPath
     token: str
 
-    def also(self, chains: Sequence[Chain]) -> Collection[bytes]:
+    def extra_keys(self, chains: Sequence[Chain]) -> Collection[bytes]:
         """Return the record of the upload."""
         return [upload_key(self.token)]
 
@@ -362,7 +362,7 @@ def pending_upload(view: View, token: str, path: NsPath) -> Upload | None:
 
 
 def _check_use(chain: Chain, context: Context) -> None:
-    if not may_use(chain, context.caller):
+    if not may_use_uploads(chain, context.caller):
         raise PermissionDeniedError(
             "the user may not write the directory of the upload: ask its owner",
             key=_key(chain.path),
@@ -400,7 +400,7 @@ class CheckTargets(PathGroup):
 
 
 @dataclass(frozen=True, slots=True)
-class MaySee(PathGroup):
+class MaySeeUploads(PathGroup):
     """Return, for each path of a pending upload, whether the caller may see the upload.
 
     Group: the inodes on the paths, as one snapshot.
@@ -410,10 +410,10 @@ class MaySee(PathGroup):
 
     def execute(self, view: View, context: Context) -> Changes[list[bool]]:
         """See `Operation`."""
-        return Changes([may_use(chain, context.caller, or_read=True) for chain in view.chains])
+        return Changes([may_use_uploads(chain, context.caller, or_read=True) for chain in view.chains])
 
 
-def may_use(chain: Chain, caller: Caller, *, or_read: bool = False) -> bool:
+def may_use_uploads(chain: Chain, caller: Caller, *, or_read: bool = False) -> bool:
     """Check whether a caller may add parts to the pending uploads of a path, and abort them.
 
     An upload belongs to the directory in which its file will be, or to the deepest one that exists. Whoever may write

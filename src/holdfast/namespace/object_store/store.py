@@ -27,7 +27,7 @@ from holdfast.namespace.file_reader import FileReader
 from holdfast.namespace.file_writer import MOST_INLINE_BYTES
 from holdfast.namespace.inode import Extent, Inode, decode_inode
 from holdfast.namespace.keys import ROOT_KEY, kind_range, upload_key
-from holdfast.namespace.listing import Found, etag_of, walk_below
+from holdfast.namespace.listing import TreeEntry, etag_of, walk_below
 from holdfast.namespace.namespace import Namespace
 from holdfast.namespace.object_store.objects import (
     AbortUpload,
@@ -35,7 +35,7 @@ from holdfast.namespace.object_store.objects import (
     BeginUpload,
     CheckTargets,
     CreateObject,
-    MaySee,
+    MaySeeUploads,
     RemoveEmptyDirectory,
     RemoveObject,
     RequireEmptyDirectory,
@@ -135,7 +135,7 @@ class NamespaceStore:
             xattrs=encode_metadata(metadata),
             is_late=expiry.is_over,
         )
-        with blobs.unless_refused(extents, expiry):
+        with blobs.deleting_if_refused(extents, expiry):
             return _info(path, self.namespace.run(CreateObject(path=path, file=file, mode=mode)))
 
     def get(self, key: str, start: int = 0, length: int | None = None, etag: str = "") -> bytes:
@@ -164,7 +164,7 @@ class NamespaceStore:
         objects = [_info(one.path, one.inode) for one in found[:max_keys]]
         return ObjectPage(objects, objects[-1].key if len(found) > max_keys else None)
 
-    def _files(self, reader: SnapshotReader, prefix: str, start_after: str) -> Iterator[Found]:
+    def _files(self, reader: SnapshotReader, prefix: str, start_after: str) -> Iterator[TreeEntry]:
         """Yield the files whose key starts with `prefix` and comes after `start_after`.
 
         The names in a directory are in the order of their bytes, and what is below a directory comes in its place: so
@@ -205,7 +205,7 @@ class NamespaceStore:
         blobs = self.namespace.blobs
         extents, small = blobs.put(upload.file_id, bytes(data), self.namespace.configuration.inline_bytes)
         part = extents[0] if extents else Extent(f"empty-{self.namespace.environment.ids.token()}", 0, inline=True)
-        with blobs.unless_refused(extents, expiry):
+        with blobs.deleting_if_refused(extents, expiry):
             self.namespace.run(
                 AddPart(path=path, token=upload_id, number=number, part=part, data=small, is_late=expiry.is_over)
             )
@@ -243,7 +243,7 @@ class NamespaceStore:
         wanted = [(token, upload) for token, upload in found if upload.path[1:].startswith(prefix)]
         seen = [True] * len(wanted)
         if wanted and not self.namespace.caller.is_superuser:
-            seen = self.namespace.run(MaySee([NsPath.parse(upload.path) for _, upload in wanted]))
+            seen = self.namespace.run(MaySeeUploads([NsPath.parse(upload.path) for _, upload in wanted]))
         uploads = [
             UploadInfo(upload.path[1:], token, upload.initiated_ms / 1000)
             for (token, upload), is_seen in zip(wanted, seen, strict=True)
@@ -408,7 +408,7 @@ class ChangeSet:
         """Make all changes, or none. For the errors, see `TransactionalStore.apply`."""
         stored: list[Extent] = []
         expiry = self.namespace.expiry()
-        with self.namespace.blobs.unless_refused(stored, expiry):
+        with self.namespace.blobs.deleting_if_refused(stored, expiry):
             large: dict[int, Publish] = {}
             for position, one in self._large():
                 path, file_id = path_of(one.key), self.namespace.new_id()

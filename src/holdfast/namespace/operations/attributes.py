@@ -10,8 +10,8 @@ from holdfast.namespace.directory_times import DirectoryTimes
 from holdfast.namespace.errors import PermissionDeniedError
 from holdfast.namespace.inode import Inode, check_replication, check_times, is_number
 from holdfast.namespace.keys import times_key
-from holdfast.namespace.operation import Changes, Context, charge
-from holdfast.namespace.operations.base import OnePath, check_chain, existing
+from holdfast.namespace.operation import Changes, Context, charge_quotas
+from holdfast.namespace.operations.base import OnePath, check_path, get_unfrozen_target
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import STICKY, WRITE, check_name
 from holdfast.namespace.view import Chain, View
@@ -37,7 +37,7 @@ class GetStatus(OnePath):
     times: DirectoryTimes
     access: int = 0
 
-    def also(self, chains: Sequence[Chain]) -> Collection[bytes]:
+    def extra_keys(self, chains: Sequence[Chain]) -> Collection[bytes]:
         """Return the time of a directory."""
         target = chains[0].target
         return [times_key(target.id)] if target is not None and target.is_directory else ()
@@ -85,7 +85,7 @@ class SetAttributes(OnePath):
         """
         (chain,) = view.chains
         self._check()
-        inode, caller = existing(chain, context), context.caller
+        inode, caller = get_unfrozen_target(chain, context), context.caller
         if self.mode is not None or self.owner is not None or self.group is not None:
             caller.check_owner(chain)
         if self.owner not in (None, inode.owner) and not caller.is_superuser:
@@ -143,7 +143,7 @@ class SetReplication(OnePath):
             PermissionDeniedError, InvalidRequestError: see the message.
         """
         (chain,) = view.chains
-        check_chain(chain, context)
+        check_path(chain, context)
         check_replication(self.replication)
         inode = chain.target
         if inode is None:
@@ -153,7 +153,7 @@ class SetReplication(OnePath):
             return Changes(False)
         changes = Changes(True)
         changed = changes.puts[chain.target_key] = replace(inode, replication=self.replication)
-        charge(changes, chain.ancestors, space=changed.space - inode.space)
+        charge_quotas(changes, chain.ancestors, space=changed.space - inode.space)
         return changes
 
 
@@ -182,7 +182,7 @@ class SetXattr(OnePath):
             PathNotFoundError, PermissionDeniedError, InvalidRequestError: see the message.
         """
         (chain,) = view.chains
-        inode = existing(chain, context)
+        inode = get_unfrozen_target(chain, context)
         name = _checked_xattr(chain, self.name, context)
         xattrs = dict(inode.xattrs)
         if self.value is None:

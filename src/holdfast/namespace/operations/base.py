@@ -7,9 +7,17 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from holdfast.namespace.errors import ParentNotDirectoryError, PathIsDirectoryError, PathNotFoundError, TreeMovingError
-from holdfast.namespace.inode import Extent, Inode, Kind
-from holdfast.namespace.keys import children_range, data_key, deleted_key, garbage_key, inode_key, lease_key, records_of
-from holdfast.namespace.operation import Changes, Context, charge
+from holdfast.namespace.inode import Extent, Inode, InodeKind
+from holdfast.namespace.keys import (
+    children_range,
+    data_key,
+    deleted_key,
+    directory_record_keys,
+    garbage_key,
+    inode_key,
+    lease_key,
+)
+from holdfast.namespace.operation import Changes, Context, charge_quotas
 from holdfast.namespace.other_records import DeletedTree, Trail, trail_of
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import EXECUTE, WRITE, Caller
@@ -24,11 +32,11 @@ class PathGroup:
 
     __slots__ = ()
 
-    def also(self, chains: Sequence[Chain]) -> Collection[bytes]:
+    def extra_keys(self, chains: Sequence[Chain]) -> Collection[bytes]:
         """Return nothing."""
         return ()
 
-    def peek(self, chains: Sequence[Chain]) -> tuple[bytes, bytes] | None:
+    def extra_range(self, chains: Sequence[Chain]) -> tuple[bytes, bytes] | None:
         """Return no range."""
         return None
 
@@ -60,20 +68,20 @@ class ReadInode(OnePath):
         Raises:
             PathNotFoundError, ParentNotDirectoryError, PermissionDeniedError: see the message.
         """
-        return Changes(readable(view.chains[0], context.caller))
+        return Changes(get_readable_target(view.chains[0], context.caller))
 
 
-def readable(chain: Chain, caller: Caller) -> Inode:
+def get_readable_target(chain: Chain, caller: Caller) -> Inode:
     """Return the target of a path that must exist and that the caller may follow.
 
     Raises:
         PathNotFoundError, ParentNotDirectoryError, PermissionDeniedError: see the message.
     """
     caller.check_traversal(chain)
-    return target_of(chain)
+    return get_target(chain)
 
 
-def check_chain(chain: Chain, context: Context, own_mark: str = "") -> None:
+def check_path(chain: Chain, context: Context, own_mark: str = "") -> None:
     """Check that the caller may follow the path, and that no other client counts a tree on it.
 
     Args:
@@ -84,11 +92,11 @@ def check_chain(chain: Chain, context: Context, own_mark: str = "") -> None:
         TreeMovingError: a tree on the path is being counted.
     """
     context.caller.check_traversal(chain)
-    check_moving(chain, context, own_mark)
+    check_not_frozen(chain, context, own_mark)
 
 
-def check_moving(chain: Chain, context: Context, own_mark: str = "") -> None:
-    """Check that no other client counts a tree on the path; for `own_mark`, see `check_chain`.
+def check_not_frozen(chain: Chain, context: Context, own_mark: str = "") -> None:
+    """Check that no other client counts a tree on the path; for `own_mark`, see `check_path`.
 
     Raises:
         TreeMovingError: a tree on the path is being counted.
@@ -98,17 +106,17 @@ def check_moving(chain: Chain, context: Context, own_mark: str = "") -> None:
             raise TreeMovingError("a directory on the path is being counted: repeat later", path=str(chain.path))
 
 
-def existing(chain: Chain, context: Context, own_mark: str = "") -> Inode:
-    """Return the target of a path that must exist; for `own_mark`, see `check_chain`.
+def get_unfrozen_target(chain: Chain, context: Context, own_mark: str = "") -> Inode:
+    """Return the target of a path that must exist; for `own_mark`, see `check_path`.
 
     Raises:
         PathNotFoundError: it does not.
     """
-    check_chain(chain, context, own_mark)
-    return target_of(chain)
+    check_path(chain, context, own_mark)
+    return get_target(chain)
 
 
-def target_of(chain: Chain) -> Inode:
+def get_target(chain: Chain) -> Inode:
     """Return the target of a path.
 
     Raises:
@@ -119,14 +127,14 @@ def target_of(chain: Chain) -> Inode:
     return chain.target
 
 
-def existing_file(chain: Chain, context: Context) -> Inode:
+def get_unfrozen_file(chain: Chain, context: Context) -> Inode:
     """Return the target of a path that must be a file.
 
     Raises:
         PathNotFoundError: it does not exist.
         PathIsDirectoryError: it is a directory.
     """
-    inode = existing(chain, context)
+    inode = get_unfrozen_target(chain, context)
     if inode.is_directory:
         raise PathIsDirectoryError("the path is a directory, and a file is needed: check it", path=str(chain.path))
     return inode
@@ -178,7 +186,7 @@ def new_directory(parent: Inode, context: Context, mode: int) -> Inode:
     """Return a new directory; its group is that of its parent (HDFS follows BSD)."""
     return Inode(
         id=context.new_id(),
-        kind=Kind.DIRECTORY,
+        kind=InodeKind.DIRECTORY,
         mode=mode & 0o1777,
         owner=context.caller.user,
         group=parent.group,
@@ -215,7 +223,7 @@ def discard_extents(changes: Changes[R], extents: Iterable[Extent], since_ms: in
             changes.new_values[garbage_key(since_ms, extent.blob)] = b""
 
 
-def detach(changes: Changes[R], inode: Inode, ancestors: Iterable[Inode], path: NsPath, now_ms: int) -> None:
+def detach_directory(changes: Changes[R], inode: Inode, ancestors: Iterable[Inode], path: NsPath, now_ms: int) -> None:
     """Take a directory out of the tree, with all below it, by one record; the collector removes the tree later.
 
     Nothing can be created below it any more: an operation that tries has validated the record of this directory, which
@@ -229,9 +237,9 @@ def remove_empty(changes: Changes[R], chain: Chain) -> None:
     """Remove the target of a path, an empty directory, with all its records at once: nothing is left to collect."""
     target = chain.target
     assert target is not None
-    changes.deletes |= {chain.target_key, *records_of(target.id, target.quota_id)}
+    changes.deletes |= {chain.target_key, *directory_record_keys(target.id, target.quota_id)}
     changes.ranges.append(RangeCount(chain.target_key, *children_range(target.id), 0))
-    charge(changes, chain.ancestors, names=-1)
+    charge_quotas(changes, chain.ancestors, names=-1)
 
 
 def remove_target(changes: Changes[R], chain: Chain, context: Context) -> None:
@@ -240,7 +248,7 @@ def remove_target(changes: Changes[R], chain: Chain, context: Context) -> None:
     assert target is not None
     changes.deletes.add(chain.target_key)
     if target.is_directory:
-        detach(changes, target, chain.ancestors, chain.path, context.now_ms)
+        detach_directory(changes, target, chain.ancestors, chain.path, context.now_ms)
     else:
         discard_file(changes, target, context.now_ms)
-        charge(changes, chain.ancestors, names=-1, space=-target.space)
+        charge_quotas(changes, chain.ancestors, names=-1, space=-target.space)

@@ -9,8 +9,8 @@ from holdfast.errors import InvalidRequestError
 from holdfast.namespace.errors import PathIsDirectoryError, PathNotFoundError
 from holdfast.namespace.inode import Extent, Inode, is_number
 from holdfast.namespace.keys import data_key
-from holdfast.namespace.operation import Changes, Context, charge
-from holdfast.namespace.operations.base import OnePath, discard_blobs, end_lease, existing_file
+from holdfast.namespace.operation import Changes, Context, charge_quotas
+from holdfast.namespace.operations.base import OnePath, discard_blobs, end_lease, get_unfrozen_file
 from holdfast.namespace.operations.files import MAX_EXTENTS, FileGroup, refuse_writer
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import READ, WRITE
@@ -30,7 +30,7 @@ class OpenForReading(OnePath):
 
     path: NsPath
 
-    def also(self, chains: Sequence[Chain]) -> Collection[bytes]:
+    def extra_keys(self, chains: Sequence[Chain]) -> Collection[bytes]:
         """Return the keys of the small blobs."""
         target = chains[0].target
         small = [] if target is None else [extent for extent in target.extents if extent.inline]
@@ -84,7 +84,7 @@ class Concat(FileGroup):
         if not self.sources:
             raise InvalidRequestError("concat needs sources: name at least one")
         target_chain = view.chains[0]
-        target = existing_file(target_chain, context)
+        target = get_unfrozen_file(target_chain, context)
         context.caller.check(target_chain, len(self.target.names), WRITE)
         refuse_writer(view, target, target_chain, context.now_ms)
         changes = Changes(target)
@@ -104,12 +104,14 @@ class Concat(FileGroup):
         changes.puts[target_chain.target_key] = changes.result = changed
         end_lease(changes, target)
         changes.touched.add(target_chain.keys[-2])
-        charge(changes, target_chain.ancestors, names=-len(self.sources), space=changed.space - target.space - space)
+        charge_quotas(
+            changes, target_chain.ancestors, names=-len(self.sources), space=changed.space - target.space - space
+        )
         return changes
 
     def _check_source(self, view: View, chain: Chain, target: Inode, context: Context) -> Inode:
         """Check that a source may be appended to the target, and removed; return its inode."""
-        source = existing_file(chain, context)
+        source = get_unfrozen_file(chain, context)
         context.caller.check(chain, len(chain.path.names), READ)
         context.caller.check_removal(chain)
         refuse_writer(view, source, chain, context.now_ms)
@@ -145,7 +147,7 @@ class Truncate(FileGroup):
             PathNotFoundError, PathIsDirectoryError, BeingWrittenError, PermissionDeniedError: see the message.
         """
         (chain,) = view.chains
-        inode = existing_file(chain, context)
+        inode = get_unfrozen_file(chain, context)
         context.caller.check(chain, len(self.path.names), WRITE)
         refuse_writer(view, inode, chain, context.now_ms)
         if not is_number(self.length, 0, inode.size):
@@ -169,5 +171,5 @@ class Truncate(FileGroup):
             changes.puts[chain.target_key] = changed
             end_lease(changes, inode)
             discard_blobs(changes, replace(inode, extents=tuple(cut)), context.now_ms)
-            charge(changes, chain.ancestors, space=changed.space - inode.space)
+            charge_quotas(changes, chain.ancestors, space=changed.space - inode.space)
         return changes

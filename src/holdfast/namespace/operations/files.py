@@ -7,16 +7,16 @@ from dataclasses import dataclass, field, replace
 
 from holdfast.errors import InvalidRequestError, OutcomeUnknownError
 from holdfast.namespace.errors import BeingWrittenError, DirectoryInTheWayError, LeaseLostError, PathExistsError
-from holdfast.namespace.inode import FILE_MODE, Extent, Inode, Kind, check_block_size, check_replication
+from holdfast.namespace.inode import FILE_MODE, Extent, Inode, InodeKind, check_block_size, check_replication
 from holdfast.namespace.keys import data_key, inode_key, lease_key
-from holdfast.namespace.operation import Changes, Context, charge
+from holdfast.namespace.operation import Changes, Context, charge_quotas
 from holdfast.namespace.operations.base import (
     OnePath,
-    check_chain,
-    check_moving,
+    check_not_frozen,
+    check_path,
     discard_file,
-    existing,
-    existing_file,
+    get_unfrozen_file,
+    get_unfrozen_target,
     make_parents,
 )
 from holdfast.namespace.other_records import SOFT_LIMIT_MS, Lease, trail_of
@@ -33,7 +33,7 @@ class FileGroup(OnePath):
 
     __slots__ = ()
 
-    def also(self, chains: Sequence[Chain]) -> Collection[bytes]:
+    def extra_keys(self, chains: Sequence[Chain]) -> Collection[bytes]:
         """Return the keys of the leases of the targets that are being written."""
         return [lease_key(chain.target.id) for chain in chains if chain.target is not None and chain.target.writer]
 
@@ -107,7 +107,7 @@ class Publish(FileGroup):
             ParentNotDirectoryError, PathNotFoundError, PermissionDeniedError: see the message.
         """
         (chain,) = view.chains
-        check_chain(chain, context)
+        check_path(chain, context)
         if chain.target is not None and chain.target.id == self.file_id:
             return Changes(chain.target)  # an earlier call, whose reply was lost, has published it
         if self.is_repeated:
@@ -127,7 +127,7 @@ class Publish(FileGroup):
         deepest = chain.inodes[min(len(chain.inodes), len(self.path.names)) - 1]
         new = Inode(
             id=self.file_id,
-            kind=Kind.FILE,
+            kind=InodeKind.FILE,
             mode=self.mode & 0o777,
             owner=context.caller.user,
             group=deepest.group,  # directories that have to be made in between have it too
@@ -144,14 +144,14 @@ class Publish(FileGroup):
             parent = make_parents(changes, chain, context, mode=None, allowed=self.parents)
             key = inode_key(parent.inode.id, self.path.names[-1])
             changes.inserts[key] = new
-            charge(changes, chain.ancestors, names=parent.made + 1, space=new.space)
+            charge_quotas(changes, chain.ancestors, names=parent.made + 1, space=new.space)
             trail = parent.trail
         else:
             key = chain.target_key
             self._check_replaced(view, chain, context)
             changes.puts[key] = new
             discard_file(changes, chain.target, context.now_ms)
-            charge(changes, chain.ancestors, space=new.space - chain.target.space)
+            charge_quotas(changes, chain.ancestors, space=new.space - chain.target.space)
             changes.touched.add(chain.keys[-2])
             trail = trail_of(chain, len(self.path.names) - 1)
         if self.writer:
@@ -190,7 +190,7 @@ class Append(FileGroup):
             PathNotFoundError, DirectoryInTheWayError, BeingWrittenError, PermissionDeniedError: see the message.
         """
         (chain,) = view.chains
-        inode = existing(chain, context)
+        inode = get_unfrozen_target(chain, context)
         if inode.is_directory:
             raise DirectoryInTheWayError("the path is a directory, and a file is needed: check it", path=str(self.path))
         context.caller.check(chain, len(self.path.names), WRITE)
@@ -246,7 +246,7 @@ class WriteUnderLease(FileGroup):
         if inode is None or inode.id != self.file_id or inode.writer != self.writer:
             raise LeaseLostError("the file is no longer this writer's: write it again", path=str(self.path))
         self._check_end(inode, known)
-        check_moving(chain, context)
+        check_not_frozen(chain, context)
         extents = (*inode.extents, *(extent for extent in self.extents if extent.blob not in known))
         if len(extents) > MAX_EXTENTS:
             raise InvalidRequestError(
@@ -260,7 +260,7 @@ class WriteUnderLease(FileGroup):
         else:
             changes.values[lease_key(inode.id)] = _lease_of(chain, self.writer, context.now_ms).encode()
         changes.new_values.update({data_key(blob): data for blob, data in self.data.items() if blob not in known})
-        charge(changes, chain.ancestors, space=written.space - inode.space)
+        charge_quotas(changes, chain.ancestors, space=written.space - inode.space)
         return changes
 
     def _check_end(self, inode: Inode, known: set[str]) -> None:
@@ -298,7 +298,7 @@ class RecoverLease(FileGroup):
             PathNotFoundError, PathIsDirectoryError, PermissionDeniedError: see the message.
         """
         (chain,) = view.chains
-        inode = existing_file(chain, context)
+        inode = get_unfrozen_file(chain, context)
         if not inode.writer:
             return Changes(True)
         context.caller.check(chain, len(self.path.names), WRITE)

@@ -22,10 +22,10 @@ from holdfast.namespace.errors import (
 )
 from holdfast.namespace.inode import DIRECTORY_MODE, Inode
 from holdfast.namespace.keys import children_range, inode_key, lease_key, place_key
-from holdfast.namespace.operation import Changes, Context, charge
+from holdfast.namespace.operation import Changes, Context, charge_quotas
 from holdfast.namespace.operations.base import (
     OnePath,
-    check_chain,
+    check_path,
     make_parents,
     new_directory,
     remove_empty,
@@ -59,7 +59,7 @@ class Mkdirs(OnePath):
             ParentNotDirectoryError, PathNotFoundError, PermissionDeniedError: see the message.
         """
         (chain,) = view.chains
-        check_chain(chain, context)
+        check_path(chain, context)
         if chain.target is not None:
             if chain.target.is_directory and self.parents:
                 return Changes(False)
@@ -70,7 +70,7 @@ class Mkdirs(OnePath):
         changes.inserts[inode_key(parent.inode.id, self.path.names[-1])] = new_directory(
             parent.inode, context, self.mode
         )
-        charge(changes, chain.ancestors, names=parent.made + 1)
+        charge_quotas(changes, chain.ancestors, names=parent.made + 1)
         return changes
 
 
@@ -89,7 +89,7 @@ class Delete(OnePath):
     recursive: bool = False
     checked_id: int = 0
 
-    def peek(self, chains: Sequence[Chain]) -> tuple[bytes, bytes] | None:
+    def extra_range(self, chains: Sequence[Chain]) -> tuple[bytes, bytes] | None:
         """Return the children of a directory that has to be empty."""
         target = chains[0].target
         if self.recursive or target is None or not target.is_directory:
@@ -105,7 +105,7 @@ class Delete(OnePath):
             PermissionDeniedError: see the message.
         """
         (chain,) = view.chains
-        check_chain(chain, context)
+        check_path(chain, context)
         target = chain.target
         if self.path.names:
             context.caller.check_removal(chain)
@@ -172,11 +172,11 @@ class Rename:
             return (self.source, self.target, self.target.child(self.source.names[-1]))
         return (self.source, self.target)
 
-    def also(self, chains: Sequence[Chain]) -> Collection[bytes]:
+    def extra_keys(self, chains: Sequence[Chain]) -> Collection[bytes]:
         """Return the leases of source and target, if they are being written: the source's names the inode's key."""
         return [lease_key(chain.target.id) for chain in chains if chain.target is not None and chain.target.writer]
 
-    def peek(self, chains: Sequence[Chain]) -> tuple[bytes, bytes] | None:
+    def extra_range(self, chains: Sequence[Chain]) -> tuple[bytes, bytes] | None:
         """Return the children of a directory that would be replaced."""
         replaced = self._destination(chains).target
         return (
@@ -224,8 +224,8 @@ class Rename:
         return changes
 
     def _check(self, source: Chain, target: Chain, view: View, context: Context) -> Inode:
-        check_chain(source, context, own_mark="" if self.usage is None else self.usage.token)
-        check_chain(target, context)
+        check_path(source, context, own_mark="" if self.usage is None else self.usage.token)
+        check_path(target, context)
         context.caller.check_removal(source)
         context.caller.check(target, max(0, min(len(target.inodes), len(target.path.names)) - 1), WRITE)
         moved = source.target
@@ -280,5 +280,5 @@ class Rename:
             names, space = self.usage.names, self.usage.space
         else:
             raise UncountedTreeError("the tree moves between quotas: count it first", path=str(self.source))
-        charge(changes, left, names=-names, space=-space)
-        charge(changes, entered, names=names, space=space)
+        charge_quotas(changes, left, names=-names, space=-space)
+        charge_quotas(changes, entered, names=names, space=space)

@@ -17,7 +17,7 @@ from holdfast.cli.output import Output
 from holdfast.errors import UnavailableError
 from holdfast.namespace import Configuration, Namespace, init_namespace, open_namespace
 from holdfast.namespace.keys import garbage_key, times_key
-from holdfast.namespace.maintenance import Election, MaintenanceLock
+from holdfast.namespace.maintenance import LeaderElection, MaintenanceLock
 from holdfast.runtime import Environment, SystemClock
 from holdfast.transactions.base import Commit
 from tests.patience import PATIENCE_S
@@ -211,7 +211,7 @@ def test_status_counts_what_waits(place: Path) -> None:
         namespace.write_file("/f", b"1")
         namespace.delete("/f")
         namespace.create_with_lease("/open")
-        assert Election(namespace.database, SystemClock(), "machine:1").lead()
+        assert LeaderElection(namespace.database, SystemClock(), "machine:1").try_to_lead()
     found = json.loads(run("namespace", "status", "holdfast://ns/x", "--json").stdout)
     assert (found["deleted_trees"], found["garbage_blobs"], found["garbage_blobs_due"], found["leases"]) == (3, 1, 0, 1)
     assert (found["leader"]["holder"], found["schema"], found["data_reachable"]) == ("machine:1", 1, True)
@@ -280,8 +280,8 @@ def test_gc_leaves_the_work_to_the_leader(place: Path) -> None:
     _init(place)
     with open_namespace("holdfast://ns", user="root") as namespace:
         _fill_and_delete(namespace)
-        election = Election(namespace.database, SystemClock(), "other")
-        assert election.lead()
+        election = LeaderElection(namespace.database, SystemClock(), "other")
+        assert election.try_to_lead()
         result = run("namespace", "gc", "ns")
         assert (result.exit_code, result.stdout) == (0, "another process is at work: nothing was done\n")
         election.resign()

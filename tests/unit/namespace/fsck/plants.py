@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from holdfast.namespace import Namespace
-from holdfast.namespace.blobs import framed
+from holdfast.namespace.blobs import frame_blob
 from holdfast.namespace.inode import Inode, decode_inode, encode_inode
 from holdfast.namespace.keys import (
     ROOT_ID,
@@ -184,17 +184,17 @@ def _missing_small(site: Site) -> None:
 
 def _short_object(site: Site) -> None:
     (extent,) = site.inode(site.key("/top")).extents
-    site.world.store.put(site.world.blobs.key(extent.blob), framed(extent.blob, LARGE[:-1]))
+    site.world.store.put(site.world.blobs.key(extent.blob), frame_blob(extent.blob, LARGE[:-1]))
 
 
 def _short_small(site: Site) -> None:
     (extent,) = site.inode(site.key("/a/b/small")).extents
-    site.put(data_key(extent.blob), framed(extent.blob, b"1"))
+    site.put(data_key(extent.blob), frame_blob(extent.blob, b"1"))
 
 
 def _damaged_small(site: Site) -> None:
     (extent,) = site.inode(site.key("/a/b/small")).extents
-    site.put(data_key(extent.blob), framed("another blob", b"123"))
+    site.put(data_key(extent.blob), frame_blob("another blob", b"123"))
 
 
 def _shared_object(site: Site) -> None:
@@ -221,13 +221,13 @@ def _twice_in_a_file(site: Site) -> None:
 
 def _unowned_object(site: Site) -> None:
     blob = site.world.blobs.new_name(4)
-    site.world.store.put(site.world.blobs.key(blob), framed(blob, LARGE))
+    site.world.store.put(site.world.blobs.key(blob), frame_blob(blob, LARGE))
     site.world.clock.at_s += 3601
     site.namespace.collect()  # closes the file of the writer that is silent by now
 
 
 def _unowned_small(site: Site) -> None:
-    extent, stored = site.world.blobs.small(4, b"abc")
+    extent, stored = site.world.blobs.new_small_blob(4, b"abc")
     site.put(data_key(extent.blob), stored[extent.blob])
 
 

@@ -28,7 +28,7 @@ def test_findings() -> None:
     for severity in findings.Severity:
         _, _, rest = text.partition(f"\n{severity.value.capitalize()}:\n\n")
         assert rest.partition("\n\n")[0].splitlines() == [
-            f"- `{kind.name}`: {kind.title}" for kind in findings.KINDS.values() if kind.severity is severity
+            f"- `{kind.name}`: {kind.title}" for kind in findings.FINDING_KINDS.values() if kind.severity is severity
         ]
 
 
@@ -37,4 +37,4 @@ def test_kinds_of_records() -> None:
     first = re.compile(r"^\| ``(.)``", re.MULTILINE)
     named = first.findall(keys.__doc__ or "")
     assert [row[0][1] for row in _table("| key | record |")] == named
-    assert {first.decode() for first in survey.KINDS} | {"x"} == set(named)
+    assert {first.decode() for first in survey.RECORD_KINDS} | {"x"} == set(named)

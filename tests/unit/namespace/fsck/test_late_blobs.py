@@ -7,7 +7,7 @@ import importlib
 import pytest
 
 from holdfast.namespace import Namespace
-from holdfast.namespace.blobs import framed
+from holdfast.namespace.blobs import frame_blob
 from holdfast.stores.base import ObjectInfo
 from holdfast.stores.memory import MemoryStore
 from tests.namespace_world import HookedDatabase, World
@@ -29,7 +29,7 @@ def _check(world: World, client: Namespace, size: int, *, kept: int) -> dict[str
             client.write_file("/late", _LARGE)
             client.truncate("/late", kept)
             (extent,) = client.open("/late").inode.extents
-            world.store.put(world.blobs.key(extent.blob), framed(extent.blob, _LARGE[:size]))
+            world.store.put(world.blobs.key(extent.blob), frame_blob(extent.blob, _LARGE[:size]))
 
     report = world.client(database=HookedDatabase(world.database, write)).check()
     assert client.exists("/late")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast.namespace.fsck import Report, Severity, check
-from holdfast.namespace.fsck.findings import KINDS
+from holdfast.namespace.fsck.findings import FINDING_KINDS
 from holdfast.namespace.fsck.repair import REPAIRS
 from holdfast.namespace.inode import decode_inode, encode_inode
 from holdfast.namespace.keys import ROOT_ID, ROOT_KEY, deleted_key, inode_key
@@ -85,11 +85,13 @@ def _all_bytes(site: Site) -> set[bytes]:
 
 def test_every_kind_is_planted() -> None:
     planted = {name for plant in PLANTS.values() for name in plant.kinds}
-    assert planted == set(KINDS)
+    assert planted == set(FINDING_KINDS)
 
 
 def test_every_kind_is_repaired_or_says_that_it_is_not() -> None:
-    assert {kind.name for kind in KINDS.values() if "repair" in kind.next_act.replace("no repair", "")} == set(REPAIRS)
+    assert {kind.name for kind in FINDING_KINDS.values() if "repair" in kind.next_act.replace("no repair", "")} == set(
+        REPAIRS
+    )
 
 
 def test_all_of_them_at_once() -> None:

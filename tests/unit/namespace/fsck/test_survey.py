@@ -11,9 +11,9 @@ import pytest
 
 from holdfast.errors import StorageFullError
 from holdfast.namespace.blobs import stored_bytes
-from holdfast.namespace.fsck.findings import KINDS, silent
+from holdfast.namespace.fsck.findings import FINDING_KINDS, ignore_progress
 from holdfast.namespace.fsck.survey import object_row, open_survey
-from holdfast.namespace.inode import Extent, Inode, Kind, encode_inode
+from holdfast.namespace.inode import Extent, Inode, InodeKind, encode_inode
 from holdfast.namespace.keys import ROOT_KEY, inode_key
 from holdfast.transactions.base import Record, ScanPage
 
@@ -25,14 +25,17 @@ class _Reader:
         self._records = self._make(directories, files)
 
     def _make(self, directories: int, files: int) -> Iterator[tuple[bytes, Record]]:
-        yield ROOT_KEY, self._record(Inode(id=1, kind=Kind.DIRECTORY, mode=0o755, owner="o", group="g", mtime_ms=1))
+        yield (
+            ROOT_KEY,
+            self._record(Inode(id=1, kind=InodeKind.DIRECTORY, mode=0o755, owner="o", group="g", mtime_ms=1)),
+        )
         for number in range(directories):
-            inode = Inode(id=number + 2, kind=Kind.DIRECTORY, mode=0o755, owner="o", group="g", mtime_ms=1)
+            inode = Inode(id=number + 2, kind=InodeKind.DIRECTORY, mode=0o755, owner="o", group="g", mtime_ms=1)
             yield inode_key(1, b"%09d" % number), self._record(inode)
         for number in range(directories * files):
             inode = Inode(
                 id=number + directories + 2,
-                kind=Kind.FILE,
+                kind=InodeKind.FILE,
                 mode=0o644,
                 owner="o",
                 group="g",
@@ -65,12 +68,12 @@ def test_a_pass_over_many_records_needs_no_memory_for_each() -> None:
     tracemalloc.start()
     try:
         with open_survey(0) as survey:
-            survey.add([object_row(blob_name(number), stored_bytes(10)) for number in range(directories * files)])
+            survey.add_rows([object_row(blob_name(number), stored_bytes(10)) for number in range(directories * files)])
             tracemalloc.reset_peak()
-            survey.read(_Reader(directories, files), silent)
+            survey.read_records(_Reader(directories, files), ignore_progress)
             _, most = tracemalloc.get_traced_memory()
             counts = survey.counts()
-            assert [kind for kind in KINDS for _ in survey.query(kind)] == []
+            assert [kind for kind in FINDING_KINDS for _ in survey.query(kind)] == []
     finally:
         tracemalloc.stop()
     assert (counts.files, counts.directories, counts.blobs) == (directories * files, directories + 1, 12_000)
@@ -92,7 +95,7 @@ def test_nothing_stays_of_an_interrupted_pass() -> None:
     def interrupted() -> None:
         with open_survey(0) as survey:
             survey._connection.execute("PRAGMA cache_size = 10")
-            survey.read(_Reader(3000, 4), silent)
+            survey.read_records(_Reader(3000, 4), ignore_progress)
             (file,) = set(_temporary_files()) - set(before)
             assert file.endswith("(deleted)"), "a process that is killed leaves it in no directory"
             raise KeyboardInterrupt
@@ -106,7 +109,7 @@ def test_a_full_disk_is_one_sentence() -> None:
     def fill() -> None:
         with open_survey(0) as survey:
             survey._connection.execute("PRAGMA max_page_count = 100")
-            survey.read(_Reader(3000, 4), silent)
+            survey.read_records(_Reader(3000, 4), ignore_progress)
 
     with pytest.raises(StorageFullError, match="free some space"):
         fill()
