@@ -1,4 +1,4 @@
-"""Turn arguments of fsspec's calls into those of a namespace, and what a namespace returns into what fsspec expects.
+"""Convert arguments of fsspec's calls to those of a namespace, and results of a namespace to fsspec's.
 
 fsspec takes every path that contains one of ``*?[`` for a pattern. Here, a path that exists is a name; and what removes
 or moves takes names only, so a call that is repeated can never reach a file that nobody named.
@@ -26,7 +26,7 @@ from holdfast.runtime import Runner, SerialRunner
 
 
 def split_path(path: str) -> tuple[str, str]:
-    """Return the name of the namespace and the path in it, which is at least ``/``.
+    """Split fsspec's path ``name/directory/file`` into the name of the namespace and the path in it, at least ``/``.
 
     Raises:
         InvalidRequestError: the path names no namespace.
@@ -36,7 +36,9 @@ def split_path(path: str) -> tuple[str, str]:
 
 @contextmanager
 def hint_at_patterns(path: str) -> Iterator[None]:
-    """Say how to name what a pattern matches, if something that looks like one is missing."""
+    """Add to a `FileNotFoundError` of the block, if `path` looks like a pattern, that only names are allowed, and how
+    to expand a pattern.
+    """
     try:
         yield
     except FileNotFoundError as error:
@@ -47,12 +49,12 @@ def hint_at_patterns(path: str) -> Iterator[None]:
 
 
 def as_list(path: Any) -> Sequence[Any]:
-    """Return the paths of an argument, which is one or a list of them."""
+    """Return an argument that is one path or a list of paths as a list of paths."""
     return [path] if isinstance(path, str | os.PathLike) else path
 
 
 def refuse_pattern_names(source: Any, target: Any, exists: Callable[[str], bool], *, in_lists: bool = False) -> None:
-    """Refuse to copy what fsspec would take for a pattern although a file or directory has that name.
+    """Refuse to copy a file or directory whose name fsspec would take for a pattern.
 
     Args:
         exists: whether something has a path.
@@ -72,7 +74,9 @@ def refuse_pattern_names(source: Any, target: Any, exists: Callable[[str], bool]
 
 
 def entry_of(name: str, status: FileStatus) -> dict[str, Any]:
-    """Describe a file or a directory; times are seconds since the epoch, and the mode is that of `os.stat`."""
+    """Return fsspec's info dictionary of a file or directory; times are seconds since the epoch, and the mode is that
+    of `os.stat`.
+    """
     return {
         "name": name if status.path == "/" else name + status.path,
         "size": status.size,
@@ -88,12 +92,13 @@ def entry_of(name: str, status: FileStatus) -> dict[str, Any]:
 
 
 def directory_entry(path: str) -> dict[str, Any]:
-    """Describe the root above all namespaces, or a namespace in it that nobody has opened yet."""
+    """Return fsspec's info dictionary of the root above all namespaces, or of a namespace that is not open yet."""
     return {"name": path, "size": 0, "type": "directory"}
 
 
 def find_below(root: str, ls: Callable[[str], list[dict[str, Any]]], maxdepth: int | None) -> dict[str, dict[str, Any]]:
-    """Return the entries below a path by their paths; of a file, the file itself; nothing if nothing is there.
+    """Return fsspec's info dictionaries of everything below a path, by path; of a file, its own; empty if the path does
+    not exist.
 
     A directory that is deleted meanwhile is left out. Any other error is raised: the result would be incomplete.
 
@@ -123,7 +128,7 @@ def find_below(root: str, ls: Callable[[str], list[dict[str, Any]]], maxdepth: i
 
 @dataclass(frozen=True, slots=True)
 class FileRange:
-    """A part of a file; the positions are those of Python's slices."""
+    """A range of a file's bytes; `start` and `end` are those of a Python slice."""
 
     path: str
     start: int | None
@@ -131,7 +136,7 @@ class FileRange:
 
 
 def read_slice(reader: FileReader, start: int | None, end: int | None) -> bytes:
-    """Read a part of a file; the positions are those of Python's slices."""
+    """Read the bytes from `start` to `end` of a file, which have the meaning of a Python slice."""
     first, last, _ = slice(start, end).indices(reader.size)
     return reader.read(first, max(last - first, 0))
 
@@ -139,7 +144,7 @@ def read_slice(reader: FileReader, start: int | None, end: int | None) -> bytes:
 def read_ranges(
     open_file: Callable[[str], FileReader], ranges: list[FileRange], runner: Runner, *, keep_errors: bool
 ) -> list[Any]:
-    """Return the bytes of each range. All ranges of one file are from the same version of it.
+    """Read ranges of files; return the bytes of each range. All ranges of one file are from the same version of it.
 
     Args:
         keep_errors: whether an error takes the place of the bytes that it concerns, instead of being raised.
@@ -166,7 +171,7 @@ def read_ranges(
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A rename.
+    """A rename that fsspec's `mv` asks for.
 
     Attributes:
         into: whether the source moves into the target if that is a directory.
@@ -178,7 +183,7 @@ class Move:
 
 
 def parse_moves(path1: Any, path2: Any) -> Iterator[Move]:
-    """Yield the renames that a call means, given its arguments: names, or lists of names.
+    """Yield the renames that the arguments of fsspec's `mv` ask for: paths, or lists of paths.
 
     Raises:
         InvalidRequestError: there are two lists, of different length.

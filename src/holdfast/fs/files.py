@@ -1,4 +1,4 @@
-"""Provide the file objects of the filesystem, and let the files of a ``with fs.transaction`` block appear in one step.
+"""Define the file objects of the filesystem, and its transaction, which publishes files together.
 
 Text and compression are layers around a file; none of them may publish a file whose block has failed.
 """
@@ -31,7 +31,7 @@ _LEAVES_WITH_ERROR = opmap.get("WITH_EXCEPT_START")
 
 
 def is_closed_by_failure() -> bool:
-    """Check, in the `close` of a file, whether a ``with`` block that has failed closes it.
+    """Return, when called in the `close` of a file, whether a ``with`` block that has failed is closing the file.
 
     That is so if an ``__exit__`` that was given an error has called `close`, perhaps through other methods `close`; or
     if a ``with`` statement has, through an ``__exit__`` that is not written in Python. Any other call of `close` means
@@ -57,7 +57,9 @@ def _is_given_an_error(frame: FrameType) -> bool:
 
 
 class WritingText(TextFile):
-    """Text written to a `WritingNamespaceFile`; dropping its last reference discards the file."""
+    """A text file over a `WritingNamespaceFile`. If its last reference is dropped while it is open, the file is
+    discarded.
+    """
 
     def __del__(self) -> None:
         if not self.closed and isinstance(self.buffer, WritingNamespaceFile):
@@ -65,7 +67,7 @@ class WritingText(TextFile):
 
 
 def open_layers(open_binary: Callable[..., Any], path: str, mode: str, options: dict[str, Any]) -> Any:
-    """Open a file, binary or text, so that no layer publishes a file whose block failed.
+    """Open a file, binary or text, so that it is discarded and not published if its ``with`` block fails.
 
     Args:
         open_binary: fsspec's own `open`, which knows nothing about discarding.
@@ -87,7 +89,9 @@ def open_layers(open_binary: Callable[..., Any], path: str, mode: str, options: 
 
 # --- files of a namespace ---------------------------------------------------------------------------------------------
 class ReadingNamespaceFile(AbstractBufferedFile):  # type: ignore[misc]  # fsspec ships no types
-    """A file as it was when it was opened, read in ranges with fsspec's caches. A pickled one is opened anew."""
+    """A file opened for reading, as it was at that moment; it uses fsspec's caches. Unpickling it opens the path
+    again.
+    """
 
     def __init__(self, fs: Any, path: str, reader: FileReader, details: dict[str, Any], **options: Any) -> None:
         self._reader = reader
@@ -108,7 +112,7 @@ def _reopened(fs: Any, path: str, block_size: int, cache_type: str, position: in
 
 
 class WritingNamespaceFile(SequentialFile, io.RawIOBase):
-    """A file that is written from start to end.
+    """A file opened for writing from start to end.
 
     Guarantee: the file appears, complete, when `close` returns; if it waits for a transaction, when that ends. Leaving
     a ``with`` block with an error discards the file, and so does dropping the last reference to an open file. Both hold
@@ -174,12 +178,12 @@ class WritingNamespaceFile(SequentialFile, io.RawIOBase):
         super().close()
 
     def commit(self) -> None:
-        """Publish a file that waits for it; fsspec's transactions call this."""
+        """Publish a closed file that waits for its transaction. fsspec's transactions call this."""
         self.close()
         self.writer.close()
 
     def discard(self) -> None:
-        """Discard the file, even if it is closed and waits for `commit`."""
+        """Discard the file, unless it is published; also if it is closed and waits for its transaction."""
         self.writer.discard()
         super().close()
 
@@ -199,7 +203,15 @@ class WritingNamespaceFile(SequentialFile, io.RawIOBase):
 
 
 def open_append(namespace: Namespace, path: str, permission: int, *, waits: bool) -> FileWriter:
-    """Open a file to append to it, or a new one; while the file waits for its transaction, a new one stays hidden."""
+    """Open a file for appending under a lease; create it if it does not exist.
+
+    Args:
+        permission: the mode of a new file.
+        waits: whether a new file stays hidden until its transaction publishes it.
+
+    Raises:
+        PathExistsError: the file is created and deleted again and again. Repeat later.
+    """
     for _ in range(_APPEND_ATTEMPTS):
         try:
             return namespace.append(path)
@@ -214,7 +226,7 @@ def open_append(namespace: Namespace, path: str, permission: int, *, waits: bool
 
 
 class NamespaceTransaction(Transaction):  # type: ignore[misc]  # fsspec ships no types
-    """The files that were opened for writing since the transaction began.
+    """An fsspec transaction: the files that are opened for writing in it are published together when it completes.
 
     Guarantee: when it completes, the files of one namespace appear in one step: all of them, or none if one of them is
     impossible. Files in several namespaces appear in one step for each. A block that ends with an error discards all
@@ -228,7 +240,7 @@ class NamespaceTransaction(Transaction):  # type: ignore[misc]  # fsspec ships n
         self._inline_bytes = 0
 
     def start(self) -> None:
-        """Begin: files that are opened for writing from now on wait for `complete`.
+        """Start the transaction: files that are opened for writing from now on wait for `complete`.
 
         Raises:
             InvalidRequestError: the filesystem has a transaction already, which goes on; or this one has ended.
@@ -243,7 +255,9 @@ class NamespaceTransaction(Transaction):  # type: ignore[misc]  # fsspec ships n
         super().start()
 
     def prepare(self, file: FileWriter) -> None:
-        """Make the content of a file durable. Small files go into the database, as long as one step can take them."""
+        """Make the content of a written file durable; small files go into the database, as long as one commit can take
+        them.
+        """
         with self._lock:
             inline = self._inline_bytes + file.written_bytes <= MOST_INLINE_BYTES
             if inline and file.is_small:
@@ -251,7 +265,7 @@ class NamespaceTransaction(Transaction):  # type: ignore[misc]  # fsspec ships n
         file.prepare(inline=inline)
 
     def complete(self, commit: bool = True) -> None:
-        """Publish all files, or discard them.
+        """Publish all files of the transaction; with `commit` False, discard them.
 
         Raises:
             InvalidRequestError: a file is not closed, or was opened twice; none appears.

@@ -1,4 +1,4 @@
-"""Implement an fsspec filesystem over namespaces, in this process: a database, an object store, and no server."""
+"""Implement fsspec's filesystem interface over namespaces, without a server."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ from holdfast.runtime import Environment
 
 
 class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships no types
-    """The files of ``holdfast://name/path``. To fsspec, a path begins with the name of its namespace.
+    """An fsspec filesystem for ``holdfast://name/path``. To fsspec, a path begins with the name of its namespace.
 
     Guarantee: a file appears as a whole when it is closed; a reader sees it as it was when the reader opened it. A
     rename and a recursive deletion take one step, however large the tree. Listings are never cached. Errors are also
@@ -94,7 +94,9 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
 
     @classmethod
     def over(cls, namespace: Namespace) -> NamespaceFileSystem:
-        """Return a filesystem for only an open namespace, which the caller closes. It cannot be pickled."""
+        """Return a filesystem that serves only the given open namespace, which the caller closes. It cannot be
+        pickled.
+        """
         filesystem: NamespaceFileSystem = cls(skip_instance_cache=True)
         filesystem._held = {namespace.configuration.name: SharedNamespace(namespace, close=False)}
         filesystem._is_bound = True
@@ -131,7 +133,7 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
 
     # --- places -------------------------------------------------------------------------------------------------------
     def namespace(self, path: str) -> tuple[Namespace, str]:
-        """Return the namespace that a path is in, and the path in it: for what fsspec has no words for.
+        """Return the open `Namespace` of a path, and the path in it, for calls that fsspec lacks.
 
         Raises:
             InvalidRequestError: the path names no namespace, or another one than the database contains.
@@ -167,7 +169,7 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
         return [shared_namespace(self._options.only_address(self._options.database)).namespace.configuration.name]
 
     def invalidate_cache(self, path: str | None = None) -> None:
-        """Open a namespace anew with the next call, if its database was replaced or has lost it: see the error.
+        """Make the next call open the namespaces again whose databases were replaced or have lost them.
 
         There is no other cache. Files that are still open cannot be published.
         """
@@ -177,7 +179,8 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
 
     # --- listing ------------------------------------------------------------------------------------------------------
     def info(self, path: str, **_options: Any) -> dict[str, Any]:
-        """Describe the file or directory at `path`: its ``type``, ``size``, ``mtime``, ``mode``, ``owner`` and others.
+        """Return a dictionary that describes the file or directory at `path`: ``type``, ``size``, ``mtime``, ``mode``,
+        ``owner`` and others.
 
         The mode is that of `os.stat`, with the bits of the type: `stat.S_IMODE` returns the permissions alone.
 
@@ -190,7 +193,7 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
         return entry_of(name, namespace.status(inner))
 
     def exists(self, path: str, **_options: Any) -> bool:
-        """Check whether a file or a directory is at `path`.
+        """Return whether a file or a directory is at `path`.
 
         Raises:
             HoldfastError: the answer is unknown, because the database cannot be reached or a permission is missing.
@@ -198,9 +201,11 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
         return self._type_of(path) is not None
 
     def isdir(self, path: str) -> bool:
+        """Return whether `path` is a directory."""
         return self._type_of(path) == "directory"
 
     def isfile(self, path: str) -> bool:
+        """Return whether `path` is a file."""
         return self._type_of(path) == "file"
 
     def _type_of(self, path: str) -> str | None:
@@ -210,7 +215,8 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
             return None
 
     def ls(self, path: str, detail: bool = True, **_options: Any) -> list[Any]:
-        """List a directory, in the order of the names; of a file, the file itself.
+        """List a directory in the order of the names: info dictionaries, or only paths without `detail`; of a file, the
+        file itself.
 
         Guarantee: each thousand entries are as they were at one moment.
 
@@ -227,7 +233,7 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
     def find(
         self, path: str, maxdepth: int | None = None, withdirs: bool = False, detail: bool = False, **_options: Any
     ) -> Any:
-        """Find every file below `path`, with one listing for each directory.
+        """Return the paths of all files below `path`, sorted; with `detail`, their info dictionaries by path.
 
         Guarantee: without `maxdepth`, everything is as it was at one moment.
 
@@ -255,7 +261,7 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
     def du(
         self, path: str, total: bool = True, maxdepth: int | None = None, withdirs: bool = False, **_options: Any
     ) -> Any:
-        """Return the bytes of all files below `path`, or a dictionary of the bytes of each."""
+        """Return the size in bytes of all files below `path`; without `total`, a dictionary of the size of each."""
         found = self.find(path, maxdepth=maxdepth, withdirs=withdirs, detail=True)
         sizes = {name: entry["size"] for name, entry in found.items()}
         return sum(sizes.values()) if total else sizes
@@ -268,7 +274,9 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
         assume_literal: bool = False,
         **_options: Any,
     ) -> list[str]:
-        """Return the paths that patterns match. A path that exists is never taken for a pattern."""
+        """Return the paths that match the given paths and patterns, sorted. A path that exists is never taken for a
+        pattern.
+        """
         if maxdepth is not None and maxdepth < 1:
             raise InvalidRequestError("the depth must be at least 1: leave maxdepth out for all", maxdepth=maxdepth)
         found: set[str] = set()
@@ -287,11 +295,11 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
 
     # --- attributes ---------------------------------------------------------------------------------------------------
     def modified(self, path: str) -> datetime:
-        """Return when a file, or the entries of a directory, changed last."""
+        """Return when a file, or the entries of a directory, last changed, in UTC."""
         return datetime.fromtimestamp(self.info(path)["mtime"], tz=timezone.utc)
 
     def created(self, path: str) -> datetime:
-        """Refuse: like HDFS, the namespace keeps no creation times."""
+        """Raise `FeatureUnsupportedError`: like HDFS, the namespace keeps no creation times."""
         raise FeatureUnsupportedError("the namespace keeps no creation times: use modified", path=path)
 
     def ukey(self, path: str) -> str:
@@ -303,11 +311,11 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
         return hashlib.sha256(identity.encode()).hexdigest()
 
     def checksum(self, path: str) -> int:
-        """Return a number for the content of a file: while it stays the same, so does the content."""
+        """Return an integer that identifies the content of a file: it changes whenever the content does."""
         return int(self.ukey(path), 16)
 
     def set_permission(self, path: str, mode: int) -> None:
-        """Change the mode, such as ``0o640``; only the owner and the superuser may.
+        """Change the permission bits of a file or directory, such as ``0o640``; only the owner and the superuser may.
 
         Like `os.chmod`, this ignores the type of a file: the ``mode`` that `info` returns can be given back.
         """
@@ -315,19 +323,21 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
         namespace.set_permission(inner, stat.S_IMODE(mode))
 
     def set_owner(self, path: str, owner: str | None = None, group: str | None = None) -> None:
-        """Change the owner (only the superuser may) or the group (to one of the owner's)."""
+        """Change the owner (only the superuser may) or the group (to one of the owner's) of a file or directory."""
         namespace, inner = self.namespace(path)
         namespace.set_owner(inner, owner, group)
 
     def set_times(self, path: str, mtime_s: float | None = None, atime_s: float | None = None) -> None:
-        """Change the times, seconds since the epoch."""
+        """Change modification and access time of a file or directory, seconds since the epoch; None leaves a time as it
+        is.
+        """
         namespace, inner = self.namespace(path)
         mtime_ms, atime_ms = (None if time_s is None else int(time_s * 1000) for time_s in (mtime_s, atime_s))
         namespace.set_times(inner, mtime_ms, atime_ms)
 
     # --- reading ------------------------------------------------------------------------------------------------------
     def cat_file(self, path: str, start: int | None = None, end: int | None = None, **_options: Any) -> bytes:
-        """Read a file, or a part of it; a small one in one round trip."""
+        """Return the bytes of a file, from `start` to `end`, which have the meaning of a Python slice."""
         return read_slice(self._reader(path), start, end)
 
     def _reader(self, path: str) -> FileReader:
@@ -337,7 +347,9 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
     def cat_ranges(
         self, paths: Any, starts: Any, ends: Any, max_gap: int | None = None, on_error: str = "return", **_options: Any
     ) -> list[Any]:
-        """Read ranges of files, several at a time. All ranges of one file are from the same version of it."""
+        """Return the bytes of ranges of files, read several at a time. All ranges of one file are from the same version
+        of it.
+        """
         if max_gap is not None:
             raise FeatureUnsupportedError("ranges are read as they are given: leave max_gap out", max_gap=max_gap)
         if not isinstance(paths, list):

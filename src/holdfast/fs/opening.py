@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """How to open a namespace: see `open_namespace`. Its `repr` hides what may be secret.
+    """What `open_namespace` needs to open a namespace: URLs, user and options. Its `repr` hides what may be secret.
 
     Attributes:
         url: ``holdfast://name``; empty for whatever namespace the database contains.
@@ -42,7 +42,7 @@ class Address:
     store_options: tuple[StoreOptions, ...] = field(repr=False)
 
     def open(self) -> Namespace:
-        """Open the namespace."""
+        """Open the namespace at this address."""
         return open_namespace(
             self.url or self.database,
             database=self.database,
@@ -53,7 +53,9 @@ class Address:
 
 
 class SharedNamespace:
-    """A namespace that is closed when nobody refers to this object any more, at the latest when the process ends."""
+    """Holds an open namespace, and closes it when the last reference to this object is dropped, or when the process
+    ends.
+    """
 
     def __init__(self, namespace: Namespace, close: bool = True) -> None:
         self.namespace = namespace
@@ -77,7 +79,7 @@ _lock = threading.Lock()
 
 
 def shared_namespace(address: Address) -> SharedNamespace:
-    """Open a namespace, or return the one that is open already.
+    """Return the open namespace of this process for an address; open it if there is none.
 
     Raises: see `open_namespace`.
     """
@@ -90,7 +92,8 @@ def shared_namespace(address: Address) -> SharedNamespace:
 
 
 def forget_if_lost(shared: SharedNamespace) -> bool:
-    """Open a namespace anew for whoever asks for it next, if what is open is lost; return whether it is.
+    """Check whether the database of an open namespace was replaced or has lost it; if so, the next `shared_namespace`
+    opens it again. Return whether it is lost.
 
     Its database was removed or replaced, or contains no such namespace any more: what is open stays useless.
 
@@ -122,7 +125,7 @@ _OF_FSSPEC = ("asynchronous", "loop", "batch_size", "use_listings_cache", "listi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """The parsed options of a filesystem.
+    """The parsed options of a `NamespaceFileSystem`.
 
     Attributes:
         of_fsspec: those of fsspec's own base class.
@@ -142,7 +145,7 @@ class Options:
     def parse(
         database: str | None, user: str | None, groups: str | Sequence[str] | None, options: Mapping[str, Any]
     ) -> Options:
-        """Check the options that a filesystem was made with.
+        """Parse and check the keyword arguments of a `NamespaceFileSystem`.
 
         Raises:
             InvalidRequestError: an option is unknown or invalid.
@@ -166,7 +169,7 @@ class Options:
         )
 
     def address(self, name: str) -> Address:
-        """Return how to open a namespace with these options.
+        """Return the address of a namespace, by its name, with these options.
 
         Raises:
             NotFoundError: there is no option `database`, and nobody else knows the name.
@@ -175,11 +178,11 @@ class Options:
         return Address(f"{SCHEME}://{name}", database, self.user, self.groups, self.store_options)
 
     def only_address(self, database: str) -> Address:
-        """Return how to open whatever namespace a database contains."""
+        """Return the address of the one namespace that a database contains, whatever its name."""
         return Address("", database, self.user, self.groups, self.store_options)
 
     def shown(self) -> dict[str, Any]:
-        """Return the options that may be shown to everybody."""
+        """Return the options that contain no secrets, for `repr`."""
         shown = {
             "database": None if self.database is None else public_url(self.database),
             "user": self.user,
@@ -189,7 +192,7 @@ class Options:
         return {name: value for name, value in shown.items() if value is not None}
 
     def public(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return those of the keywords of a filesystem that contain no secret.
+        """Return those keyword arguments of a filesystem that contain no secret.
 
         The URL of a database with a password is one: whoever reads the result needs a catalog, or the environment.
         """

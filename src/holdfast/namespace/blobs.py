@@ -37,24 +37,30 @@ _FRAME = _CONTENT + _SUM
 
 
 def stored_bytes(length: int) -> int:
-    """Return how many bytes a blob has whose content has `length` bytes."""
+    """Return the size of a stored blob, checksums included, for content of `length` bytes."""
     return length + -(-length // _CONTENT) * _SUM
 
 
 def content_bytes(stored: int) -> int:
-    """Return how many bytes of content a blob of so many stored bytes has."""
+    """Return the number of content bytes in a blob of `stored` bytes, checksums included: the inverse of
+    `stored_bytes`.
+    """
     frames, rest = divmod(stored, _FRAME)
     return frames * _CONTENT + max(rest - _SUM, 0)
 
 
 def stored_range(start: int, length: int) -> tuple[int, int]:
-    """Return start and length of the frames that contain a range of content; the last frame may be shorter."""
+    """Return where the frames that contain a range of content are in the stored blob: their start and their length in
+    bytes.
+
+    The last frame of a blob may end earlier.
+    """
     first, end = start // _CONTENT, -(-(start + length) // _CONTENT)
     return first * _FRAME, (end - first) * _FRAME
 
 
 class Framer:
-    """Frames the content of a blob as it comes in."""
+    """Splits the content of a blob into frames of 64 KiB and adds a checksum to each."""
 
     def __init__(self, blob: str) -> None:
         self._blob = blob
@@ -63,7 +69,7 @@ class Framer:
         self._crc: int  # of what the frame has so far
 
     def add(self, data: bytes | bytearray | memoryview) -> bytes:
-        """Return what is to be stored after what was returned before."""
+        """Take the next bytes of content; return the bytes to store next."""
         view = memoryview(data)
         pieces: list[bytes | memoryview] = []
         while view:
@@ -78,7 +84,7 @@ class Framer:
         return b"".join(pieces)
 
     def end(self) -> bytes:
-        """Return the end of the last frame; empty if it has ended."""
+        """End the last frame; return its checksum, or no bytes if there is no unfinished frame."""
         if not self._filled:
             return b""
         self._number += 1
@@ -87,20 +93,21 @@ class Framer:
 
 
 def frame_blob(blob: str, content: bytes | bytearray) -> bytes:
-    """Return the stored bytes of a whole blob."""
+    """Return the bytes to store for the whole content of a blob: frames with checksums."""
     framer = Framer(blob)
     return framer.add(content) + framer.end()
 
 
 def unframe(blob: str, start: int, length: int, stored: bytes) -> bytes:
-    """Return a range of content.
+    """Verify the checksums of stored frames, and return a range of the content in them.
 
     Args:
-        stored: what the blob has in `stored_range` of this range.
+        start, length: the range in the content of the blob.
+        stored: the frames at `stored_range(start, length)`.
 
     Raises:
-        CorruptDataError: the bytes are not those that were written; ``offset`` is where the damaged frame begins in the
-            content of the blob.
+        CorruptDataError: the frames are damaged, or too short; its variable ``offset`` is where that begins in the
+            content.
     """
     number, skipped = divmod(start, _CONTENT)
     pieces = []
@@ -129,7 +136,7 @@ def unframe(blob: str, start: int, length: int, stored: bytes) -> bytes:
 
 
 def find_damage(blob: str, start: int, stored: bytes) -> int | None:
-    """Return where the first damaged frame begins in the content of a blob; None if it does not exist.
+    """Return where the first damaged frame begins in the content of a blob; None if all frames are intact.
 
     Args:
         start: where the first frame of `stored` begins in the content.
@@ -166,14 +173,16 @@ _NAME = re.compile(r"[0-9a-f]{2}/([1-9a-f][0-9a-f]{0,31})-[0-9a-f]{22}")
 
 
 def file_id_of(blob: str) -> int | None:
-    """Return the id of the file for which a blob was written; None if the name is not one of ours."""
+    """Return the inode id of the file for which a blob was written, from the blob's name; None if the name is not that
+    of a blob.
+    """
     found = _NAME.fullmatch(blob)
     return None if found is None else int(found[1], 16)
 
 
 @dataclass(frozen=True, slots=True)
 class BlobStore:
-    """The blobs of a namespace.
+    """Stores the blobs of one namespace in its object store.
 
     Attributes:
         root: the path of the namespace's data in the store; empty, or ends in a slash.
@@ -186,7 +195,8 @@ class BlobStore:
     claim: DataClaim | None = None
 
     def hold(self) -> None:
-        """Make sure that the blobs belong to this namespace, before any is written or deleted.
+        """Claim the place of the blobs for this namespace if it is free; must be called before a blob is written or
+        deleted.
 
         Raises:
             InvalidRequestError, CorruptDataError: see `DataClaim`; nothing was changed.
@@ -195,7 +205,7 @@ class BlobStore:
             self.claim.hold(self.store, self.root)
 
     def check_claim(self) -> None:
-        """Make sure that the blobs do not belong to another namespace; claims nothing.
+        """Check that the place of the blobs does not belong to another namespace; claim nothing.
 
         Raises:
             InvalidRequestError, CorruptDataError: see `DataClaim`.
@@ -204,7 +214,7 @@ class BlobStore:
             self.claim.check(self.store, self.root)
 
     def store_time_s(self) -> float:
-        """Return the time of the clock that dates the objects, seconds since the epoch; it may differ from ours.
+        """Return the time of the object store's clock, which dates the objects, in seconds since the epoch.
 
         Writes and deletes an empty object beside the blobs. Returns 0 if the store does not date its objects.
         """
@@ -216,25 +226,30 @@ class BlobStore:
             self.store.delete(key)
 
     def key(self, blob: str) -> str:
-        """Return the key of a blob in the store."""
+        """Return the key of the object of a blob, given the blob's name."""
         return f"{self.root}{BLOBS}{blob}"
 
     def name_of(self, key: str) -> str:
-        """Return the name of the blob that has a key in the store."""
+        """Return the name of a blob, given the key of its object."""
         return key[len(self.key("")) :]
 
     def new_name(self, file_id: int) -> str:
-        """Return a new name. Its first characters are random, so that neighbors are spread over the store."""
+        """Return a name for a new blob of a file. Its first characters are random, to spread the keys over the
+        partitions of the store.
+        """
         token = self.ids.token()
         return f"{token[:2]}/{file_id:x}-{token[2:]}{self.ids.token()}"
 
     def new_small_blob(self, file_id: int, content: bytes | bytearray) -> tuple[Extent, dict[str, bytes]]:
-        """Return the extent of a blob that goes into the database, and what its record gets, by its name."""
+        """Make a blob that is to be stored in the database; return its extent, and the bytes of its record by the
+        blob's name.
+        """
         name = self.new_name(file_id)
         return Extent(name, len(content), inline=True), {name: frame_blob(name, content)}
 
     def put(self, file_id: int, content: bytes, inline_bytes: int) -> tuple[tuple[Extent, ...], dict[str, bytes]]:
-        """Store the whole content of a file; return its extents, and what is still to be written into the database.
+        """Store the content of a file as a blob, or prepare it for the database if it is small; return the extents, and
+        the bytes of small blobs by name.
 
         Args:
             inline_bytes: content up to this size goes into the database.
@@ -254,7 +269,9 @@ class BlobStore:
 
     @contextmanager
     def deleting_if_refused(self, extents: Collection[Extent], expiry: Expiry) -> Iterator[None]:
-        """Delete blobs if the block is refused, because no file refers to them then. They stay if that is unknown."""
+        """Delete blobs if the block, which publishes them, is refused. Keep them if it is unknown whether they were
+        published.
+        """
         try:
             yield
         except (InvalidRequestError, ConflictError, FencedError):
@@ -265,7 +282,7 @@ class BlobStore:
             raise
 
     def open_write(self, file_id: int) -> BlobWriter:
-        """Begin a blob.
+        """Begin a new large blob for a file; return its writer.
 
         Raises:
             InvalidRequestError, CorruptDataError: see `hold`.
@@ -274,7 +291,7 @@ class BlobStore:
         return BlobWriter(self, self.new_name(file_id))
 
     def read(self, blob: str, start: int, length: int) -> bytes:
-        """Read a part of a blob.
+        """Read `length` bytes of a blob's content from `start`, and verify their checksums.
 
         Raises:
             CorruptDataError: the blob is missing, damaged, or shorter than its file says: see the message.
@@ -290,7 +307,7 @@ class BlobStore:
         return unframe(blob, start, length, stored)
 
     def delete_many(self, blobs: Sequence[str]) -> None:
-        """Delete blobs, 1000 in a request; ignore those that do not exist.
+        """Delete blobs by name, 1000 in a request. Those that do not exist are ignored.
 
         Raises:
             InvalidRequestError, CorruptDataError: see `hold`.
@@ -303,7 +320,7 @@ class BlobStore:
 
 
 class BlobWriter:
-    """Writes one blob: in one request while it is small, in parts as it grows.
+    """Writes one blob to the object store: in one request while it is small, as a multipart upload when it grows.
 
     Guarantee: the blob is durable when `close` returns, and does not exist before.
     """
@@ -321,16 +338,18 @@ class BlobWriter:
 
     @property
     def has_date(self) -> bool:
-        """Whether the object's date is settled: S3 dates an object that is written in parts from its first request."""
+        """Whether the modification time of the object is fixed already: S3 dates a multipart upload from its
+        beginning.
+        """
         return self._upload_id is not None
 
     @property
     def gets_date_when_closed(self) -> bool:
-        """Whether `close` decides on the object's date; a file has that of its last write."""
+        """Whether `close` fixes the modification time of the object: it is stored by one request."""
         return self._upload_id is None and self._file is None
 
     def write(self, data: bytes | memoryview) -> None:
-        """Append bytes.
+        """Append bytes to the content of the blob.
 
         Raises:
             LeaseLostError: a sweep has given up what was written before. Write the file again.
@@ -411,7 +430,7 @@ class BlobWriter:
             ) from error
 
     def discard(self) -> None:
-        """Give up an unfinished blob."""
+        """Discard an unfinished blob: nothing of it appears in the store."""
         if self._file is not None:
             self._file.discard()
         elif self._upload_id is not None:
@@ -420,7 +439,8 @@ class BlobWriter:
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """How long blobs may wait for their publication: a sweep, which sees no file that refers to them, deletes old ones.
+    """The deadline by which stored blobs must be published: afterwards a sweep may delete them, because no file refers
+    to them.
 
     Attributes:
         since: when they were stored, or earlier.
@@ -432,10 +452,11 @@ class Expiry:
     most_age_s: float
 
     def is_over(self) -> bool:
-        """Check whether a sweep may take the blobs for garbage that a dead writer has left."""
+        """Return whether the deadline is over, so that the blobs must not be published any more."""
         return self.since.age_s(self.clock) > self.most_age_s
 
     def is_near(self) -> bool:
-        """Check whether half of the time is over: then a repair may soon give the blobs to a file, so their writer
-        leaves them to a sweep instead of deleting them."""
+        """Return whether half of the time is over. Then a writer that gives up must leave its blobs to a sweep, because
+        a repair may have given them to a file.
+        """
         return self.since.age_s(self.clock) > self.most_age_s / 2

@@ -1,4 +1,4 @@
-"""Remember where the databases of namespaces are, so that a URL like ``holdfast://name/path`` is enough.
+"""Map names of namespaces to database URLs, in a file of the user, for URLs like ``holdfast://name/path``.
 
 The catalog is a JSON file that maps names to database URLs: ``$HOLDFAST_NAMESPACES``, else
 ``$XDG_CONFIG_HOME/holdfast/namespaces.json`` or ``~/.config/holdfast/namespaces.json``. It may contain passwords, so
@@ -28,7 +28,7 @@ _LOCK_S = 10.0
 
 
 def split_url(url: str) -> tuple[str, str]:
-    """Return the name of the namespace and the path in a URL; the path is at least ``/``.
+    """Split the URL of a path in a namespace into the name of the namespace and the path, which is at least ``/``.
 
     Raises:
         InvalidRequestError: it is no URL of a namespace.
@@ -43,7 +43,7 @@ def split_url(url: str) -> tuple[str, str]:
 
 
 def catalog_file() -> Path:
-    """Return the path of the catalog, which need not exist.
+    """Return the path of the user's catalog file, which need not exist.
 
     Raises:
         InvalidRequestError: the user has no home directory, as in containers with arbitrary user numbers.
@@ -62,7 +62,7 @@ def catalog_file() -> Path:
 
 
 def known_namespaces() -> dict[str, str]:
-    """Return the database URLs in the catalog by name.
+    """Read the catalog file; return the database URL of each namespace by name.
 
     Raises:
         CorruptDataError: the file is not a catalog.
@@ -83,12 +83,12 @@ def known_namespaces() -> dict[str, str]:
 
 
 def variable_of(name: str) -> str:
-    """Return the environment variable that overrides the catalog for a namespace."""
+    """Return the name of the environment variable that overrides the catalog for a namespace."""
     return VARIABLE_PREFIX + name.upper().replace("-", "_")
 
 
 def database_of(name: str) -> str:
-    """Return the URL of a namespace's database.
+    """Return the database URL of a namespace, from the environment or the catalog.
 
     Raises:
         NotFoundError: neither the environment nor the catalog knows the name.
@@ -109,7 +109,7 @@ def database_of(name: str) -> str:
 
 
 def check_name_is_free(name: str, database: str) -> None:
-    """Refuse a name that the catalog cannot take.
+    """Check that the catalog does not have another database under this name.
 
     Raises:
         InvalidRequestError: the name stands for another database already.
@@ -119,7 +119,7 @@ def check_name_is_free(name: str, database: str) -> None:
 
 
 def check_catalog_can_be_written(name: str, database: str, clock: Clock) -> None:
-    """Refuse to go on if the name cannot be registered later, except that another process may register it meanwhile.
+    """Check that `register_namespace` could write the name into the catalog now.
 
     Raises:
         AccessDeniedError, UnavailableError: see `register_namespace`.
@@ -140,7 +140,7 @@ def _has(known: dict[str, str], name: str, database: str) -> bool:
 
 
 def register_namespace(name: str, database: str, clock: Clock) -> None:
-    """Write a name into the catalog.
+    """Write the name and the database URL of a namespace into the catalog.
 
     Guarantee: several processes may do so at the same time.
 

@@ -1,4 +1,4 @@
-"""Collect what operations have detached: deleted trees, garbage blobs, silent leases.
+"""Do the background work of a namespace: remove deleted trees, close files of dead writers, delete old garbage blobs.
 
 Every step is one transaction that validates what it read, so two collectors at work, or one that dies, do no harm: the
 steps of one conflict with those of the other, and are skipped.
@@ -45,7 +45,7 @@ _MOST_RECLAIMING = 200
 
 @dataclass(slots=True)
 class CollectionResult:
-    """What a collection has done.
+    """Counts what a run of the collector has done.
 
     Attributes:
         trees: directories that were removed, with all their entries.
@@ -80,7 +80,8 @@ AfterStep = Callable[[CollectionResult], bool]
 
 @dataclass(frozen=True, slots=True)
 class Collector:
-    """Does the background work of a namespace, in steps of bounded size.
+    """Removes what operations have left behind, in steps of bounded size: deleted trees, leases of dead writers,
+    garbage blobs.
 
     Args:
         safety_age_s: how long garbage blobs are kept.
@@ -94,7 +95,8 @@ class Collector:
     identity: str = ""
 
     def run(self, *, most_steps: int = 1_000_000, after_step: AfterStep = lambda done: True) -> CollectionResult:
-        """Work until nothing is left to do, or for so many steps, or until `after_step` returns False.
+        """Collect until nothing is left to do, for at most `most_steps` transactions, or until `after_step` returns
+        False.
 
         Raises:
             CorruptDataError: a record is damaged; everything else is done. Run fsck.
@@ -109,7 +111,8 @@ class Collector:
         return done
 
     def reclaim(self, quotas: Collection[int]) -> bool:
-        """Remove deleted trees that still count for some quotas, by their ids; return whether there were any.
+        """Remove deleted trees that still count in the usage of the given quotas (by quota id); return whether there
+        were any.
 
         HDFS counts a deleted tree no longer; here it counts until its collection, which no operation waits for. The
         work is bounded: of very large trees, it removes a part.
@@ -281,7 +284,7 @@ def _blobs_of(page: ScanPage, damage: _Damage) -> dict[bytes, str]:
 
 
 def end_silent_lease(database: Backend, key: bytes, record: Record) -> bool:
-    """End a lease, and close its file; return False if another client was first.
+    """Delete the lease of a silent writer, and close its file; return False if another client changed them first.
 
     Args:
         key, record: the lease as it was when the writer was found to be silent.

@@ -20,7 +20,8 @@ _MARK = "namespace.json"
 
 @dataclass(slots=True)
 class DataClaim:
-    """The claim of a namespace to the place of its blobs, so that no two namespaces have the same one.
+    """The claim of one namespace to the place of its blobs: an object beside them, so that no two namespaces share a
+    place.
 
     A sweep notes as garbage what its own database does not name: beside another namespace it would delete that one's
     files. So an object beside the blobs names the one namespace that may write and delete there. It is created only if
@@ -37,7 +38,7 @@ class DataClaim:
     _is_held: bool = False
 
     def hold(self, store: ObjectStore, root: str) -> None:
-        """Make sure that the blobs below a path belong to this namespace; claim them if they are free.
+        """Claim the place of the blobs for this namespace, unless it has claimed it already.
 
         Raises:
             InvalidRequestError: they belong to another namespace; nothing was written.
@@ -54,7 +55,9 @@ class DataClaim:
         self._is_held = True
 
     def check(self, store: ObjectStore, root: str) -> bool:
-        """Return whether this namespace has claimed the blobs below a path; False if they are free. See `hold`."""
+        """Return whether this namespace has claimed the place of the blobs; False if the place is free. For the errors,
+        see `hold`.
+        """
         try:
             mark = store.get(root + _MARK)
         except NotFoundError:
@@ -87,7 +90,7 @@ _LONGEST_S = 10**11
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """What all clients of a namespace have to agree on.
+    """The settings of a namespace that all its clients share. They are a record of its database.
 
     Attributes:
         name: the name in URLs: ``holdfast://name/path``.
@@ -143,12 +146,14 @@ class Configuration:
 
     @property
     def sweep_age_s(self) -> int:
-        """How long a blob is kept that no file refers to, because its writer may be alive; seconds."""
+        """The age in seconds at which a sweep may delete a blob that no file refers to: younger ones may belong to a
+        live writer.
+        """
         return max(self.safety_age_s, self.longest_age_s)
 
     @property
     def claim(self) -> DataClaim:
-        """The claim of this namespace to the place of its data."""
+        """The claim of this namespace to the place of its blobs."""
         return DataClaim(self.name, self.identity or f"{self.name}-{self.created_ms}")
 
 
@@ -173,7 +178,7 @@ def create_namespace(store: Backend, configuration: Configuration, now_ms: int) 
 
 
 def check_same_namespace(found: Configuration, configuration: Configuration) -> None:
-    """Check that the namespace in a database has the name and the data of the one that is wanted there.
+    """Check that the namespace in a database has the wanted name and data URL.
 
     Raises:
         InvalidRequestError: it is another namespace.
@@ -195,7 +200,8 @@ def check_same_namespace(found: Configuration, configuration: Configuration) -> 
 
 
 def undo_creation(store: Backend, identity: str) -> None:
-    """Remove a namespace that was not used since its creation; do nothing if it was, or if it is another one.
+    """Remove a namespace that was just created and is still empty; do nothing if it was used, or if the database
+    contains another one.
 
     The database may have lost the creation, and have another namespace by now, which is as new.
 
@@ -211,12 +217,14 @@ def undo_creation(store: Backend, identity: str) -> None:
 
 
 def load_configuration(store: Backend, identity: str | None = None) -> Configuration:
-    """Read the configuration; for `identity` and the errors, see `decode_configuration`."""
+    """Read the configuration of the namespace in a database. For `identity` and the errors, see
+    `decode_configuration`.
+    """
     return decode_configuration(store.get_many([CONFIGURATION]).get(CONFIGURATION), identity)
 
 
 def decode_configuration(record: Record | None, identity: str | None = None) -> Configuration:
-    """Return the configuration in its record.
+    """Decode the configuration in its record; None stands for a missing record.
 
     Args:
         identity: of the namespace that this process has opened; None for any.

@@ -1,4 +1,4 @@
-"""Write the modification times of directories later, and many at once.
+"""Write the modification times of directories' entries with a delay, many in one commit.
 
 HDFS changes a directory's time with each entry that comes or goes. If that were part of the operation's transaction,
 all creations in one directory would write one record, and so wait for each other: 8 to 19 times slower with 64 clients.
@@ -45,7 +45,7 @@ class _Note(NamedTuple):
 
 
 class DirectoryTimes:
-    """The modification times that this process has not written yet."""
+    """Keeps the modification times of directories in memory, and writes them to the database at most once a second."""
 
     def __init__(self, store: Backend, clock: Clock, *, interval_s: float = _INTERVAL_S) -> None:
         self._store = store
@@ -60,15 +60,16 @@ class DirectoryTimes:
         self._pending: dict[int, _Note] = {}
 
     def before_fork(self, fork: Fork) -> bool:
-        """Do nothing."""
+        """Do nothing before a fork; return True, since a fork is always possible."""
         return True
 
     def after_fork(self, *, is_ready: bool) -> None:
-        """Forget the notes in a child: the parent writes its own."""
+        """Discard the unwritten times in the child of a fork: the parent writes them."""
         self._reset()
 
     def touch(self, touched: Mapping[bytes, SeenRecord], now_ms: int, changes: Changes[Any], version: int) -> None:
-        """Note that the entries of directories have changed, and write all notes if it is time.
+        """Note that the entries of directories changed at `now_ms`, after an operation was committed, and write all
+        unwritten times if that is due.
 
         Guarantee: raises nothing if the notes cannot be written, because the operation that calls this has taken effect
         already. They are kept for the next time.
@@ -91,7 +92,9 @@ class DirectoryTimes:
         self.flush_if_due()
 
     def flush_if_due(self) -> None:
-        """Write all notes if it is time; raises nothing, as `touch`."""
+        """Write the unwritten times if a second has passed since the last write, or there are a thousand; errors are
+        suppressed.
+        """
         if not self._pending:
             return
         with self._lock:
@@ -104,7 +107,8 @@ class DirectoryTimes:
                 self.flush()
 
     def flush(self) -> None:
-        """Write all notes but those on directories that are gone, whose time was set, or written later.
+        """Write all unwritten times now. Those of directories that were deleted, moved or got another time are
+        discarded.
 
         Raises:
             UnavailableError, OutcomeUnknownError: the notes are kept, and may be written again.
@@ -144,6 +148,8 @@ class DirectoryTimes:
             }
 
     def time_of(self, directory: int, written_ms: int) -> int:
-        """Return the last known modification of a directory's entries, given the one in the database; 0 if unknown."""
+        """Return when the entries of a directory last changed, by memory or by `written_ms`, the time in the database;
+        0 if unknown.
+        """
         note = self._pending.get(directory)
         return written_ms if note is None else max(note.time_ms, written_ms)

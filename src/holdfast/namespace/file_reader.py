@@ -17,7 +17,7 @@ from holdfast.transactions.base import Backend
 
 @dataclass(frozen=True, slots=True)
 class FileReader:
-    """The content of a file as it was when it was opened: later writes do not change it.
+    """Reads a file of the namespace as it was when it was opened: later writes do not change what is read.
 
     A deleted file stays readable for the safety age of the namespace; a small one as long as the reader exists. Only a
     file of very many small blobs may be lost at once.
@@ -41,7 +41,7 @@ class FileReader:
         return self.inode.size
 
     def status(self, path: str) -> FileStatus:
-        """Describe the file as it was when it was opened.
+        """Return the status of the file as it was when it was opened.
 
         Args:
             path: the path under which it was opened.
@@ -60,7 +60,7 @@ class FileReader:
     def chunks(
         self, start: int = 0, length: int | None = None, *, chunk_bytes: int = 8 * 1024 * 1024
     ) -> Iterator[bytes]:
-        """Yield the bytes that `read` would return, in pieces of at most `chunk_bytes`."""
+        """Yield the bytes that `read` would return, in chunks of at most `chunk_bytes`."""
         if start < 0 or (length is not None and length < 0):
             raise InvalidRequestError("a range of a file begins at 0 and has no negative length", start=start)
         end = self.size if length is None else min(self.size, start + length)
@@ -106,11 +106,12 @@ _READ_BYTES = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class FileChecksum:
-    """A checksum, as HDFS's ``FileChecksum`` has it.
+    """The checksum of a whole file as HDFS computes it: an MD5 of MD5s of CRCs. Equal files have equal checksums if
+    their algorithms are equal.
 
     Attributes:
-        algorithm: its name, with the numbers that must be equal to compare two files.
-        value: the bytes: two numbers, then the MD5.
+        algorithm: such as ``MD5-of-0MD5-of-512CRC32C``: CRCs in a block (0 for files of one block), and bytes of a CRC.
+        value: 28 bytes: these two numbers, 4 and 8 bytes long and in the other order, then the MD5.
     """
 
     algorithm: str
@@ -118,7 +119,7 @@ class FileChecksum:
 
 
 def hdfs_checksum(read: Callable[[int, int], bytes], size: int, block_size: int) -> FileChecksum:
-    """Return the checksum that HDFS would have for a file, so that tools such as DistCp can compare copies.
+    """Compute the checksum that HDFS would return for a file, so that tools such as DistCp can compare copies.
 
     HDFS's data nodes keep a CRC-32C of every 512 bytes. The checksum of a block is the MD5 of its CRCs, and that of a
     file is the MD5 of its blocks' checksums. So it depends on the block size. Hadoop digests the whole buffer that
@@ -169,7 +170,7 @@ _BYTES = [bytes(crc >> shift & 0xFF for crc in _TABLE) for shift in (0, 8, 16, 2
 
 
 def crc32c_of_pieces(data: bytes) -> bytes:
-    """Return the CRC-32C of every 512 bytes, four bytes each, most significant first.
+    """Return the CRC-32C of every 512 bytes of `data`, four bytes each, most significant first.
 
     Python has no CRC-32C, and a loop over bytes would take minutes for a gigabyte. So all pieces advance together, byte
     by byte: their CRCs are four columns of bytes, and tables change a whole column at once.

@@ -1,4 +1,4 @@
-"""Write a file of the namespace from start to end."""
+"""Write files of the namespace: make their content durable, then publish it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MOST_INLINE_BYTES = 4 * 1024 * 1024
 
 
 class FileWriter:
-    """A file that is being written.
+    """Writes a file of the namespace from start to end.
 
     Guarantee: `close` makes the content durable, then publishes it in one transaction. A writer that is discarded, or
     that dies, publishes nothing but what `sync` has published. A writer that is discarded gives its lease back; a
@@ -83,22 +83,22 @@ class FileWriter:
 
     @property
     def path(self) -> str:
-        """The path of the file."""
+        """The path at which the file was created or opened."""
         return str(self._template.path)
 
     @property
     def is_small(self) -> bool:
-        """Whether everything that was written so far can go into the database."""
+        """Whether everything written so far fits into the database, so that no blob in the object store was begun."""
         return self._blob is None
 
     @property
     def is_prepared(self) -> bool:
-        """Whether the content is durable and waits to be published."""
+        """Whether `prepare` was called, and the file is neither published nor discarded."""
         return self._is_prepared and self._is_open
 
     @property
     def position(self) -> int:
-        """Where the next byte goes, in bytes from the start of the file."""
+        """Where the next byte is written, in bytes from the start of the file."""
         return self._size + self.written_bytes
 
     def write(self, data: bytes | bytearray | memoryview) -> int:
@@ -126,7 +126,8 @@ class FileWriter:
         return len(view)
 
     def set_mtime(self, mtime_ms: int) -> None:
-        """Let the file be published with this modification time, milliseconds since the epoch, whatever its mode is.
+        """Set the modification time with which the file will be published, milliseconds since the epoch. Needs no
+        permission.
 
         Raises:
             FeatureUnsupportedError: the file was created with a lease: set its time when it is closed.
@@ -138,7 +139,8 @@ class FileWriter:
         self._template = replace(self._template, mtime_ms=mtime_ms)
 
     def sync(self) -> None:
-        """Publish what was written so far. Each call makes an extent, so do not call it for every line.
+        """Publish what was written so far, and keep the file open. Each call adds an extent to the file, so do not call
+        it for every line.
 
         If it fails, the content is published by the next `sync` or `close`.
 
@@ -160,7 +162,7 @@ class FileWriter:
         self._extents, self._data, self._synced = (), {}, 0
 
     def close(self) -> Inode | None:
-        """Publish the rest and end the file; return its inode, or None if it was closed before.
+        """Publish the rest of the content and close the file; return its inode, or None if it was closed before.
 
         If it fails, it may be called again, or `discard`. Content is published once: if an earlier call may have
         published the file, a later one only looks for it.
@@ -182,7 +184,7 @@ class FileWriter:
         return inode
 
     def prepare(self, *, inline: bool = True) -> int:
-        """Make the content durable without publishing it; return how many bytes go into the database.
+        """Make the content durable without publishing it; return how many bytes will go into the database.
 
         Args:
             inline: whether small content may go into the database.
@@ -196,7 +198,8 @@ class FileWriter:
 
     @contextmanager
     def publishing(self, *, closes: bool = True) -> Iterator[Publish | WriteUnderLease]:
-        """Yield the operation that publishes what is durable, and that ends the file if wanted; the block runs it.
+        """Yield the operation that publishes the durable content, which the block must run; with `closes`, it also
+        closes the file.
 
         Raises:
             OutcomeUnknownError: the lease is lost, and nothing tells what an earlier call without a reply has done.
@@ -242,11 +245,11 @@ class FileWriter:
         return self._first_expiry is not None and self._first_expiry.is_over()
 
     def mark_published(self) -> None:
-        """Note that the file was published otherwise."""
+        """Mark the file as closed, after another call has published it."""
         self._is_open = False
 
     def discard(self) -> bool:
-        """Give the file up; return whether this call did, or it was closed or discarded before.
+        """Discard an open file, and give its lease back; return whether it was open. What `sync` has published stays.
 
         Errors are suppressed: what is left is garbage.
         In a child of the process that opened the file, nothing but this copy ends: the parent may be writing it.
@@ -324,7 +327,8 @@ _RENEWAL_S = SOFT_LIMIT_MS / 1000 / 2
 
 
 class WrittenFile:
-    """A file as its writer knows it; one under a lease may move meanwhile.
+    """Publishes the content of one file for its writer, and follows the file if it is renamed while it is written under
+    a lease.
 
     Attributes:
         template: the operation that publishes the file, without content.
@@ -339,7 +343,9 @@ class WrittenFile:
         self._renewed_s = operations.environment.clock.elapsed_s()
 
     def publish(self, operation: Publish | WriteUnderLease) -> Inode:
-        """Run an operation on the file; return its inode. For the errors, see `publish`."""
+        """Run an operation on the file at its present path; return the file's inode. For the errors, see `publish` of
+        this module.
+        """
         files = [replace(operation, path=self.path)]
         try:
             return _until_it_stays(self._operations, files, lambda: self._operations.run(files[0], self._caller))
@@ -347,7 +353,7 @@ class WrittenFile:
             self.path = files[0].path
 
     def renew_if_due(self) -> None:
-        """Renew the lease, if there is one and half of the soft limit has passed. The inode is not touched.
+        """Renew the lease of the file if 30 seconds have passed since the last renewal; without a lease, do nothing.
 
         Raises:
             LeaseLostError: the lease was recovered.
@@ -370,7 +376,7 @@ class WrittenFile:
 
 
 def publish(operations: OperationRunner, caller: Caller, files: list[Publish | WriteUnderLease]) -> None:
-    """Run operations on different files in one step.
+    """Publish several different files in one transaction, given the operation of each.
 
     Args:
         files: the operations; they get the present paths of their files.

@@ -1,4 +1,4 @@
-"""List directories in pages, and walk trees.
+"""List directories in pages, walk trees, and define what callers see of files and directories.
 
 A page is one snapshot, together with the path of its directory: so it never shows entries under a path that they did
 not have at that moment. Different pages of a listing are different snapshots, as in HDFS; a whole walk is one.
@@ -22,7 +22,7 @@ from holdfast.namespace.view import Chain, Reader, View, read_view, scan_pages
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileStatus:
-    """A file or a directory, as HDFS's ``FileStatus`` has it.
+    """The attributes of a file or a directory, like HDFS's ``FileStatus``.
 
     Attributes:
         path: the whole path.
@@ -66,7 +66,8 @@ class FileStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContentSummary:
-    """What is in a tree, as HDFS's ``ContentSummary`` has it. The root of the tree counts as a directory.
+    """The numbers of files, directories and bytes in a tree, like HDFS's ``ContentSummary``. The root of the tree
+    counts as a directory.
 
     Attributes:
         space: bytes times replication.
@@ -83,7 +84,7 @@ class ContentSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaUsage:
-    """The quotas of a file or a directory and what counts against them, as HDFS's ``QuotaUsage`` has it.
+    """The quotas of a file or a directory and their present usage, like HDFS's ``QuotaUsage``.
 
     Attributes:
         names_quota, space_quota: None for no limit.
@@ -98,7 +99,7 @@ class QuotaUsage:
 
 
 def etag_of(inode: Inode) -> str:
-    """Return a text that changes with the content of a file, and never comes again.
+    """Return the etag of a file: a text that changes with the content, and is never used again.
 
     No two files have one id. Between two truncations a file only gets extents, whose blobs are new or another file's.
     """
@@ -107,7 +108,7 @@ def etag_of(inode: Inode) -> str:
 
 
 def status_of(path: NsPath, inode: Inode, entries_ms: int = 0) -> FileStatus:
-    """Return the status of an inode.
+    """Return the status of a file or directory, given its path and its inode.
 
     Args:
         entries_ms: when the entries of a directory changed last, milliseconds since the epoch.
@@ -136,7 +137,7 @@ _MOST_ENTRIES = 2**31 - 2
 
 @dataclass(frozen=True, slots=True)
 class ListPage:
-    """A page of a listing.
+    """One page of a directory's entries.
 
     Attributes:
         entries: in the order of their names as bytes; for a file, the file itself.
@@ -165,7 +166,7 @@ class _Children(OnePath):
 def list_page(
     operations: OperationRunner, path: NsPath, caller: Caller, start_after: bytes = b"", limit: int = PAGE_SIZE
 ) -> ListPage:
-    """Return entries of a directory whose names come after `start_after`; of a file, the file itself.
+    """Return a page of at most `limit` entries of a directory, by name after `start_after`; of a file, the file itself.
 
     Raises:
         PathNotFoundError, ParentNotDirectoryError, PermissionDeniedError: see the message.
@@ -197,7 +198,7 @@ def _times(operations: OperationRunner, reader: Reader, inodes: list[Inode]) -> 
 
 
 def walk(operations: OperationRunner, path: NsPath, caller: Caller) -> Iterator[FileStatus]:
-    """Yield everything below a directory, each directory before its entries, in the order of their names.
+    """Yield the status of everything below a directory, each directory before its entries, in the order of their names.
 
     Guarantee: all of it comes from one snapshot, however long the walk takes. The snapshot ends with the iterator.
     """
@@ -215,7 +216,7 @@ def walk(operations: OperationRunner, path: NsPath, caller: Caller) -> Iterator[
 
 # --- trees ------------------------------------------------------------------------------------------------------------
 class TreeEntry(NamedTuple):
-    """An entry of a directory in a tree."""
+    """A file or directory that a walk of a tree has found: its path, its inode, and the inode of its directory."""
 
     path: NsPath
     inode: Inode
@@ -232,7 +233,7 @@ def walk_below(
     beginning: bytes = b"",
     after: Sequence[bytes] = (),
 ) -> Iterator[TreeEntry]:
-    """Yield everything below a directory, each directory before its entries, in the order of their names.
+    """Yield the inodes of everything below a directory, each directory before its entries, in the order of their names.
 
     The tree is followed by the ids of its directories: the path may change meanwhile, and there may be more levels than
     a path has.

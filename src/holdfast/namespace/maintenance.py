@@ -1,4 +1,4 @@
-"""Choose the processes that do the background work: one leader, and one process at a time that repairs or sweeps.
+"""Elect the process that does background work, and let only one process at a time repair or sweep a namespace.
 
 A sweep proves that a blob belongs to no file; a repair gives such blobs to files. Together they could lose data, so
 each of them holds the maintenance lock, and changes the lock's record in every one of its transactions: a process that
@@ -30,7 +30,7 @@ _TRIES = 50
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A right that a process has until some time.
+    """A right, to lead or to repair and sweep, that one process holds until a time.
 
     Attributes:
         holder: the token of the process; no other one has it.
@@ -41,12 +41,12 @@ class Term:
     until_s: float
 
     def encode(self) -> bytes:
-        """Return the value of the term's record."""
+        """Return the value of the record that stores the term, as JSON."""
         return json.dumps({"holder": self.holder, "until": self.until_s}).encode()
 
     @staticmethod
     def decode(value: bytes) -> Term:
-        """Return the term in a record; a damaged record is a term that has ended."""
+        """Decode the term in a record; a damaged record counts as a term that is over."""
         try:
             fields = json.loads(value)
             return Term(str(fields["holder"]), float(fields["until"]))
@@ -56,7 +56,7 @@ class Term:
 
 # --- the leader -------------------------------------------------------------------------------------------------------
 def current_leader(database: Backend, clock: Clock) -> Term | None:
-    """Return the term of the leader; None if no process leads now."""
+    """Return the term of the present leader, which runs the collector; None if no process leads now."""
     record = database.get_many([LEADER]).get(LEADER)
     term = None if record is None else Term.decode(record.value)
     return term if term is not None and is_unexpired(term.until_s, clock.now_s(), _LEADERSHIP_S) else None
@@ -64,7 +64,7 @@ def current_leader(database: Backend, clock: Clock) -> Term | None:
 
 @dataclass(frozen=True, slots=True)
 class LeaderElection:
-    """The candidacy of one process.
+    """Lets one process stand for leader among those that run the collector.
 
     Attributes:
         token: names the process; no other one has it.
@@ -77,7 +77,9 @@ class LeaderElection:
     term_s: float = _LEADERSHIP_S
 
     def try_to_lead(self) -> bool:
-        """Become the leader, or stay it, unless another process leads; return whether this process leads now."""
+        """Become the leader, or renew the leadership; return whether this process leads now, which is False while
+        another one does.
+        """
         record = self.database.get_many([LEADER]).get(LEADER)
         now_s = self.clock.now_s()
         if record is not None:
@@ -89,7 +91,7 @@ class LeaderElection:
         return isinstance(self.database.commit(Commit(reads={LEADER: version}, puts={LEADER: value})), Committed)
 
     def resign(self) -> None:
-        """Let another process lead at once."""
+        """Give up the leadership, if this process has it, so that another one can lead at once."""
         record = self.database.get_many([LEADER]).get(LEADER)
         if record is not None and Term.decode(record.value).holder == self.token:
             self.database.commit(Commit(reads={LEADER: record.version}, deletes=[LEADER]))
@@ -97,7 +99,7 @@ class LeaderElection:
 
 # --- who repairs or sweeps --------------------------------------------------------------------------------------------
 class MaintenanceLock:
-    """The right to repair or to sweep. Use `hold`."""
+    """The lock that a process holds while it repairs or sweeps a namespace. Take it with `hold`."""
 
     def __init__(self, database: Backend, environment: Environment, token: str, version: int) -> None:
         self._database = database
@@ -109,10 +111,10 @@ class MaintenanceLock:
     @staticmethod
     @contextmanager
     def hold(database: Backend, environment: Environment, work: str) -> Iterator[MaintenanceLock]:
-        """Take the lock for a block.
+        """Hold the maintenance lock of a namespace during the block.
 
         Args:
-            work: what it is for, to tell others.
+            work: ``repair`` or ``sweep``: the error of other processes that want the lock says so.
 
         Raises:
             ConflictError: another process has the lock. Wait until it is done.
@@ -144,7 +146,8 @@ class MaintenanceLock:
             raise _fenced()
 
     def commit(self, changes: Changes[None], view: View) -> bool:
-        """Commit changes if the lock is still held; return whether they took effect. Renews the lock.
+        """Commit changes together with a renewal of the lock; return False if other records have changed, and nothing
+        was written.
 
         Raises:
             FencedError: the lock is lost; nothing happened.
@@ -163,7 +166,8 @@ class MaintenanceLock:
         return False
 
     def rewrite_root(self) -> None:
-        """Write the root anew, as it is: every operation validates it. Call this before the blobs are listed.
+        """Write the root inode unchanged, with a new version, so that every operation that began before fails to commit
+        or is in later snapshots.
 
         Files are published after their blobs. A publication that began before this call fails, or is in the snapshot
         that comes after it; one that begins later knows that its blobs are too young for the listing, or refuses them
@@ -185,7 +189,7 @@ class MaintenanceLock:
         raise UnavailableError("the root of the namespace changes again and again: repeat later")
 
     def renew_if_due(self) -> None:
-        """Renew the lock if a part of its term is over.
+        """Renew the lock if a quarter of its ten minutes is over.
 
         Raises:
             FencedError: the lock is lost.
@@ -221,16 +225,18 @@ KINDS_WITH_BLOBS = (b"i", b"p")
 
 
 def damage_note(store_now_s: float) -> bytes:
-    """Return the value of the record of a repair.
+    """Return the value of the record that notes that a repair has removed damaged records, whose blobs may belong to no
+    file now.
 
     Args:
-        store_now_s: the time of the object store's clock: it dates the blobs.
+        store_now_s: the time of the object store's clock, which dates the blobs: seconds since the epoch.
     """
     return json.dumps({"at": store_now_s}).encode()
 
 
 def damaged_at_s(database: Backend) -> float:
-    """Return when damaged records were repaired whose blobs may be unowned, by the store's clock; else -1.
+    """Return when damaged records were last removed whose blobs a repair must still look for, by the object store's
+    clock; -1 for never.
 
     A note that cannot be read counts for all blobs.
     """
@@ -244,7 +250,7 @@ def damaged_at_s(database: Backend) -> float:
 
 
 def forget_damage(database: Backend, lock: MaintenanceLock, store_now_s: float, age_s: float) -> None:
-    """Delete the note, if all blobs of its time were old enough for the repair that calls this.
+    """Delete the note of removed damaged records, if the repair that calls this has found all their blobs.
 
     Args:
         store_now_s: when that repair began, by the store's clock.

@@ -70,7 +70,7 @@ _CHECKS = 5
 
 
 class Namespace:
-    """A namespace, as one user sees it. All methods may be called from several threads.
+    """An open namespace with HDFS's file operations, for one user. All methods may be called from several threads.
 
     Paths are absolute, such as ``/data/raw``. Every method raises the errors of `holdfast.namespace.errors` that its
     docstring does not repeat: `InvalidPathError`, `PathTooLongError`, `ParentNotDirectoryError`,
@@ -106,7 +106,7 @@ class Namespace:
         self._trees = TreeCounter(self.operations)
 
     def as_user(self, user: str, groups: Sequence[str] = ()) -> Namespace:
-        """Return the namespace as another user sees it.
+        """Return this open namespace for calls on behalf of another user.
 
         It shares the connections of this one, what it has read and the times that it has still to write. So it need not
         be closed: closing it does nothing, and closing this one ends it too.
@@ -121,7 +121,7 @@ class Namespace:
 
     # --- directories --------------------------------------------------------------------------------------------------
     def mkdirs(self, path: str, *, mode: int = DIRECTORY_MODE, parents: bool = True) -> bool:
-        """Make a directory; return whether it is new.
+        """Create a directory; return whether it is new.
 
         Raises:
             PathExistsError: a file has the path; or a directory, without `parents`.
@@ -149,7 +149,7 @@ class Namespace:
         return list_page(self.operations, NsPath.parse(path), self.caller, after, limit)
 
     def list(self, path: str) -> Iterator[FileStatus]:
-        """Yield the entries of a directory, page by page; of a file, the file itself."""
+        """Yield the status of a directory's entries, in the order of their names; of a file, its own."""
         page = self.list_page(path)
         yield from page.entries
         while page.more:
@@ -157,7 +157,7 @@ class Namespace:
             yield from page.entries
 
     def walk(self, path: str) -> Iterator[FileStatus]:
-        """Yield everything below a directory, each directory before its entries, in the order of the names.
+        """Yield the status of everything below a directory, each directory before its entries, by name.
 
         Guarantee: the walk is one snapshot of the whole tree, which ends with the iterator. It shows all levels, also
         those below the deepest that a path can name.
@@ -166,7 +166,7 @@ class Namespace:
 
     # --- status -------------------------------------------------------------------------------------------------------
     def status(self, path: str) -> FileStatus:
-        """Describe a file or a directory.
+        """Return the status of a file or a directory.
 
         Raises:
             PathNotFoundError: nothing has the path.
@@ -177,7 +177,7 @@ class Namespace:
         return found
 
     def find(self, path: str) -> FileStatus | None:
-        """Describe a file or a directory; return None if nothing has the path, or a file is above it."""
+        """Return the status of a file or a directory; None if the path does not exist, or a file is above it."""
         parsed = NsPath.parse(path)
         try:
             inode, entries_ms = self.operations.read(GetStatus(parsed, self._times), self.caller)
@@ -186,11 +186,11 @@ class Namespace:
         return None if inode is None else status_of(parsed, inode, entries_ms)
 
     def exists(self, path: str) -> bool:
-        """Check whether a file or a directory has the path."""
+        """Return whether a file or a directory has the path."""
         return self.find(path) is not None
 
     def content_summary(self, path: str) -> ContentSummary:
-        """Count what is below a path, while others may change it.
+        """Count the files, directories and bytes of a tree, in one snapshot.
 
         Raises:
             PathNotFoundError: nothing has the path.
@@ -198,7 +198,7 @@ class Namespace:
         return self._trees.summary(NsPath.parse(path), self.caller)
 
     def quota_usage(self, path: str) -> QuotaUsage:
-        """Return the quotas of a path and what counts against them, without counting anything.
+        """Return the quotas of a path and the usage that the counters have, without walking the tree.
 
         Raises:
             PathNotFoundError: nothing has the path.
@@ -206,7 +206,7 @@ class Namespace:
         return self.operations.read(ReadQuota(NsPath.parse(path)), self.caller)
 
     def check_access(self, path: str, access: int) -> None:
-        """Check permission bits (4 read, 2 write, 1 execute) of the caller.
+        """Check that the caller has permission bits on a path: the sum of 4 (read), 2 (write) and 1 (execute).
 
         Raises:
             PathNotFoundError: nothing has the path.
@@ -248,7 +248,7 @@ class Namespace:
         return self._writer(template)
 
     def expiry(self) -> Expiry:
-        """Return how long blobs that are stored from now on may wait for their publication without a lease: N3."""
+        """Return the deadline by which blobs stored from now on must be published without a lease (N3)."""
         clock = self.environment.clock
         return Expiry(clock, Moment.of(clock), max(self.configuration.safety_age_s, CLOSING_S))
 
@@ -276,14 +276,14 @@ class Namespace:
         )
 
     def write_file(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
-        """Write a whole file in one transaction."""
+        """Create a file with the given content in one transaction; with `overwrite`, replace an existing one."""
         file, expiry = self._publication(path, overwrite, FILE_MODE, True, None, None), self.expiry()
         extents, stored = self.blobs.put(file.file_id, bytes(data), self.configuration.inline_bytes)
         with self.blobs.deleting_if_refused(extents, expiry):
             self.operations.run(replace(file, extents=extents, data=stored, is_late=expiry.is_over), self.caller)
 
     def publish_many(self, files: Sequence[FileWriter]) -> None:
-        """Publish files that were prepared instead of closed, in one step: all of them appear, or none.
+        """Publish prepared files (`FileWriter.prepare`) in one transaction: all of them appear, or none.
 
         If this fails, the files are still prepared: discard them, or try again. If the outcome is unknown, look first.
 
@@ -361,7 +361,7 @@ class Namespace:
         return self._writer(WriteUnderLease(path=target, file_id=inode.id, writer=holder), inode.size, newest)
 
     def recover_lease(self, path: str) -> bool:
-        """Take the lease of a file from its writer, who is taken for dead; return whether the file is closed now."""
+        """End the lease of a file whose writer is considered dead, and close the file; return True."""
         return self.operations.run(RecoverLease(path=NsPath.parse(path)), self.caller)
 
     def concat(self, target: str, sources: Sequence[str]) -> None:
@@ -376,7 +376,7 @@ class Namespace:
         self.operations.run(Concat(target=NsPath.parse(target), sources=parsed), self.caller)
 
     def truncate(self, path: str, length: int) -> None:
-        """Cut a file to a length, in one step.
+        """Cut a file to a length in bytes, in one step.
 
         Raises:
             InvalidRequestError: the file is shorter.
@@ -385,7 +385,7 @@ class Namespace:
 
     # --- names --------------------------------------------------------------------------------------------------------
     def rename(self, source: str, target: str, *, overwrite: bool = False, into: bool = False) -> str:
-        """Rename a file or a directory with everything below it, in one step, however large; return its new path.
+        """Rename a file or a directory with everything below it, in one step; return its new path.
 
         Args:
             overwrite: whether a file, or an empty directory, is replaced in the same step.
@@ -404,7 +404,7 @@ class Namespace:
         return str(self.move(rename, self.run))
 
     def rename_into(self, source: str, target: str) -> bool:
-        """Rename, or move into `target` if it is a directory (HDFS's old ``rename``); return whether it is there now.
+        """Rename, or move into `target` if it is a directory (HDFS's old ``rename``); return False if impossible.
 
         Raises:
             ParentNotDirectoryError: a file is on one of the paths.
@@ -435,35 +435,35 @@ class Namespace:
         return self.operations.run(operation, self.caller)
 
     def trash_root(self) -> str:
-        """Return the directory of the caller's trash; for the error, see `Caller.home`."""
+        """Return the path of the caller's trash directory, which need not exist; for the error, see `Caller.home`."""
         return f"{self.caller.home}/.Trash"
 
     # --- attributes ---------------------------------------------------------------------------------------------------
     def set_permission(self, path: str, mode: int) -> None:
-        """Change the mode; only the owner and the superuser may."""
+        """Change the permission bits of a path, such as ``0o640``; only the owner and the superuser may."""
         self.operations.run(SetAttributes(path=NsPath.parse(path), mode=mode), self.caller)
 
     def set_owner(self, path: str, owner: str | None = None, group: str | None = None) -> None:
-        """Change the owner (only the superuser may) or the group (to one of the caller's). Neither has to exist."""
+        """Change a path's owner (only the superuser may) or group (to one of the caller's); None leaves it."""
         self.operations.run(SetAttributes(path=NsPath.parse(path), owner=owner, group=group), self.caller)
 
     def set_times(self, path: str, mtime_ms: int | None = None, atime_ms: int | None = None) -> None:
-        """Change the times, milliseconds since the epoch."""
+        """Change a path's modification and access time, milliseconds since the epoch; None leaves a time."""
         self.operations.run(SetAttributes(path=NsPath.parse(path), mtime_ms=mtime_ms, atime_ms=atime_ms), self.caller)
 
     def set_replication(self, path: str, replication: int) -> bool:
-        """Change the replication of a file, which only quotas notice; return False if the path is no file."""
+        """Change the replication of a file, which only quotas notice; return False if the path is not a file."""
         return self.operations.run(SetReplication(path=NsPath.parse(path), replication=replication), self.caller)
 
     def set_quota(self, path: str, *, names: int | None = None, space: int | None = None) -> None:
-        """Limit the number of names in a directory, itself included, and their bytes times replication.
+        """Set a directory's quotas, of names (itself included) and of bytes times replication; None removes one.
 
-        Only the superuser may. None removes a limit. The directory is counted first, and frozen meanwhile.
+        Only the superuser may. A directory that had no quota is counted first, and frozen meanwhile.
         """
         self._trees.set_quota(NsPath.parse(path), self.caller, names, space)
 
     def xattrs(self, path: str) -> dict[str, bytes]:
-        """Return the extended attributes that the caller may see."""
+        """Return a path's extended attributes: those in ``user.``, for the superuser all; raise PathNotFoundError."""
         inode, _ = self.operations.read(GetStatus(NsPath.parse(path), self._times, READ), self.caller)
         if inode is None:
             raise PathNotFoundError("the path does not exist: check it", path=path)
@@ -474,12 +474,19 @@ class Namespace:
     def set_xattr(
         self, path: str, name: str, value: bytes, *, create: bool = True, replace_existing: bool = True
     ) -> None:
-        """Set an extended attribute, such as ``user.origin``."""
+        """Set an extended attribute of a file or directory, such as ``user.origin``.
+
+        Args:
+            create, replace_existing: whether the attribute may be new; whether it may exist already.
+
+        Raises:
+            InvalidRequestError: the flags forbid it, or the name is wrong, or there are too many or too large values.
+        """
         operation = SetXattr(path=NsPath.parse(path), name=name, value=value, create=create, replace=replace_existing)
         self.operations.run(operation, self.caller)
 
     def remove_xattr(self, path: str, name: str) -> None:
-        """Remove an extended attribute.
+        """Remove an extended attribute of a file or directory.
 
         Raises:
             InvalidRequestError: there is no such attribute.
@@ -494,11 +501,11 @@ class Namespace:
     def run(self, operation: Batch) -> None: ...
 
     def run(self, operation: Operation[R] | Batch) -> R | None:
-        """Run an operation of one's own; see `Operations.run`."""
+        """Run an operation, or a batch of them, on behalf of the caller; see `OperationRunner.run`."""
         return self.operations.run(operation, self.caller)
 
     def move(self, rename: Rename, run: Callable[[Rename], R]) -> R:
-        """Run a rename; count the tree first if it moves into another quota, while it is frozen.
+        """Run a rename with `run`. If it moves a tree between quotas, freeze and count the tree first.
 
         Args:
             run: carries it out.
@@ -510,7 +517,7 @@ class Namespace:
                 return run(replace(rename, usage=usage))
 
     def new_id(self) -> int:
-        """Return an inode id that was never used."""
+        """Return a new inode id."""
         return new_id(self.environment)
 
     # --- the namespace itself -----------------------------------------------------------------------------------------
@@ -528,7 +535,7 @@ class Namespace:
         return self._collector.run(most_steps=most_steps, after_step=after_step)
 
     def sweep(self, progress: Progress = ignore_progress) -> SweepResult:
-        """Find blobs that no file refers to, for a `collect` a safety age later. Safe at any time; reads all inodes.
+        """Note blobs that no file refers to as garbage for a later `collect`. Safe at any time; reads all inodes.
 
         Raises:
             ConflictError: another process sweeps or repairs: wait.
@@ -537,14 +544,14 @@ class Namespace:
         return sweep(self._subject, progress)
 
     def check(self, progress: Progress = ignore_progress, *, reads: bool = False) -> Report:
-        """Prove that the namespace is whole, or tell what is wrong; changes nothing. Safe at any time.
+        """Check the namespace for damage and leftovers; return a report. Changes nothing; safe at any time.
 
         Reads all records; with `reads`, all blobs too: only then are damaged bytes of large files found.
         """
         return check(self._subject, progress, reads=reads)
 
     def repair(self, progress: Progress = ignore_progress) -> RepairReport:
-        """Repair what `check` finds. Only the superuser may. Safe at any time; never deletes the content of a file.
+        """Repair the damage that `check` finds. Only the superuser may. Never deletes the content of a file.
 
         Raises:
             ConflictError: another process sweeps or repairs: wait.
@@ -558,11 +565,11 @@ class Namespace:
         return CheckedNamespace(self.database, self.blobs, self.environment, now.sweep_age_s, now.identity)
 
     def flush(self) -> None:
-        """Write the modification times of directories that are still in memory."""
+        """Write the modification times of directories that are still in memory only."""
         self._times.flush()
 
     def close(self) -> None:
-        """Write what is in memory, and release connections; of a namespace that `as_user` has returned, do nothing."""
+        """Write the times in memory, and close database and store; on a result of `as_user`, do nothing."""
         if self._is_shared:
             return
         try:

@@ -45,7 +45,7 @@ def init_namespace(
     store_options: Iterable[StoreOptions] = (),
     environment: Environment | None = None,
 ) -> bool:
-    """Create a namespace; return False if it exists already, with the same name and data.
+    """Create a namespace in a database; return False if it exists already, with the same name and data URL.
 
     Args:
         database: URL of the database, whose tables are created.
@@ -140,7 +140,7 @@ def open_namespace(
     store_options: Iterable[StoreOptions] = (),
     environment: Environment | None = None,
 ) -> Namespace:
-    """Open a namespace.
+    """Open an existing namespace as one user.
 
     Args:
         url: ``holdfast://name``, with or without a path; or the URL of the database itself.
@@ -179,7 +179,7 @@ def open_namespace(
 
 
 def user_of_process() -> str:
-    """Return the name of the user that this process belongs to.
+    """Return the name of the operating system's user that runs this process.
 
     Raises:
         InvalidRequestError: this machine has no name for the user, as in containers with arbitrary user numbers.
@@ -221,7 +221,7 @@ def reconfigure(
     data_options: Mapping[str, str] | None = None,
     store_options: Iterable[StoreOptions] = (),
 ) -> Configuration:
-    """Change parts of the configuration; return the new one. Only the superuser may.
+    """Change parts of a namespace's configuration; return the new configuration. Only the superuser may.
 
     Clients read the configuration when they open the namespace, so those that run keep what they have read. Nothing
     depends on their agreement, with one exception: a writer counts on its blobs being left alone for the safety age. So

@@ -1,4 +1,6 @@
-"""Represent the records beside inodes: leases, places of directories, deleted trees, pending uploads."""
+"""Define the records besides inodes, and encode and decode them as JSON: leases, places, deleted trees, pending
+uploads.
+"""
 
 from __future__ import annotations
 
@@ -36,17 +38,19 @@ Trail: TypeAlias = tuple[tuple[int, bytes], ...]
 
 
 def trail_of(chain: Chain, depth: int) -> Trail:
-    """Return the directories on a path, down to a depth; the root has depth 0."""
+    """Return the ids and names of the directories on a resolved path, from below the root down to `depth`; the root has
+    depth 0.
+    """
     return tuple((chain.inodes[at].id, chain.path.names[at - 1]) for at in range(1, depth + 1))
 
 
 def trail_fields(trail: Trail) -> list[list[int | str]]:
-    """Return a trail as JSON has it."""
+    """Encode a trail as the JSON list that `trail_from` decodes: pairs of id and name."""
     return [[number, name.decode()] for number, name in trail]
 
 
 def trail_from(fields: object) -> Trail:
-    """Return the trail in JSON fields.
+    """Decode a trail from its JSON list.
 
     Raises:
         ValueError, TypeError: it is not one.
@@ -57,12 +61,12 @@ def trail_from(fields: object) -> Trail:
 
 
 def encode_trail(trail: Trail) -> bytes:
-    """Return the value of the record of a directory's place: the trail to it, itself included."""
+    """Return the value of a directory's place record: the trail to the directory, itself included."""
     return json.dumps(trail_fields(trail), separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def decode_trail(key: bytes, value: bytes) -> Trail:
-    """Return the trail in the record of a place.
+    """Decode the trail in a directory's place record, given the record's key and value.
 
     Raises:
         CorruptDataError: the record is not a place. Keep it, and run fsck.
@@ -75,7 +79,8 @@ def decode_trail(key: bytes, value: bytes) -> Trail:
 
 
 def find_path(store: Backend, key: bytes, trail: Trail) -> NsPath | None:
-    """Return the present path of an inode.
+    """Find the present path of an inode, from its key and an older trail to its parent, by the places of renamed
+    directories.
 
     Args:
         key: of the inode.
@@ -126,7 +131,7 @@ _MOST_AHEAD_MS = 24 * 3600_000
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right of one writer to change a file.
+    """The right of one writer to change a file, until the writer is silent for too long.
 
     Attributes:
         holder: the writer, a token that no other writer has.
@@ -142,11 +147,13 @@ class Lease:
     trail: Trail = ()
 
     def is_silent(self, now_ms: int, limit_ms: int) -> bool:
-        """Check whether the writer has not been heard of for that long; or in a day to come, by a wrong clock."""
+        """Return whether the writer has not renewed the lease for `limit_ms`. A renewal more than a day in the future,
+        by a wrong clock, counts as silence.
+        """
         return not -_MOST_AHEAD_MS <= now_ms - self.renewed_ms <= limit_ms
 
     def encode(self) -> bytes:
-        """Return the value of the lease's record."""
+        """Return the value of the lease's record, as JSON."""
         fields = {
             "holder": self.holder,
             "renewed": self.renewed_ms,
@@ -157,7 +164,7 @@ class Lease:
 
     @staticmethod
     def decode(key: bytes, value: bytes) -> Lease:
-        """Return the lease in a record.
+        """Decode the lease in a record, given the record's key and value.
 
         Raises:
             CorruptDataError: the record is not a lease. Keep it, and run fsck.
@@ -174,7 +181,7 @@ class Lease:
 # --- deleted trees ----------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class DeletedTree:
-    """A deleted tree that waits for its collection: its root has left the tree; what was below still exists.
+    """A deleted directory whose entries still wait to be removed by the collector.
 
     Attributes:
         root: the inode of the directory.
@@ -189,7 +196,7 @@ class DeletedTree:
     charged: tuple[int, ...]
 
     def encode(self) -> bytes:
-        """Return the value of the tree's record."""
+        """Return the value of the deleted tree's record, as JSON."""
         root = replace(self.root, moving="", moving_until_ms=0)
         fields = {
             "inode": json.loads(encode_inode(root)),
@@ -201,7 +208,7 @@ class DeletedTree:
 
     @staticmethod
     def decode(key: bytes, value: bytes) -> DeletedTree:
-        """Return the tree in a record.
+        """Decode the deleted tree in a record, given the record's key and value.
 
         Raises:
             CorruptDataError: the record is not a deleted tree. Keep it, and run fsck.
@@ -222,7 +229,8 @@ METADATA = "user.holdfast.metadata"
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A pending upload: a file that is written in parts and stays invisible until it is completed.
+    """A pending multipart upload of the object store: a file that is written in parts and stays invisible until it is
+    completed.
 
     Attributes:
         path: of the file to be.
@@ -239,7 +247,7 @@ class Upload:
     parts: Mapping[int, Extent] = field(default_factory=dict)
 
     def encode(self) -> bytes:
-        """Return the value of the upload's record."""
+        """Return the value of the upload's record, as JSON."""
         fields = {
             "path": self.path,
             "file": self.file_id,
@@ -251,7 +259,7 @@ class Upload:
 
     @staticmethod
     def decode(key: bytes, value: bytes) -> Upload:
-        """Return the upload in a record.
+        """Decode the pending upload in a record, given the record's key and value.
 
         Raises:
             CorruptDataError: the record is not an upload. Keep it, and run fsck.
@@ -268,17 +276,19 @@ class Upload:
 
 
 def no_such_upload(key: str, upload_id: str) -> NotFoundError:
-    """Return the error of an upload that its key does not have (any more)."""
+    """Return the error for an upload id that is not, or no longer, pending for a key."""
     return NotFoundError("no such upload: it was completed or aborted", key=key, upload_id=upload_id)
 
 
 def encode_metadata(metadata: Mapping[str, str] | None) -> dict[str, bytes]:
-    """Return metadata as extended attributes."""
+    """Return an object's metadata as the extended attribute that stores it; empty for no metadata."""
     return {METADATA: json.dumps(dict(metadata)).encode()} if metadata else {}
 
 
 def decode_metadata(xattrs: Mapping[str, bytes]) -> dict[str, str]:
-    """Return the metadata in extended attributes; none if another program wrote them."""
+    """Return an object's metadata from the extended attributes of its file; empty if there is none, or another program
+    wrote it.
+    """
     try:
         found = json.loads(xattrs.get(METADATA, b"{}"))
         return {str(name): str(text) for name, text in found.items()}

@@ -25,7 +25,7 @@ _MAX_NAME_BYTES = 1024
 
 
 def check_name(name: str, what: str, most_bytes: int = _MAX_NAME_BYTES) -> None:
-    """Refuse a name of a user, a group or an attribute that a record could not hold.
+    """Check that the name of a user, a group or an extended attribute is valid Unicode, not empty and not too long.
 
     Raises:
         InvalidRequestError: it is empty, too long, or is not valid Unicode.
@@ -44,7 +44,7 @@ def check_name(name: str, what: str, most_bytes: int = _MAX_NAME_BYTES) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks for an operation.
+    """The user who calls an operation, with the user's groups; checks permissions.
 
     Attributes:
         is_superuser: whether every check passes.
@@ -56,7 +56,7 @@ class Caller:
 
     @property
     def home(self) -> str:
-        """The path of the user's directory, which need not exist.
+        """The path of the user's home directory, ``/user/<name>``, which need not exist.
 
         Raises:
             InvalidRequestError: no directory can have the name of the user, such as ``..`` and ``a/b``.
@@ -70,7 +70,9 @@ class Caller:
         )
 
     def may(self, inode: Inode, access: int) -> bool:
-        """Check whether the caller has these permission bits on an inode."""
+        """Return whether the caller has all of the permission bits `access` (4 read, 2 write, 1 execute) on an
+        inode.
+        """
         if self.is_superuser:
             return True
         if self.user == inode.owner:
@@ -82,7 +84,7 @@ class Caller:
         return bits & access == access
 
     def check_traversal(self, chain: Chain) -> None:
-        """Check that the path can be followed: no ancestor is a file, and all of them can be searched.
+        """Check that all inodes above the path's target are directories that the caller may search.
 
         Raises:
             ParentNotDirectoryError, PermissionDeniedError: see the message.
@@ -96,7 +98,8 @@ class Caller:
                 self.deny(inode, EXECUTE, _path(chain, depth))
 
     def check(self, chain: Chain, depth: int, access: int) -> None:
-        """Check permission bits on the inode at a depth of a chain; the root has depth 0.
+        """Check that the caller has the permission bits `access` on the inode at a depth of a path; the root has depth
+        0.
 
         Raises:
             PermissionDeniedError: the caller lacks one of them.
@@ -105,7 +108,7 @@ class Caller:
             self.deny(chain.inodes[depth], access, _path(chain, depth))
 
     def check_listing(self, path: NsPath, directory: Inode) -> None:
-        """Check that the caller may list a directory whose ancestors the caller may search.
+        """Check that the caller may read and search a directory; the directories above it are not checked.
 
         Raises:
             PermissionDeniedError: see the message.
@@ -114,7 +117,8 @@ class Caller:
             self.deny(directory, READ | EXECUTE, str(path))
 
     def check_removal(self, chain: Chain) -> None:
-        """Check that the entry may leave its directory: w on the parent, and the rule of sticky directories.
+        """Check that the caller may remove the target of a path from its directory: by w on the directory and its
+        sticky bit.
 
         Of an entry or a parent that does not exist, only the rest is checked.
 
@@ -131,11 +135,13 @@ class Caller:
                 )
 
     def may_remove(self, parent: Inode, entry: Inode) -> bool:
-        """Check the rule of sticky directories."""
+        """Return whether the sticky bit of a directory lets the caller remove an entry: only the owner of either
+        may.
+        """
         return not parent.mode & STICKY or self.is_superuser or self.user in (parent.owner, entry.owner)
 
     def check_owner(self, chain: Chain) -> None:
-        """Check that the caller owns the target."""
+        """Check that the caller is the owner of the target of a path, or the superuser."""
         assert chain.target is not None
         if not self.is_superuser and chain.target.owner != self.user:
             raise PermissionDeniedError(
@@ -143,12 +149,12 @@ class Caller:
             )
 
     def check_superuser(self, what: str) -> None:
-        """Check that the caller is the superuser."""
+        """Check that the caller is the superuser; `what` completes the message "only the superuser may …"."""
         if not self.is_superuser:
             raise PermissionDeniedError(f"only the superuser may {what}", user=self.user)
 
     def deny(self, inode: Inode, access: int, path: str) -> NoReturn:
-        """Raise the error of a caller who lacks permission bits.
+        """Raise the error of a caller who lacks the permission bits `access` on an inode.
 
         Raises:
             PermissionDeniedError: always.

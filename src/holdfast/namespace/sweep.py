@@ -1,4 +1,4 @@
-"""Delete what no file refers to, and nothing ever will.
+"""Find blobs and records that no file refers to, and nothing ever will, and give them to the collector.
 
 A writer that dies leaves blobs that were durable already; no record names them, so no collector finds them. A sweep
 lists all blobs, then takes one snapshot of the database, and deletes a blob of the listing only if
@@ -56,7 +56,7 @@ _PAGE = 500
 
 @dataclass(frozen=True, slots=True)
 class SweepResult:
-    """What a sweep has found and given to the collector.
+    """Counts what a sweep has found.
 
     Attributes:
         blobs, blob_bytes: objects that nothing refers to.
@@ -73,7 +73,8 @@ class SweepResult:
 def sweep(
     subject: CheckedNamespace, progress: Progress = ignore_progress, *, closing_s: float = CLOSING_S
 ) -> SweepResult:
-    """Note unowned blobs as garbage, and delete stray records. Safe at any time.
+    """Find blobs that no file refers to and note them as garbage, which the collector deletes later; delete stray
+    records. Safe at any time.
 
     Raises:
         ConflictError: another process sweeps or repairs: wait.
@@ -114,7 +115,9 @@ def sweep(
 
 
 def unowned_objects(survey: Survey) -> Iterator[tuple[str, int]]:
-    """Yield name and size of each object to which nothing refers, and nothing ever will."""
+    """Yield name and size in bytes of each blob of the object store that no file refers to and no writer can still
+    publish.
+    """
     return ((unpack_name(name), size) for name, size in survey.query("unowned"))
 
 

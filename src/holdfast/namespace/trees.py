@@ -1,4 +1,4 @@
-"""Count trees: for summaries while they change, and exactly, for quotas, while they are frozen.
+"""Count the files and bytes of trees: in a snapshot, for summaries; or exactly, for quotas, while the tree is frozen.
 
 A directory that moves into another quota, or that gets one, must be counted exactly. So the tree is *frozen* first: the
 inode of its root is marked. Every operation below validates that inode, so those on their way conflict, and later ones
@@ -98,12 +98,12 @@ class _SetQuota(OnePath):
 
 @dataclass(frozen=True, slots=True)
 class TreeCounter:
-    """Counts the trees of one namespace."""
+    """Counts trees of a namespace, and sets quotas, which need such counts."""
 
     operations: OperationRunner
 
     def summary(self, path: NsPath, caller: Caller) -> ContentSummary:
-        """Count a tree as it is at one moment, in one snapshot, while others may change it.
+        """Count the files, directories and bytes of a tree, in one snapshot, while others may change it.
 
         Raises:
             PathNotFoundError, PermissionDeniedError: see the message.
@@ -128,7 +128,7 @@ class TreeCounter:
         )
 
     def set_quota(self, path: NsPath, caller: Caller, names: int | None, space: int | None) -> None:
-        """Limit what a directory may contain; None removes a limit.
+        """Set the quotas of names and of space of a directory; None removes a quota. Only the superuser may.
 
         Raises:
             ParentNotDirectoryError: the path is a file.
@@ -155,7 +155,7 @@ class TreeCounter:
                 self.operations.run(replace(operation, usage=usage), caller)
 
     def recount_usage(self, path: NsPath, caller: Caller) -> None:
-        """Count again what a directory with quotas uses; its limits stay.
+        """Count again what a directory with quotas uses, and correct its counters; the quotas stay.
 
         Raises:
             InvalidRequestError: the directory has no quota.
@@ -172,7 +172,7 @@ class TreeCounter:
 
     @contextmanager
     def count_frozen(self, path: NsPath, caller: Caller) -> Iterator[TreeUsage]:
-        """Count a tree exactly: until the block ends, it is frozen.
+        """Freeze a tree, count it exactly, and yield its usage; no operation changes the tree until the block ends.
 
         The tree is counted by the ids of its directories, because its path may change meanwhile: an ancestor may be
         renamed. A caller who may move the tree may count it, whatever it contains.
@@ -220,7 +220,8 @@ class TreeCounter:
         return names, space
 
     def check_removal(self, path: NsPath, caller: Caller) -> int:
-        """Check that a caller may remove everything below a directory, as HDFS does before a recursive deletion.
+        """Check that the caller may delete every entry of a tree; return the inode id of its root, 0 if that is no
+        directory.
 
         Each directory with entries needs all permissions, and sticky ones let only owners remove entries.
 
@@ -251,7 +252,7 @@ class TreeCounter:
 
 @dataclass(frozen=True, slots=True)
 class ReadQuota(OnePath):
-    """Read the quotas of a path, and the counters of what is used.
+    """Read the quotas of a path and their usage counters; the result is a `QuotaUsage`.
 
     Group: the inodes on the path and the counters, as one snapshot; nothing is locked.
     """
@@ -259,12 +260,12 @@ class ReadQuota(OnePath):
     path: NsPath
 
     def extra_keys(self, chains: Sequence[Chain]) -> Collection[bytes]:
-        """Return the counters of a directory with a quota."""
+        """Return the keys of the usage counters of a directory with a quota."""
         target = chains[0].target
         return usage_keys(target) if target is not None and target.has_quota else ()
 
     def execute(self, view: View, context: Context) -> Changes[QuotaUsage]:
-        """See `Operation`.
+        """Return the quotas and their usage as the result.
 
         Raises:
             PathNotFoundError, PermissionDeniedError: see the message.

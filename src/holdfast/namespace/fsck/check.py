@@ -34,7 +34,7 @@ _PIECE = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class CheckedNamespace:
-    """What is checked.
+    """The database, blobs and settings of a namespace that `check`, `repair` or `sweep` works on.
 
     Attributes:
         safety_age_s: how old an unowned blob must be before it is one.
@@ -50,7 +50,7 @@ class CheckedNamespace:
 
 @contextmanager
 def maintenance(subject: CheckedNamespace, work: str, progress: Progress) -> Iterator[tuple[MaintenanceLock, Progress]]:
-    """Take the maintenance lock for a block; yield it, and a progress that renews it.
+    """Hold the maintenance lock of a namespace during the block; yield it, and a progress callback that renews it.
 
     Raises:
         ConflictError: another process repairs or sweeps: wait.
@@ -76,7 +76,7 @@ def check(
     store_now_s: float | None = None,
     leased: Collection[int] = (),
 ) -> Report:
-    """Check a namespace; changes nothing.
+    """Check a namespace for damage and leftovers; return a report of the findings. Changes nothing.
 
     Guarantee: what is reported was true at one moment. The namespace may be in use.
 

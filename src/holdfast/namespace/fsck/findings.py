@@ -1,4 +1,4 @@
-"""Define what a check can find, and what it reports."""
+"""Define the findings of a check, and its report."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ Progress = Callable[[str, int, int], None]
 
 
 def ignore_progress(stage: str, done: int, total: int) -> None:
-    """Report nothing."""
+    """Ignore a progress report: the default of callbacks of type `Progress`."""
 
 
 class Severity(str, enum.Enum):
-    """How bad a finding is."""
+    """Whether a finding is damage or a harmless leftover."""
 
     DAMAGE = "damage"
     """Something is wrong: data cannot be read, cannot be reached, or is in danger."""
@@ -26,7 +26,8 @@ class Severity(str, enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class FindingKind:
-    """A kind of finding; `checks.sql` has it with its query, `repair.REPAIRS` the function that repairs it, if any.
+    """A kind of finding, such as a missing blob. `checks.sql` defines it and its query; `repair.REPAIRS` repairs it, if
+    anything can.
 
     Attributes:
         name: identifies the kind in JSON.
@@ -68,7 +69,7 @@ FINDING_KINDS = _load_kinds()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Something that a check has found.
+    """One damage or leftover that a check has found, with the records and the blob that it concerns.
 
     Attributes:
         path: for a person: of a file or a directory; else empty.
@@ -105,7 +106,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class NamespaceCounts:
-    """What a namespace contains.
+    """The numbers of files, bytes, blobs and other things in a namespace, as a check has counted them.
 
     Attributes:
         directories, files: in the tree, or in deleted trees.
@@ -134,7 +135,7 @@ class NamespaceCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """The result of a check.
+    """The result of a check: the findings, and what the namespace contains.
 
     Attributes:
         findings: what was found; of each kind, the first ones.
@@ -154,12 +155,12 @@ class Report:
 
     @property
     def leftovers(self) -> int:
-        """How many findings are harmless."""
+        """How many findings are harmless leftovers."""
         return sum(self.totals.values()) - self.damage
 
     @property
     def is_healthy(self) -> bool:
-        """Whether nothing is damaged."""
+        """Whether the check has found no damage."""
         return not self.damage
 
     def to_json(self) -> dict[str, object]:

@@ -55,7 +55,7 @@ _MOST_TRIES = 3
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A finding whose repair failed, and why."""
+    """A finding that could not be repaired, and the error message."""
 
     finding: Finding
     reason: str
@@ -63,7 +63,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepairReport:
-    """The result of a repair.
+    """The result of a repair: what was repaired, what failed, and a check afterwards.
 
     Attributes:
         repaired: what was found and repaired, in order.
@@ -90,7 +90,7 @@ class RepairReport:
 def repair(
     subject: CheckedNamespace, configuration: Configuration, progress: Progress = ignore_progress
 ) -> RepairReport:
-    """Repair a namespace, which may be in use.
+    """Repair all damage that a check of the namespace finds, in rounds; return a report. The namespace may be in use.
 
     Guarantee: every step is one transaction, which validates what the check saw. The content of files does not change.
 
@@ -167,7 +167,7 @@ def _repair_round(bench: Workbench, findings: Sequence[Finding], work: _Work, pr
 # --- tools ------------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class SeenInode:
-    """An inode as a repair saw it."""
+    """An inode as a repair has read it, with its key and version."""
 
     key: bytes
     version: int
@@ -175,12 +175,12 @@ class SeenInode:
 
     @property
     def entry(self) -> SeenRecord:
-        """What a transaction validates."""
+        """The record that a transaction validates: the repair takes effect only if it is unchanged."""
         return SeenRecord(self.version, self.inode)
 
 
 class Workbench:
-    """The tools of one round of repairs.
+    """Reads and changes records for one round of repairs, under the maintenance lock.
 
     Attributes:
         caller: a superuser, the owner of what the repair makes.
@@ -209,11 +209,11 @@ class Workbench:
 
     # --- reading ------------------------------------------------------------------------------------------------------
     def record(self, key: bytes) -> Record | None:
-        """Return the record at a key."""
+        """Read the record at a key; return None if it does not exist."""
         return self.subject.database.get_many([key]).get(key)
 
     def inode(self, key: bytes) -> SeenInode | None:
-        """Return the inode at a key, if there is one that can be read."""
+        """Read the inode at a key; return None if it does not exist or cannot be decoded."""
         record = self.record(key)
         try:
             return None if record is None else SeenInode(key, record.version, decode_inode(key, record.value))
@@ -221,13 +221,13 @@ class Workbench:
             return None
 
     def chain(self, path: NsPath) -> tuple[Chain, View]:
-        """Return the inodes on a path."""
+        """Resolve a path; return the inodes on it, and the view that a commit validates."""
         view = read_view(self.subject.database, Hints(self.configuration.identity), ReadInode(path))
         return view.chains[0], view
 
     # --- writing ------------------------------------------------------------------------------------------------------
     def commit(self, changes: Changes[None], seen: Mapping[bytes, SeenRecord | None]) -> bool:
-        """Commit changes if all records are as they were seen; return whether they took effect.
+        """Commit changes under the lock if all records in `seen` are unchanged; return whether they took effect.
 
         Args:
             seen: records by key; None for one that must not exist.
@@ -236,11 +236,12 @@ class Workbench:
         return self.lock.commit(changes, View((), entries, seen.keys() - entries.keys()))
 
     def put(self, seen: SeenInode, inode: Inode) -> bool:
-        """Replace an inode by another one; return whether that took effect."""
+        """Replace an inode if it is unchanged; return whether that took effect."""
         return self.commit(Changes(None, puts={seen.key: inode}), {seen.key: seen.entry})
 
     def shelve(self, name: str, inode: Inode, changes: Changes[None], seen: Mapping[bytes, SeenRecord | None]) -> bool:
-        """Put an inode into /lost+found, in one transaction with other changes; return whether it took effect.
+        """Add an inode to this repair's directory in /lost+found, in one transaction with other changes; return whether
+        it took effect.
 
         A lease of the inode follows it.
 
@@ -264,18 +265,20 @@ class Workbench:
         return False
 
     def move(self, key: bytes, number: int, name: str) -> bool:
-        """Move an inode, with everything below it, to /lost+found, if the key still has this inode."""
+        """Move an inode, with everything below it, to /lost+found if `key` still has the inode with the id `number`;
+        return whether it did.
+        """
         seen = self.inode(key)
         if seen is None or seen.inode.id != number:
             return False
         return self.shelve(name, seen.inode, Changes(None, deletes={key}), {key: seen.entry})
 
     def new_id(self) -> int:
-        """Return an inode id that was never used."""
+        """Return a new inode id."""
         return new_id(self.subject.environment)
 
     def new_file(self, extents: tuple[Extent, ...], xattrs: Mapping[str, bytes]) -> Inode:
-        """Return the inode of a new file, for the superuser alone."""
+        """Return the inode of a new file with the given content, which only the superuser may read."""
         return replace(
             self.new_directory(self.new_id(), 0o600),
             kind=InodeKind.FILE,
@@ -287,7 +290,7 @@ class Workbench:
         )
 
     def new_directory(self, number: int, mode: int = 0o700) -> Inode:
-        """Return the inode of a directory of the superuser, with a given id."""
+        """Return the inode, with the id `number`, of a new directory of the superuser."""
         return Inode(
             id=number,
             kind=InodeKind.DIRECTORY,

@@ -1,4 +1,4 @@
-"""Pass once over all records of a snapshot, and keep what a check has to know of them in a temporary SQLite file.
+"""Read all records of a snapshot once, and collect what a check needs of them as tables in a temporary SQLite file.
 
 To check another kind of record, write a function that yields rows for the tables of `survey.sql`, and add it to
 `RECORD_KINDS`. SQLite removes the file from its directory as soon as it is open, so nothing stays, however the process
@@ -43,7 +43,8 @@ Row = tuple[Any, ...]
 
 
 class Survey:
-    """What is known about a namespace at one moment. Use `open_survey`.
+    """A temporary SQLite database with what a check knows about a namespace at one moment. Create it with
+    `open_survey`.
 
     Args:
         now_ms: when the pass begins, milliseconds since the epoch.
@@ -62,12 +63,12 @@ class Survey:
         self._connection.executescript(f"{self._queries[name]}; BEGIN")
 
     def query(self, query: str, /, **values: object) -> Iterator[Row]:
-        """Run a query of one of the files, by its name; return its rows."""
+        """Run a query of `survey.sql` or `checks.sql`, by its name, with the given parameters; return its rows."""
         values |= {"root_key": ROOT_KEY, "root_id": pack_id(ROOT_ID)}
         return self._connection.execute(self._queries[query], values)
 
     def add_rows(self, rows: Collection[Row]) -> None:
-        """Write rows."""
+        """Insert rows into the temporary tables; the first item of a row names its table."""
         tables = defaultdict(list)
         for table, *values in rows:
             tables[table].append(values)
@@ -79,7 +80,8 @@ class Survey:
     def read_records(
         self, reader: SnapshotReader, progress: Progress, *, without: bytes = b"", leased: Collection[int] = ()
     ) -> None:
-        """Read all records; the objects must be known already.
+        """Read all records of a snapshot into the temporary tables; the store's blobs must have been added before
+        (`add_blobs`).
 
         Args:
             without: the first bytes of kinds that are skipped.
@@ -128,7 +130,7 @@ class Survey:
 
     # --- findings -----------------------------------------------------------------------------------------------------
     def to_finding(self, kind: str, row: Row) -> Finding:
-        """Return the finding of a row that the query of a kind has yielded, with its path."""
+        """Return the finding for a row of the query of a kind of finding, with its path and keys."""
         key, blob, number, _, detail = row
         keys: tuple[bytes, ...] = (key,) if key else ()
         if kind == "shared-blob":
@@ -170,14 +172,14 @@ class Survey:
         return top + "/" + b"/".join(reversed(names)).decode(errors="backslashreplace")
 
     def counts(self) -> NamespaceCounts:
-        """Return what the namespace contains."""
+        """Return the numbers of files, bytes, blobs and others in the namespace."""
         (row,) = self.query("counts")
         return NamespaceCounts(*row)
 
 
 @contextmanager
 def open_survey(now_ms: int) -> Iterator[Survey]:
-    """Begin a survey; see `Survey`.
+    """Create a survey with an empty temporary file, and delete the file when the block ends.
 
     Raises:
         StorageFullError: the temporary file cannot be written.
@@ -204,7 +206,7 @@ def add_blobs(
     with_young: bool = True,
     after_s: float = -1.0,
 ) -> None:
-    """Let a survey know the blobs in the store; those without a date are young.
+    """List the blobs in the object store, and add them to a survey. Those without a date count as young.
 
     Args:
         store_now_s: the time of the store's clock.
@@ -225,7 +227,7 @@ def add_blobs(
 
 
 def object_row(name: str, size: int, *, is_young: bool = False) -> Row:
-    """Return the row of an object of the store."""
+    """Return the row of a blob in the object store, for `Survey.add_rows`."""
     writer = file_id_of(name)
     return (
         "blob",
@@ -240,13 +242,13 @@ def object_row(name: str, size: int, *, is_young: bool = False) -> Row:
 
 
 def iter_records(reader: SnapshotReader, kind: bytes) -> Iterator[tuple[bytes, Record]]:
-    """Yield all records of a kind, page by page."""
+    """Yield keys and records of all records of one kind, such as ``b"l"``."""
     for page in scan_pages(reader, *kind_range(kind), _PAGE_OF_DATA if kind == b"d" else _PAGE):
         yield from page.records
 
 
 def leased_files(reader: SnapshotReader) -> frozenset[int]:
-    """Return the ids of the files that have a lease.
+    """Return the inode ids of all files that have a lease.
 
     A sweep or a repair asks before it writes the root (`MaintenanceLock.rewrite_root`), and leaves the blobs of
     these files alone. If a lease ends after that, and the database forgets its end, the writer may publish the blob
@@ -339,7 +341,7 @@ that yields the rows of a record, given the time too; it raises `CorruptDataErro
 
 
 def to_rows(key: bytes, record: Record, now_ms: int) -> list[Row]:
-    """Return the rows of a record.
+    """Decode a record; return its rows for `Survey.add_rows`.
 
     Raises:
         CorruptDataError: it is damaged.
@@ -351,7 +353,7 @@ def to_rows(key: bytes, record: Record, now_ms: int) -> list[Row]:
 
 
 def is_readable(key: bytes, record: Record) -> bool:
-    """Check whether a record is one of its kind."""
+    """Return whether a record can be decoded as one of its kind."""
     try:
         to_rows(key, record, 0)
     except CorruptDataError:
@@ -368,7 +370,7 @@ def _is_name(name: bytes) -> bool:
 
 
 def pack_id(number: int) -> bytes:
-    """Return an id of an inode, as a row has it."""
+    """Encode an inode id as the temporary tables have it: 16 bytes, most significant first."""
     return number.to_bytes(ID_BYTES, "big")
 
 
@@ -377,10 +379,10 @@ def _number(packed: bytes) -> int:
 
 
 def pack_name(text: str) -> bytes:
-    """Pack a text that another program may have written: it may be no Unicode."""
+    """Encode a text as the temporary tables have it, even if it is not valid Unicode."""
     return text.encode(errors="surrogatepass")
 
 
 def unpack_name(packed: bytes) -> str:
-    """Return the name of a blob, as a row has it."""
+    """Decode a text that `pack_name` has encoded."""
     return packed.decode(errors="surrogatepass")

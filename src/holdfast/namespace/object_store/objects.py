@@ -1,4 +1,4 @@
-"""Change objects and pending uploads: the operations of the namespace, with the conditions of an object store.
+"""Define the operations of the namespace's object store: on objects, with conditions, and on pending uploads.
 
 Each change is an operation on one path; a `Batch` makes many of them one step. A file that is being written is replaced
 or removed like any other, as by `Publish` with `overwrite` and by `Delete` (and by HDFS): its writer has lost the
@@ -34,7 +34,7 @@ from holdfast.transactions.base import RangeCount
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateObject(FileGroup):
-    """Create or replace a file under a condition; returns its inode.
+    """Create or replace the file of an object if a condition (`mode`) holds; the result is its inode.
 
     Group: that of `Publish`, and the upload, exclusively.
 
@@ -53,11 +53,11 @@ class CreateObject(FileGroup):
     keys: dict[int, bytes] = field(default_factory=dict, compare=False)
 
     def extra_keys(self, chains: Sequence[Chain]) -> Collection[bytes]:
-        """Return the records of the lease, and of the upload."""
+        """Return the keys of the file's lease, if it is being written, and of the upload that is completed."""
         return [*self.file.extra_keys(chains), *([upload_key(self.upload)] if self.upload else ())]
 
     def execute(self, view: View, context: Context) -> Changes[Inode]:
-        """See `Operation`.
+        """Return the changes that publish the object, and that end the upload it completes.
 
         Raises:
             PreconditionError: a condition does not hold; its variable ``key`` names the key.
@@ -120,7 +120,8 @@ def _left_out(parts: Mapping[int, Extent], extents: Collection[Extent]) -> list[
 
 @dataclass(frozen=True, slots=True)
 class RemoveObject(FileGroup):
-    """Remove a file; nothing happens if it does not exist, or has another etag than a given one.
+    """Delete the file of an object; do nothing if it does not exist, or has another etag than a given one. The result
+    is whether it was deleted.
 
     Group: that of `Delete`, and the lease of the file if it is being written.
 
@@ -133,7 +134,7 @@ class RemoveObject(FileGroup):
     emptied: set[NsPath] = field(default_factory=set, compare=False)
 
     def execute(self, view: View, context: Context) -> Changes[bool]:
-        """Return whether the file was there. For the rest, see `Operation`.
+        """Return the changes that delete the file.
 
         Raises:
             PermissionDeniedError: see the message.
@@ -152,7 +153,7 @@ class RemoveObject(FileGroup):
 
 @dataclass(frozen=True, slots=True)
 class RequireObject(OnePath):
-    """Change nothing; refuse if a file does not exist, or has another etag than a given one.
+    """Require, in a transaction, that an object exists and has a given etag (any if empty); changes nothing.
 
     Group: the inodes on the path, shared.
     """
@@ -161,7 +162,7 @@ class RequireObject(OnePath):
     etag: str = ""
 
     def execute(self, view: View, context: Context) -> Changes[None]:
-        """See `Operation`.
+        """Return no changes if the object is there.
 
         Raises:
             PreconditionError: there is no such file.
@@ -176,7 +177,7 @@ class RequireObject(OnePath):
 
 @dataclass(frozen=True, slots=True)
 class RequireEmptyDirectory(OnePath):
-    """Change nothing; conflict if a directory contains anything. It need not exist.
+    """Require, in a transaction, that a directory is empty or does not exist; changes nothing.
 
     Group: the inodes on the path, shared; the directory, exclusively; the absence of anything in it.
     """
@@ -184,7 +185,7 @@ class RequireEmptyDirectory(OnePath):
     path: NsPath
 
     def execute(self, view: View, context: Context) -> Changes[None]:
-        """See `Operation`.
+        """Return the condition that the directory has no entries; the commit conflicts if it does not hold.
 
         Raises:
             PermissionDeniedError: see the message.
@@ -216,7 +217,8 @@ def _key(path: NsPath) -> str:
 # directory that was made for an object carries a mark: an extended attribute, with the rights that the directory had.
 @dataclass(frozen=True, slots=True)
 class RemoveEmptyDirectory(OnePath):
-    """Remove a directory that was made for an object, is unchanged since, and is empty; returns whether it is gone.
+    """Remove a directory if the object store made it and it is empty and unchanged; the result is whether it does not
+    exist any more.
 
     Group: that of `Delete`.
     """
@@ -224,12 +226,12 @@ class RemoveEmptyDirectory(OnePath):
     path: NsPath
 
     def extra_range(self, chains: Sequence[Chain]) -> tuple[bytes, bytes] | None:
-        """Return the entries of a directory that may go."""
+        """Return the range of the directory's children if it may be removed."""
         target = chains[0].target
         return children_range(target.id) if target is not None and _is_as_made(target) else None
 
     def execute(self, view: View, context: Context) -> Changes[bool]:
-        """See `Operation`.
+        """Return the changes that delete the directory.
 
         Raises:
             ParentNotDirectoryError, PermissionDeniedError: see the message.
@@ -255,7 +257,7 @@ def _is_as_made(inode: Inode) -> bool:
 # --- pending uploads --------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class BeginUpload(OnePath):
-    """Note a new upload, which has no parts yet.
+    """Create the record of a new pending upload, without parts.
 
     Group: the inodes on the path, shared.
     """
@@ -265,7 +267,7 @@ class BeginUpload(OnePath):
     upload: Upload
 
     def execute(self, view: View, context: Context) -> Changes[None]:
-        """See `CheckTargets`."""
+        """Return the change that inserts the upload's record. For the errors, see `CheckTargets.execute`."""
         changes = CheckTargets(self.paths).execute(view, context)
         changes.new_values[upload_key(self.token)] = self.upload.encode()
         return changes
@@ -273,7 +275,7 @@ class BeginUpload(OnePath):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddPart(OnePath):
-    """Note a part, whose bytes are durable, in its upload; a part of the same number goes.
+    """Add a part, whose bytes are stored, to a pending upload; it replaces an earlier part of the same number.
 
     Group: the inodes on the path, shared; the upload, exclusively.
 
@@ -292,11 +294,11 @@ class AddPart(OnePath):
     is_late: Callable[[], bool] = field(default=lambda: False, compare=False)
 
     def extra_keys(self, chains: Sequence[Chain]) -> Collection[bytes]:
-        """Return the record of the upload."""
+        """Return the key of the upload's record."""
         return [upload_key(self.token)]
 
     def execute(self, view: View, context: Context) -> Changes[None]:
-        """See `Operation`.
+        """Return the changes that add the part to the upload's record.
 
         Raises:
             NotFoundError: the upload was completed or aborted.
@@ -323,7 +325,7 @@ class AddPart(OnePath):
 
 @dataclass(frozen=True, slots=True)
 class AbortUpload(OnePath):
-    """Remove a pending upload with its parts, if it exists.
+    """Delete a pending upload with its parts, if it exists.
 
     Group: the inodes on the path, shared; the upload, exclusively.
 
@@ -336,11 +338,11 @@ class AbortUpload(OnePath):
     token: str
 
     def extra_keys(self, chains: Sequence[Chain]) -> Collection[bytes]:
-        """Return the record of the upload."""
+        """Return the key of the upload's record."""
         return [upload_key(self.token)]
 
     def execute(self, view: View, context: Context) -> Changes[None]:
-        """See `Operation`.
+        """Return the changes that delete the upload and give up its parts.
 
         Raises:
             PermissionDeniedError: the caller may not write the directory of the upload.
@@ -355,7 +357,7 @@ class AbortUpload(OnePath):
 
 
 def pending_upload(view: View, token: str, path: NsPath) -> Upload | None:
-    """Return the pending upload of a path."""
+    """Return the pending upload with a token, from a view, if it is one for the given path; else None."""
     value = view.value(upload_key(token))
     upload = None if value is None else Upload.decode(upload_key(token), value)
     return upload if upload is not None and upload.path == str(path) else None
@@ -374,7 +376,7 @@ def _check_use(chain: Chain, context: Context) -> None:
 # Whether the caller may write objects is also asked in advance: a job must not run, and fail at its end (C11).
 @dataclass(frozen=True, slots=True)
 class CheckTargets(PathGroup):
-    """Change nothing; refuse if an object could not be written to one of the paths now.
+    """Check that objects could be written to all of the paths now; changes nothing.
 
     Group: the inodes on the paths, as one snapshot.
     """
@@ -382,7 +384,7 @@ class CheckTargets(PathGroup):
     paths: Sequence[NsPath]
 
     def execute(self, view: View, context: Context) -> Changes[None]:
-        """See `Operation`.
+        """Return no changes if the caller may write an object to each of the paths.
 
         Raises:
             PathIsDirectoryError: a directory has one of the paths.
@@ -401,7 +403,8 @@ class CheckTargets(PathGroup):
 
 @dataclass(frozen=True, slots=True)
 class MaySeeUploads(PathGroup):
-    """Return, for each path of a pending upload, whether the caller may see the upload.
+    """Check for each path of a pending upload whether the caller may see the upload; the results are booleans in the
+    order of the paths.
 
     Group: the inodes on the paths, as one snapshot.
     """
@@ -409,12 +412,12 @@ class MaySeeUploads(PathGroup):
     paths: Sequence[NsPath]
 
     def execute(self, view: View, context: Context) -> Changes[list[bool]]:
-        """See `Operation`."""
+        """Return the booleans as the result; raises nothing."""
         return Changes([may_use_uploads(chain, context.caller, or_read=True) for chain in view.chains])
 
 
 def may_use_uploads(chain: Chain, caller: Caller, *, or_read: bool = False) -> bool:
-    """Check whether a caller may add parts to the pending uploads of a path, and abort them.
+    """Return whether the caller may add parts to the pending uploads of a path, and abort them.
 
     An upload belongs to the directory in which its file will be, or to the deepest one that exists. Whoever may write
     that directory may use it; whoever may list it, or write it, sees it.

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamespaceOptions(StoreOptions):
-    """How to open a namespace.
+    """The options of a store at a ``holdfast://`` URL: how to open its namespace.
 
     Attributes:
         database: URL of its database, which may contain a password; empty looks the name up in the catalog.

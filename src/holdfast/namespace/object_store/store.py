@@ -88,7 +88,7 @@ _PATHS = 1000
 
 
 class NamespaceStore:
-    """An object store in a namespace: a `MultipartStore` and a `TransactionalStore`.
+    """A namespace as an object store: a `MultipartStore` and a `TransactionalStore`.
 
     Args:
         keep: key of a directory that is not removed when it becomes empty, nor are those above it.
@@ -107,7 +107,7 @@ class NamespaceStore:
 
     @staticmethod
     def capabilities_of(server: str) -> Capabilities:
-        """Return what every namespace promises; `server` identifies one: see `Capabilities`."""
+        """Return the capabilities of every namespace's store; `server` identifies the namespace: see `Capabilities`."""
         return Capabilities(
             conditional_put=Support.YES,
             multipart=_LIMITS,
@@ -355,7 +355,7 @@ def _bytes_of(text: str, what: str) -> bytes:
 
 
 def path_of(key: str) -> NsPath:
-    """Return the path of a key.
+    """Return the path in the namespace of an object key.
 
     Raises:
         InvalidRequestError: the key cannot be a path.
@@ -388,7 +388,7 @@ def _completed(namespace: Namespace, change: Complete) -> CreateObject:
 
 @dataclass(slots=True)
 class ChangeSet:
-    """Changes that take effect together; they were checked by `check_changes`.
+    """Changes of objects that `apply` makes in one transaction; they were checked by `check_changes`.
 
     There may be hundreds of thousands, so nothing is kept for each of them but the change itself, which the caller has,
     and what the transaction writes.
@@ -405,7 +405,9 @@ class ChangeSet:
     published: dict[int, bytes] = field(default_factory=dict)
 
     def apply(self) -> None:
-        """Make all changes, or none. For the errors, see `TransactionalStore.apply`."""
+        """Store the large contents, then make all changes in one transaction, or none. For the errors, see
+        `TransactionalStore.apply`.
+        """
         stored: list[Extent] = []
         expiry = self.namespace.expiry()
         with self.namespace.blobs.deleting_if_refused(stored, expiry):

@@ -24,7 +24,8 @@ _MAX_XATTR_BYTES = 16384
 
 @dataclass(frozen=True, slots=True)
 class GetStatus(OnePath):
-    """Read the inode at a path, and the time of a directory's entries; returns None and 0 if it does not exist.
+    """Read the inode at a path, and when the entries of a directory last changed; the result is None and 0 if the path
+    does not exist.
 
     Group: the inodes on the path and the directory's time, as one snapshot; nothing is locked.
 
@@ -38,12 +39,12 @@ class GetStatus(OnePath):
     access: int = 0
 
     def extra_keys(self, chains: Sequence[Chain]) -> Collection[bytes]:
-        """Return the time of a directory."""
+        """Return the key of the modification time of the directory's entries."""
         target = chains[0].target
         return [times_key(target.id)] if target is not None and target.is_directory else ()
 
     def execute(self, view: View, context: Context) -> Changes[tuple[Inode | None, int]]:
-        """See `Operation`.
+        """Return the inode and the time of its entries, in milliseconds since the epoch, as the result.
 
         Raises:
             ParentNotDirectoryError, PermissionDeniedError: see the message.
@@ -60,7 +61,8 @@ class GetStatus(OnePath):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetAttributes(OnePath):
-    """Change attributes; None leaves one as it is. Returns the new inode.
+    """Change mode, owner, group or times of a file or directory; None leaves an attribute as it is. The result is the
+    new inode.
 
     Group: the inodes on the path, shared; the target, exclusively.
 
@@ -78,7 +80,7 @@ class SetAttributes(OnePath):
     atime_ms: int | None = None
 
     def execute(self, view: View, context: Context) -> Changes[Inode]:
-        """See `Operation`.
+        """Return the changes that store the new attributes.
 
         Raises:
             PathNotFoundError, PermissionDeniedError, InvalidRequestError: see the message.
@@ -128,7 +130,7 @@ def _checked_mode(mode: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetReplication(OnePath):
-    """Change the replication of a file, which counts in quotas of space; returns False if the path is no file.
+    """Change the replication of a file, which counts in quotas of space; the result is False if the path is not a file.
 
     Group: the inodes on the path, shared; the target, exclusively.
     """
@@ -137,7 +139,7 @@ class SetReplication(OnePath):
     replication: int
 
     def execute(self, view: View, context: Context) -> Changes[bool]:
-        """See `Operation`.
+        """Return the changes that store the new replication and adjust the quotas of space.
 
         Raises:
             PermissionDeniedError, InvalidRequestError: see the message.
@@ -159,7 +161,7 @@ class SetReplication(OnePath):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetXattr(OnePath):
-    """Set an extended attribute, or remove it.
+    """Set or remove an extended attribute of a file or directory.
 
     Group: the inodes on the path, shared; the target, exclusively.
 
@@ -176,7 +178,7 @@ class SetXattr(OnePath):
     replace: bool = True
 
     def execute(self, view: View, context: Context) -> Changes[None]:
-        """See `Operation`.
+        """Return the changes that set or remove the extended attribute.
 
         Raises:
             PathNotFoundError, PermissionDeniedError, InvalidRequestError: see the message.

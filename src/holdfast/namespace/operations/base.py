@@ -1,4 +1,6 @@
-"""Share what operations have in common: a base for their groups, checks of chains, new directories, discarded files."""
+"""Share what operations have in common: base classes, checks of paths, and changes that make directories or discard
+files.
+"""
 
 from __future__ import annotations
 
@@ -28,34 +30,34 @@ R = TypeVar("R")
 
 
 class PathGroup:
-    """The group of most operations: nothing but the inodes on its paths."""
+    """Base class of operations that read nothing but the inodes on their paths."""
 
     __slots__ = ()
 
     def extra_keys(self, chains: Sequence[Chain]) -> Collection[bytes]:
-        """Return nothing."""
+        """Return no keys: nothing is read besides the inodes on the paths."""
         return ()
 
     def extra_range(self, chains: Sequence[Chain]) -> tuple[bytes, bytes] | None:
-        """Return no range."""
+        """Return None: no range of keys is read."""
         return None
 
 
 class OnePath(PathGroup):
-    """The group of an operation on one path."""
+    """Base class of operations on one path, their attribute `path`."""
 
     __slots__ = ()
     path: NsPath
 
     @property
     def paths(self) -> Sequence[NsPath]:
-        """The path, unless the operation has several."""
+        """The paths that the operation reads: only `path`, unless a subclass has several."""
         return (self.path,)
 
 
 @dataclass(frozen=True, slots=True)
 class ReadInode(OnePath):
-    """Read the inode at a path that must exist.
+    """Read the inode at a path that must exist; it is the result.
 
     Group: the inodes on the path, as one snapshot; nothing is locked.
     """
@@ -63,7 +65,7 @@ class ReadInode(OnePath):
     path: NsPath
 
     def execute(self, view: View, context: Context) -> Changes[Inode]:
-        """See `Operation`.
+        """Return the inode at the path as the result.
 
         Raises:
             PathNotFoundError, ParentNotDirectoryError, PermissionDeniedError: see the message.
@@ -72,7 +74,8 @@ class ReadInode(OnePath):
 
 
 def get_readable_target(chain: Chain, caller: Caller) -> Inode:
-    """Return the target of a path that must exist and that the caller may follow.
+    """Return the inode at a path, if it exists and the caller may search all directories above it. A frozen tree is no
+    obstacle.
 
     Raises:
         PathNotFoundError, ParentNotDirectoryError, PermissionDeniedError: see the message.
@@ -82,7 +85,8 @@ def get_readable_target(chain: Chain, caller: Caller) -> Inode:
 
 
 def check_path(chain: Chain, context: Context, own_mark: str = "") -> None:
-    """Check that the caller may follow the path, and that no other client counts a tree on it.
+    """Check that the caller may search all directories above the target, and that no other client has frozen a tree on
+    the path.
 
     Args:
         own_mark: the token of a mark that does not stop the caller.
@@ -96,10 +100,13 @@ def check_path(chain: Chain, context: Context, own_mark: str = "") -> None:
 
 
 def check_not_frozen(chain: Chain, context: Context, own_mark: str = "") -> None:
-    """Check that no other client counts a tree on the path; for `own_mark`, see `check_path`.
+    """Check that no other client has frozen a directory on the path, to count the tree below it.
+
+    Args:
+        own_mark: the token of a freeze of the caller's own, which is no obstacle.
 
     Raises:
-        TreeMovingError: a tree on the path is being counted.
+        TreeMovingError: a directory on the path is frozen. Repeat later.
     """
     for inode in chain.inodes:
         if inode.moving not in ("", own_mark) and inode.is_frozen(context.now_ms):
@@ -107,17 +114,21 @@ def check_not_frozen(chain: Chain, context: Context, own_mark: str = "") -> None
 
 
 def get_unfrozen_target(chain: Chain, context: Context, own_mark: str = "") -> Inode:
-    """Return the target of a path that must exist; for `own_mark`, see `check_path`.
+    """Check a path as `check_path` does, and return the inode at it.
+
+    Args:
+        own_mark: see `check_path`.
 
     Raises:
-        PathNotFoundError: it does not.
+        PathNotFoundError: the path does not exist.
+        ParentNotDirectoryError, PermissionDeniedError, TreeMovingError: see `check_path`.
     """
     check_path(chain, context, own_mark)
     return get_target(chain)
 
 
 def get_target(chain: Chain) -> Inode:
-    """Return the target of a path.
+    """Return the inode at a resolved path, without any check.
 
     Raises:
         PathNotFoundError: it does not exist.
@@ -128,7 +139,7 @@ def get_target(chain: Chain) -> Inode:
 
 
 def get_unfrozen_file(chain: Chain, context: Context) -> Inode:
-    """Return the target of a path that must be a file.
+    """Check a path as `check_path` does, and return the inode of the file at it.
 
     Raises:
         PathNotFoundError: it does not exist.
@@ -152,7 +163,8 @@ class _NewParents:
 def make_parents(
     changes: Changes[R], chain: Chain, context: Context, *, mode: int | None, allowed: bool = True
 ) -> _NewParents:
-    """Add the missing directories above the target of a path to the changes.
+    """Add the missing directories above a path to the changes; return its parent, the trail to it, and how many are
+    new.
 
     Args:
         mode: of the new directories; None takes the mode of the deepest existing ancestor. Their owner may always write
@@ -183,7 +195,7 @@ def make_parents(
 
 
 def new_directory(parent: Inode, context: Context, mode: int) -> Inode:
-    """Return a new directory; its group is that of its parent (HDFS follows BSD)."""
+    """Return the inode of a new directory of the caller. Its group is that of its parent, as in HDFS."""
     return Inode(
         id=context.new_id(),
         kind=InodeKind.DIRECTORY,
@@ -195,19 +207,20 @@ def new_directory(parent: Inode, context: Context, mode: int) -> Inode:
 
 
 def discard_file(changes: Changes[R], inode: Inode, now_ms: int) -> None:
-    """Give up the content and the lease of a file whose inode goes."""
+    """Add the changes that give up the content and the lease of a file whose inode is deleted."""
     discard_blobs(changes, inode, now_ms)
     end_lease(changes, inode)
 
 
 def end_lease(changes: Changes[R], inode: Inode) -> None:
-    """Delete the lease of a file, if it has one: a silent writer that comes back must not find its right again."""
+    """Delete the lease of a file, if it has one, so that its writer cannot change the file any more."""
     if inode.writer:
         changes.deletes.add(lease_key(inode.id))
 
 
 def discard_blobs(changes: Changes[R], inode: Inode, now_ms: int) -> None:
-    """Delete the records of small blobs, and note the others as garbage: readers may still read them for a while.
+    """Give up all blobs of a file: delete the records of small ones, and write garbage notes for the others, which
+    readers may need for a while.
 
     The file has been there since its times, by whatever clock. So if ours is behind, they are the better date.
     """
@@ -215,7 +228,11 @@ def discard_blobs(changes: Changes[R], inode: Inode, now_ms: int) -> None:
 
 
 def discard_extents(changes: Changes[R], extents: Iterable[Extent], since_ms: int) -> None:
-    """Delete the records of small blobs, and note the others as garbage since a time."""
+    """Give up the blobs of extents: delete the records of small ones, and write garbage notes for the others.
+
+    Args:
+        since_ms: the time in the notes, milliseconds since the epoch.
+    """
     for extent in extents:
         if extent.inline:
             changes.deletes.add(data_key(extent.blob))
@@ -224,7 +241,8 @@ def discard_extents(changes: Changes[R], extents: Iterable[Extent], since_ms: in
 
 
 def detach_directory(changes: Changes[R], inode: Inode, ancestors: Iterable[Inode], path: NsPath, now_ms: int) -> None:
-    """Take a directory out of the tree, with all below it, by one record; the collector removes the tree later.
+    """Note a directory, whose inode is deleted in the same changes, as a deleted tree; the collector removes what is
+    below it later.
 
     Nothing can be created below it any more: an operation that tries has validated the record of this directory, which
     is gone.
@@ -234,7 +252,7 @@ def detach_directory(changes: Changes[R], inode: Inode, ancestors: Iterable[Inod
 
 
 def remove_empty(changes: Changes[R], chain: Chain) -> None:
-    """Remove the target of a path, an empty directory, with all its records at once: nothing is left to collect."""
+    """Delete the directory at a path with all its records; the commit fails if it has entries."""
     target = chain.target
     assert target is not None
     changes.deletes |= {chain.target_key, *directory_record_keys(target.id, target.quota_id)}
@@ -243,7 +261,7 @@ def remove_empty(changes: Changes[R], chain: Chain) -> None:
 
 
 def remove_target(changes: Changes[R], chain: Chain, context: Context) -> None:
-    """Remove the target of a path: a file at once, a directory by detaching it."""
+    """Delete what is at a path: a file with its content, a directory as a deleted tree that the collector removes."""
     target = chain.target
     assert target is not None
     changes.deletes.add(chain.target_key)

@@ -1,4 +1,4 @@
-"""Open files, and change their content by metadata alone: concatenate and truncate. Blobs never change."""
+"""Open files for reading; concatenate and truncate files by changing only their metadata."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_LOADED_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class OpenForReading(OnePath):
-    """Read the inode of a file, and the bytes of its small blobs by name.
+    """Read the inode of a file and the bytes of its small blobs, by the blobs' names: the result.
 
     Group: the inodes on the path and the small blobs, as one snapshot; nothing is locked. So a reader gets a small file
     as it was at one moment, even if it is replaced at the same time. A file that consists of very many small
@@ -31,7 +31,9 @@ class OpenForReading(OnePath):
     path: NsPath
 
     def extra_keys(self, chains: Sequence[Chain]) -> Collection[bytes]:
-        """Return the keys of the small blobs."""
+        """Return the keys of the records with the bytes of the file's small blobs; none if they have more than 1 MiB in
+        all.
+        """
         target = chains[0].target
         small = [] if target is None else [extent for extent in target.extents if extent.inline]
         if sum(extent.length for extent in small) > _MOST_LOADED_BYTES:
@@ -39,7 +41,7 @@ class OpenForReading(OnePath):
         return [data_key(extent.blob) for extent in small]
 
     def execute(self, view: View, context: Context) -> Changes[tuple[Inode, Mapping[str, bytes]]]:
-        """See `Operation`.
+        """Return the inode and the stored bytes of small blobs as the result.
 
         Raises:
             PathNotFoundError, PathIsDirectoryError, ParentNotDirectoryError, PermissionDeniedError: see the message.
@@ -58,7 +60,8 @@ class OpenForReading(OnePath):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Concat(FileGroup):
-    """Append files to another one, and remove them: their blobs change the owner, no byte is copied.
+    """Append the content of source files to a target file, and delete the sources. No bytes are copied. The result is
+    the target's inode.
 
     Group: the inodes on all paths, shared; target and sources, and the leases of silent writers, exclusively.
 
@@ -70,11 +73,11 @@ class Concat(FileGroup):
 
     @property
     def paths(self) -> Sequence[NsPath]:
-        """The target, then the sources."""
+        """The paths that the operation reads: the target, then the sources."""
         return (self.target, *self.sources)
 
     def execute(self, view: View, context: Context) -> Changes[Inode]:
-        """See `Operation`.
+        """Return the changes that move the sources' blobs to the target and delete the sources.
 
         Raises:
             InvalidRequestError: there are no sources, one occurs twice, is the target, is empty, is in another
@@ -131,7 +134,8 @@ class Concat(FileGroup):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truncate(FileGroup):
-    """Cut a file to a length; returns its inode. The lease of a writer who has been silent for too long ends.
+    """Cut a file to a length; the result is its inode. The lease of a writer that has been silent for more than a
+    minute ends.
 
     Group: the inodes on the path, shared; the target, and the lease of a silent writer, exclusively.
     """
@@ -140,7 +144,7 @@ class Truncate(FileGroup):
     length: int
 
     def execute(self, view: View, context: Context) -> Changes[Inode]:
-        """See `Operation`.
+        """Return the changes that shorten the file and give up the blobs behind its new end.
 
         Raises:
             InvalidRequestError: the file is shorter.

@@ -29,17 +29,19 @@ MAX_EXTENTS = 10_000
 
 
 class FileGroup(OnePath):
-    """The inodes on a path, and the lease of the file if it is being written."""
+    """Base class of operations that read the inodes on their paths, and the lease of each file that is being
+    written.
+    """
 
     __slots__ = ()
 
     def extra_keys(self, chains: Sequence[Chain]) -> Collection[bytes]:
-        """Return the keys of the leases of the targets that are being written."""
+        """Return the keys of the leases of those target files that are being written."""
         return [lease_key(chain.target.id) for chain in chains if chain.target is not None and chain.target.writer]
 
 
 def refuse_writer(view: View, inode: Inode, chain: Chain, now_ms: int) -> None:
-    """Refuse to touch a file that is being written, unless the writer has been silent for too long.
+    """Check that no live writer has a file open: the lease, if any, was not renewed for a minute.
 
     Raises:
         BeingWrittenError: the writer is alive.
@@ -59,7 +61,7 @@ def _lease_of(chain: Chain, writer: str, now_ms: int) -> Lease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publish(FileGroup):
-    """Create a file, or replace one; returns its inode.
+    """Create a file with its whole content, or replace one; the result is its inode.
 
     Group: the inodes on the path, shared; the target is inserted, or replaced exclusively.
 
@@ -95,7 +97,7 @@ class Publish(FileGroup):
     is_late: Callable[[], bool] = field(default=lambda: False, compare=False)
 
     def execute(self, view: View, context: Context) -> Changes[Inode]:
-        """See `Operation`.
+        """Return the changes that insert or replace the file, with its parents, small blobs and lease.
 
         Raises:
             OutcomeUnknownError: the call is repeated, and the path has no such file.
@@ -175,7 +177,8 @@ class Publish(FileGroup):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Append(FileGroup):
-    """Take the lease of an existing file; returns its inode as it was. Its content stays visible.
+    """Open an existing file for appending: take its lease. The result is its inode before that; its content stays
+    visible.
 
     Group: the inodes on the path, shared; the target and its lease, exclusively.
     """
@@ -184,7 +187,7 @@ class Append(FileGroup):
     writer: str
 
     def execute(self, view: View, context: Context) -> Changes[Inode]:
-        """See `Operation`.
+        """Return the changes that give the file's lease to the writer.
 
         Raises:
             PathNotFoundError, DirectoryInTheWayError, BeingWrittenError, PermissionDeniedError: see the message.
@@ -202,7 +205,7 @@ class Append(FileGroup):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteUnderLease(FileGroup):
-    """Add content to the file of a lease, and close it if wanted; returns its inode.
+    """Append extents to the file of a lease, and close the file if `closes`; the result is its inode.
 
     The lease is the writer's right: permissions on the path do not matter, as in HDFS. So a writer may go on after its
     file was moved to where the writer could not have opened it.
@@ -231,7 +234,7 @@ class WriteUnderLease(FileGroup):
     proof: str = ""
 
     def execute(self, view: View, context: Context) -> Changes[Inode]:
-        """See `Operation`.
+        """Return the changes that add the extents, and renew or end the lease.
 
         Raises:
             LeaseLostError: the file does not have this path anymore, or the lease was recovered, even if the
@@ -282,7 +285,8 @@ class WriteUnderLease(FileGroup):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoverLease(FileGroup):
-    """Take the lease of a file from its writer; what was synced stays. Returns whether the file is closed now.
+    """End the lease of a file, even of a live writer; what the writer has synced stays. The result is True: the file is
+    closed.
 
     Group: the inodes on the path, shared; the target and its lease, exclusively.
 
@@ -292,7 +296,7 @@ class RecoverLease(FileGroup):
     path: NsPath
 
     def execute(self, view: View, context: Context) -> Changes[bool]:
-        """See `Operation`.
+        """Return the changes that close the file and delete its lease.
 
         Raises:
             PathNotFoundError, PathIsDirectoryError, PermissionDeniedError: see the message.

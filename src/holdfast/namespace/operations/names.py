@@ -1,4 +1,4 @@
-"""Make, rename and delete files and directories, however large the tree below.
+"""Make, rename and delete files and directories, each in one step, whatever the size of the tree below.
 
 The children of a directory hang on its id, so a rename of a tree of any size deletes one key and inserts another. All
 ancestors of both paths are validated: of two renames that would make a cycle together, one conflicts.
@@ -39,7 +39,7 @@ from holdfast.namespace.view import Chain, View
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mkdirs(OnePath):
-    """Make a directory; returns whether it is new.
+    """Make a directory; the result is whether it is new.
 
     Group: the inodes on the path, shared; the missing ones are inserted.
 
@@ -52,7 +52,7 @@ class Mkdirs(OnePath):
     parents: bool = True
 
     def execute(self, view: View, context: Context) -> Changes[bool]:
-        """See `Operation`.
+        """Return the changes that insert the directory and its missing parents.
 
         Raises:
             PathExistsError: a file has the path; or a directory, without `parents`.
@@ -76,7 +76,8 @@ class Mkdirs(OnePath):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delete(OnePath):
-    """Delete a file or a directory; returns whether there was one. The root stays, which is no error in HDFS.
+    """Delete a file or a directory; the result is whether it existed. The root is never deleted, which is no error in
+    HDFS.
 
     Group: the inodes on the path, shared; the target, exclusively; without `recursive`, the absence of its children.
 
@@ -90,14 +91,14 @@ class Delete(OnePath):
     checked_id: int = 0
 
     def extra_range(self, chains: Sequence[Chain]) -> tuple[bytes, bytes] | None:
-        """Return the children of a directory that has to be empty."""
+        """Return the range of the directory's children, which must be empty if the deletion is not recursive."""
         target = chains[0].target
         if self.recursive or target is None or not target.is_directory:
             return None
         return children_range(target.id)
 
     def execute(self, view: View, context: Context) -> Changes[bool]:
-        """See `Operation`.
+        """Return the changes that delete the file, or the directory with everything below it.
 
         Raises:
             DirectoryNotEmptyError: the directory has children, and `recursive` is False.
@@ -133,7 +134,7 @@ class Delete(OnePath):
 
 @dataclass(frozen=True, slots=True)
 class TreeUsage:
-    """What a tree uses, counted while it was frozen.
+    """The names and the space (bytes times replication) of a tree, counted while it was frozen.
 
     Attributes:
         token: what `Inode.moving` of the root of the tree was while it was counted.
@@ -146,7 +147,7 @@ class TreeUsage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rename:
-    """Rename a file or a directory; returns its new path.
+    """Rename a file, or a directory with everything below it; the result is its new path.
 
     Group: the inodes on both paths, shared; source and target, exclusively; the absence of children of a directory that
     is replaced.
@@ -167,17 +168,17 @@ class Rename:
 
     @property
     def paths(self) -> tuple[NsPath, ...]:
-        """The source, the target, and the place in the target that `into` means."""
+        """The paths that the operation reads: source, target, and with `into` the source's name in the target."""
         if self.into and self.source.names:
             return (self.source, self.target, self.target.child(self.source.names[-1]))
         return (self.source, self.target)
 
     def extra_keys(self, chains: Sequence[Chain]) -> Collection[bytes]:
-        """Return the leases of source and target, if they are being written: the source's names the inode's key."""
+        """Return the keys of the leases of source and target, if they are files that are being written."""
         return [lease_key(chain.target.id) for chain in chains if chain.target is not None and chain.target.writer]
 
     def extra_range(self, chains: Sequence[Chain]) -> tuple[bytes, bytes] | None:
-        """Return the children of a directory that would be replaced."""
+        """Return the range of the children of a directory that would be replaced, which must be empty."""
         replaced = self._destination(chains).target
         return (
             children_range(replaced.id) if self.overwrite and replaced is not None and replaced.is_directory else None
@@ -188,7 +189,7 @@ class Rename:
         return chains[2] if len(chains) == 3 and existing is not None and existing.is_directory else chains[1]
 
     def execute(self, view: View, context: Context) -> Changes[NsPath]:
-        """See `Operation`.
+        """Return the changes that move the inode, its lease or place, and its usage of quotas.
 
         Raises:
             PathNotFoundError: the source, or the parent of the target, does not exist.
