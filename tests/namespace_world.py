@@ -139,8 +139,8 @@ class HookedDatabase(Backend):
         with self.inner.snapshot() as reader:
             yield _HookedReader(reader if self.has_snapshots else self.inner, self)
 
-    def locked(self) -> AbstractContextManager[LockedTransaction]:
-        return self.inner.locked()
+    def begin_locked_transaction(self) -> AbstractContextManager[LockedTransaction]:
+        return self.inner.begin_locked_transaction()
 
     def make_durable(self) -> None:
         self._hook("make_durable")

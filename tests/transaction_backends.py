@@ -55,11 +55,11 @@ def _sqlite(request: pytest.FixtureRequest) -> Handles:
 
 
 def _by_url(
-    find: Callable[[pytest.FixtureRequest], str], request: pytest.FixtureRequest, *, in_groups: bool = True
+    find: Callable[[pytest.FixtureRequest], str], request: pytest.FixtureRequest, *, group_commits: bool = True
 ) -> Handles:
     """Open two handles, with group commit as users do, or without."""
     url = find(request)
-    backends = (open_backend(url, create=create, in_groups=in_groups) for create in (True, False))
+    backends = (open_backend(url, create=create, group_commits=group_commits) for create in (True, False))
     return Handles(*backends, url)
 
 
@@ -72,8 +72,8 @@ def _server_url(fixture: str, request: pytest.FixtureRequest) -> str:
     return url
 
 
-def _server(fixture: str, *, in_groups: bool = True) -> Callable[[pytest.FixtureRequest], Handles]:
-    return partial(_by_url, partial(_server_url, fixture), in_groups=in_groups)
+def _server(fixture: str, *, group_commits: bool = True) -> Callable[[pytest.FixtureRequest], Handles]:
+    return partial(_by_url, partial(_server_url, fixture), group_commits=group_commits)
 
 
 BACKENDS: Mapping[str, tuple[Callable[[pytest.FixtureRequest], Handles], Sequence[pytest.MarkDecorator]]] = {
@@ -82,9 +82,9 @@ BACKENDS: Mapping[str, tuple[Callable[[pytest.FixtureRequest], Handles], Sequenc
     "sqlite": (_sqlite, ()),
     "sqlite-groups": (partial(_by_url, _sqlite_url), ()),
     "postgresql": (_server("new_postgres_url"), ()),
-    "postgresql-single": (_server("new_postgres_url", in_groups=False), (pytest.mark.slow,)),
+    "postgresql-single": (_server("new_postgres_url", group_commits=False), (pytest.mark.slow,)),
     "mysql": (_server("new_mysql_url"), ()),
-    "mysql-single": (_server("new_mysql_url", in_groups=False), (pytest.mark.slow,)),
+    "mysql-single": (_server("new_mysql_url", group_commits=False), (pytest.mark.slow,)),
 }
 """By name: the function that opens the handles, and the marks of its tests, such as one that skips them.
 

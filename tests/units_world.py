@@ -94,8 +94,8 @@ class Shaky(Backend):
             yield reader
 
     @contextmanager
-    def locked(self) -> Iterator[LockedTransaction]:
-        with self.inner.locked() as transaction:
+    def begin_locked_transaction(self) -> Iterator[LockedTransaction]:
+        with self.inner.begin_locked_transaction() as transaction:
             yield _ShakyLocked(self, transaction)
 
     def make_durable(self) -> None:

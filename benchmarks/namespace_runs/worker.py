@@ -140,8 +140,8 @@ class _OneAtATime:
         return getattr(self._inner, name)
 
     @contextmanager
-    def locked(self) -> Iterator[LockedTransaction]:
-        with self._inner.locked() as transaction:
+    def begin_locked_transaction(self) -> Iterator[LockedTransaction]:
+        with self._inner.begin_locked_transaction() as transaction:
             transaction.read([ROOT_KEY], exclusive=True)
             yield transaction
 

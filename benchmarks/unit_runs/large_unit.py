@@ -10,7 +10,7 @@ from benchmarks.peak_memory import growth_mb, start_mb
 from holdfast.records.cell_transaction import CellTransaction
 from holdfast.records.database import Database
 from holdfast.runtime import Environment
-from holdfast.spark.units.tasks import open_alone
+from holdfast.spark.units.tasks import open_database_for_task
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import begin_job
 from holdfast.units.shard_task import ShardTask
@@ -47,7 +47,7 @@ def _sum_up(transaction: UnitTransaction, key: int, value: None) -> None:
 def main() -> None:
     """Run the unit, and print the megabytes that it took, and the seconds."""
     url, buffering = sys.argv[1:]
-    database, environment = open_alone(url), Environment()
+    database, environment = open_database_for_task(url), Environment()
     job = begin_job(database.backend, f"large-{buffering}", kind="map", shards=1, environment=environment)
     execution = UnitExecution(_sum_up, database.backend, UnitSettings(buffering=buffering), environment)
     task = ShardTask(execution, database.backend, job, 0)

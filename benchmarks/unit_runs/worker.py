@@ -20,7 +20,7 @@ from benchmarks.unit_runs import peers
 from benchmarks.unit_runs.tasks import run_attempt
 from benchmarks.unit_runs.workloads import pairs
 from holdfast.records.database import Database
-from holdfast.spark.units.tasks import open_alone
+from holdfast.spark.units.tasks import open_database_for_task
 
 __all__ = ["Order", "main", "order_json"]
 
@@ -76,7 +76,7 @@ def _prepare(
         connection.execute("SELECT 1")
         return lambda: _run_peer(order, connection)
     if order.url not in databases:
-        databases[order.url] = open_alone(order.url)
+        databases[order.url] = open_database_for_task(order.url)
     database = databases[order.url]
     database.tables()
     return lambda: _run_units(order, database)

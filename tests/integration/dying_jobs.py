@@ -19,7 +19,7 @@ def dying_overwrite(frame: Any, url: str, nth: int) -> bool:
     """Overwrite with a driver that dies after the nth store call of its commit; return whether it ended first."""
     table = TableJob.of(parse_write_options({"path": url, "partitionBy": "k"}, overwrite=True), frame.schema)
     with table.opened() as ctx:
-        table = table.fitted(ctx, read_log(ctx))
+        table = table.fit_to_table(ctx, read_log(ctx))
         job = TWO_PHASE.setup_job(ctx, SaveMode.OVERWRITE, table.details)
         assert job is not None
         with TWO_PHASE.setup_task(ctx, job, 0) as attempt:

@@ -18,7 +18,7 @@ import holdfast
 from holdfast.commit import read_instant
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.spark import native
-from holdfast.spark.native import unlike
+from holdfast.spark.native import mismatch_reason
 
 pytestmark = pytest.mark.spark
 
@@ -202,7 +202,7 @@ def test_the_look_at_a_listing_asks_the_same_of_any_number_of_files(
         frame = spark.read.parquet(str(tmp_path / str(count)))
         calls.clear()
         table: Any = SimpleNamespace(partition_by=("p",), adopted="")
-        assert "other programs have added files" in unlike(frame, SimpleNamespace(), table)  # type: ignore[arg-type] # not needed
+        assert "other programs have added files" in mismatch_reason(frame, SimpleNamespace(), table)  # type: ignore[arg-type] # not needed
         asked.append(
             sum(1 for call in calls if call.startswith("c\n"))
         )  # without the commands of py4j's garbage collection

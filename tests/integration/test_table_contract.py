@@ -188,7 +188,7 @@ def test_two_first_jobs_with_two_layouts(spark: Any, tmp_path: Path) -> None:
     with late.opened() as ctx:
         from holdfast.commit.two_phase.decision_log import read_log
 
-        late = late.fitted(ctx, read_log(ctx))
+        late = late.fit_to_table(ctx, read_log(ctx))
         job = TWO_PHASE.setup_job(ctx, SaveMode.APPEND, late.details)
         assert job is not None
         with TWO_PHASE.setup_task(ctx, job, 0) as attempt:

@@ -186,7 +186,7 @@ class OperationRunner:
             view = view or read_view(self.database, self.hints, operation)
             outcome, changes = _execute(operation, view, context, self.database.commit)
         else:
-            with self.database.locked() as transaction:
+            with self.database.begin_locked_transaction() as transaction:
                 view = read_view(LockingReader(self.hints, operation, transaction), self.hints, operation)
                 outcome, changes = _execute(operation, view, context, transaction.apply)
         if isinstance(outcome, Committed) and changes is not None:
@@ -206,7 +206,7 @@ class OperationRunner:
             joined = self._join(pieces, lambda piece: self.database, context, self.database.commit)
         else:
             whole = list(_in_pieces(batch.operations()))  # it may read, which must not wait for these very locks
-            with self.database.locked() as transaction:
+            with self.database.begin_locked_transaction() as transaction:
                 joined = self._join(
                     whole, lambda piece: LockingReader(self.hints, piece, transaction), context, transaction.apply
                 )

@@ -180,6 +180,6 @@ def with_absolute_paths(given: Iterable[GivenOption]) -> list[GivenOption]:
     return [one._replace(text=absolute_url(one.text)) if one.name in _PATHS else one for one in given]
 
 
-def to_strings(given: Iterable[GivenOption]) -> dict[str, str]:
+def as_spark_options(given: Iterable[GivenOption]) -> dict[str, str]:
     """Return options as strings for Spark. Parse the options first, because parsing refuses contradictory ones."""
     return {one.name: one.text for one in given}

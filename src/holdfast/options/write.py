@@ -14,7 +14,7 @@ from holdfast.commit import CommitSettings, SaveMode, get_committer
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import format_name
 from holdfast.options.file_format import FormatRequest, refuse_unknown
-from holdfast.options.keywords import to_strings
+from holdfast.options.keywords import as_spark_options
 from holdfast.options.location import LOCATION_KEYS, LocationOptions, given_options, parse_location
 from holdfast.options.values import as_columns, as_directory, as_name, as_place, as_record_limit
 from holdfast.stores.provider import (
@@ -135,7 +135,7 @@ def parse_write_request(given: Sequence[GivenOption], overwrite: bool) -> WriteR
         InvalidRequestError: see `parse_write_options`.
     """
     options = parse_write_options(given, overwrite)
-    return WriteRequest(options=options, overwrite=overwrite, strings=to_strings(given))
+    return WriteRequest(options=options, overwrite=overwrite, strings=as_spark_options(given))
 
 
 def parse_write_options(options: OptionSource, overwrite: bool) -> WriteOptions:

@@ -1,4 +1,4 @@
-"""Read ranges page by page, so that pages of large values fit into memory."""
+"""Read ranges of records page by page, write them batch by batch, and collect what dropped tables leave."""
 
 from __future__ import annotations
 
@@ -38,24 +38,24 @@ _PAGE_BYTES = 4 * 1024 * 1024
 
 
 class PageSize:
-    """How many records the next page of a scan has.
+    """Adapts the number of records per page of a scan to the size of the values, so that pages fit into memory.
 
     Attributes:
-        records: the number. It grows step by step, and shrinks at once when values are large.
+        records: the number for the next page. It grows step by step, and shrinks at once when values are large.
     """
 
     def __init__(self) -> None:
         self.records = _FIRST
 
     def adapt(self, page: ScanPage) -> None:
-        """Take the sizes of the values on a page into account."""
+        """Set the number for the next page by the sizes of the values on a page."""
         if page.records:
             mean = max(sum(len(record.value) for _key, record in page.records) // len(page.records), 1)
             self.records = min(max(_PAGE_BYTES // mean, _LEAST), _GROWTH * self.records, _MOST)
 
 
 def read_pages(reader: SnapshotReader, start: bytes, end: bytes) -> Iterator[Sequence[tuple[bytes, Record]]]:
-    """Yield the pages of a range that have records."""
+    """Yield the records of a range page by page, as lists of keys and records; empty pages are left out."""
     size = PageSize()
     more = start < end
     while more:
@@ -68,7 +68,7 @@ def read_pages(reader: SnapshotReader, start: bytes, end: bytes) -> Iterator[Seq
 
 
 def read_records(reader: SnapshotReader, start: bytes, end: bytes) -> Iterator[tuple[bytes, Record]]:
-    """Yield the records of a range in the order of their keys; those of a page come from one snapshot."""
+    """Yield the keys and records of a range in the order of the keys; those of a page come from one snapshot."""
     for page in read_pages(reader, start, end):
         yield from page
 
@@ -76,8 +76,8 @@ def read_records(reader: SnapshotReader, start: bytes, end: bytes) -> Iterator[t
 _BATCH_BYTES = 2 * 1024 * 1024
 
 
-def batches(items: Iterable[T], most: int, size_bytes: Callable[[T], int]) -> Iterator[list[T]]:
-    """Yield the items in lists of at most so many, and about 2 MiB.
+def split_into_batches(items: Iterable[T], most: int, size_bytes: Callable[[T], int]) -> Iterator[list[T]]:
+    """Yield the items in lists of at most `most` items, and about 2 MiB.
 
     Args:
         size_bytes: returns about how many bytes an item has.
@@ -99,19 +99,23 @@ _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-def in_several_commits(
+def track_batch_commits(
     batches: Iterable[T], backend: Backend, environment: Environment
 ) -> Iterator[tuple[T, Mapping[bytes, int]]]:
-    """Yield batches, of which the caller commits each in a transaction, with what that adds to records besides.
+    """Yield batches for the caller to commit one by one, and check at the end that the database has lost none of them.
 
-    Guarantee: when the iterator ends, all of these transactions have taken effect, durably. A single one adds nothing,
-    and is only as durable as any other.
+    With each batch come numbers to add to records (as `Commit.adds`) in the batch's transaction, which count the
+    commits.
+
+    Guarantee: when the iterator ends, all of these transactions have taken effect, durably. A single batch is not
+    counted,
+    and is only as durable as any other commit.
 
     Raises:
         ConflictError: the database has lost some of them.
         UnavailableError, UnsupportedError: see `make_durable`; they have perhaps taken effect.
 
-    Crash: a small record remains, for `delete_old_counts`.
+    Crash: the record with the count remains, for `delete_old_commit_counts`.
     """
     found = iter(batches)
     first = list(islice(found, 2))
@@ -134,7 +138,10 @@ def in_several_commits(
 
 
 def delete_if_unchanged(backend: Backend, key: bytes, version: int) -> bool:
-    """Delete a record, unless it has changed, and return whether it has not. If that fails, a collection deletes it."""
+    """Delete a record if it still has a version; return False if it has changed.
+
+    If the database fails, the record stays for a later collection, and the result is True.
+    """
     try:
         return isinstance(backend.commit(Commit(reads={key: version}, deletes=[key])), Committed)
     except HoldfastError as error:
@@ -142,10 +149,10 @@ def delete_if_unchanged(backend: Backend, key: bytes, version: int) -> bool:
         return True
 
 
-def delete_old_counts(backend: Backend, environment: Environment, older_than_s: float) -> int:
-    """Delete the records of calls that began long ago, and have probably died; return how many there were.
+def delete_old_commit_counts(backend: Backend, environment: Environment, older_than_s: float) -> int:
+    """Delete the counts of `track_batch_commits` that are older than a time, and return how many there were.
 
-    Guarantee: a call that goes on nevertheless fails.
+    The calls that made them have probably died. One that goes on nevertheless raises a `ConflictError` at its end.
     """
     deleted = 0
     for page in read_pages(backend, *old_commit_counts_range(environment.clock.now_s() - older_than_s)):
@@ -155,9 +162,9 @@ def delete_old_counts(backend: Backend, environment: Environment, older_than_s: 
 
 
 def collect_dropped(database: Backend) -> int:
-    """Delete all records of every dropped table or work list, and then its mark. Return the number of records.
+    """Delete all records of dropped tables and work lists, and then the marks of the drops; return the number.
 
-    Nobody adds to them anymore: every transaction validates the definitions of the tables and lists that it uses.
+    No transaction adds to them: each validates the definitions of the tables and lists that it uses.
 
     Crash: the mark stays until everything below it is deleted, also if the database crashes and undoes deletions that
     were not durable; call it again. If it undoes the drop itself, nothing more is deleted: others may use the table

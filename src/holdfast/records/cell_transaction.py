@@ -1,4 +1,4 @@
-"""Run one or several units of work over cells: reads from the database, writes that wait for one commit.
+"""Read and write cells in a transaction, which several units of work may share.
 
 `CellTransaction` is the computation database of paper 003 (4.3): it keeps what was read, with versions, and what is
 written, and serves reads from both. Several units can share one: each sees what those before it wrote, and a unit that
@@ -22,14 +22,14 @@ from holdfast.records.cells import (
     Deleted,
     Put,
     Write,
-    head_record,
-    limit_of,
-    naming_cell,
+    encode_with_counter,
+    merge_writes,
+    name_cell_in_error,
+    parse_limit,
+    record_after_write,
     rows_of,
     rows_range,
-    split_head,
-    written,
-    written_over,
+    split_counter,
 )
 from holdfast.records.keys import cell_key, column_bytes, history_key
 from holdfast.records.row_keys import Row, integer_of
@@ -43,30 +43,33 @@ _LARGEST_PAGE = 4096
 
 
 class ReadSet(Protocol):
-    """What a transaction has read: `holdfast.transactions.transaction.Transaction`, or locks in the database."""
+    """Reads records for a transaction, so that they are unchanged when it commits.
+
+    The versions are kept and validated (`holdfast.transactions.transaction.Transaction`), or the records are locked.
+    """
 
     def get_many(self, keys: Sequence[bytes]) -> dict[bytes, Record]:
-        """Read records; those that were read before stay as they were."""
+        """Return the existing records of `keys`; those that were read before stay as they were."""
         ...
 
     def scan(self, start: bytes, end: bytes, limit: int | None, *, guard: bytes) -> list[tuple[bytes, Record]]:
-        """Read the first records of a range, which no other transaction changes before the commit."""
+        """Return the first `limit` records of a range, which no other transaction changes before the commit."""
         ...
 
     def to_validation(self) -> Commit:
-        """Return the conditions of everything that was read."""
+        """Return a commit that writes nothing, and is valid only if everything that was read is unchanged."""
         ...
 
 
 def too_many_reads(most: int) -> InvalidRequestError:
-    """Return the error that a unit reads more than it may."""
+    """Return the error for a unit that reads more than `most` cells."""
     return InvalidRequestError(
         "the unit reads more cells than it may: read fewer, or raise the limit max_reads", max_reads=most
     )
 
 
 class CellTransaction(CellReader):
-    """Reads and writes of cells that take effect together.
+    """A transaction over cells of tables: its reads and writes take effect together.
 
     Guarantee: what it reads, apart from its own writes, was true at one instant if the commit succeeds. Until then a
     function may see records that never existed together, so its loops must end anyway.
@@ -104,7 +107,7 @@ class CellTransaction(CellReader):
         prefix: Row | None = None,
         limit: int | None = None,
     ) -> list[tuple[Row, dict[str, Value]]]:
-        """Return rows in order, each with its values by column.
+        """Return rows of a table in order, each with its values by column.
 
         Guarantee: when the commit takes effect, the range holds these rows and no others.
 
@@ -113,7 +116,7 @@ class CellTransaction(CellReader):
             prefix: only rows that begin with this text, these bytes, or these parts of a tuple.
             limit: the most rows to return.
         """
-        limit = limit_of(limit)
+        limit = parse_limit(limit)
         definition = self._table(table)
         first, last = rows_range(definition, start, end, prefix)
         return list(islice(rows_of(definition, self._cells(definition, first, last, limit)), limit))
@@ -124,12 +127,12 @@ class CellTransaction(CellReader):
         self.put_encoded(table, row, encode_value(value), column=column)
 
     def put_encoded(self, table: str, row: Row, encoded: bytes, *, column: str = VALUE) -> None:
-        """Write a cell; the value is one that `encode_value` has returned."""
+        """Write a cell with a value that `encode_value` has encoded already."""
         definition = self._table(table)
         self._put(definition, cell_key(definition.id, row, column_bytes(column)), encoded)
 
     def add(self, table: str, row: Row, amount: int = 1, *, column: str = VALUE) -> None:
-        """Add to an integer; a cell that does not exist counts as 0.
+        """Add to the integer in a cell; a cell that does not exist counts as 0.
 
         Adds of several transactions do not conflict with each other, unless the table has a history.
 
@@ -147,14 +150,14 @@ class CellTransaction(CellReader):
         if definition.history:
             _counter, record = self._head(key)
             base = Put(encode_integer(0) if record is None else record.value)
-            total = written_over(base, number)
+            total = merge_writes(base, number)
             assert isinstance(total, Put), "a value, and a number"
             self._put(definition, key, total.value)
             return
         before = self._write(key)
         if key in self._no_integers and not isinstance(before, Put | Deleted):
             raise InvalidRequestError("only an integer can be added to: put a new value instead", table=table, row=row)
-        self._own[key] = written_over(before, number)
+        self._own[key] = merge_writes(before, number)
 
     def delete(self, table: str, row: Row, *, column: str = VALUE) -> None:
         """Delete a cell, if it exists."""
@@ -166,25 +169,25 @@ class CellTransaction(CellReader):
             self._put(definition, key, b"")
 
     def put_record(self, key: bytes, value: bytes | None) -> None:
-        """Write a record of the database itself, or delete it."""
+        """Write a record that is no cell, such as a table's definition, by its key; None deletes it."""
         self._require_use()
         self._own[key] = DELETED if value is None else Put(value)
 
     def require(self, key: bytes, version: int) -> None:
-        """Let the commit conflict unless a record of the database itself has this version."""
+        """Require at the commit that a record that is no cell still has a version; otherwise the commit conflicts."""
         self._required[key] = version
 
     # --- units --------------------------------------------------------------------------------------------------------
     def prefetch(self, keys: Iterable[bytes]) -> None:
-        """Read cells that several units will need, in one round trip."""
+        """Read the records of cells (`cell_key`) that several units will need, in one round trip."""
         self._read_set.get_many([key for key in keys if not isinstance(self._write(key), Put)])
 
     def cell_key(self, table: str, row: Row, column: str = VALUE) -> bytes:
-        """Return the key of a cell, for `prefetch`."""
+        """Return the key of the record of a cell, for `prefetch`."""
         return cell_key(self._table(table).id, row, column_bytes(column))
 
     def end_unit(self) -> None:
-        """Keep what the present unit has written; what follows is another unit."""
+        """End the present unit and keep its writes for the commit; later calls belong to the next unit."""
         shared = self._shared
         for key, write in self._own.items():
             self._bytes += _size(write) - _size(shared.get(key))
@@ -192,37 +195,37 @@ class CellTransaction(CellReader):
         self.drop_unit()
 
     def drop_unit(self) -> None:
-        """Forget what the present unit has written; what follows is another unit."""
+        """End the present unit and drop its writes; later calls belong to the next unit."""
         self._own.clear()
         self._reads = 0
 
     def end(self) -> None:
-        """Refuse further calls: whoever has kept the transaction would write what is never committed."""
+        """Refuse further calls, which would write what is never committed."""
         self._is_over = True
 
     @property
     def writes(self) -> Mapping[bytes, Write]:
-        """What the units that have ended make of records."""
+        """Return the writes of the units that have ended, by key of the record."""
         return self._shared
 
     @property
     def written_bytes(self) -> int:
-        """The bytes of the values that the units that have ended put."""
+        """Return the total size of the values that the units that have ended put."""
         return self._bytes
 
     @property
     def reads(self) -> int:
-        """How many cells all units have read."""
+        """Return how many cells all units have read."""
         return self._all_reads
 
     # --- the end ------------------------------------------------------------------------------------------------------
     def to_validation(self) -> Commit:
-        """Return a commit that only checks whether everything that was read is still true."""
+        """Return a commit that writes nothing, and only checks whether everything that was read is still true."""
         commit = self._read_set.to_validation()
         return replace(commit, reads={**commit.reads, **self._guards()})
 
     def to_commit(self) -> Commit:
-        """Return what is to be validated and applied: all units that have ended."""
+        """Return the reads and writes of all units that have ended as a `Commit`, to be validated and applied."""
         puts: dict[bytes, bytes] = {}
         adds: dict[bytes, int] = {}
         deletes: list[bytes] = []
@@ -299,19 +302,19 @@ class CellTransaction(CellReader):
         if record is not None and not takes_adds(record.value):
             self._no_integers.add(key)
         try:
-            return written(record, self._write(key))
+            return record_after_write(record, self._write(key))
         except InvalidRequestError as error:
-            raise naming_cell(error, key) from error
+            raise name_cell_in_error(error, key) from error
 
     def _head(self, key: bytes) -> tuple[int, Record | None]:
-        return split_head(self._stored([key]).get(key))
+        return split_counter(self._stored([key]).get(key))
 
     def _put(self, table: Table, key: bytes, encoded: bytes) -> None:
         if not table.history:
             self._own[key] = Put(encoded)
             return
         counter = self._head(key)[0] + 1
-        self._own[key] = Put(head_record(counter, encoded))
+        self._own[key] = Put(encode_with_counter(counter, encoded))
         self._own[history_key(key, counter)] = Put(encoded)
         if counter > table.history:
             self._own[history_key(key, counter - table.history)] = DELETED
@@ -341,9 +344,9 @@ def _size(write: Write | None) -> int:
 
 
 class CellCalls(ABC):
-    """The calls that users know of a database and of a unit's transaction: each runs as a call of others.
+    """The methods to read and write cells that a database and the transaction of a unit have in common.
 
-    Subclasses define `_read` and `_write`.
+    Subclasses define `_read` and `_write`, which run a call of `CellTransaction`.
     """
 
     __slots__ = ()
@@ -353,7 +356,7 @@ class CellCalls(ABC):
         return self._read(lambda cells: cells.get(table, row, column=column, default=default))
 
     def get_many(self, table: str, rows: Iterable[Row], *, column: str = VALUE) -> dict[Row, Value]:
-        """Return the values of those rows that have the column, in one round trip."""
+        """Return the values of those rows that have the column, by row, in one round trip."""
         return self._read(lambda cells: cells.get_many(table, rows, column=column))
 
     def get_row(self, table: str, row: Row) -> dict[str, Value]:
@@ -365,7 +368,9 @@ class CellCalls(ABC):
         self._write(lambda cells: cells.put(table, row, value, column=column))
 
     def add(self, table: str, row: Row, amount: int = 1, *, column: str = VALUE) -> None:
-        """Add to an integer; a cell that does not exist counts as 0. Transactions that only add never conflict.
+        """Add to the integer in a cell; a cell that does not exist counts as 0.
+
+        Transactions that only add never conflict, unless the table has a history.
 
         Raises:
             InvalidRequestError: the cell holds something else; nothing happened.

@@ -1,4 +1,4 @@
-"""Say what a write makes of a cell, and what a record of a cell means.
+"""Define the records of cells: what they hold, how writes change them, and how to read values and rows from them.
 
 In a table without history, the record of a cell is the encoded value, and its number is what was added to it. In a
 table with history it begins with the update counter (8 bytes); a deleted cell keeps its counter, without a value.
@@ -49,8 +49,8 @@ Write: TypeAlias = "Put | Deleted | int"
 """The outcome for a record; an integer is added to its number."""
 
 
-def written_over(before: Write | None, write: Write) -> Write:
-    """Return the one write that does what `before` and then `write` do.
+def merge_writes(before: Write | None, write: Write) -> Write:
+    """Return the single write to a record that has the same effect as two writes, `before` and then `write`.
 
     Raises:
         InvalidRequestError: a number is added to a value that is no integer.
@@ -72,8 +72,8 @@ def _require_integer(encoded: bytes) -> None:
         raise InvalidRequestError("only an integer can be added to: put a new value instead", type=type_of(encoded))
 
 
-def written(record: Record | None, write: Write | None) -> Record | None:
-    """Return a record after a write, None if it is deleted or absent.
+def record_after_write(record: Record | None, write: Write | None) -> Record | None:
+    """Return a record as it is after a write; None if it is deleted or absent.
 
     Raises:
         InvalidRequestError: a number is added to a value that is no integer: the commit will refuse it, too.
@@ -91,7 +91,7 @@ def written(record: Record | None, write: Write | None) -> Record | None:
 
 
 def apply_writes(writes: Mapping[bytes, Write], transaction: Transaction) -> None:
-    """Pass writes on to a transaction."""
+    """Carry out writes of records, given by key, in a transaction."""
     for key, write in writes.items():
         if isinstance(write, Put):
             transaction.put(key, write.value)
@@ -101,8 +101,8 @@ def apply_writes(writes: Mapping[bytes, Write], transaction: Transaction) -> Non
             transaction.add(key, write)
 
 
-def head_record(counter: int, encoded: bytes) -> bytes:
-    """Return the bytes of a cell in a table with history.
+def encode_with_counter(counter: int, encoded: bytes) -> bytes:
+    """Return the record's value of a cell in a table with history: the update counter, then the encoded value.
 
     Args:
         encoded: empty for a deleted cell.
@@ -110,8 +110,10 @@ def head_record(counter: int, encoded: bytes) -> bytes:
     return _COUNTER.pack(counter) + encoded
 
 
-def split_head(record: Record | None) -> tuple[int, Record | None]:
-    """Return the update counter of a cell in a table with history, and what it holds, None if it is deleted.
+def split_counter(record: Record | None) -> tuple[int, Record | None]:
+    """Split the record of a cell in a table with history into its update counter and the record of the value.
+
+    The latter is None if the cell is deleted or absent.
 
     Raises:
         CorruptDataError: the record has no counter.
@@ -124,8 +126,8 @@ def split_head(record: Record | None) -> tuple[int, Record | None]:
     return int(_COUNTER.unpack_from(record.value)[0]), Record(record.version, encoded) if encoded else None
 
 
-def limit_of(given: int | None) -> int | None:
-    """Return the limit of a scan as a plain integer.
+def parse_limit(given: int | None) -> int | None:
+    """Check the limit of a scan, and return it as a plain integer; None for no limit.
 
     Raises:
         InvalidRequestError: it leaves no row, or is no integer of 63 bits.
@@ -143,7 +145,7 @@ def rows_range(
     prefix: Row | None = None,
     after: Row | None = None,
 ) -> tuple[bytes, bytes]:
-    """Return the range of the cells of some rows.
+    """Return the range of keys, from a start to an end, of the cells of some rows of a table.
 
     Args:
         start, end, prefix, after: see `DatabaseSnapshot.scan`.
@@ -167,7 +169,7 @@ def rows_range(
 
 
 def value_of(key: bytes, record: Record) -> Value:
-    """Return the value of a cell.
+    """Decode the value of a cell from the key and the record of the value.
 
     Raises:
         HoldfastError: see `decode_value`; the message names the row and the column.
@@ -175,11 +177,11 @@ def value_of(key: bytes, record: Record) -> Value:
     try:
         return decode_value(record.value, record.number)
     except HoldfastError as error:
-        raise naming_cell(error, key) from error  # a cell that is in order needs no decoded key
+        raise name_cell_in_error(error, key) from error  # a cell that is in order needs no decoded key
 
 
 def read_value(record: Record, row: Row, column: str) -> Value:
-    """Return the value of a cell whose key is decoded.
+    """Decode the value of a cell of a row and column that are known already.
 
     Raises:
         HoldfastError: see `value_of`.
@@ -190,25 +192,25 @@ def read_value(record: Record, row: Row, column: str) -> Value:
         raise type(error)(error.message, row=row, column=column, **error.variables) from error
 
 
-def present(table: Table, key: bytes, stored: Record) -> Record | None:
-    """Return what the record of a cell holds; None if the cell is deleted.
+def record_of_value(table: Table, key: bytes, stored: Record) -> Record | None:
+    """Return the record of a cell's value, without the update counter of a table with history; None if it is deleted.
 
     Raises:
-        CorruptDataError: see `split_head`; the message names the row and the column.
+        CorruptDataError: see `split_counter`; the message names the row and the column.
     """
     if not table.history:
         return stored
     try:
-        return split_head(stored)[1]
+        return split_counter(stored)[1]
     except HoldfastError as error:
-        raise naming_cell(error, key) from error
+        raise name_cell_in_error(error, key) from error
 
 
-def naming_cell(error: E, key: bytes | None = None) -> E:
-    """Return an error about a record as one about its cell, for people.
+def name_cell_in_error(error: E, key: bytes | None = None) -> E:
+    """Return an error about a record's key as one that names the row and the column of the cell.
 
     Args:
-        key: of the record; without it, the error names the key, if it is about a record.
+        key: of the record; without it, the key that the error names, if it does.
     """
     rest = dict(error.variables)
     named = key or rest.pop("key", None)
@@ -219,17 +221,20 @@ def naming_cell(error: E, key: bytes | None = None) -> E:
 
 
 def rows_of(table: Table, cells: Iterable[tuple[bytes, Record]]) -> Iterator[tuple[Row, dict[str, Value]]]:
-    """Yield rows with their values by column, given cells in the order of their keys; deleted cells are left out."""
+    """Yield rows with their values by column, given the keys and records of cells in order; without deleted cells."""
     for row, columns in encoded_rows(table, cells):
         yield row, {column: read_value(record, row, column) for column, record in columns.items()}
 
 
 def encoded_rows(table: Table, cells: Iterable[tuple[bytes, Record]]) -> Iterator[tuple[Row, dict[str, Record]]]:
-    """Yield rows like `rows_of`, with their values still encoded."""
+    """Yield rows with their encoded values by column, given the keys and records of cells in order.
+
+    Deleted cells are left out.
+    """
     row: Row | None = None
     columns: dict[str, Record] = {}
     for key, stored in cells:
-        record = present(table, key, stored)
+        record = record_of_value(table, key, stored)
         if record is None:
             continue
         found, column = cell_of(key)
@@ -243,7 +248,7 @@ def encoded_rows(table: Table, cells: Iterable[tuple[bytes, Record]]) -> Iterato
 
 
 class CellReader(ABC):
-    """Reads cells of tables, as one snapshot or one transaction shows them.
+    """Reads cells of tables as of one snapshot or one transaction.
 
     Subclasses define `_table`, `_stored` and `_cells`.
     """
@@ -256,7 +261,7 @@ class CellReader(ABC):
         return default if record is None else value_of(key, record)
 
     def get_many(self, table: str, rows: Iterable[Row], *, column: str = VALUE) -> dict[Row, Value]:
-        """Return the values of those rows that have the column, in one round trip."""
+        """Return the values of those rows that have the column, by row, in one round trip."""
         definition, name = self._table(table), column_bytes(column)
         keys: dict[Row, bytes] = {}
         for row in rows:
@@ -271,7 +276,7 @@ class CellReader(ABC):
         return next((columns for _row, columns in rows_of(definition, self._cells_of_row(definition, row))), {})
 
     def columns(self, table: str, row: Row) -> list[str]:
-        """Return the columns of a row, also those whose values cannot be read."""
+        """Return the names of the columns of a row, also of those whose values cannot be read."""
         definition = self._table(table)
         found = encoded_rows(definition, self._cells_of_row(definition, row))
         return [column for _row, columns in found for column in columns]
@@ -285,7 +290,7 @@ class CellReader(ABC):
         found = self._stored(keys)
         if not table.history:
             return found
-        heads = ((key, present(table, key, stored)) for key, stored in found.items())
+        heads = ((key, record_of_value(table, key, stored)) for key, stored in found.items())
         return {key: record for key, record in heads if record is not None}
 
     def _check(self, reads: int) -> None:  # noqa: B027  # a snapshot has no limit
@@ -308,7 +313,7 @@ class CellReader(ABC):
 
 @dataclass(frozen=True, slots=True)
 class TableSize:
-    """What a table holds.
+    """The number of rows and cells of a table, and the size of its records.
 
     Attributes:
         versions: earlier and present values in the history; 0 without one.
@@ -322,12 +327,12 @@ class TableSize:
 
 
 def table_size(reader: SnapshotReader, table: Table) -> TableSize:
-    """Count what a table holds. It reads the whole table, page by page."""
+    """Count the rows, cells and bytes of a table. It reads the whole table, page by page."""
     rows = cells = size_bytes = 0
     row = b""
     for key, record in read_records(reader, *cells_range(table.id)):
         size_bytes += len(key) + len(record.value)
-        if table.history and split_head(record)[1] is None:
+        if table.history and split_counter(record)[1] is None:
             continue  # deleted; its counter is kept
         cells += 1
         found = key[: key.rindex(b"\0")]  # no column has a zero byte

@@ -1,4 +1,4 @@
-"""Implement the database of tables that users open."""
+"""Implement the database of tables that `holdfast.open_database` opens."""
 
 from __future__ import annotations
 
@@ -10,14 +10,20 @@ from types import TracebackType
 from typing import TypeVar
 
 from holdfast.errors import ConflictError, InvalidRequestError, NotFoundError
-from holdfast.records.batches import batches, collect_dropped, delete_old_counts, in_several_commits, read_records
+from holdfast.records.batches import (
+    collect_dropped,
+    delete_old_commit_counts,
+    read_records,
+    split_into_batches,
+    track_batch_commits,
+)
 from holdfast.records.cell_transaction import CellCalls, CellTransaction
 from holdfast.records.cells import (
     VALUE,
     CellReader,
     apply_writes,
-    limit_of,
-    naming_cell,
+    name_cell_in_error,
+    parse_limit,
     read_value,
     rows_of,
     rows_range,
@@ -32,7 +38,14 @@ from holdfast.records.keys import (
     table_key,
 )
 from holdfast.records.row_keys import Row
-from holdfast.records.tables import Table, check_table_name, history_length, list_tables, missing_table, read_table
+from holdfast.records.tables import (
+    Table,
+    check_table_name,
+    list_tables,
+    missing_table,
+    parse_history_length,
+    read_table,
+)
 from holdfast.records.values import Value, encode_value
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Backend, Record, SnapshotReader
@@ -48,7 +61,7 @@ _OLD_CALL_S = 7 * 24 * 3600.0
 
 
 class Database(CellCalls):
-    """Tables of cells in a database: the global database of paper 003 (4.1). Made by `holdfast.open_database`.
+    """A database with tables of cells, made by `holdfast.open_database`.
 
     Guarantee: every call is one transaction: it takes effect completely and durably, or not at all; all transactions
     together are serializable. May be used by several threads, and after a fork.
@@ -57,6 +70,8 @@ class Database(CellCalls):
         url: of the database, without its password.
         full_url: with its password: for other processes, never to be shown.
         database: where the cells are records.
+
+    Source: the global database of paper 003 (4.1).
     """
 
     def __init__(self, backend: Backend, url: str, environment: Environment) -> None:
@@ -67,7 +82,7 @@ class Database(CellCalls):
 
     # --- tables -------------------------------------------------------------------------------------------------------
     def create_table(self, name: str, *, history: bool | int = False, exist_ok: bool = False) -> Table:
-        """Create a table.
+        """Create a table, and return it.
 
         Args:
             history: how many values of each cell to keep: True for all. It makes all writes to a cell wait for each
@@ -78,7 +93,7 @@ class Database(CellCalls):
             ConflictError: the table exists.
         """
         check_table_name(name)
-        length = history_length(history)
+        length = parse_history_length(history)
         table_id = new_id(self.environment.ids)
 
         def create(transaction: Transaction) -> Table | None:
@@ -104,7 +119,7 @@ class Database(CellCalls):
         return found
 
     def table(self, name: str) -> Table:
-        """Return a table.
+        """Return the definition of a table.
 
         Raises:
             NotFoundError: there is none with this name.
@@ -112,7 +127,7 @@ class Database(CellCalls):
         return read_table(name, self.backend, self.backend)
 
     def tables(self) -> list[Table]:
-        """Return all tables, by name."""
+        """Return the definitions of all tables, by name."""
         return list_tables(self.backend)
 
     def drop_table(self, name: str) -> None:
@@ -183,12 +198,12 @@ class Database(CellCalls):
         return table
 
     def collect(self, *, calls_older_than_s: float = _OLD_CALL_S) -> int:
-        """Delete what is left of dropped tables and work lists; count the records.
+        """Delete what is left of dropped tables and work lists, and return how many records that were.
 
         Args:
-            calls_older_than_s: a `put_many` that began so long ago, a week by default, has died.
+            calls_older_than_s: a `put_many` that began so many seconds ago, a week by default, is taken for dead.
         """
-        deleted = delete_old_counts(self.backend, self.environment, calls_older_than_s)
+        deleted = delete_old_commit_counts(self.backend, self.environment, calls_older_than_s)
         return deleted + collect_dropped(self.backend)
 
     # --- cells --------------------------------------------------------------------------------------------------------
@@ -214,8 +229,8 @@ class Database(CellCalls):
         """
         reads_first = bool(self.table(table).history)
         count = 0
-        found = batches(map(_encoded_pair, values), _BATCH, lambda pair: len(pair[1]))
-        for batch, adds in in_several_commits(found, self.backend, self.environment):
+        found = split_into_batches(map(_encoded_pair, values), _BATCH, lambda pair: len(pair[1]))
+        for batch, adds in track_batch_commits(found, self.backend, self.environment):
             put = partial(_put_all, table=table, column=column, batch=batch, reads_first=reads_first)
             self._transact(put, adds=adds)
             count += len(batch)
@@ -230,14 +245,14 @@ class Database(CellCalls):
         prefix: Row | None = None,
         limit: int | None = None,
     ) -> Iterator[tuple[Row, dict[str, Value]]]:
-        """Yield rows in order, each with its values by column: all from one snapshot.
+        """Yield rows of a table in order, each with its values by column: all from one snapshot.
 
         Args:
             start, end: the first row, and the first row that is not returned any more.
             prefix: only rows that begin with this text, these bytes, or these parts of a tuple.
             limit: the most rows to yield; None for all.
         """
-        limit = limit_of(limit)
+        limit = parse_limit(limit)
         with self.snapshot() as snapshot:
             yield from islice(snapshot.scan(table, start=start, end=end, prefix=prefix), limit)
 
@@ -252,7 +267,7 @@ class Database(CellCalls):
 
     @contextmanager
     def snapshot(self) -> Iterator[DatabaseSnapshot]:
-        """Read everything from one snapshot, which writers do not wait for. End it within minutes."""
+        """Open a snapshot of all tables for a ``with`` block; writers do not wait for it. End it within minutes."""
         with self.backend.snapshot() as reader:
             yield DatabaseSnapshot(reader, self.backend)
 
@@ -294,7 +309,7 @@ class Database(CellCalls):
         try:
             return run_transaction(self.backend, run, self.environment, attempts=attempts)
         except InvalidRequestError as error:
-            named = naming_cell(error)
+            named = name_cell_in_error(error)
             if named is error:
                 raise
             raise named from error
@@ -356,7 +371,7 @@ def open_database(url: str, *, create: bool = False, environment: Environment | 
     """
     environment = environment or Environment()
     try:
-        return Database(open_backend(require_url(url), environment, create=create), url, environment)
+        return Database(open_backend(require_database_url(url), environment, create=create), url, environment)
     except NotFoundError as error:
         if create:
             raise
@@ -365,11 +380,11 @@ def open_database(url: str, *, create: bool = False, environment: Environment | 
         raise NotFoundError(f"{what}: {hint}", **error.variables) from error
 
 
-def require_url(given: object) -> str:
-    """Return what names a database, unless it is a path or another object.
+def require_database_url(given: object) -> str:
+    """Check that an argument is the URL of a database, and return it.
 
     Raises:
-        InvalidRequestError: it is no text.
+        InvalidRequestError: it is a path or another object.
     """
     if not isinstance(given, str):
         raise InvalidRequestError(
@@ -380,7 +395,7 @@ def require_url(given: object) -> str:
 
 
 def require_open_database(given: object) -> None:
-    """Check that this is a database, and not its URL.
+    """Check that an argument is an open `Database`, and not its URL.
 
     Raises:
         InvalidRequestError: it is something else.
@@ -392,7 +407,7 @@ def require_open_database(given: object) -> None:
 
 
 class DatabaseSnapshot(CellReader):
-    """Tables as they were at one instant.
+    """Reads the tables of a database as they were at one instant.
 
     Attributes:
         reader: reads the records of the snapshot.
@@ -403,7 +418,7 @@ class DatabaseSnapshot(CellReader):
         self._backend = database
 
     def table(self, name: str) -> Table:
-        """Return a table.
+        """Return the definition of a table.
 
         Raises:
             NotFoundError: there was none with this name.
@@ -419,7 +434,7 @@ class DatabaseSnapshot(CellReader):
         prefix: Row | None = None,
         after: Row | None = None,
     ) -> Iterator[tuple[Row, dict[str, Value]]]:
-        """Yield rows in order, each with its values by column.
+        """Yield rows of a table in order, each with its values by column.
 
         Args:
             start, end, prefix: see `Database.scan`.

@@ -1,4 +1,4 @@
-"""Make the keys of tables and cells; `kinds` lists all kinds of records."""
+"""Make the keys of the records of tables, cells and their histories; `KINDS` lists all kinds of records."""
 
 from __future__ import annotations
 
@@ -17,61 +17,66 @@ _SPARE_BYTES = 16
 
 
 def new_id(ids: Ids) -> int:
-    """Return the id of something new: a random number of 48 bits."""
+    """Return a new id for a table, work list or job: a random number of 48 bits."""
     return int(ids.token(), 16)
 
 
 def id_bytes(number: int) -> bytes:
-    """Return the bytes of an id."""
+    """Return an id as bytes, for keys."""
     return _ID.pack(number)
 
 
 def table_key(name: str) -> bytes:
-    """Return the key of a table's definition."""
+    """Return the key of the record that defines the table with a name."""
     return TABLE + name.encode()
 
 
 def table_name_of(key: bytes) -> str:
-    """Return the name in the key of a table's definition."""
+    """Return the name of the table whose definition has a key."""
     return key[len(TABLE) :].decode()
 
 
 def tables_range() -> tuple[bytes, bytes]:
-    """Return the range of all definitions of tables."""
+    """Return the range of keys of the definitions of all tables."""
     return TABLE, after_prefix(TABLE)
 
 
 def dropped_key(dropped_id: int) -> bytes:
-    """Return the key of the mark of a dropped table or work list."""
+    """Return the key of the record that marks a table or work list as dropped until it is deleted."""
     return DROPPED + id_bytes(dropped_id)
 
 
 def dropped_id_of(key: bytes) -> int:
-    """Return the id in the key of the mark of a dropped table or work list."""
+    """Return the id of the dropped table or work list whose mark has a key."""
     return int(_ID.unpack_from(key, len(DROPPED))[0])
 
 
 def dropped_range() -> tuple[bytes, bytes]:
-    """Return the range of the marks of all dropped tables and work lists."""
+    """Return the range of keys of the marks of all dropped tables and work lists."""
     return DROPPED, after_prefix(DROPPED)
 
 
 def commit_count_key(now_s: float, token: str) -> bytes:
-    """Return the key of the number of transactions of a call.
+    """Return the key of the record that counts the transactions of one call that writes in batches.
 
     Args:
-        now_s: when it began, in seconds since the epoch.
+        now_s: when the call began, in seconds since the epoch.
+        token: a random text, unique to the call.
     """
     return COMMITS + id_bytes(int(now_s)) + token.encode()
 
 
 def old_commit_counts_range(before_s: float) -> tuple[bytes, bytes]:
-    """Return the range of these numbers of all calls that began before a time."""
+    """Return the range of keys of the transaction counts of all calls that began before a time.
+
+    Args:
+        before_s: the time, in seconds since the epoch.
+    """
     return COMMITS, COMMITS + id_bytes(max(int(before_s), 0))
 
 
 def column_bytes(column: object) -> bytes:
-    """Return the bytes of a column.
+    """Return the name of a column as bytes, for keys.
 
     Raises:
         InvalidRequestError: it is empty, no text, or contains a NUL character.
@@ -85,7 +90,7 @@ def column_bytes(column: object) -> bytes:
 
 
 def row_prefix(table_id: int, row: Row) -> bytes:
-    """Return the bytes with which the keys of a row's cells begin, and no others."""
+    """Return the bytes with which the keys of exactly one row's cells begin."""
     return _cells_prefix(table_id) + encode_row(row)
 
 
@@ -95,7 +100,7 @@ def _cells_prefix(table_id: int) -> bytes:
 
 
 def cell_key(table_id: int, row: Row, column: bytes) -> bytes:
-    """Return the key of a cell.
+    """Return the key of the record of a cell.
 
     Raises:
         InvalidRequestError: row and column are too long together.
@@ -111,10 +116,10 @@ def cell_key(table_id: int, row: Row, column: bytes) -> bytes:
 
 
 def cell_of(key: bytes) -> tuple[Row, str]:
-    """Return the row and the column of a cell.
+    """Return the row and the column of the cell whose record has a key.
 
     Raises:
-        CorruptDataError: the key is none of a cell.
+        CorruptDataError: it is not the key of a cell.
     """
     row, end = decode_row(key, len(CELL) + ID_BYTES)
     try:
@@ -124,18 +129,23 @@ def cell_of(key: bytes) -> tuple[Row, str]:
 
 
 def cells_range(table_id: int) -> tuple[bytes, bytes]:
-    """Return the range of a table's cells."""
+    """Return the range of keys of all cells of a table."""
     prefix = _cells_prefix(table_id)
     return prefix, after_prefix(prefix)
 
 
 def history_key(cell: bytes, counter: int) -> bytes:
-    """Return the key of a history entry of a cell."""
+    """Return the key of the record of an earlier value of a cell.
+
+    Args:
+        cell: the key of the cell.
+        counter: the update counter of the value.
+    """
     return history_range(cell)[0] + _ID.pack(counter)
 
 
 def history_range(cell: bytes) -> tuple[bytes, bytes]:
-    """Return the range of a cell's history entries."""
+    """Return the range of keys of all history entries of a cell, given the key of the cell."""
     prefix = HISTORY + cell[len(CELL) :] + b"\0"
     return prefix, prefix + b"\xff" * ID_BYTES + b"\xff"
 
@@ -146,7 +156,7 @@ def counter_of(key: bytes) -> int:
 
 
 def table_histories_range(table_id: int) -> tuple[bytes, bytes]:
-    """Return the range of the history entries of all cells of a table."""
+    """Return the range of keys of the history entries of all cells of a table."""
     prefix = HISTORY + id_bytes(table_id)
     return prefix, after_prefix(prefix)
 

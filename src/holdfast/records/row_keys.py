@@ -28,7 +28,7 @@ _LAST = b"\xff"
 
 
 def encode_row(row: Row) -> bytes:
-    """Return the bytes of a row.
+    """Encode the name of a row as bytes that sort as the names do.
 
     Raises:
         InvalidRequestError: it is of another type: convert it to a text.
@@ -51,7 +51,7 @@ def prefix_range(prefix: Row) -> tuple[bytes, bytes]:
 
 
 def after_prefix(prefix: bytes) -> bytes:
-    """Return bytes that are greater than all that begin with `prefix`, and not greater than any others that follow."""
+    """Return the end of the range of all bytes that begin with `prefix`: the smallest bytes behind it."""
     stripped = prefix.rstrip(b"\xff")
     return stripped[:-1] + bytes([stripped[-1] + 1]) if stripped else _LAST * (len(prefix) + 1)
 
@@ -87,9 +87,10 @@ def _encode_integer(number: int) -> bytes:
 
 
 def between_rows(low: bytes, high: bytes, start: int) -> bytes | None:
-    """Return a key between two keys: where the type changes, or in the middle of two integers; None if there is none.
+    """Return a key that divides a range of rows: where the type of the names changes, or halfway between two integers.
 
-    Longer integers have another type code, so that the middle of the bytes is far from that of the numbers.
+    None if there is no such key. Longer integers have another type code, so that the middle of the bytes is far from
+    that of the numbers.
 
     Args:
         low: a key with a row.
@@ -123,7 +124,7 @@ def _middle_integer(low: int, high: bytes, before: bytes) -> bytes | None:
 
 
 def decode_row(key: bytes, start: int = 0) -> tuple[Row, int]:
-    """Return the row whose encoding begins at `start`, and where it ends.
+    """Decode the name of a row, whose encoding begins at `start`; return it and the position behind it.
 
     Raises:
         CorruptDataError: there is no such encoding.
@@ -162,7 +163,7 @@ def _text(raw: bytes, key: bytes) -> str:
 
 
 def integer_of(given: object) -> int | None:
-    """Return an integer of any library as Python's, whose sums do not leave a range; None if it is none, or a bool."""
+    """Convert an integer of any library, such as numpy, to Python's; return None for a bool or anything else."""
     try:
         if not isinstance(given, bool) and isinstance(given, SupportsIndex):
             return index(given)

@@ -27,7 +27,7 @@ _WIDTH = 16
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """Where a range of cells may be divided.
+    """Keys that divide a range of cells into parts.
 
     Attributes:
         points: keys in ascending order, each the first possible one of a row: `n` points divide the range into `n + 1`
@@ -56,8 +56,8 @@ class _Piece:
     end: bytes = field(compare=False)
 
 
-def divide(reader: SnapshotReader, table: Table, first: bytes, last: bytes, parts: int) -> Division:
-    """Return where to divide a range of a table's cells into about `parts` parts.
+def divide_range(reader: SnapshotReader, table: Table, first: bytes, last: bytes, parts: int) -> Division:
+    """Find keys that divide a range of a table's cells into about `parts` parts of similar size.
 
     Args:
         first, last: the range: where it starts, and where it ends.

@@ -1,4 +1,4 @@
-"""Define tables: what a database knows about each of them."""
+"""Define the records that define tables, and find tables by name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table.
+    """The definition of a table.
 
     Attributes:
         id: distinguishes it from a dropped table with the same name.
@@ -36,16 +36,16 @@ class Table:
 
     @property
     def key(self) -> bytes:
-        """The key of the definition, which guards the cells of the table."""
+        """Return the key of the definition's record, which guards the cells of the table against phantoms."""
         return table_key(self.name)
 
     def to_bytes(self) -> bytes:
-        """Return the value of the record."""
+        """Return the value of the definition's record."""
         return json.dumps({"id": self.id, "history": self.history}).encode()
 
     @staticmethod
     def of(name: str, record: Record) -> Table:
-        """Return the table that a record defines.
+        """Decode the definition of a table from its record.
 
         Raises:
             CorruptDataError: the record is damaged.
@@ -61,10 +61,10 @@ class Table:
 
 
 def check_table_name(name: object) -> str:
-    """Check the name of a table, and return it.
+    """Check that a text can be the name of a table, and return it.
 
     Raises:
-        InvalidRequestError: change it.
+        InvalidRequestError: it cannot: change it.
     """
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise InvalidRequestError(
@@ -73,11 +73,14 @@ def check_table_name(name: object) -> str:
     return name
 
 
-def history_length(history: object) -> int:
-    """Return how many values of each cell a table keeps.
+def parse_history_length(history: object) -> int:
+    """Convert the argument `history` of `create_table` into the number of values to keep of each cell.
 
     Args:
-        history: True for all, False for no history, or a number.
+        history: True for all, False for no history (0), or a number.
+
+    Raises:
+        InvalidRequestError: it is neither, or out of range.
     """
     if isinstance(history, bool):
         return ALL_VERSIONS if history else 0
@@ -89,22 +92,22 @@ def history_length(history: object) -> int:
 
 
 def list_tables(database: SnapshotReader) -> list[Table]:
-    """Return all tables, by name."""
+    """Return the definitions of all tables of a database, by name."""
     return [Table.of(table_name_of(key), record) for key, record in read_records(database, *tables_range())]
 
 
 def missing_table(database: SnapshotReader, name: str) -> NotFoundError:
-    """Return the error that a table does not exist."""
+    """Return the error for a table that does not exist; it names tables with similar names."""
     known = [table.name for table in list_tables(database)]
     hint = nearest(name, known) if known else "the database has no tables, create it first"
     return NotFoundError(f"the database has no such table: {hint}", table=name)
 
 
 def read_table(name: str, reader: SnapshotReader | Transaction, database: SnapshotReader) -> Table:
-    """Return a table as a transaction, a snapshot or a database sees it.
+    """Return the definition of a table as a transaction, a snapshot or a database sees it.
 
     Args:
-        reader: reads its definition.
+        reader: reads the definition.
         database: where similar names are looked for.
 
     Raises:
@@ -118,18 +121,18 @@ def read_table(name: str, reader: SnapshotReader | Transaction, database: Snapsh
 
 
 class TableCache:
-    """The tables that a process has seen. A wrong entry is harmless: every transaction validates the tables it uses."""
+    """Caches definitions of tables. An outdated entry is harmless: every transaction validates the tables it uses."""
 
     def __init__(self, database: SnapshotReader, known: dict[str, Table] | None = None) -> None:
         self._database = database
         self._known = {} if known is None else known
 
-    def through(self, reader: SnapshotReader) -> TableCache:
-        """Return the same tables, of which those that are not known yet are read by other means."""
+    def reading_through(self, reader: SnapshotReader) -> TableCache:
+        """Return a cache with the same entries, which reads definitions that are not cached by another reader."""
         return TableCache(reader, self._known)
 
     def get(self, name: str) -> Table:
-        """Return a table.
+        """Return the definition of a table, from the cache or the database.
 
         Raises:
             NotFoundError: the database has no such table: create it.
@@ -140,5 +143,5 @@ class TableCache:
         return found
 
     def forget(self) -> None:
-        """Read everything again when it is needed."""
+        """Empty the cache."""
         self._known.clear()

@@ -46,7 +46,7 @@ _TYPES = {b"b": "bytes", b"t": "text", b"i": "int", b"f": "float", b"j": "json",
 
 
 def encode_value(value: object) -> bytes:
-    """Return the bytes of a value.
+    """Encode a value of a cell as bytes, with its type.
 
     Raises:
         InvalidRequestError: the type is none of those above, or the value is too long: convert or split it.
@@ -80,12 +80,12 @@ def _encode(value: object) -> bytes:
 
 
 def encode_integer(number: int) -> bytes:
-    """Return the bytes of an integer."""
+    """Encode an integer as the value of a cell."""
     return INTEGER + int(number).to_bytes(number.bit_length() // 8 + 1, "big", signed=True)
 
 
 def type_of(encoded: bytes) -> str:
-    """Return the name of the type of encoded bytes: bytes, text, int, float, json or array."""
+    """Return the name of the type of an encoded value: bytes, text, int, float, json or array."""
     return _TYPES.get(encoded[:1], "unknown")
 
 
@@ -145,7 +145,7 @@ def _encode_numpy(value: Any) -> bytes:
 
 
 def decode_value(encoded: bytes, number: int = 0) -> Value:
-    """Return a value from its bytes and the number of its record.
+    """Decode the value of a cell from its bytes and the number of its record.
 
     Guarantee: what is not a valid encoding is refused; nothing in it is executed.
 
@@ -211,9 +211,9 @@ def _decode_array(rest: bytes) -> Value:
 
 # --- JSON that others have written ------------------------------------------------------------------------------------
 def parse_json(text: str) -> bool | list[Any] | dict[str, Any]:
-    """Return the value of a JSON text.
+    """Parse a JSON list, object or boolean as the value of a cell, without rounding numbers or dropping keys.
 
-    Guarantee: it says what the text says: Python's own parser rounds numbers, and drops keys that occur twice.
+    Python's own parser rounds numbers, and drops keys that occur twice.
 
     Raises:
         InvalidRequestError: it is no JSON, a number or a text alone, or no value is equal to it.

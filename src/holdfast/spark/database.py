@@ -50,9 +50,9 @@ from holdfast.records.cells import encoded_rows, read_value
 from holdfast.records.database import DatabaseSnapshot
 from holdfast.records.keys import cells_range
 from holdfast.records.row_keys import prefix_range
-from holdfast.records.splits import divide
+from holdfast.records.splits import divide_range
 from holdfast.records.tables import Table
-from holdfast.spark.failures import one_sentence
+from holdfast.spark.failures import errors_without_traceback
 from holdfast.spark.types import arrow_schema
 from holdfast.transactions.base import Record
 
@@ -92,7 +92,7 @@ _ELEMENTS: Mapping[str, DataType] = {
 
 @dataclass(frozen=True)
 class CellRange(InputPartition):
-    """The input of one task: all rows of one table in a range of keys, whatever is written meanwhile."""
+    """The input of one Spark task: the rows of one table whose keys are in a range."""
 
     table_id: int
     first: bytes
@@ -100,7 +100,7 @@ class CellRange(InputPartition):
 
 
 class DatabaseReader(DataSourceReader):
-    """One scan of a table by Spark.
+    """Reads one table of a database in Spark: divides it among tasks, and yields its rows as Arrow batches.
 
     Guarantee: each row of the table is in exactly one partition. A partition shows the table as it was at one instant,
     and different partitions at different instants; so one partition shows the whole table at one instant. A value that
@@ -133,8 +133,8 @@ class DatabaseReader(DataSourceReader):
             raise InvalidRequestError("the schema has no columns: name at least the row's")
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Divide the table: a few hundred small reads."""
-        with one_sentence():
+        """Divide the table's rows into partitions, with a few hundred small reads."""
+        with errors_without_traceback():
             options = self._options
             with open_database(options.url) as database, database.snapshot() as snapshot:
                 table = snapshot.table(options.table)
@@ -145,7 +145,7 @@ class DatabaseReader(DataSourceReader):
                 if options.partitions != 1:
                     # Spark does not tell a data source how many cores it has.
                     wanted = options.partitions or min(_MOST_TASKS, max(2, os.cpu_count() or 2))
-                    division = divide(snapshot.reader, table, first, last, wanted)
+                    division = divide_range(snapshot.reader, table, first, last, wanted)
                     # Without a wish of the user, a table that the probes could count is not worth several tasks.
                     points = () if options.partitions is None and division.cells is not None else division.points
             return [CellRange(table.id, low, high) for low, high in pairwise([first, *points, last])]
@@ -154,7 +154,7 @@ class DatabaseReader(DataSourceReader):
         """Yield the rows of one partition from one snapshot, in batches of at most 10,000 rows and about 8 MiB."""
         if not isinstance(partition, CellRange):
             return  # PySpark's placeholder if there is nothing to read
-        with one_sentence():
+        with errors_without_traceback():
             with open_database(self._options.url) as database, database.snapshot() as snapshot:
                 table = snapshot.table(self._options.table)
                 if table.id != partition.table_id:
@@ -255,7 +255,7 @@ def _row_parts(options: DatabaseReadOptions, names: Sequence[str]) -> dict[str, 
 
 
 def key_range(options: DatabaseReadOptions, table_id: int) -> tuple[bytes, bytes]:
-    """Return the range of the cells of all rows that meet the conditions of a read: from a key, up to before another.
+    """Return the range of keys of the cells of all rows that meet the conditions of a read: its start and its end.
 
     Raises:
         InvalidRequestError: a condition is not one on the order of the names of rows.
@@ -339,7 +339,7 @@ def _sample(snapshot: DatabaseSnapshot, table: Table, first: bytes, last: bytes)
     if first >= last:
         return []
     cells: dict[bytes, Record] = {}
-    for start in (first, *divide(snapshot.reader, table, first, last, _PLACES).points):
+    for start in (first, *divide_range(snapshot.reader, table, first, last, _PLACES).points):
         cells.update(snapshot.reader.scan(start, last, _CELLS).records)
     return list(encoded_rows(table, sorted(cells.items(), key=lambda cell: cell[0])))
 

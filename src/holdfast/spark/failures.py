@@ -22,8 +22,8 @@ _SHOWN = re.compile(r"holdfast\.errors\.(\w+Error): (.+)")
 
 
 @contextlib.contextmanager
-def one_sentence() -> Iterator[None]:
-    """Raise Holdfast's errors without cause and stack trace.
+def errors_without_traceback() -> Iterator[None]:
+    """Raise Holdfast's errors in a worker process without cause and stack trace, so that the user sees one sentence.
 
     Everything that Spark calls in a worker process runs in this context.
 
@@ -39,7 +39,7 @@ def one_sentence() -> Iterator[None]:
 
 
 def find_holdfast_error(error: BaseException) -> HoldfastError | None:
-    """Return the Holdfast error inside Spark's error, or one that explains why workers cannot run; None for others."""
+    """Return the Holdfast error inside Spark's error, or one that explains why workers cannot run; else None."""
     found = None
     for match in _SHOWN.finditer(str(error)):
         found = match  # the last one ended the job
@@ -52,8 +52,8 @@ def find_holdfast_error(error: BaseException) -> HoldfastError | None:
 
 
 @contextlib.contextmanager
-def errors_of_tasks() -> Iterator[None]:
-    """Raise Holdfast's error that ended a task instead of Spark's about it, whose pages of stack traces add nothing."""
+def unwrap_task_errors() -> Iterator[None]:
+    """Raise the Holdfast error that ended a task, instead of Spark's error about it with pages of stack traces."""
     try:
         yield
     except (PySparkException, Py4JError) as error:
@@ -80,7 +80,7 @@ def first_line(error: Exception) -> str:
 
 
 def find_worker_problem(text: str) -> HoldfastError | None:
-    """Explain what is wrong with the Python of Spark's workers, if Spark's message shows that."""
+    """Return an error that explains what is wrong with the Python of Spark's workers, if Spark's message shows that."""
     here = f"before Spark starts, such as {sys.executable}"
     if found := _MISSING.search(text):
         return UnsupportedError(

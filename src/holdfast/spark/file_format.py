@@ -20,7 +20,10 @@ from holdfast.table.reader import ReadSettings, first_with_bytes
 
 @dataclass(frozen=True)
 class FormatChoice:
-    """A format and its option strings. Spark sends it to tasks, so all fields are plain values."""
+    """The format of a destination's files, and its options as strings.
+
+    Spark sends it to tasks, so all fields are plain values.
+    """
 
     name: str
     option_strings: Mapping[str, str] = field(default_factory=dict)
@@ -54,7 +57,7 @@ class FormatChoice:
         )
 
     def settings_of(self, split_bytes: int) -> Callable[[str], ReadSettings]:
-        """Return a function that takes a path and returns its `settings`, which are built once per file extension."""
+        """Return a function that takes a path and returns its `settings`, building them once per file extension."""
         known: dict[str, ReadSettings] = {}
 
         def settings(path: str) -> ReadSettings:
@@ -66,7 +69,7 @@ class FormatChoice:
         return settings
 
     def parsed(self, path: str) -> FormatOptions:
-        """Return the format options for the file at `path`. As in Spark, a text file's name determines its codec."""
+        """Parse the format options for the file at `path`. As in Spark, a text file's name determines its codec."""
         if get_format(self.name).is_text:
             return replace(self._options, codec=codec_of_name(path))  # type: ignore[call-arg]  # all of these have one
         return self._options

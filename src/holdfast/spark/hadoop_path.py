@@ -25,13 +25,16 @@ _FILTER = "mapreduce.input.pathFilter.class"
 
 
 def hadoop_path(spark: SparkSession, ctx: CommitContext, store: LocationOptions, head: int) -> tuple[str | None, str]:
-    """Return the path under which Spark sees the destination and ``""``, or None and the reason why it cannot.
+    """Find the path under which Spark's Hadoop file systems see a destination.
 
     Guarantee: the path leads to the same data: at this path, the newest log entry has the same bytes. This is checked
     because Spark may be configured with another server, which may have a bucket and a table with the same names.
 
     Args:
         head: the number of the newest log entry.
+
+    Returns:
+        The path and ``""``, or None and the reason why there is none.
     """
     jvm = getattr(spark, "_jvm", None)
     if jvm is None:

@@ -23,7 +23,7 @@ from holdfast.commit.two_phase.decision_log import read_log, read_newest
 from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.options.keywords import as_mode, from_options, from_text, from_url, with_absolute_paths
 from holdfast.options.write import JobOptions, parse_job_options
-from holdfast.spark.failures import errors_of_tasks
+from holdfast.spark.failures import unwrap_task_errors
 from holdfast.spark.session import is_classic, require_dataframe, require_reachable, require_session
 from holdfast.spark.table_job import warn_pending
 from holdfast.spark.task import RUNS, TaskFunction
@@ -134,7 +134,7 @@ class Job:
         if self._runs >= RUNS:
             raise InvalidRequestError(f"a job runs at most {RUNS} functions: write fewer, larger data sets")
         task = TaskFunction(function, self._options, self._record, self._runs)
-        with errors_of_tasks():
+        with unwrap_task_errors():
             if hasattr(type(data), "mapPartitionsWithIndex"):  # a DataFrame of Spark Connect has every attribute
                 reports = data.mapPartitions(task.of_rows).collect()
             else:

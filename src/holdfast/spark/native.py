@@ -25,7 +25,7 @@ from holdfast.options.read import ReadOptions
 from holdfast.spark.failures import first_line
 from holdfast.spark.file_format import FormatChoice
 from holdfast.spark.hadoop_path import hadoop_path
-from holdfast.spark.reader import chosen_columns, nothing_to_read
+from holdfast.spark.reader import nothing_to_read_error, select_columns
 from holdfast.spark.types import table_schema
 from holdfast.table.contract import TableRecord, decode_table
 from holdfast.table.existing import fingerprint
@@ -67,25 +67,25 @@ def _frame_or_reason(spark: SparkSession, ctx: CommitContext, options: ReadOptio
         snapshot = settled if instant.is_settled else read_snapshot(ctx)
         if snapshot.table is None:
             if next(iter_visible(ctx.store, ctx.prefix), None) is None:
-                raise nothing_to_read(ctx)
+                raise nothing_to_read_error(ctx)
             return _NO_TABLE
         table, choice = decode_table(snapshot.table), FormatChoice.of(options, snapshot)
         schema = table_schema(table)
-        if limit := limit_of_read(spark, options, choice) or limit_of_columns(spark, choice, schema):
+        if limit := refusal_of_options(spark, options, choice) or refusal_of_columns(spark, choice, schema):
             return limit
         path, refusal = hadoop_path(spark, ctx, options.store, snapshot.head)
         if path is None:
             return refusal
         paths = [path] if instant.is_settled else [f"{path}/{file.path}" for file in snapshot.files]
         try:
-            frame = load(spark, ctx, spark_options(choice), choice.name, schema, path, paths)
+            frame = load_frame(spark, ctx, spark_options(choice), choice.name, schema, path, paths)
         except (PySparkException, Py4JError, NotFoundError) as error:
             problem = error
             if instant.is_settled and read_instant(ctx) == instant:
                 break
             continue  # most likely a job replaced files in the meantime
         if not instant.is_settled or read_instant(ctx) == instant:
-            return unlike(frame, ctx, table) or narrowed(frame, schema, options)
+            return mismatch_reason(frame, ctx, table) or select_requested_columns(frame, schema, options)
     if problem is None:
         raise UnavailableError("jobs commit faster than the destination can be listed: read again", url=ctx.url)
     if isinstance(problem, NotFoundError) and options.reader == "native":
@@ -93,13 +93,13 @@ def _frame_or_reason(spark: SparkSession, ctx: CommitContext, options: ReadOptio
     return first_line(problem)  # the Python reader reads it, or reports the problem in one sentence
 
 
-def narrowed(frame: DataFrame, schema: StructType, options: ReadOptions) -> DataFrame:
-    """Return the columns that the read requests, in the table's order, not in that of Spark's reader."""
-    names = (schema if options.columns is None else chosen_columns(schema, options.columns)).names
+def select_requested_columns(frame: DataFrame, schema: StructType, options: ReadOptions) -> DataFrame:
+    """Return the frame with the columns that the read requests, in the table's order."""
+    names = (schema if options.columns is None else select_columns(schema, options.columns)).names
     return frame.select([col("`" + name.replace("`", "``") + "`") for name in names])
 
 
-def load(
+def load_frame(
     spark: SparkSession,
     ctx: CommitContext,
     options: Mapping[str, str],
@@ -108,7 +108,11 @@ def load(
     path: str,
     paths: list[str],
 ) -> DataFrame:
-    """Load `paths` with Spark's reader: either the destination's path, or those of the snapshot's files.
+    """Load a DataFrame with Spark's own reader: from the destination's path, or from those of the snapshot's files.
+
+    Args:
+        path: the destination's.
+        paths: what to read: `path`, or files below it.
 
     Raises:
         NotFoundError: Spark finds no files.
@@ -126,8 +130,8 @@ def load(
         raise
 
 
-def unlike(frame: DataFrame, ctx: CommitContext, table: TableRecord) -> str:
-    """Return the reason why Spark's scan may read other rows than the table has; empty if it does not.
+def mismatch_reason(frame: DataFrame, ctx: CommitContext, table: TableRecord) -> str:
+    """Return the reason why Spark's scan of a table may read other rows than the table has; empty if it does not.
 
     Costs a few calls to the JVM, however many files there are.
     """
@@ -190,8 +194,8 @@ _SETTINGS_OF: Mapping[str, Mapping[str, str]] = {
 }
 
 
-def limit_of_read(spark: SparkSession, options: ReadOptions, choice: FormatChoice) -> str:
-    """Return the reason why Spark's own reader cannot do a read with this format and these options; empty if it can."""
+def refusal_of_options(spark: SparkSession, options: ReadOptions, choice: FormatChoice) -> str:
+    """Return the reason why Spark's own reader cannot read with this format and these options; empty if it can."""
     if choice.name not in _SETTINGS_OF:
         return "Spark's own reader reads Parquet and ORC only as Holdfast does: of text, it silently changes values"
     if options.conditions:
@@ -205,8 +209,8 @@ def limit_of_read(spark: SparkSession, options: ReadOptions, choice: FormatChoic
     return ""
 
 
-def limit_of_columns(spark: SparkSession, choice: FormatChoice, schema: StructType) -> str:
-    """Return the reason why Spark's own reader cannot read these columns; empty if it can."""
+def refusal_of_columns(spark: SparkSession, choice: FormatChoice, schema: StructType) -> str:
+    """Return the reason why Spark's own reader cannot read columns with these types and names; empty if it can."""
     kinds = list(_types(schema))
     fields = [field for kind in kinds if isinstance(kind, StructType) for field in kind.fields]
     if choice.name == "orc":
@@ -241,7 +245,7 @@ def _types(kind: DataType) -> Iterator[DataType]:
 
 
 def spark_options(choice: FormatChoice) -> dict[str, str]:
-    """Return options for Spark's reader, with which it reads the same as the Python reader."""
+    """Return options with which Spark's own reader reads files of a format as the Python reader does."""
     given = dict(choice.option_strings)
     given["__globPaths__"] = "false"  # take paths literally, whatever characters they contain
     # Files that were deleted or cannot be read are errors.

@@ -10,16 +10,16 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
 from holdfast.options.keywords import (
+    as_spark_options,
     from_columns,
     from_conditions,
     from_options,
     from_url,
-    to_strings,
     with_absolute_paths,
 )
 from holdfast.options.read import ReadOptions, parse_read_options
 from holdfast.runtime import ThreadRunner
-from holdfast.spark.failures import errors_of_tasks
+from holdfast.spark.failures import unwrap_task_errors
 from holdfast.spark.native import native_frame
 from holdfast.spark.reader import HoldfastReader, infer_schema
 from holdfast.spark.session import is_classic, registered, require_reachable, require_session
@@ -65,7 +65,7 @@ def read(
         frame = native_frame(spark, parsed)
         if frame is not None:
             return frame
-    with errors_of_tasks(), registered(spark):
+    with unwrap_task_errors(), registered(spark):
         found = spark.read.format("holdfast").options(**strings).load()
         _ = found.schema  # else a Spark Connect client would ask for the schema later, and show Spark's error
         return found
@@ -83,7 +83,7 @@ def parse_for_session(spark: SparkSession, given: list[GivenOption]) -> tuple[Re
         given = with_absolute_paths(given)
     parsed = parse_read_options(given)
     require_reachable(spark, parsed.store.url)
-    return parsed, to_strings(given)
+    return parsed, as_spark_options(given)
 
 
 def count(

@@ -16,7 +16,7 @@ from holdfast.commit.nesting import refuse_part
 from holdfast.errors import HoldfastError, InvalidRequestError, NotFoundError
 from holdfast.formats import get_format
 from holdfast.options.read import ReadOptions
-from holdfast.spark.failures import one_sentence
+from holdfast.spark.failures import errors_without_traceback
 from holdfast.spark.file_format import FormatChoice
 from holdfast.spark.filters import require_comparable, row_filters
 from holdfast.spark.types import arrow_schema, spark_schema, table_schema
@@ -36,7 +36,9 @@ _PLAN_CHUNK = 64
 
 @dataclass(frozen=True)
 class SplitGroup(InputPartition):
-    """The input of one task: everything that planning found out, because Spark copies the reader before planning.
+    """The input of one Spark task: parts of files, and how to read them.
+
+    It has all that planning found out, because Spark copies the reader before planning.
 
     Attributes:
         splits: the parts of files that the task reads.
@@ -53,7 +55,7 @@ class SplitGroup(InputPartition):
 
 # --- schema -----------------------------------------------------------------------------------------------------------
 def infer_schema(options: ReadOptions) -> StructType:
-    """Return the schema that the log records; without a log, that of the first file.
+    """Return the Spark schema of a destination: that in the log or, without a log, that of the first file.
 
     Raises:
         NotFoundError: the destination holds no data.
@@ -63,14 +65,14 @@ def infer_schema(options: ReadOptions) -> StructType:
         snapshot = _snapshot(ctx)
         found = _whole_schema(ctx, options, snapshot)
     if options.columns is not None:
-        found = chosen_columns(found, options.columns)
+        found = select_columns(found, options.columns)
     require_comparable(options.conditions, found)
     row_filters(options.conditions, arrow_schema(found))  # refuse an invalid condition when the DataFrame is created
     return found
 
 
-def chosen_columns(found: StructType, columns: Sequence[str]) -> StructType:
-    """Return these columns of a schema, in this order.
+def select_columns(found: StructType, columns: Sequence[str]) -> StructType:
+    """Return a schema with only the named columns, in their order.
 
     Raises:
         InvalidRequestError: one does not exist.
@@ -86,14 +88,14 @@ def _snapshot(ctx: CommitContext) -> Snapshot:
     refuse_foreign_read(ctx)
     snapshot = read_snapshot(ctx)
     if not snapshot.files and snapshot.table is None:
-        raise nothing_to_read(ctx)
+        raise nothing_to_read_error(ctx)
     if not snapshot.head:
         refuse_part(ctx)
     return snapshot
 
 
-def nothing_to_read(ctx: CommitContext) -> InvalidRequestError:
-    """Explain why there is nothing to read at a URL. The URL may name a single file; only the CLI reads those."""
+def nothing_to_read_error(ctx: CommitContext) -> InvalidRequestError:
+    """Return the error for a destination without data; it says if the URL names a single file."""
     place = ctx.prefix.rstrip("/")
     if place:
         try:
@@ -133,7 +135,7 @@ def _wanted(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
 
 # --- reading ----------------------------------------------------------------------------------------------------------
 class HoldfastReader(DataSourceReader):
-    """One scan of a destination by Spark.
+    """Reads a destination in Spark: plans the input of tasks, and yields rows as Arrow batches.
 
     Guarantee: reads whole jobs only: those that were visible at one point in time while the scan was planned.
 
@@ -150,8 +152,8 @@ class HoldfastReader(DataSourceReader):
         self._filters = row_filters(options.conditions, self._schema)
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Plan the input of each task."""
-        with one_sentence():
+        """Divide the files of a snapshot among Spark's tasks."""
+        with errors_without_traceback():
             with self._options.store.open() as ctx:
                 snapshot = _snapshot(ctx)
                 files = [file for file in snapshot.files if file.size_bytes]
@@ -206,7 +208,7 @@ class HoldfastReader(DataSourceReader):
         if not isinstance(partition, SplitGroup):
             return  # PySpark's placeholder if there is nothing to read
         table = _with_directories(partition.whole or self._schema, partition.directories)
-        with one_sentence():
+        with errors_without_traceback():
             with self._options.store.open() as ctx:
                 settings_of = partition.choice.settings_of(self._options.split_size_bytes)
                 for batch in read_splits(

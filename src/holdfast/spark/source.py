@@ -10,7 +10,7 @@ from pyspark.sql.types import StructType
 
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.options.keywords import with_absolute_paths
-from holdfast.spark.failures import one_sentence, refuse_table_properties, require_path
+from holdfast.spark.failures import errors_without_traceback, refuse_table_properties, require_path
 from holdfast.stores.provider import GivenOption
 
 # Each of a job's many short-lived processes needs only one of these modules, and does not import the others.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class HoldfastDataSource(DataSource):
-    """``df.write.format("holdfast")``, ``df.writeStream.format("holdfast")`` and ``spark.read.format("holdfast")``.
+    """The Spark data source ``holdfast``: batch reads, batch writes and streaming writes of a destination.
 
     Spark builds the data source in separate processes and passes the options as strings. Each of these processes parses
     the options once, before any task runs. Options are listed in docs/reference/options.md.
@@ -32,40 +32,40 @@ class HoldfastDataSource(DataSource):
         return "holdfast"
 
     def schema(self) -> StructType:
-        """Infer the schema. Spark calls this only if the user gave none."""
+        """Infer the schema of the destination. Spark calls this only if the user gave none."""
         from holdfast.options.read import parse_read_options
         from holdfast.spark.reader import infer_schema
 
-        with one_sentence():
+        with errors_without_traceback():
             refuse_table_properties(self.options)
             return infer_schema(parse_read_options(self._given()))
 
     def reader(self, schema: StructType) -> HoldfastReader:
-        """Build a scan of the columns in `schema`."""
+        """Return the reader of a scan of the columns in `schema`."""
         from holdfast.options.read import parse_read_options
         from holdfast.spark.reader import HoldfastReader
 
-        with one_sentence():
+        with errors_without_traceback():
             require_path(self.options)
             options = parse_read_options(self._given())
             _require_same_columns(options.columns, schema)
             return HoldfastReader(options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> HoldfastWriter:
-        """Check a write, and announce its job in the store."""
+        """Check a batch write, announce its job in the store, and return its writer."""
         from holdfast.options.write import parse_write_options
         from holdfast.spark.writer import HoldfastWriter
 
-        with one_sentence():
+        with errors_without_traceback():
             require_path(self.options)
             return HoldfastWriter(parse_write_options(self._given(), overwrite), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> HoldfastStreamWriter:
-        """Check the write of a stream's batch; the batch's tasks will announce its job."""
+        """Check the write of a stream's batch, and return its writer; the batch's tasks will announce its job."""
         from holdfast.options.write import parse_stream_options
         from holdfast.spark.writer import HoldfastStreamWriter
 
-        with one_sentence():
+        with errors_without_traceback():
             require_path(self.options)
             return HoldfastStreamWriter(parse_stream_options(self._given(), overwrite), schema)
 
@@ -89,7 +89,7 @@ def _require_same_columns(columns: Sequence[str] | None, schema: StructType) -> 
 
 
 class HoldfastDatabaseDataSource(DataSource):
-    """``spark.read.format("holdfast-database")``.
+    """The Spark data source ``holdfast-database``: reads of a table of a database.
 
     Options are listed in docs/reference/options.md.
     """
@@ -99,24 +99,24 @@ class HoldfastDatabaseDataSource(DataSource):
         return "holdfast-database"
 
     def schema(self) -> StructType:
-        """Infer the schema from a sample. Spark calls this only if the user gave none."""
+        """Infer the schema of the table from a sample. Spark calls this only if the user gave none."""
         from holdfast.options.database import parse_database_read
         from holdfast.spark.database import infer_schema
 
-        with one_sentence():
+        with errors_without_traceback():
             refuse_table_properties(self.options)
             return infer_schema(parse_database_read(self.options))
 
     def reader(self, schema: StructType) -> DatabaseReader:
-        """Build a scan of the columns in `schema`."""
+        """Return the reader of a scan of the columns in `schema`."""
         from holdfast.options.database import parse_database_read
         from holdfast.spark.database import DatabaseReader
 
-        with one_sentence():
+        with errors_without_traceback():
             options = parse_database_read(self.options)
             return DatabaseReader(options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> NoReturn:
-        """Refuse to write."""
-        with one_sentence():
+        """Refuse to write: the data source only reads."""
+        with errors_without_traceback():
             raise UnsupportedError("units write tables of a database: put each row with a holdfast.TransactionalMap")

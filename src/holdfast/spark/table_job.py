@@ -41,7 +41,7 @@ _INSPECTED_FILES = 1000  # before each job of a committer without a log: one pag
 
 @dataclass(frozen=True)
 class TaskReport(WriterCommitMessage):
-    """The report of a task about what it wrote.
+    """The report of a Spark task to the driver about the files that it wrote.
 
     Attributes:
         task: the task's number in the job: that of its partition.
@@ -76,7 +76,7 @@ class TableJob:
 
     @functools.cached_property
     def columns(self) -> pa.Schema:
-        """The Arrow schema of the files; tasks convert every batch to it."""
+        """Return the Arrow schema of the files; tasks convert every batch to it."""
         from holdfast.spark.types import described_schema, parsed_schema, table_schema
 
         return described_schema(parsed_schema(self.rows) if self.rows else table_schema(self.written))
@@ -106,8 +106,8 @@ class TableJob:
         return cls(options, written, schema.json(), {name: value for name, value in given.items() if value})
 
     # --- the contract -------------------------------------------------------------------------------------------------
-    def fitted(self, ctx: CommitContext, view: LogView) -> TableJob:
-        """Adapt the request to the column names, order and types of the destination's table.
+    def fit_to_table(self, ctx: CommitContext, view: LogView) -> TableJob:
+        """Return the request with the column names, order and types of the destination's table.
 
         Raises:
             InvalidRequestError: the rows do not fit the table, or the destination is a table in another table format
@@ -181,7 +181,7 @@ class TableJob:
     def contract(
         self, ctx: CommitContext, job: JobRecord, table: Mapping[str, object] | None
     ) -> Mapping[str, object] | None:
-        """Return the table that this job's commit leaves; see `holdfast.commit.context.Contract`.
+        """Return the table's description after the job's commit; see `holdfast.commit.context.Contract`.
 
         Raises:
             ConflictError: another job has changed the table, in a way that this job's files do not fit, since this job
@@ -224,22 +224,22 @@ class TableJob:
 
     def abort(self, job: JobRecord) -> None:
         """Abort a job, unless it is committed: Spark also aborts it if a process died after the commit."""
-        with self.opened() as ctx:
+        with self.open_destination() as ctx:
             outcome = get_committer(self.options.committer).abort_job(ctx, job)
         if outcome.committed:
             _log.warning("the job was committed before its driver failed; its data is visible: job=%s", job.job)
         warn_pending(outcome)
 
     @contextlib.contextmanager
-    def opened(self) -> Iterator[CommitContext]:
-        """Open the destination in this process, with this table's contract."""
+    def open_destination(self) -> Iterator[CommitContext]:
+        """Open the destination in this process for a ``with`` block, with this table's contract."""
         options = self.options
         with options.store.open(options.settings, committer=options.committer) as ctx:
             yield replace(ctx, contract=self.contract, partition=functools.cache(self._partition))
 
 
 def warn_pending(outcome: JobOutcome) -> None:
-    """Log what a job has left to do."""
+    """Log a warning if a committed job has work left, such as files that are not published yet."""
     if not outcome.finished:
         _log.warning(outcome.pending_reason)
 

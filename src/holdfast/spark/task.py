@@ -20,7 +20,7 @@ from holdfast.commit import JobRecord, TaskAttempt, TaskCommit, get_committer
 from holdfast.commit.text_file import SequentialFile, TextFile
 from holdfast.errors import InvalidRequestError
 from holdfast.options.write import JobOptions
-from holdfast.spark.failures import one_sentence
+from holdfast.spark.failures import errors_without_traceback
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -113,7 +113,7 @@ class TaskFile(SequentialFile, io.BufferedIOBase):
 
 
 class Task:
-    """A running attempt at one partition.
+    """A running attempt at one partition of a job's data, which opens files that stay hidden until the job commits.
 
     Attributes:
         partition: the partition's number, from 0. Use it in file names, since a repeated attempt has the same number.
@@ -178,10 +178,10 @@ class Task:
 
 @dataclass(frozen=True)
 class TaskFunction:
-    """Calls ``function(task, rows)`` in a task of Spark, which pickles it.
+    """A user's ``function(task, rows)`` in the form in which Spark pickles it, and calls it in its tasks.
 
     Attributes:
-        number: of the run in the job.
+        number: of the call of `Job.run` in the job.
     """
 
     function: Callable[..., Any]
@@ -190,15 +190,15 @@ class TaskFunction:
     number: int
 
     def of_rows(self, rows: Iterable[Any]) -> Iterator[tuple[TaskCommit, list[Any]]]:
-        """Run the function over a partition of an RDD; yield what the attempt reports, and its results."""
-        with one_sentence():
+        """Call the function with a partition of an RDD; yield the attempt's commit data and the function's results."""
+        with errors_without_traceback():
             yield self._run(rows)
 
     def of_batches(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Run the function over a partition of a DataFrame; yield the same, pickled."""
+        """Call the function with a partition of a DataFrame; yield what `of_rows` does, pickled in Arrow batches."""
         import pyarrow as pa
 
-        with one_sentence():
+        with errors_without_traceback():
             yield pa.RecordBatch.from_pydict({"report": [cloudpickle.dumps(self._run(batches))]})  # type: ignore[no-untyped-call] # PySpark's copy of cloudpickle has no types
 
     def _run(self, rows: Iterable[Any]) -> tuple[TaskCommit, list[Any]]:

@@ -9,9 +9,11 @@ from fsspec.spec import AbstractFileSystem
 
 
 class TaskFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships no types
-    """Writes files of a task attempt, and lists those that it has written; paths are relative to the destination.
+    """A filesystem of fsspec that writes files of a task attempt, and lists those that it has written.
 
-    Guarantee: the files are those of `Task.open`: invisible before the job commits. A directory needs not be made.
+    Paths are relative to the destination. A directory needs not be made.
+
+    Guarantee: the files are those of `Task.open`: invisible before the job commits.
 
     Args:
         open_file: opens a `TaskFile`, given its path and a mode.
@@ -31,7 +33,7 @@ class TaskFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships 
         return file
 
     def ls(self, path: str, detail: bool = True, **_options: Any) -> list[Any]:
-        """List the complete files in a directory; of a file, the file itself."""
+        """List the complete files in a directory; the path of a file lists the file itself."""
         place = self._strip_protocol(path)
         below = f"{place}/" if place else ""
         found: dict[str, dict[str, Any]] = {}

@@ -51,7 +51,7 @@ def _reason(kind: DataType) -> str:
 
 
 def described_schema(schema: StructType) -> pa.Schema:
-    """Return the Arrow schema, with metadata for details that Arrow types cannot express.
+    """Convert a Spark schema to Arrow, with metadata for details that Arrow types cannot express.
 
     See `holdfast.formats.columns.types`.
 
@@ -101,19 +101,19 @@ def _known_field(field: pa.Field) -> StructField | None:
 
 
 def table_schema(record: TableRecord) -> StructType:
-    """Return the schema of a table as the log records it."""
+    """Return the Spark schema of a table from its description in the log."""
     return without_foreign_metadata(parsed_schema(record.schema_json))
 
 
 def parsed_schema(text: str) -> StructType:
-    """Parse a schema from Spark's JSON."""
+    """Parse a Spark schema from Spark's JSON."""
     schema = _parse_datatype_json_string(text)
     assert isinstance(schema, StructType), "a schema is a struct"
     return schema
 
 
 def without_foreign_metadata(schema: StructType) -> StructType:
-    """Return the schema without the metadata that other tables added to its columns, at any depth."""
+    """Return a Spark schema without the metadata that other tables added to its columns, at any depth."""
     found = _without_foreign(schema)
     assert isinstance(found, StructType), "the type of a struct is a struct"
     return found
@@ -140,7 +140,7 @@ def _without_foreign(kind: DataType) -> DataType:
 
 
 def nullable(kind: DataType) -> DataType:
-    """Return the type with all its nested fields nullable."""
+    """Return a Spark type with all its nested fields nullable."""
     if isinstance(kind, StructType):
         return StructType([StructField(f.name, nullable(f.dataType), True, f.metadata) for f in kind.fields])
     if isinstance(kind, ArrayType):

@@ -27,7 +27,7 @@ from holdfast.commit.two_phase.streams import join_batch, plan_batch, settle_bat
 from holdfast.commit.writes import JobIds, refuse_running
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.options.write import StreamOptions, WriteOptions
-from holdfast.spark.failures import one_sentence, refuse_table
+from holdfast.spark.failures import errors_without_traceback, refuse_table
 from holdfast.spark.table_job import TableJob, TaskReport, warn_pending
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 
 
 class HoldfastWriter(DataSourceArrowWriter):
-    """The writer of one batch write, as Spark expects it.
+    """Writes one batch of rows as a job, for Spark's data source API.
 
     Guarantee: an invalid request is refused in the constructor, before any task runs. The constructor announces the
     job; nothing becomes visible before `commit`.
@@ -58,7 +58,7 @@ class HoldfastWriter(DataSourceArrowWriter):
 
     def __init__(self, options: WriteOptions, schema: StructType) -> None:
         table = TableJob.of(options, schema)
-        with table.opened() as ctx:
+        with table.open_destination() as ctx:
             view = read_log(ctx)
             self._job: JobRecord | None = None
             self._table = table
@@ -66,7 +66,7 @@ class HoldfastWriter(DataSourceArrowWriter):
                 if find_write(ctx, view, options.write_id) is not None:
                     return
                 refuse_running(ctx, options.write_id)
-            self._table = table.fitted(ctx, view)
+            self._table = table.fit_to_table(ctx, view)
             committer = get_committer(options.committer)
             named = ctx.with_environment(ids=JobIds(options.token, ctx.ids))
             require_fit(committer, ctx, options.mode)
@@ -78,7 +78,7 @@ class HoldfastWriter(DataSourceArrowWriter):
         Guarantee: the outputs of two attempts at the same partition are never mixed (C3); nothing becomes visible.
         Crash: hidden files remain, with the job's id in their names.
         """
-        with one_sentence():
+        with errors_without_traceback():
             context = TaskContext.get()
             assert context is not None, "Spark calls write in tasks only"
             task = context.partitionId()
@@ -88,17 +88,17 @@ class HoldfastWriter(DataSourceArrowWriter):
                 return TaskReport(task, None)
             refuse_table(context)
             committer = get_committer(self._table.options.committer)
-            with self._table.opened() as ctx, committer.setup_task(ctx, self._job, task) as attempt:
+            with self._table.open_destination() as ctx, committer.setup_task(ctx, self._job, task) as attempt:
                 self._table.write_rows(iterator, attempt)
                 return TaskReport(task, attempt.commit())
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Commit the job and make it visible; see `holdfast.commit.two_phase.job.commit_job`."""
-        with one_sentence():
+        with errors_without_traceback():
             if self._job is None:
                 return
             commits = [message.commit if isinstance(message, TaskReport) else None for message in messages]
-            with self._table.opened() as ctx:
+            with self._table.open_destination() as ctx:
                 committer = get_committer(self._table.options.committer)
                 warn_pending(committer.commit_job(ctx, self._job, commits, len(messages)))
 
@@ -107,7 +107,7 @@ class HoldfastWriter(DataSourceArrowWriter):
 
         Spark also calls this method if a process died after the commit.
         """
-        with one_sentence():
+        with errors_without_traceback():
             if self._job is None:
                 return
             self._table.abort(self._job)
@@ -121,7 +121,7 @@ _BATCH = "streaming.sql.batchId"
 
 
 class HoldfastStreamWriter(DataSourceStreamArrowWriter):
-    """One micro-batch of a stream.
+    """Writes one micro-batch of a stream as a job, for Spark's data source API.
 
     Guarantee: a batch is committed once, however often Spark writes it (C8): the record that makes it visible also
     names the batch.
@@ -138,9 +138,9 @@ class HoldfastStreamWriter(DataSourceStreamArrowWriter):
     def __init__(self, options: StreamOptions, schema: StructType) -> None:
         table = TableJob.of(options.write, schema)
         self._stream = options.stream_id
-        with table.opened() as ctx:
+        with table.open_destination() as ctx:
             view = read_log(ctx)
-            self._table = table.fitted(ctx, view)
+            self._table = table.fit_to_table(ctx, view)
             self._plan = plan_batch(ctx, options.write.mode, self._table.details, view)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskReport:
@@ -151,7 +151,7 @@ class HoldfastStreamWriter(DataSourceStreamArrowWriter):
 
         Crash: hidden files and an announced job remain; the stream's next commit removes them.
         """
-        with one_sentence():
+        with errors_without_traceback():
             context = TaskContext.get()
             assert context is not None, "Spark calls write in tasks only"
             task = context.partitionId()
@@ -159,7 +159,7 @@ class HoldfastStreamWriter(DataSourceStreamArrowWriter):
             first = list(itertools.islice(batches, 1))
             if not first and self._table.options.mode is SaveMode.APPEND:
                 return TaskReport(task, None)
-            with self._table.opened() as ctx:
+            with self._table.open_destination() as ctx:
                 job = join_batch(ctx, self._plan, self._batch(context))
                 if job is None:
                     for _ in batches:  # Spark requires the rows to be consumed
@@ -185,11 +185,11 @@ class HoldfastStreamWriter(DataSourceStreamArrowWriter):
                 undecided.
             HoldfastError: see `holdfast.commit.two_phase.job.commit_job`.
         """
-        with one_sentence():
+        with errors_without_traceback():
             reports = _all_reports(messages)
             jobs = _jobs(reports)
             written = next((report.written for report in reports if report.written is not None), None)
-            with (self._table if written is None else self._table.with_files(written)).opened() as ctx:
+            with (self._table if written is None else self._table.with_files(written)).open_destination() as ctx:
                 if not jobs:
                     settle_batch(ctx)
                     return
@@ -209,7 +209,7 @@ class HoldfastStreamWriter(DataSourceStreamArrowWriter):
 
         If no task has reported, this method does not know the job; the stream's next commit aborts it.
         """
-        with one_sentence():
+        with errors_without_traceback():
             for job in _jobs([message for message in messages if isinstance(message, TaskReport)]):
                 self._table.abort(job)
 

@@ -1,7 +1,7 @@
-"""Define what a namespace and computation units need from a database: versioned records and optimistic transactions.
+"""Define the interface of transaction databases: versioned records, optimistic transactions and their outcomes.
 
 Keys and values are bytes. A transaction reads records without locks, remembers their versions, buffers its writes, and
-asks for its commit in one call, which validates and applies it.
+asks for its commit in one call, which validates what was read and applies the writes.
 
 Worked composition::
 
@@ -13,7 +13,7 @@ Worked composition::
     again = backend.commit(Commit(reads=reads, puts={b"a": b"2"}))  # b"a" has changed since
     assert again == Conflict((b"a",))
 
-`holdfast.transactions.transaction` wraps this for callers, and repeats conflicts.
+`holdfast.transactions.transaction` wraps this for callers, and repeats transactions that conflict.
 
 Source: paper 004 (3), and the design of the database in paper 003 (4.1).
 """
@@ -45,7 +45,7 @@ ABSENT = 0
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record as it was read.
+    """A record of the database, as it was when it was read.
 
     Attributes:
         version: identifies the commit that last wrote the record. Versions can only be compared for equality; no two
@@ -60,18 +60,22 @@ class Record:
 
 
 def takes_adds(value: bytes) -> bool:
-    """Return whether numbers can be added to a record with this value: it is empty, or an integer."""
+    """Return whether `Commit.adds` may add to a record with this value: the value is empty, or an encoded integer."""
     return value[:1] in (b"", INTEGER)
 
 
 @dataclass(frozen=True, slots=True)
 class RangeCount:
-    """A condition against phantoms: so many records have a key from `start` (included) to `end` (excluded).
+    """A condition of a commit: exactly `count` records have a key from `start` (included) to `end` (excluded).
 
-    The database counts while it holds an exclusive lock on `guard`. So the condition still holds when the commit takes
-    effect, provided that every commit that inserts into the range has `guard` among its reads.
+    It protects a range that a transaction has scanned against phantoms, records that others insert meanwhile. The
+    database
+    counts while it holds an exclusive lock on `guard`. So the condition still holds when the commit takes effect,
+    provided
+    that every commit that inserts into the range has `guard` among its reads.
 
     Attributes:
+        guard: key of the record that protects the range; it need not exist.
         count: number of records before the commit's own writes.
     """
 
@@ -83,7 +87,7 @@ class RangeCount:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A condition on a counter: after the commit's add to `key`, its number is at most `most`."""
+    """A condition of a commit on a counter: after the commit's add to `key`, the record's number is at most `most`."""
 
     key: bytes
     most: int
@@ -98,9 +102,9 @@ class Commit:
     Attributes:
         reads: maps each key that the transaction read to the version that it saw, `ABSENT` if there was no record. The
             commit conflicts if one of them has changed.
-        puts: records to write, whether they exist or not.
-        inserts: records to create. The commit conflicts if one of them exists.
-        deletes: records to delete; absent ones are ignored unless they are in `reads`.
+        puts: maps keys to the values to write, whether the records exist or not.
+        inserts: maps keys of records to create to their values. The commit conflicts if one of them exists.
+        deletes: keys of records to delete; absent ones are ignored unless they are in `reads`.
         adds: maps counters to what is added to them. A missing counter starts at 0. Adds to a key that is not in
             `reads` never conflict with other adds. The commit conflicts if the record holds a value that is no integer
             (`takes_adds`), or if the add would take its number beyond `MAX_NUMBER`, or below `-MAX_NUMBER`. To add 0
@@ -120,14 +124,18 @@ class Commit:
 # --- outcomes ---------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """The commit took effect; the records that it wrote have this version."""
+    """The outcome of a commit that took effect.
+
+    Attributes:
+        version: of the records that the commit wrote.
+    """
 
     version: int
 
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """The commit changed nothing: another transaction was first. Read again and start over.
+    """The outcome of a commit that changed nothing, because another transaction was first. Read again and start over.
 
     Attributes:
         keys: at least one key, in order, that is not as the commit expected; not necessarily all of them.
@@ -141,12 +149,12 @@ Outcome: TypeAlias = Committed | Conflict
 
 @dataclass(frozen=True, slots=True)
 class ScanPage:
-    """What `Backend.scan` saw in one snapshot.
+    """The result of `SnapshotReader.scan`: the first records of a range, and guards, from one snapshot.
 
     Attributes:
-        records: the records of the range in ascending order of their keys.
+        records: keys and records of the range in ascending order of their keys.
         more: whether the range has records beyond the limit.
-        guards: those of the requested guards that exist.
+        guards: those of the requested guards that exist, by key.
     """
 
     records: Sequence[tuple[bytes, Record]]
@@ -156,20 +164,17 @@ class ScanPage:
 
 # --- the calls of a database ------------------------------------------------------------------------------------------
 class SnapshotReader(Protocol):
-    """Reads records; a lasting snapshot (`Backend.snapshot`) answers all calls from one moment."""
+    """Reads records by key and by range, each call from one snapshot; with `Backend.snapshot`, all from the same."""
 
     def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
-        """Read records.
+        """Return the records that exist among `keys`, by key.
 
         Guarantee: all of them come from one snapshot, which contains every commit that returned before this call began.
-
-        Returns:
-            The existing records by key.
         """
         ...
 
     def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
-        """Read the first `limit` records whose key is at least `start` and less than `end`, and the guards.
+        """Return the first `limit` records whose key is at least `start` and less than `end`, and those of `guards`.
 
         Guarantee: everything on the page comes from one snapshot, which contains every commit that returned before this
         call began. Different pages come from different snapshots.
@@ -178,18 +183,24 @@ class SnapshotReader(Protocol):
 
 
 class LockedTransaction(Protocol):
-    """A transaction that holds locks while it works: the pessimistic way of paper 004 (2.3)."""
+    """A pessimistic transaction: it locks the records that it reads until it ends (paper 004, 2.3)."""
 
     def read(self, keys: Collection[bytes], *, exclusive: bool) -> dict[bytes, Record]:
-        """Lock records, in the order of their keys, and read them. An absent record is not locked."""
+        """Lock the records of `keys`, in the order of their keys, and return those that exist.
+
+        An absent record is not locked.
+
+        Args:
+            exclusive: whether other transactions may not even lock the records to read them.
+        """
         ...
 
     def scan(self, start: bytes, end: bytes, limit: int) -> ScanPage:
-        """Read a range as it is now. Lock the guard first."""
+        """Return the first `limit` records of a range, without locking them: lock its guard with `read` first."""
         ...
 
     def apply(self, commit: Commit) -> Outcome:
-        """Validate and apply, and end the transaction: the locks are released. Call this at most once."""
+        """Validate and apply a commit, and end the transaction, which releases its locks. Call this at most once."""
         ...
 
 
@@ -204,16 +215,18 @@ class Backend(SnapshotReader, Protocol):
 
     Attributes:
         reads_ahead: whether `commit_and_read` takes one round trip.
-        connections: how many calls may be on their way at the same time; others wait.
+        connections: how many calls may run at the same time; others wait.
     """
 
     reads_ahead: bool = False
     connections: int = 8
 
     def commit(self, commit: Commit) -> Outcome:
-        """Validate and apply one transaction.
+        """Validate and apply one transaction, and return whether it took effect or conflicts.
 
-        Guarantee: the transaction takes effect in one step, durably, or not at all. While it does, its reads hold.
+        Guarantee: the transaction takes effect in one step, durably, or not at all. At that moment, everything that it
+        read
+        is unchanged.
 
         Raises:
             InvalidRequestError: a key or a value is too long, or a key occurs twice; nothing happened.
@@ -229,19 +242,22 @@ class Backend(SnapshotReader, Protocol):
 
         Args:
             commits: transactions of which none writes what another one reads or writes, except that several may add to
-                one counter: see `holdfast.transactions.steps.independent`.
+                one counter: see `holdfast.transactions.validation.count_independent`.
+
+        Returns:
+            The outcome of each transaction.
 
         Raises: like `commit`, for all of them.
         """
         ...
 
     def try_commit_group(self, commits: Sequence[Commit], patience_s: float) -> list[Outcome] | None:
-        """Commit a group like `commit_group`, unless others hold one of its locks (NOWAIT).
+        """Commit a group like `commit_group`, but give up if another transaction holds one of its locks (NOWAIT).
 
         For a database in which others may hold the locks of some records for long, while those of others are free.
 
         Args:
-            patience_s: about how long to wait for one lock.
+            patience_s: about how many seconds to wait for one lock.
 
         Returns:
             None if a lock was not free in time; nothing happened.
@@ -249,34 +265,39 @@ class Backend(SnapshotReader, Protocol):
         return self.commit_group(commits)
 
     def commit_and_read(self, commit: Commit, keys: Collection[bytes]) -> tuple[Outcome, dict[bytes, Record] | None]:
-        """Commit, then read records as they are afterwards: for the next transaction.
+        """Commit a transaction, then read records as they are afterwards, for the next transaction.
 
         Raises: see `commit`.
 
         Returns:
-            The outcome of the commit; and those of the records that exist, from one snapshot, or None if they could not
-            be read: read them in another call.
+            The outcome of the commit; and the existing records of `keys`, from one snapshot, or None if they could not
+            be
+            read: read them in another call.
         """
         return self.commit(commit), None
 
     def snapshot(self) -> AbstractContextManager[SnapshotReader]:
-        """Keep a snapshot, which contains every commit that returned before this call began.
+        """Open a snapshot for a ``with`` block: a reader whose calls all see the records as they were at one moment.
 
-        For checks and collections that must see all records at one moment. It delays the clean-up inside the database,
-        so end it within minutes.
+        The snapshot contains every commit that returned before this call began. It is for checks and collections that
+        must
+        see all records at one moment. It delays the clean-up inside the database, so end it within minutes.
         """
         raise UnsupportedError("this database has no lasting snapshots: use another one")
 
-    def locked(self) -> AbstractContextManager[LockedTransaction]:
-        """Begin a pessimistic transaction, which locks what it reads. It is rolled back unless `apply` was called."""
+    def begin_locked_transaction(self) -> AbstractContextManager[LockedTransaction]:
+        """Begin a pessimistic transaction, which locks what it reads, for a ``with`` block.
+
+        At the end of the block, it is rolled back unless `LockedTransaction.apply` was called.
+        """
         raise UnsupportedError("this database has no pessimistic transactions: use the optimistic mode")
 
     def make_durable(self) -> None:
-        """Return when everything that was committed before this call is durable.
+        """Flush the database's log, so that everything that was committed before survives a crash of the machine.
 
         A commit is durable when it returns, unless the URL or the server asks for less: ``synchronous=normal``
         (SQLite), ``synchronous_commit=off`` (PostgreSQL), ``innodb_flush_log_at_trx_commit`` and ``sync_binlog``
-        (MySQL). Afterwards it survives a crash of the machine anyway.
+        (MySQL).
 
         Raises:
             UnavailableError: it is unknown whether it is durable: repeat later.
@@ -285,5 +306,5 @@ class Backend(SnapshotReader, Protocol):
         ...
 
     def close(self) -> None:
-        """Release connections. May be called twice."""
+        """Close the connections to the database. May be called twice."""
         ...

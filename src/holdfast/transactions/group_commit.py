@@ -24,7 +24,7 @@ from holdfast.runtime import Clock, SystemClock
 from holdfast.runtime.process import Renewed
 from holdfast.transactions.base import Backend, Commit, LockedTransaction, Outcome, Record, ScanPage, SnapshotReader
 from holdfast.transactions.pool import Permits
-from holdfast.transactions.steps import independent, keys_of
+from holdfast.transactions.validation import count_independent, keys_of_commit
 
 Q = TypeVar("Q")
 A = TypeVar("A")
@@ -54,7 +54,7 @@ _LONGEST_WAIT_S = 30.0
 
 
 class GroupCommit(Backend):
-    """A database that holds another one, and commits and reads concurrent requests together.
+    """Wraps a database, and sends the concurrent commits and reads of this process's threads to it in groups.
 
     Guarantee: the same as that of the inner database, for each caller. A conflict costs only the caller that has it,
     and a lock that others hold for long delays only commits that need it, apart from `_PATIENCE_S`.
@@ -95,7 +95,7 @@ class GroupCommit(Backend):
     def commit(self, commit: Commit) -> Outcome:
         if _is_main_thread():
             return self._inner.commit(commit)
-        is_free = not self._held or self._held.isdisjoint(keys_of(commit))
+        is_free = not self._held or self._held.isdisjoint(keys_of_commit(commit))
         outcome = self._commits.submit(commit) if is_free else None
         return self._commit_alone(commit) if outcome is None else outcome
 
@@ -119,10 +119,10 @@ class GroupCommit(Backend):
         """Commit beside the groups. If others hold a lock, wait for it as long as the database does."""
         found = self._inner.try_commit_group([commit], _HURRY_S)
         if found is not None:
-            self._held -= keys_of(commit)  # others hold none of these
+            self._held -= keys_of_commit(commit)  # others hold none of these
             return found[0]
-        self._held |= keys_of(commit)
-        with self._beside.held(self._clock, _LONGEST_WAIT_S) as is_held:
+        self._held |= keys_of_commit(commit)
+        with self._beside.hold(self._clock, _LONGEST_WAIT_S) as is_held:
             if not is_held:
                 raise UnavailableError("too many commits wait for records that others hold: repeat later")
             try:
@@ -134,8 +134,8 @@ class GroupCommit(Backend):
     def snapshot(self) -> AbstractContextManager[SnapshotReader]:
         return self._inner.snapshot()
 
-    def locked(self) -> AbstractContextManager[LockedTransaction]:
-        return self._inner.locked()
+    def begin_locked_transaction(self) -> AbstractContextManager[LockedTransaction]:
+        return self._inner.begin_locked_transaction()
 
     def make_durable(self) -> None:
         self._inner.make_durable()
@@ -156,8 +156,8 @@ def _group_size(commits: Sequence[Commit]) -> int:
     for number, commit in enumerate(commits):
         size += sum(map(len, commit.inserts.values())) + sum(map(len, commit.puts.values()))
         if number and size > _MOST_BYTES:
-            return independent(commits[:number])
-    return independent(commits)
+            return count_independent(commits[:number])
+    return count_independent(commits)
 
 
 class _Entry(Generic[Q, A]):
@@ -181,7 +181,7 @@ class _Entry(Generic[Q, A]):
 
 
 class Combiner(Renewed, Generic[Q, A]):
-    """Runs a function over batches of requests that arrive concurrently.
+    """Runs a function over batches of requests that several threads submit concurrently.
 
     A caller that finds no leader becomes one: it takes all that wait, up to the limit, runs the function and wakes the
     others. Then it hands the lead to the first caller that has come in the meantime. No interrupt may strike a caller.
@@ -189,7 +189,7 @@ class Combiner(Renewed, Generic[Q, A]):
     Args:
         run: called with requests, returns their answers in the same order. If it raises, all callers of the batch get
             the error.
-        limit: the size of a batch.
+        limit: the most requests in a batch.
         take: returns how many requests, from the start of the list, may form a batch: at least one.
         leaders: how many batches run at the same time.
         clock: if given, a leader gathers: it waits until as many callers are there as in the last batch, at most as
@@ -222,7 +222,7 @@ class Combiner(Renewed, Generic[Q, A]):
         self._last_s = 0.0
 
     def submit(self, request: Q) -> A:
-        """Run the function on a batch with this request; return its answer, or raise the error of the run."""
+        """Wait until a batch with this request has run; return the request's answer, or raise the run's error."""
         own: _Entry[Q, A] = _Entry(request)
         with self._mutex:
             self._queue.append(own)
@@ -285,7 +285,7 @@ class Combiner(Renewed, Generic[Q, A]):
                 one.answer = answer
         except BaseException as error:  # noqa: BLE001  # it is raised to each caller
             for one in batch:
-                one.error = error if one is own else copy_of(error)
+                one.error = error if one is own else copy_error(error)
         if self._clock is not None:
             self._last_size, self._last_s = len(batch), self._clock.elapsed_s() - begun_s
         for one in batch:
@@ -301,8 +301,8 @@ def _wake(entry: _Entry[Q, A]) -> None:
         pass
 
 
-def copy_of(error: E) -> E:
-    """Return an error for another thread: two threads must not write their tracebacks into one object."""
+def copy_error(error: E) -> E:
+    """Return a copy of an error to raise in another thread: two threads must not add tracebacks to one object."""
     if not isinstance(error, HoldfastError):
         return error
     twin = copy.copy(error)

@@ -10,11 +10,11 @@ from urllib.parse import urlsplit
 
 from holdfast.runtime import Environment, Ids, SystemIds
 from holdfast.transactions.base import Backend, Commit, Outcome, Record, ScanPage
-from holdfast.transactions.steps import VersionSource, apply_steps, judge, steps_of
+from holdfast.transactions.validation import VersionSource, apply_steps, steps_of_group, validate_group
 
 
 class MemoryBackend(Backend):
-    """A transaction database in memory; every call is one step, under one lock."""
+    """A transaction database in the memory of this process; each call runs under one lock."""
 
     def __init__(self, ids: Ids | None = None) -> None:
         self._lock = threading.RLock()
@@ -34,7 +34,7 @@ class MemoryBackend(Backend):
             return ScanPage(found, last - first > limit, self.get_many(guards))
 
     def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
-        steps = steps_of(commits)
+        steps = steps_of_group(commits)
         with self._lock:
             base = self._versions.take(len(commits))
             seen = self.get_many({step.key for step in steps})
@@ -43,10 +43,10 @@ class MemoryBackend(Backend):
                 for call, commit in enumerate(commits)
                 for index, one in enumerate(commit.ranges)
             }
-            judgment = judge(commits, steps, seen, counts, base)
-            for key, record in apply_steps(seen, judgment.valid, base).items():
+            result = validate_group(commits, steps, seen, counts, base)
+            for key, record in apply_steps(seen, result.valid, base).items():
                 self._set(key, record)
-            return list(judgment.outcomes)
+            return list(result.outcomes)
 
     def _set(self, key: bytes, record: Record | None) -> None:
         if record is not None:
@@ -58,15 +58,15 @@ class MemoryBackend(Backend):
 
     @contextmanager
     def snapshot(self) -> Iterator[MemoryBackend]:
-        """Read a copy of all records."""
+        """Yield a copy of the database, which later commits do not change."""
         copy = MemoryBackend()
         with self._lock:
             copy._records, copy._keys = dict(self._records), list(self._keys)
         yield copy
 
     @contextmanager
-    def locked(self) -> Iterator[_LockedMemory]:
-        """Hold the lock of the whole database."""
+    def begin_locked_transaction(self) -> Iterator[_LockedMemory]:
+        """Begin a transaction that holds the lock of the whole database until it ends."""
         with self._lock:
             yield _LockedMemory(self)
 
@@ -97,5 +97,5 @@ _OPEN: dict[str, MemoryBackend] = {}
 
 
 def open_backend(url: str, environment: Environment, *, create: bool) -> MemoryBackend:
-    """Return the database of this name in this process, for tests."""
+    """Return the database of a ``memory://name`` URL, the same one for each call in this process with this name."""
     return _OPEN.setdefault(urlsplit(url).netloc, MemoryBackend(environment.ids))

@@ -1,4 +1,4 @@
-"""Let a limited number of callers in at a time, and hand each a connection.
+"""Lend a limited number of connections to the callers of one process, safely under Ctrl-C and fork.
 
 An interrupt, by Ctrl-C for example, is an exception that the handler of a signal raises between any two instructions of
 the main thread. It may come after a lock was acquired and before the block begins that would release it; in
@@ -6,9 +6,9 @@ the main thread. It may come after a lock was acquired and before the block begi
 when that object does not exist anymore. The short sections of this module are guarded by a lock whose ``with``
 statement an interrupt cannot cut in two; what gives something back may be called again, and is called twice.
 
-A collection of garbage may end a forgotten walk, and so give back its permit, in the middle of such a section of the
-same thread. So the thread that holds the lock may take it again. What the inner section did, the outer one may undo: a
-permit that is in line again is of no effect, because its holder is gone.
+A collection of garbage may end a forgotten generator, and so give back its permit, in the middle of such a section of
+the same thread. So the thread that holds the lock may take it again. What the inner section did, the outer one may
+undo: a permit that is in line again is of no effect, because its holder is gone.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _IDLE_S = 30.0
 
 
 class Permit:
-    """The place of one caller, as long as the caller keeps this object."""
+    """The right of one caller to work. It is given back when the caller keeps this object no longer."""
 
     __slots__ = ("__weakref__", "wake")
 
@@ -43,7 +43,10 @@ class Permit:
 
 
 class Permits(Renewed):
-    """Let `count` callers work at the same time, first come, first served; a child of a fork has permits of its own."""
+    """A semaphore that lets `count` callers work at the same time, first come, first served.
+
+    The child of a fork has permits of its own.
+    """
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -55,8 +58,8 @@ class Permits(Renewed):
         self._line: list[weakref.ref[Permit]] = []  # the first ones have their permits
 
     @contextmanager
-    def held(self, clock: Clock, timeout_s: float) -> Iterator[bool]:
-        """Hold a permit. Yield False if there was none in time, or if the permits are closed."""
+    def hold(self, clock: Clock, timeout_s: float) -> Iterator[bool]:
+        """Hold a permit in a ``with`` block. Yield whether one was free in time: False also if they are closed."""
         permit = Permit()
         try:
             try:
@@ -67,8 +70,8 @@ class Permits(Renewed):
             self._leave(permit)  # the first call may have been interrupted
             raise
 
-    def holders(self) -> int:
-        """Count the callers that have a permit."""
+    def count_holders(self) -> int:
+        """Return how many callers hold a permit."""
         return min(self._count, len(self._alive()))
 
     def _take(self, permit: Permit, clock: Clock, timeout_s: float) -> bool:
@@ -100,15 +103,15 @@ class Permits(Renewed):
 
 
 class Pooled(Protocol):
-    """A connection to a database."""
+    """A connection to a database that a `Pool` can lend."""
 
     @property
     def is_open(self) -> bool:
-        """Whether it may be used again."""
+        """Return whether the connection may be used again."""
         ...
 
     def reset(self) -> None:
-        """End a transaction that is still open, or close the connection. Never raises."""
+        """Roll back a transaction that is still open, or close the connection. Never raises."""
         ...
 
     def close(self) -> None:
@@ -120,7 +123,7 @@ C = TypeVar("C", bound=Pooled)
 
 
 class Pool(Renewed, Generic[C]):
-    """Connections of one process, opened when they are needed.
+    """A pool of the connections of one process, which are opened when they are needed.
 
     Guarantee: a process that was forked opens its own, and leaves those of its parent alone, even one that was lent
     when the fork came. An interrupt, wherever it strikes, costs at most the connection that was being handed over.
@@ -128,7 +131,7 @@ class Pool(Renewed, Generic[C]):
     Args:
         connect: opens a connection; may raise any error.
         size: how many may be open at the same time.
-        timeout_s: how long a caller waits for one.
+        timeout_s: how many seconds a caller waits for one.
     """
 
     def __init__(self, connect: Callable[[], C], size: int, clock: Clock, timeout_s: float = 60.0) -> None:
@@ -146,15 +149,15 @@ class Pool(Renewed, Generic[C]):
 
     @property
     def is_closed(self) -> bool:
-        """Whether `close` was called."""
+        """Return whether `close` was called."""
         return self._permits.is_closed
 
     @contextmanager
     def lease(self, timeout_s: float | None = None) -> Iterator[C]:
-        """Lend a connection. If the block fails, an open transaction is ended.
+        """Lend a connection to a ``with`` block. An open transaction is rolled back if the block raises.
 
         Args:
-            timeout_s: how long to wait for one; None is the pool's limit.
+            timeout_s: how many seconds to wait for one; None for the pool's limit.
 
         Raises:
             UnavailableError: no connection was given back in time, or the pool is closed. Nothing happened.
@@ -163,7 +166,7 @@ class Pool(Renewed, Generic[C]):
         pid = os.getpid()
         is_over = False
         wait_s = self._timeout_s if timeout_s is None else timeout_s
-        with self._permits.held(self._clock, wait_s) as is_held:
+        with self._permits.hold(self._clock, wait_s) as is_held:
             if self.is_closed:
                 raise UnavailableError("the database is closed: open it again")
             if not is_held:
@@ -211,7 +214,7 @@ class Pool(Renewed, Generic[C]):
                 self.clear()
 
     def clear(self) -> None:
-        """Close the idle connections, because one has shown that the server was away. The pool stays usable."""
+        """Close the idle connections, after one has shown that the server was away. The pool stays usable."""
         with suppress(IndexError):
             while True:
                 self._idle.pop()[1].close()

@@ -5,6 +5,8 @@ database of a URL, as an entry point, one per scheme::
 
     [project.entry-points."holdfast.databases"]
     cockroachdb = "holdfast_cockroachdb:open_backend"
+
+Such a backend has to pass the acceptance suite in tests/conformance/backends.
 """
 
 from __future__ import annotations
@@ -36,16 +38,16 @@ _MEMORY = "memory"
 
 
 def open_backend(
-    url: str, environment: Environment | None = None, *, create: bool = False, in_groups: bool = True
+    url: str, environment: Environment | None = None, *, create: bool = False, group_commits: bool = True
 ) -> Backend:
-    """Open a database, and bring its schema to the present version.
+    """Open the database of a URL, and bring its schema to the present version.
 
     Args:
         url: ``sqlite:///directory/file.db``, ``postgresql://user:password@host:port/database?schema=holdfast``,
             ``mysql://…`` or, within one process, ``memory://name``. Options in the query: ``connections`` (servers),
             ``synchronous`` (SQLite); PostgreSQL's driver takes its own there too.
         create: whether to create the tables if the database has none.
-        in_groups: whether threads share commits and reads (`GroupCommit`), except for ``memory://``.
+        group_commits: whether threads share commits and reads (`GroupCommit`), except for ``memory://``.
 
     Raises:
         InvalidRequestError: the URL is wrong.
@@ -64,7 +66,7 @@ def open_backend(
     split_url(url)  # or it is refused, before anything shows a part of it
     environment = environment or Environment()
     found = opener(url, environment, create=create)
-    return GroupCommit(found, clock=environment.clock) if in_groups and scheme != _MEMORY else found
+    return GroupCommit(found, clock=environment.clock) if group_commits and scheme != _MEMORY else found
 
 
 def _opener(scheme: str) -> Callable[..., Backend] | None:
@@ -95,8 +97,11 @@ def _entry_points() -> Mapping[str, Callable[[], Callable[..., Backend]]]:
     return {entry.name: entry.load for entry in entry_points(group=ENTRY_POINT_GROUP)}
 
 
-def schema_of(url: str) -> int:
-    """Return the version of the schema that a database has once it is open; 0 if its backend needs no tables."""
+def schema_version_of(url: str) -> int:
+    """Return the version of the tables' schema that this release creates and migrates to in a database.
+
+    0 means that it is not known: for ``memory://``, which has no tables, and for backends of other packages.
+    """
     package = _BUILT_IN.get(url.partition("://")[0])
     return 0 if package is None else len(load_schema(f"holdfast.transactions.{package}"))
 
@@ -107,7 +112,7 @@ _MOST_CONNECTIONS = 1000
 
 
 def split_url(url: str) -> SplitResult:
-    """Split a URL into its parts.
+    """Split the URL of a database into its parts.
 
     Raises:
         InvalidRequestError: it has no clear parts: percent-encode what is not meant to separate them. The message does
@@ -130,20 +135,27 @@ def split_url(url: str) -> SplitResult:
     return parts
 
 
-def options_of(query: str) -> list[tuple[str, str]]:
-    """Return the names and values of a query. A plus sign is a plus sign, as in libpq: queries are no HTML forms."""
+def parse_query(query: str) -> list[tuple[str, str]]:
+    """Parse the query of a database's URL into names and values.
+
+    A plus sign stands for itself, as in libpq, not for a space, as in HTML forms.
+    """
     pairs = [one.partition("=") for one in query.split("&") if one]
     return [(unquote(name), unquote(value)) for name, _, value in pairs]
 
 
-def known_options(query: str, known: Collection[str]) -> dict[str, str]:
-    """Return the options of a query, each of which its backend knows.
+def parse_known_options(query: str, known: Collection[str]) -> dict[str, str]:
+    """Parse the query of a database's URL, and refuse options that its backend does not know.
+
+    Args:
+        query: the part of the URL after the question mark.
+        known: the names of the options.
 
     Raises:
-        InvalidRequestError: one is unknown, or given twice.
+        InvalidRequestError: an option is unknown, or given twice.
     """
     found: dict[str, str] = {}
-    for name, value in options_of(query):
+    for name, value in parse_query(query):
         if name not in known:
             hint = nearest(name, known)
             raise InvalidRequestError(f"the URL of the database has an unknown option: {hint}", option=name)
@@ -153,8 +165,8 @@ def known_options(query: str, known: Collection[str]) -> dict[str, str]:
     return found
 
 
-def connections_of(text: str) -> int:
-    """Parse the option ``connections``: how many a process opens at most.
+def parse_connections(text: str) -> int:
+    """Parse the URL option ``connections``: how many connections a process opens at most.
 
     Raises:
         InvalidRequestError: it is no such number.
@@ -178,15 +190,15 @@ def public_url(url: str) -> str:
         return "(not a url)"
     shown = rest if _has_no_login(scheme, rest) else rest.rpartition("@")[2]
     place, _, query = shown.partition("?")
-    schema = [value for name, value in options_of(query) if name == "schema" and value.isidentifier()]
+    schema = [value for name, value in parse_query(query) if name == "schema" and value.isidentifier()]
     return f"{scheme}://{place}" + (f"?schema={schema[0]}" if len(schema) == 1 else "")
 
 
 def has_password(url: str) -> bool:
-    """Check whether a URL contains a password; in doubt, as if a password contains ``@ / ? #``, it does."""
+    """Return whether the URL of a database has a password; true in doubt, as if one contains ``@ / ? #``."""
     scheme, _, rest = url.partition("://")
     login = "" if _has_no_login(scheme, rest) else rest.rpartition("@")[0]
-    names = (name.lower() for name, _ in options_of(rest.partition("?")[2]))
+    names = (name.lower() for name, _ in parse_query(rest.partition("?")[2]))
     return ":" in login or any(name.endswith(_SECRET_OPTIONS) for name in names)
 
 

@@ -1,4 +1,4 @@
-"""Share what the backends of SQL databases have in common: files with SQL, rows of records, and lost replies."""
+"""Share what the backends of SQL databases have in common: SQL files, schemas, rows of records, lost replies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ _TRUSTED_S = 12 * 3600
 # --- files ------------------------------------------------------------------------------------------------------------
 @functools.cache
 def load_queries(package: str, file: str = "queries.sql") -> dict[str, str]:
-    """Return the queries of a file by name. A query begins with a line ``-- name: …``; the comments below say why."""
+    """Return the SQL queries of a package's file by name.
+
+    In the file, a query begins with a line ``-- name: …``, which comments may follow.
+    """
     queries: dict[str, list[str]] = {}
     lines: list[str] = []
     for line in (resources.files(package) / file).read_text("utf-8").splitlines():
@@ -36,7 +39,7 @@ def load_queries(package: str, file: str = "queries.sql") -> dict[str, str]:
 
 @functools.cache
 def load_schema(package: str) -> tuple[str, ...]:
-    """Return the scripts that bring an empty database to the present schema; script n leads from version n - 1 to n."""
+    """Return the SQL scripts that create the schema of a backend; script n leads from version n - 1 to n."""
     folder = resources.files(package) / "schema"
     return tuple(
         one.read_text("utf-8")
@@ -46,7 +49,7 @@ def load_schema(package: str) -> tuple[str, ...]:
 
 
 def require_schema(found: int, present: int, *, create: bool, where: str) -> None:
-    """Refuse a database that is empty or newer than this release.
+    """Refuse a database that is empty, unless it may be created, or whose schema is newer than this release.
 
     Args:
         found: the version of the database's schema; 0 if it has no tables of Holdfast.
@@ -68,19 +71,23 @@ def require_schema(found: int, present: int, *, create: bool, where: str) -> Non
 
 
 # --- rows -------------------------------------------------------------------------------------------------------------
-def records_of(rows: Iterable[Sequence[Any]]) -> dict[bytes, Record]:
-    """Return the records of rows with key, version, value and number, in their order."""
+def records_of_rows(rows: Iterable[Sequence[Any]]) -> dict[bytes, Record]:
+    """Return the records in the rows of a query, whose columns are key, version, value and number, by key."""
     return {key: Record(version, value, number) for key, version, value, number in rows}
 
 
-def page_of(rows: Sequence[Sequence[Any]], limit: int, guards: dict[bytes, Record]) -> ScanPage:
-    """Return the page of rows in the order of their keys; one more than the limit was asked for."""
-    return ScanPage(list(records_of(rows[:limit]).items()), len(rows) > limit, guards)
+def page_of_rows(rows: Sequence[Sequence[Any]], limit: int, guards: dict[bytes, Record]) -> ScanPage:
+    """Build the result of a scan from the rows of a query that asked for one row more than the limit.
+
+    Args:
+        rows: columns key, version, value and number, in the order of the keys.
+    """
+    return ScanPage(list(records_of_rows(rows[:limit]).items()), len(rows) > limit, guards)
 
 
 # --- servers that go away ---------------------------------------------------------------------------------------------
-def pauses(environment: Environment, timeout_s: float) -> Iterator[None]:
-    """Yield for each try until time is up; wait between them, longer each time, and not for the same time as others."""
+def retry_pauses(environment: Environment, timeout_s: float) -> Iterator[None]:
+    """Yield once for each try until the time is up, and sleep between them, longer each time, with random variation."""
     deadline_s = environment.clock.elapsed_s() + timeout_s
     yield
     for number in count(1):
@@ -93,20 +100,22 @@ def pauses(environment: Environment, timeout_s: float) -> Iterator[None]:
 def find_outcome(
     ask: Callable[[], T | None], begun: Moment, pool: Pool[Any], environment: Environment, timeout_s: float, where: str
 ) -> T | None:
-    """Find the outcome of a commit whose reply was lost; None if nothing happened.
+    """Ask a database for the outcome of a commit whose reply was lost; return None if the commit had no effect.
 
     Args:
         ask: asks the server on a new connection; when it returns None, the commit will not take effect later either.
             Whatever error the server gives meanwhile, such as "wrong password" or "read-only", says nothing about it.
         begun: a moment before the commit was sent.
         pool: when it is closed, the server is not asked again.
+        timeout_s: for how many seconds to ask again.
+        where: the database, without secrets, for messages.
 
     Raises:
         OutcomeUnknownError: the server does not come back in time, or the outcome may have been deleted as an old one,
             as this process or its machine was suspended.
     """
     cause: HoldfastError | None = None
-    for _ in pauses(environment, timeout_s):
+    for _ in retry_pauses(environment, timeout_s):
         if pool.is_closed:
             break
         try:

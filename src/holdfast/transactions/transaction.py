@@ -1,4 +1,4 @@
-"""Run transactions, and repeat those that conflict: Algorithm 1 of paper 004.
+"""Run functions as optimistic transactions, and repeat those that conflict: Algorithm 1 of paper 004.
 
 A `Transaction` collects what a function reads and writes, until all of it can be committed in one call.
 """
@@ -39,7 +39,7 @@ _NAMED_KEYS = 3
 
 
 class Transaction:
-    """A transaction that runs: its reads with their versions, and its writes, which only it sees so far.
+    """A running transaction: its reads with their versions, and its writes, which only it sees so far.
 
     Worked composition::
 
@@ -78,12 +78,12 @@ class Transaction:
 
     # --- reads --------------------------------------------------------------------------------------------------------
     def get(self, key: bytes) -> Record | None:
-        """Return a record, or None if it does not exist."""
+        """Return the record of a key, as the transaction sees it, or None if it does not exist."""
         self._read((key,))
         return self._view(key)
 
     def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
-        """Return the existing ones of several records; those that were not read before come from one snapshot."""
+        """Return the existing records of several keys; those that were not read before come from one snapshot."""
         self._read(keys)
         return {key: record for key in keys if (record := self._view(key)) is not None}
 
@@ -146,7 +146,7 @@ class Transaction:
         self._writes[key] = Record(ABSENT, value)
 
     def delete(self, key: bytes) -> None:
-        """Delete a record, if it exists."""
+        """Delete the record of a key, if it exists."""
         if key in self._inserts:
             self._inserts.remove(key)
             del self._writes[key]
@@ -176,22 +176,25 @@ class Transaction:
         self._writes[key] = write + delta
 
     def require_at_most(self, key: bytes, most: int) -> None:
-        """Let the commit conflict if the number of a record, to which the transaction adds, would be above `most`."""
+        """Require at the commit that the number of a record, to which the transaction adds, is at most `most`.
+
+        Otherwise the commit conflicts.
+        """
         self._bounds[key] = min(most, self._bounds.get(key, most))
 
     # --- the end ------------------------------------------------------------------------------------------------------
     @property
     def is_snapshot(self) -> bool:
-        """Check whether everything that was read comes from one snapshot, so that it was true at one instant."""
+        """Return whether everything that was read comes from one snapshot, so that it was true at one instant."""
         return self._snapshots < 2
 
     @property
     def is_read_only(self) -> bool:
-        """Check whether the transaction writes nothing."""
+        """Return whether the transaction writes nothing."""
         return not self._writes and not self._bounds
 
     def to_commit(self) -> Commit:
-        """Return what is to be validated and applied."""
+        """Return the reads and writes as a `Commit`, to be validated and applied."""
         puts: dict[bytes, bytes] = {}
         inserts: dict[bytes, bytes] = {}
         adds: dict[bytes, int] = {}
@@ -214,7 +217,7 @@ class Transaction:
         )
 
     def to_validation(self) -> Commit:
-        """Return a commit that only checks whether everything that was read is still true."""
+        """Return a `Commit` that writes nothing, and only checks whether everything that was read is still true."""
         return Commit(reads=self._versions(), ranges=tuple(self._ranges))
 
     # --- the state ----------------------------------------------------------------------------------------------------
@@ -312,7 +315,7 @@ def run_transaction(
         if isinstance(outcome, Committed):
             return result
         conflict = outcome
-        if (hopeless := refused_add(backend, transaction.to_commit(), conflict)) is not None:
+        if (hopeless := error_of_refused_add(backend, transaction.to_commit(), conflict)) is not None:
             raise hopeless
     raise TransactionConflictError(
         "other transactions were first in every attempt: repeat later, or change fewer records at a time",
@@ -329,11 +332,13 @@ def run_until_known(
     lost_replies: int,
     attempts: int = _ATTEMPTS,
 ) -> T:
-    """Run a transaction that may take effect twice, or looks itself whether it has; repeat it while replies are lost.
+    """Run a function in a transaction, and repeat it if the commit's reply is lost, although it may have taken effect.
+
+    For a transaction that may take effect twice, or that looks itself whether it has.
 
     Args:
         function: see `run_transaction`.
-        lost_replies: after how many of them it is repeated.
+        lost_replies: how many lost replies to accept.
         attempts: how often the function runs at most for each reply.
 
     Raises:
@@ -348,11 +353,11 @@ def run_until_known(
     return run_transaction(backend, function, environment, attempts=attempts)
 
 
-def refused_add(backend: Backend, commit: Commit, conflict: Conflict) -> InvalidRequestError | None:
-    """Return the error of a conflict that would occur again in every attempt, because of what a record holds.
+def error_of_refused_add(backend: Backend, commit: Commit, conflict: Conflict) -> InvalidRequestError | None:
+    """Return the error for a conflict that every attempt would meet again, because an add is impossible; else None.
 
     An add conflicts because its bound does not hold, because its record was read and has changed, because that holds no
-    integer, or because its number is at its limit.
+    integer, or because its number is at its limit. Only the last two recur.
     """
     bounded = {bound.key for bound in commit.bounds}
     if not conflict.keys or any(key not in commit.adds or key in bounded for key in conflict.keys):

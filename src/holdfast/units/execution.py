@@ -1,7 +1,7 @@
-"""Run units: their functions over cells, then one commit for all of them.
+"""Run groups of units: their functions over cells, then one commit for all of them.
 
 The commit takes the record of the progress along (the *change*), so a unit and the knowledge that it is done take
-effect in one step. That is what makes retries, twins and zombies harmless.
+effect in one step. That is what makes retries, concurrent attempts and zombies harmless.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from holdfast.errors import (
     UnavailableError,
 )
 from holdfast.records.cell_transaction import CellTransaction, too_many_reads
-from holdfast.records.cells import VALUE, naming_cell
+from holdfast.records.cells import VALUE, name_cell_in_error
 from holdfast.records.keys import cell_key, column_bytes, tables_range
 from holdfast.records.row_keys import Row
 from holdfast.records.tables import TableCache
@@ -39,7 +39,7 @@ from holdfast.transactions.base import (
     Record,
     ScanPage,
 )
-from holdfast.transactions.transaction import Transaction, refused_add
+from holdfast.transactions.transaction import Transaction, error_of_refused_add
 from holdfast.units.progress import LIST_DROPPED, Statistics
 from holdfast.units.unit import SERVER, Cell, Unit, UnitFunction, UnitReads, UnitSettings, UnitTransaction
 from holdfast.units.work_list import WorkList
@@ -62,8 +62,8 @@ _OF_STORE = (UnavailableError, OutcomeUnknownError, DeadlockError, CorruptDataEr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
-    """What an attempt to run several units came to.
+class GroupResult:
+    """The result of running a group of units and committing them together.
 
     Attributes:
         done: how many units, from the first, took effect.
@@ -110,14 +110,14 @@ to write it, wait for each other, and a database takes up to a second to notice.
 
 
 class UnitExecution:
-    """Runs units of one job in this process.
+    """Runs groups of units of one job in this process, each group in one commit.
 
     Args:
         reads: names cells that a unit will read, so that those of a whole group are read in one round trip.
         emit_to: the work list to which units add.
 
     Attributes:
-        alarm: ends functions that run for too long; whoever runs many units makes it ready first.
+        alarm: ends functions that run for too long; a caller that runs many units makes it ready first.
     """
 
     def __init__(
@@ -147,17 +147,17 @@ class UnitExecution:
 
     @property
     def reads_ahead(self) -> bool:
-        """Whether it pays to say which units follow."""
+        """Return whether `run_group` makes use of `following`, because reading ahead saves round trips."""
         return self._reads is not None and self.database.reads_ahead and self.settings.buffering != SERVER
 
-    def attempt(
+    def run_group(
         self,
         units: Sequence[Unit],
         change: Callable[[int], Commit],
         *,
         locked: bool = False,
         following: Sequence[Unit] = (),
-    ) -> Attempt:
+    ) -> GroupResult:
         """Run units one after the other, and commit them together.
 
         Guarantee: those that are done took effect in one step, together with their change; the others did nothing.
@@ -165,7 +165,7 @@ class UnitExecution:
         Args:
             change: called with the number of units that are to take effect; returns what the commit does besides: which
                 records of the progress it requires and writes. If no unit takes effect, only its reads count.
-            locked: whether to lock whatever is read, for a single unit.
+            locked: whether to lock every record that is read, for a single unit.
             following: units that will probably run next: what they are known to read is read with this commit, if that
                 takes no round trip of its own.
 
@@ -193,23 +193,23 @@ class UnitExecution:
                     except InvalidRequestError as again:
                         if type(again) is not InvalidRequestError:
                             raise
-                        return Attempt(failure=ran.failure)  # a call that the function broke off has ended everything
+                        return GroupResult(failure=ran.failure)  # the call that it broke off has ended everything
         except DeadlockError:
             self._exclusive = _EXCLUSIVE_UNITS
             return self._conflict(_NAMELESS)
         except OutcomeUnknownError:
             self.statistics.unknown += 1
-            return Attempt(unknown=True)
+            return GroupResult(unknown=True)
         if isinstance(outcome, Conflict):
             self.statistics.stale += ran.failure is not None
             self._require_work_list(outcome)
-            failure = refused_add(self.database, commit, outcome) if ran.done == 1 else None
-            return self._conflict(outcome.keys) if failure is None else Attempt(failure=naming_cell(failure))
+            failure = error_of_refused_add(self.database, commit, outcome) if ran.done == 1 else None
+            return self._conflict(outcome.keys) if failure is None else GroupResult(failure=name_cell_in_error(failure))
         assert isinstance(outcome, Committed), "the commit is in no series"
         if ran.done:
             self.statistics.groups += 1
             self.statistics.units += ran.done
-        return Attempt(done=ran.done, version=outcome.version, failure=ran.failure)
+        return GroupResult(done=ran.done, version=outcome.version, failure=ran.failure)
 
     @contextmanager
     def _begun(
@@ -220,9 +220,9 @@ class UnitExecution:
             self.statistics.locked += locked
             exclusive = locked or self._exclusive > 0
             self._exclusive = max(0, self._exclusive - 1)
-            with self.database.locked() as transaction:
+            with self.database.begin_locked_transaction() as transaction:
                 measured = MeasuredReads(transaction, self._reading)
-                tables = self._tables.through(UnlockedReads(measured)).get
+                tables = self._tables.reading_through(UnlockedReads(measured)).get
                 cells = CellTransaction(LockedReads(measured, exclusive=exclusive), tables, most)
                 yield cells, lambda commit, following: self._measured(lambda: transaction.apply(commit))
         else:
@@ -344,12 +344,12 @@ class UnitExecution:
                 return _Named(count + 1, wanted)
         return _Named(len(units), wanted)
 
-    def _conflict(self, keys: tuple[bytes, ...]) -> Attempt:
+    def _conflict(self, keys: tuple[bytes, ...]) -> GroupResult:
         self.statistics.conflicts += 1
         first, last = tables_range()
         if any(first <= key < last for key in keys):
             self._tables.forget()
-        return Attempt(conflict=keys)
+        return GroupResult(conflict=keys)
 
     def _require_work_list(self, outcome: Conflict) -> None:
         """Check that a conflict is not about the definition of the work list: it would occur again in every attempt.
@@ -416,7 +416,7 @@ _PAGE = 1000
 
 
 class MeasuredReads:
-    """Reads of a database, or of a transaction with locks, that are measured, and that no alarm breaks off."""
+    """Wraps a database or a locked transaction, and measures the time of its reads, which no alarm interrupts."""
 
     def __init__(self, inner: Any, reading: Callable[[], AbstractContextManager[None]]) -> None:
         self._inner = inner
@@ -439,10 +439,11 @@ class MeasuredReads:
 
 
 class LockedReads:
-    """Reads that hold locks until the unit's commit.
+    """Reads records of one unit in a locked transaction, so that they stay locked until the unit's commit.
 
-    Guarantee: nobody changes a record that was read. An absent record is not locked: that it is still absent is
-    validated by the commit, like the guards of ranges. Of what was read, this process keeps only the keys of absent
+    Guarantee: no other transaction changes a record that was read. An absent record is not locked: that it is still
+    absent
+    is validated by the commit, like the guards of ranges. Of what was read, this process keeps only the keys of absent
     records.
 
     Args:
@@ -456,7 +457,7 @@ class LockedReads:
         self._absent: set[bytes] = set()
 
     def get_many(self, keys: Sequence[bytes]) -> dict[bytes, Record]:
-        """Lock and read records."""
+        """Lock the records of `keys`, and return those that exist."""
         if not keys:
             return {}
         found = self._locked.read(keys, exclusive=self._exclusive)
@@ -464,7 +465,7 @@ class LockedReads:
         return found
 
     def scan(self, start: bytes, end: bytes, limit: int | None, *, guard: bytes) -> list[tuple[bytes, Record]]:
-        """Lock the guard, so that nobody inserts into the range, then the records of the range."""
+        """Lock the guard, so that no other inserts into the range; then lock and return the range's records."""
         if guard not in self._locked.read([guard], exclusive=True):
             raise InvalidRequestError("the table was dropped: create it")
         found: list[tuple[bytes, Record]] = []
@@ -480,12 +481,12 @@ class LockedReads:
         return found
 
     def to_validation(self) -> Commit:
-        """Return what the locks do not guarantee."""
+        """Return a commit that checks what the locks do not guarantee: that absent records are still absent."""
         return Commit(reads=dict.fromkeys(self._absent, ABSENT))
 
 
 class UnlockedReads:
-    """Reads on the connection of a transaction with locks that lock nothing: for the definitions of tables.
+    """Reads records without locks on the connection of a locked transaction: for the definitions of tables.
 
     The commit validates these. Another connection would do as well, but perhaps there is none.
     """
@@ -494,9 +495,9 @@ class UnlockedReads:
         self._locked = locked
 
     def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
-        """Read records, each as it is now."""
+        """Return the existing records of `keys`, each as it is now."""
         return dict(record for key in keys for record in self.scan(key, key + b"\0", 1).records)
 
     def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
-        """Read a range as it is now; guards are not read."""
+        """Return the first `limit` records of a range as it is now; guards are not read."""
         return self._locked.scan(start, end, limit)

@@ -1,4 +1,4 @@
-"""Fix the input of a job before its first unit runs, and hold every attempt at a task to it.
+"""Record the input of a job before its first unit runs, and refuse other rows in every attempt at a task.
 
 The input of a job is its units: the ids of all rows. Two passes read them. The first one runs nothing: it refuses rows
 that cannot be units, and takes digests, which the job's record keeps as one. Every later run of the job is compared
@@ -35,7 +35,7 @@ _COUNT_BYTES = 8
 
 @dataclass(frozen=True, slots=True)
 class TaskInput:
-    """The units of a task, as the first pass has seen them.
+    """The number and digests of the units of one task, as the first pass over its rows has found them.
 
     Attributes:
         units: how many.
@@ -46,37 +46,37 @@ class TaskInput:
     digests: bytes = b""
 
     def to_bytes(self) -> bytes:
-        """Return bytes that `of` reads."""
+        """Encode the input as bytes, for `of`."""
         return self.units.to_bytes(_COUNT_BYTES, "big") + self.digests
 
     @staticmethod
     def of(found: bytes) -> TaskInput:
-        """Return the input that `to_bytes` has returned."""
+        """Decode an input that `to_bytes` has encoded."""
         return TaskInput(int.from_bytes(found[:_COUNT_BYTES], "big"), bytes(found[_COUNT_BYTES:]))
 
 
 @dataclass(frozen=True)
 class JobInput:
-    """The units of a job: those of each task, by its number."""
+    """The number and digests of the units of all tasks of a job, by the number of the task."""
 
     tasks: Sequence[TaskInput]
 
     @cached_property
     def units(self) -> int:
-        """How many units the job has."""
+        """Return how many units the job has."""
         return sum(task.units for task in self.tasks)
 
     @cached_property
     def digest(self) -> str:
-        """The digest of all their ids, and of how many rows each has."""
+        """Return the digest of the ids of all units, and of how many rows each has."""
         found = blake2b(digest_size=16)
         for task in self.tasks:
             found.update(blake2b(task.to_bytes(), digest_size=16).digest())
         return found.hexdigest()
 
 
-def surveyed(row_ids: Iterable[bytes], *, repeats: bool) -> TaskInput:
-    """Return the input of a task: the first pass over its rows, which runs nothing.
+def survey_task(row_ids: Iterable[bytes], *, repeats: bool) -> TaskInput:
+    """Count and digest the units of a task, in a first pass over its rows that runs none of them.
 
     Args:
         row_ids: the id of the unit of each row, sorted.
@@ -111,16 +111,17 @@ def _distinct(row_ids: Iterable[bytes], repeats: bool) -> Iterator[tuple[bytes, 
         yield unit_id, unit_id, rows
 
 
-def units_of(units: Iterable[tuple[Unit, int]], expected: TaskInput) -> Iterator[Unit]:
-    """Yield the units of a task: the second pass over its rows.
+def verified_units(units: Iterable[tuple[Unit, int]], expected: TaskInput) -> Iterator[Unit]:
+    """Yield the units of a task in the second pass over its rows, after comparing them with the first pass.
 
     Guarantee: each unit that is yielded is one of the first pass, and if nothing is raised, all of these are.
 
     Args:
         units: each with its number of rows, sorted.
+        expected: the result of the first pass.
 
     Raises:
-        InvalidRequestError: they are not those of the first pass. Those before are.
+        InvalidRequestError: the units are not those of the first pass. Those before were yielded.
     """
     seen = 0
     for block, digest in _blocks((unit, unit.id, rows) for unit, rows in units):

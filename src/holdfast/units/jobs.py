@@ -1,4 +1,4 @@
-"""Keep the jobs of a database: a name, what is to be done, and whether that is finished."""
+"""Keep the jobs of a database as records: name, kind, input, and whether the job is finished."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ _MOST_RUNS = 100
 
 
 def job_key(name: object) -> bytes:
-    """Return the key of a job.
+    """Return the key of the record of the job with a name.
 
     Raises:
-        InvalidRequestError: no job has such a name.
+        InvalidRequestError: no job can have such a name.
     """
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise InvalidRequestError(
@@ -65,21 +65,21 @@ def job_key(name: object) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A job of computation units.
+    """A job of computation units, as its record in the database has it.
 
     Attributes:
         id: distinguishes it from a forgotten job with the same name.
         shards: number of tasks.
         kind: ``map``, ``reduce`` or ``work list``.
-        keys: where the keys of the units come from: names and types of columns, or a work list; empty if it is all the
-            same.
+        keys: where the keys of the units come from: names and types of columns, or a work list; empty if that does not
+            matter.
         units: how many units it has; None if that is not known (yet).
         digest: of its input; empty if that is not fixed.
-        batch: tells the batch of a stream from another one that has its number; empty if nothing does.
+        batch: distinguishes the batch of a stream from another one with its number; empty if it is no batch.
         began_s: when it began, seconds since the epoch.
         ended_s: when it was finished; None if it is not.
-        report: what was known about it at its end.
-        ended_runs: those that have failed: nothing that still runs for them takes effect.
+        report: the report at its end, as JSON values.
+        ended_runs: ids of the runs that have failed: tasks that still run for them have no effect.
     """
 
     name: str
@@ -97,16 +97,16 @@ class Job:
 
     @property
     def is_finished(self) -> bool:
-        """Whether all units are done."""
+        """Return whether all units are done, and the end is recorded."""
         return self.ended_s is not None
 
     @property
     def is_fixed(self) -> bool:
-        """Whether the job goes on as it has begun: its input is fixed, or it has none."""
+        """Return whether the job accepts no other input anymore: its input is fixed, or it has none (a work list)."""
         return self.units is not None or self.kind == WORK_LIST
 
     def to_bytes(self) -> bytes:
-        """Return the value of the record."""
+        """Return the value of the job's record."""
         found = {
             "id": self.id,
             "shards": self.shards,
@@ -124,7 +124,7 @@ class Job:
 
     @staticmethod
     def of(key: bytes, record: Record) -> Job:
-        """Return the job in a record.
+        """Decode the job in a record.
 
         Raises:
             CorruptDataError: it is damaged.
@@ -163,7 +163,7 @@ def begin_job(
     batch: str = "",
     job_input: JobInput | None = None,
 ) -> Job:
-    """Create a job, or return the one that has this name, to go on with it.
+    """Create a job, or return the existing job with this name, to go on with it.
 
     The driver then reads its rows, and calls `fix_input`. Until one driver has done that, a job that is given another
     kind, number of tasks, key or batch is begun anew.
@@ -215,7 +215,7 @@ def begin_job(
 
 
 def fix_input(database: Backend, job: Job, job_input: JobInput, environment: Environment) -> Job:
-    """Fix the input of a job, unless that is done, and return the job.
+    """Record the input of a job, unless it is recorded already, and return the job.
 
     Guarantee: a job has one input, and is returned for no other. That is durable.
 
@@ -237,7 +237,7 @@ def fix_input(database: Backend, job: Job, job_input: JobInput, environment: Env
     if not job.is_fixed:
         job = _durably(database, fix, environment, job.name, _stays)
     if job.digest != job_input.digest:
-        raise other_rows(job, given=job_input.units)
+        raise other_rows_error(job, given=job_input.units)
     return job
 
 
@@ -253,7 +253,7 @@ def _difference(job: Job, given: Job, shards: int | None) -> InputChangedError |
         sentence = "the job has another key: give the columns, pairs or work list with which it began"
         shown = {"key": job.keys, "given": given.keys}
     elif "" not in (job.batch, given.batch) and job.batch != given.batch:
-        return other_rows(job)  # Spark has made a batch anew that had this number: its values may be others
+        return other_rows_error(job)  # Spark has made a batch anew that had this number: its values may be others
     else:
         return None
     return InputChangedError(
@@ -263,8 +263,8 @@ def _difference(job: Job, given: Job, shards: int | None) -> InputChangedError |
     )
 
 
-def other_rows(job: Job, **variables: object) -> InputChangedError:
-    """Return the error of a job that is given other rows than those with which it began."""
+def other_rows_error(job: Job, **variables: object) -> InputChangedError:
+    """Return the error for a job that is run with other rows than those with which it began."""
     sentence = (
         "the job is finished, and had other rows: run those that no job of this function had, and only those, under"
         " another name"
@@ -291,17 +291,19 @@ def end_job(
     environment: Environment,
     work: WorkList | None = None,
 ) -> Job:
-    """Record that a job is finished; all its tasks have said so. The records of their progress are deleted.
+    """Record that a job is finished, after all its tasks have reported that. The records of their progress are deleted.
 
     Guarantee: all its units have taken effect, and nothing is left on its work list, in the step in which it ends: what
-    the tasks have said may have been undone. Attempts that still run fail with their next commit. The end is durable.
+    the tasks have reported may have been undone. Attempts that still run fail with their next commit. The end is
+    durable.
 
     Args:
+        report: what to keep about the job, as JSON values.
         work: the work list, if it has one.
 
     Raises:
         ConflictError: units are left. The database has lost what a task had made durable, as a replica without it has
-            taken over, or it was restored; or somebody has added to the list, or has forgotten the job. Run it again.
+            taken over, or it was restored; or the list has new items, or the job was forgotten. Run it again.
         UnavailableError: the database went away, or loses what it has committed. Repeat later.
     """
     ended_s = environment.clock.now_s()
@@ -347,8 +349,9 @@ def end_run(database: Backend, job: Job, run: str, environment: Environment) -> 
     """Record that a run of a job has failed, so that its attempts at tasks stop.
 
     Guarantee: when this returns, no unit of a task's attempt in this run takes effect anymore, wherever it runs: the
-    record of each task's progress has another version, and who reads it again finds that the run has ended. Workers of
-    a work list get no new claims; those that they have are dissolved by `dissolve_all`. That is durable.
+    record of each task's progress has another version, and an attempt that reads it again finds that the run has ended.
+    Workers of a work list get no new claims; those that they have are dissolved by `dissolve_all_claims`. That is
+    durable.
 
     Raises:
         UnavailableError: the database went away, or loses what it has committed. Repeat later.
@@ -370,8 +373,8 @@ def end_run(database: Backend, job: Job, run: str, environment: Environment) -> 
     _durably(database, end, environment, job.name, lambda _ended, found: is_over(found))
 
 
-def require_run(job: Job, run: str) -> None:
-    """Check that a run goes on.
+def require_running_run(job: Job, run: str) -> None:
+    """Check that a run of a job has not ended.
 
     Raises:
         FencedError: it has ended.
@@ -381,7 +384,7 @@ def require_run(job: Job, run: str) -> None:
 
 
 def find_job(database: SnapshotReader, name: str) -> Job:
-    """Return a job.
+    """Return the job with a name.
 
     Raises:
         NotFoundError: the database has no such job.
@@ -404,11 +407,11 @@ def _missing(database: SnapshotReader, name: str) -> NotFoundError:
     return NotFoundError(f"the database has no such job: {hint}", job=name)
 
 
-def require_running(database: SnapshotReader, job: Job, run: str) -> int:
-    """Return the version of the record of a work list's job that is not finished or forgotten, and whose run goes on.
+def require_running_job(database: SnapshotReader, job: Job, run: str) -> int:
+    """Check that a work list's job is not finished or forgotten, and its run goes on; return the version of its record.
 
     Raises:
-        FencedError: it is.
+        FencedError: it is finished or forgotten, or its run has ended.
     """
     key = job_key(job.name)
     record = database.get_many([key]).get(key)
@@ -417,17 +420,20 @@ def require_running(database: SnapshotReader, job: Job, run: str) -> int:
         raise FencedError(GONE_FROM_LIST)
     if found.is_finished:
         raise FencedError("the job is finished: nothing is left to do")
-    require_run(found, run)
+    require_running_run(found, run)
     return record.version
 
 
 def list_jobs(database: SnapshotReader) -> list[Job]:
-    """Return all jobs, by name."""
+    """Return all jobs of a database, by name."""
     return [Job.of(key, record) for key, record in read_records(database, JOB, JOB + b"\xff")]
 
 
 def read_progress(database: SnapshotReader, job: Job) -> list[TaskProgress]:
-    """Return the progress of all tasks of a job that is not finished; for a work list, with what each has done."""
+    """Return the progress of each task of a job that is not finished.
+
+    For a work list, it has the number of units that each worker has done.
+    """
     found = [TaskProgress.of(record.value) for _key, record in read_records(database, *progress_range(job.id))]
     if job.kind != WORK_LIST:
         return found

@@ -1,4 +1,4 @@
-"""Count what units cost, and record how far a task is."""
+"""Count what units cost, and keep the record of how far a task is."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from holdfast.records.keys import COUNTER, PROGRESS, id_bytes
 
 @dataclass(slots=True)
 class Statistics:
-    """What happened in a task, or in all tasks of a job. The figures of several attempts of a task add up.
+    """Counts and times of the units of a task, or of all tasks of a job. Those of several attempts add up.
 
     Attributes:
         units: units that took effect.
@@ -24,7 +24,7 @@ class Statistics:
         conflicts: commits that another transaction's commit made invalid.
         stale: runs of functions that failed because of cells that had changed meanwhile.
         reruns: runs of a unit's function after the first.
-        deferred: units that were put off to the end of their task.
+        deferred: units that were deferred to the end of their task, because they conflicted.
         locked: units that locked what they read, after too many conflicts.
         unknown: commits whose reply was lost, and whose outcome was read back.
         unavailable: calls that were repeated because the database was not available.
@@ -48,32 +48,35 @@ class Statistics:
     commit_s: float = 0.0
 
     def plus(self, other: Statistics) -> Statistics:
-        """Return the sum of both."""
+        """Return the sum of these figures and others."""
         return Statistics(*map(add, _NUMBERS(self), _NUMBERS(other)))
 
     def since(self, before: Statistics) -> Statistics:
-        """Return what was added to earlier figures."""
+        """Return the difference between these figures and earlier ones."""
         return Statistics(*map(sub, _NUMBERS(self), _NUMBERS(before)))
 
     @staticmethod
     def total(parts: Iterable[Statistics]) -> Statistics:
-        """Return the sum of several tasks."""
+        """Return the sum of the figures of several tasks."""
         return reduce(Statistics.plus, parts, Statistics())
 
     @property
     def conflict_share(self) -> float:
-        """Which share of all commits conflicted, from 0 to 1."""
+        """Return the share of commits that conflicted, from 0 to 1."""
         tries = self.groups + self.conflicts
         return self.conflicts / tries if tries else 0.0
 
     @property
     def group_size(self) -> float:
-        """How many units took effect with one commit, on average."""
+        """Return how many units took effect with one commit, on average."""
         return self.units / self.groups if self.groups else 0.0
 
     @property
-    def shares(self) -> dict[str, float]:
-        """Where the time of tasks went, from 0 to 1 each. Other: waits, rows from Spark, and Holdfast itself."""
+    def time_shares(self) -> dict[str, float]:
+        """Return the shares of the run time in functions, reads, commits and other, from 0 to 1 each.
+
+        Other: waits, rows from Spark, and Holdfast itself.
+        """
         parts = {"functions": self.function_s, "reads": self.read_s, "commits": self.commit_s}
         total_s = max(self.run_s, sum(parts.values()))
         parts["other"] = total_s - sum(parts.values())  # an attempt that died has not recorded the rest of its time
@@ -81,18 +84,18 @@ class Statistics:
 
     @property
     def commit_latency_s(self) -> float:
-        """How many seconds a commit took, on average; 0 if there was none."""
+        """Return how many seconds a commit took, on average; 0 if there was none."""
         tries = self.groups + self.conflicts + self.unknown
         return self.commit_s / tries if tries else 0.0
 
     def to_json(self) -> dict[str, object]:
-        """Return the figures as values of JSON."""
+        """Return the figures by name, as JSON values."""
         figures = zip(_NAMES, _NUMBERS(self), strict=True)
         return {name: round(value, 6) if isinstance(value, float) else value for name, value in figures}
 
     @staticmethod
     def of(found: object) -> Statistics:
-        """Return the figures that `to_json` has returned.
+        """Decode figures that `to_json` has returned.
 
         Raises:
             CorruptDataError: they are damaged.
@@ -133,36 +136,36 @@ _JSON = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def progress_key(job_id: int, shard: int) -> bytes:
-    """Return the key of the progress of a task."""
+    """Return the key of the record of a task's progress."""
     return PROGRESS + id_bytes(job_id) + id_bytes(shard)
 
 
 def progress_range(job_id: int) -> tuple[bytes, bytes]:
-    """Return the range of the progress of all tasks of a job."""
+    """Return the range of keys of the progress of all tasks of a job."""
     prefix = PROGRESS + id_bytes(job_id)
     return prefix, prefix + b"\xff" * 9
 
 
 def counter_key(job_id: int, slot: int) -> bytes:
-    """Return the key of the number of units that a worker of a work list has done."""
+    """Return the key of the record that counts the units that a worker of a work list has done."""
     return COUNTER + id_bytes(job_id) + id_bytes(slot)
 
 
 def counter_range(job_id: int) -> tuple[bytes, bytes]:
-    """Return the range of these numbers of all workers of a job."""
+    """Return the range of keys of the unit counts of all workers of a job."""
     prefix = COUNTER + id_bytes(job_id)
     return prefix, prefix + b"\xff" * 9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskProgress:
-    """How far a task is.
+    """The progress of a task: which of its units are done.
 
     Attributes:
-        last: id of the last unit that is done or put off; empty before the first. All up to it are done, except for
+        last: id of the last unit that is done or deferred; empty before the first. All up to it are done, except for
             `deferred`.
         done: how many units are done.
-        deferred: ids of units that were put off, in order.
+        deferred: ids of units that are to run at the end of the task, because they conflicted, in order.
         is_finished: whether all units of the task are done.
         statistics: of all attempts at the task, as far as they could be recorded: an attempt that dies takes with it
             what it has counted since its last commit.
@@ -175,7 +178,7 @@ class TaskProgress:
     statistics: Statistics
 
     def to_bytes(self) -> bytes:
-        """Return the value of the record."""
+        """Return the value of the record of the progress."""
         found = {
             "last": _text(self.last),
             "done": self.done,
@@ -187,7 +190,7 @@ class TaskProgress:
 
     @staticmethod
     def of(value: bytes) -> TaskProgress:
-        """Return the progress in a record.
+        """Decode the progress in a record's value.
 
         Raises:
             CorruptDataError: it is damaged.

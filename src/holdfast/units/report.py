@@ -17,7 +17,7 @@ _MOST_TASKS = 1000
 
 @dataclass(frozen=True, slots=True)
 class JobReport:
-    """What a job has cost, so far or in all.
+    """The cost of a job, so far or in all: units per second, conflicts, and where the time went.
 
     Attributes:
         job: its name.
@@ -41,13 +41,13 @@ class JobReport:
 
     @staticmethod
     def of_tasks(job: Job, statistics: Sequence[Statistics], seconds: float) -> JobReport:
-        """Return the report of a job from the figures of its tasks."""
+        """Build the report of a job from the statistics of each task."""
         tasks = tuple(statistics)
         return JobReport(job.name, job.kind, len(tasks), tasks, Statistics.total(tasks), seconds)
 
     @staticmethod
     def of_progress(job: Job, progress: Sequence[TaskProgress], seconds: float) -> JobReport:
-        """Return the report of a job from the progress of its tasks, which knows exactly how many units are done.
+        """Build the report of a job from the recorded progress of each task, whose numbers of units are exact.
 
         The other figures of a worker of a work list lack what it did before it died.
         """
@@ -56,7 +56,7 @@ class JobReport:
     # --- figures ------------------------------------------------------------------------------------------------------
     @property
     def units_per_s(self) -> float:
-        """Units per second, without those of earlier runs; 0 if it took no time."""
+        """Return the units per second, without those of earlier runs; 0 if the job took no time."""
         return (self.total.units - self.earlier) / self.seconds if self.seconds > 0 else 0.0
 
     # --- forms --------------------------------------------------------------------------------------------------------
@@ -65,9 +65,9 @@ class JobReport:
         return "\n".join(lines if self.ran else [*lines, "the job was finished before: nothing ran this time"])
 
     def summary(self) -> list[tuple[str, str]]:
-        """Return names and values for people."""
+        """Return pairs of a name and a formatted value, to be shown to people."""
         total = self.total
-        shares = ", ".join(f"{share:.0%} {name}" for name, share in total.shares.items())
+        shares = ", ".join(f"{share:.0%} {name}" for name, share in total.time_shares.items())
         found = [
             ("units", f"{total.units - self.earlier:,} in {self.seconds:,.1f} s, {self.units_per_s:,.0f}/s"),
             ("tasks", f"{self.number:,}"),
@@ -80,7 +80,7 @@ class JobReport:
         if self.earlier:  # what follows the first line is of the job, which has these units too
             found.insert(1, ("earlier runs", f"{counted(self.earlier, 'unit')}, which all figures below include"))
         more = [
-            ("put off", total.deferred),
+            ("deferred", total.deferred),
             ("with locks", total.locked),
             ("stale runs", total.stale),
             ("lost replies", total.unknown),
@@ -89,7 +89,7 @@ class JobReport:
         return [*found, *((name, f"{number:,}") for name, number in more if number)]
 
     def to_json(self) -> dict[str, object]:
-        """Return the report as values of JSON: what `of` needs, and what is derived from it, for programs."""
+        """Return the report as JSON values: what `of` needs, and figures derived from it, for programs."""
         total = self.total
         return {
             "job": self.job,
@@ -99,7 +99,7 @@ class JobReport:
             "conflict_share": round(total.conflict_share, 6),
             "group_size": round(total.group_size, 3),
             "commit_latency_s": round(total.commit_latency_s, 6),
-            "shares": {name: round(share, 4) for name, share in total.shares.items()},
+            "shares": {name: round(share, 4) for name, share in total.time_shares.items()},
             "total": total.to_json(),
             "number": self.number,
             "earlier": self.earlier,
@@ -112,7 +112,7 @@ class JobReport:
 
     @staticmethod
     def of(found: Mapping[str, object]) -> JobReport:
-        """Return the report that `to_json` has returned.
+        """Decode a report that `to_json` has returned.
 
         Raises:
             CorruptDataError: it is damaged.
@@ -135,13 +135,13 @@ class JobReport:
 
 
 def latency_text(duration_s: float) -> str:
-    """Return a duration for people."""
+    """Format a duration in seconds for people, with a fitting unit."""
     return f"{duration_s * 1000:.2g} ms" if duration_s < 0.1 else f"{duration_s:.2g} s"
 
 
 @dataclass(frozen=True, slots=True)
 class JobState:
-    """How far a job is.
+    """The state of a job at one instant: the job, and the progress of its tasks or its final report.
 
     Attributes:
         tasks: the progress of each task; empty if the job is finished.
@@ -154,26 +154,26 @@ class JobState:
 
     @property
     def done(self) -> int:
-        """How many units are done."""
+        """Return how many units are done."""
         return sum(task.done for task in self.tasks) if self.report is None else self.report.total.units
 
     @property
     def deferred(self) -> int:
-        """How many units are put off, until the others of their task are done."""
+        """Return how many units are deferred until the others of their task are done."""
         return sum(len(task.deferred) for task in self.tasks)
 
     @property
     def finished(self) -> int:
-        """How many tasks have done all their units."""
+        """Return how many tasks have done all their units."""
         return self.job.shards if self.job.is_finished else sum(task.is_finished for task in self.tasks)
 
     @property
     def statistics(self) -> Statistics:
-        """The figures of all tasks, as far as they are recorded."""
+        """Return the sum of the statistics of all tasks, as far as they are recorded."""
         return self.report_at(self.job.began_s).total
 
     def report_at(self, now_s: float) -> JobReport:
-        """Return what the job has cost until now, or in all.
+        """Return the report of the job: the final one, or that of an unfinished job until now.
 
         Args:
             now_s: seconds since the epoch.
@@ -182,18 +182,18 @@ class JobState:
 
     @property
     def units(self) -> int | None:
-        """How many units the job has; None if that is not known, since units of a work list add units."""
+        """Return how many units the job has; None if that is not known, since units of a work list add units."""
         return self.done if self.job.is_finished else self.job.units
 
     @property
     def share(self) -> float | None:
-        """Which share of all units is done, from 0 to 1; None if it is not known how many there are."""
+        """Return the share of units that are done, from 0 to 1; None if it is not known how many there are."""
         units = self.units
         return None if units is None else min(1.0, self.done / units) if units else 1.0
 
 
 def read_state(reader: SnapshotReader, name: str) -> JobState:
-    """Return how far a job is.
+    """Read the state of the job with a name.
 
     Raises:
         NotFoundError: the database has no such job.
@@ -202,14 +202,14 @@ def read_state(reader: SnapshotReader, name: str) -> JobState:
 
 
 def state_of(reader: SnapshotReader, job: Job) -> JobState:
-    """Return how far a job is that was read from the same snapshot."""
+    """Read the state of a job whose record was read from the same snapshot."""
     if not job.is_finished:
         return JobState(job, read_progress(reader, job))
     return JobState(job, report=JobReport.of(job.report))
 
 
 def poll(backend: Backend, name: str) -> JobState:
-    """Return how far a job is: all from one snapshot, for which no unit waits.
+    """Read the state of a job from one snapshot, for which no unit waits.
 
     Raises:
         NotFoundError: the database has no such job.

@@ -8,21 +8,22 @@ from dataclasses import replace
 from holdfast.errors import ConflictError, FencedError, OutcomeUnknownError, UnavailableError
 from holdfast.transactions.base import Backend, Commit, Committed, Record
 from holdfast.units.execution import UnitExecution
-from holdfast.units.jobs import WORK_LIST, Job, job_key, require_run
+from holdfast.units.jobs import WORK_LIST, Job, job_key, require_running_run
 from holdfast.units.progress import GONE, GONE_FROM_LIST, Statistics, TaskProgress, progress_key
 from holdfast.units.unit import Unit
-from holdfast.units.unit_loop import Standing, UnitLoop
+from holdfast.units.unit_loop import UnitLoop, UnitStatus
 
 
 class ShardTask:
-    """An attempt at one task of a job.
+    """An attempt at one task of a job, which runs the units of the task.
 
     Guarantee: when `run` returns, every unit of the task has taken effect exactly once, durably, whatever other
     attempts have done. If it raises, some have, and another attempt goes on from there. After the end of the run to
     which it belongs, nothing takes effect.
 
     Args:
-        run: which run of the job the attempt belongs to, if that can end before the attempt does.
+        shard: number of the task.
+        run: id of the job's run to which the attempt belongs, if that can end before the attempt does.
     """
 
     def __init__(self, execution: UnitExecution, backend: Backend, job: Job, shard: int, *, run: str = "") -> None:
@@ -32,7 +33,7 @@ class ShardTask:
         self._loop = UnitLoop(execution, self._ledger)
 
     def run(self, units: Iterable[Unit]) -> Statistics:
-        """Run all units, and return what happened.
+        """Run all units of the task that are not done yet, and return the statistics of this attempt.
 
         Args:
             units: in the order of their ids, each once, and the same in every attempt.
@@ -54,32 +55,32 @@ class ShardTask:
 
     def _run_units(self, units: Iterable[Unit]) -> None:
         loop = self._loop
-        loop.patiently(self._ledger.load)
+        loop.retry_unavailable(self._ledger.load)
         waiting: list[Unit] = []  # a full group, in whose commit the next one is read ahead
         group: list[Unit] = []
         for unit in units:
-            group += loop.sort_out([unit])
+            group += loop.filter_remaining([unit])
             if len(group) >= loop.group_size:
                 if self._execution.reads_ahead:
                     loop.run(waiting, group)
-                    waiting = loop.sort_out(group)  # since they were seen, another attempt may have done them
+                    waiting = loop.filter_remaining(group)  # since they were seen, another attempt may have done them
                 else:
                     loop.run(group)
                 group = []
         loop.run(waiting, group)
-        loop.run(loop.sort_out(group))
+        loop.run(loop.filter_remaining(group))
         loop.drain()
 
     def _finish(self) -> None:
         """Record that the task is finished, durably: once Spark has been told, it never runs the task again."""
-        patiently, ledger, key = self._loop.patiently, self._ledger, self._ledger.key
+        retry_unavailable, ledger, key = self._loop.retry_unavailable, self._ledger, self._ledger.key
         is_durable = False
         while not is_durable:
-            patiently(ledger.finish)
-            patiently(self._backend.make_durable)
+            retry_unavailable(ledger.finish)
+            retry_unavailable(self._backend.make_durable)
             # A database that crashed before it was asked to make that durable has perhaps lost it. Another attempt may
             # have recorded the same since, which need not be durable yet.
-            is_durable = ledger.is_finished_by(patiently(lambda: self._backend.get_many([key])).get(key))
+            is_durable = ledger.is_finished_by(retry_unavailable(lambda: self._backend.get_many([key])).get(key))
 
 
 _TRIES = 20
@@ -87,12 +88,12 @@ _TRIES = 20
 
 
 class ProgressRecord:
-    """The record of a task's progress, as one attempt at the task sees it.
+    """The record of a task's progress, as one attempt at the task reads and writes it.
 
     Args:
         number: of the task.
         statistics: the figures of this attempt; they are added to those of others in the record.
-        run: which run of the job the attempt belongs to.
+        run: id of the job's run to which the attempt belongs.
 
     Attributes:
         key: of the record.
@@ -111,7 +112,7 @@ class ProgressRecord:
         self._proposed = b"", self.progress, self._recorded  # by the last write
 
     def propose(self, progress: TaskProgress, done: int = 0) -> Commit:
-        """Return what writes a progress, with the figures of this attempt.
+        """Return a commit that writes a progress into the record, with the figures of this attempt.
 
         Args:
             done: how many units take effect with it, which are not in the figures yet.
@@ -122,13 +123,13 @@ class ProgressRecord:
         return Commit(reads={self.key: self._version}, puts={self.key: self._proposed[0]})
 
     def committed(self, version: int) -> None:
-        """Note that the commit of what was proposed last took effect."""
+        """Note that the commit that `propose` returned last took effect."""
         _value, self.progress, self._recorded = self._proposed
         self._proposed = b"", self.progress, self._recorded
         self._version = version
 
     def load(self) -> None:
-        """Read how far the task is.
+        """Read the record.
 
         Raises:
             FencedError: the job was forgotten, or its run has ended.
@@ -137,10 +138,10 @@ class ProgressRecord:
         found = self._database.get_many([self.key, key] if self._run else [self.key])
         self.see(found.get(self.key))
         if key in found:
-            require_run(Job.of(key, found[key]), self._run)
+            require_running_run(Job.of(key, found[key]), self._run)
 
     def see(self, record: Record | None) -> None:
-        """Take the record as it was read.
+        """Use the record as it was read, in place of what this attempt knows.
 
         Raises:
             FencedError: it is absent: the job was forgotten.
@@ -155,7 +156,7 @@ class ProgressRecord:
         self.progress = TaskProgress.of(record.value)
 
     def write(self, *, is_finished: bool) -> bool:
-        """Write the figures so far, and perhaps that the task is finished. Return whether that is written.
+        """Write the figures so far, and perhaps that the task is finished; return whether the write took effect.
 
         If another attempt has written meanwhile, or the reply is lost, read the record.
 
@@ -176,7 +177,7 @@ class ProgressRecord:
         return False
 
     def finish(self) -> None:
-        """Record that the task is finished, unless that is recorded already: twins would overwrite it in turns.
+        """Record that the task is finished, unless that is recorded: concurrent attempts would overwrite each other.
 
         Raises:
             FencedError: the job was forgotten, or is finished.
@@ -190,7 +191,7 @@ class ProgressRecord:
         raise UnavailableError("the end of the task cannot be recorded: run the task again later")
 
     def is_finished_by(self, record: Record | None) -> bool:
-        """Return whether the record is the one that `finish` has written or seen. It goes on with this one.
+        """Use a record as it was read, and return whether it is the one that `finish` has written or seen.
 
         Raises: like `see`.
         """
@@ -200,27 +201,27 @@ class ProgressRecord:
 
 
 class TaskLedger(ProgressRecord):
-    """The progress of one task, which the commits of its units write."""
+    """The ledger of a task's units: the record of its progress, which the commits of the units write."""
 
     @property
     def keys(self) -> Collection[bytes]:
-        """The record of the progress."""
+        """Return the key of the record of the progress."""
         return (self.key,)
 
-    def standing(self, unit: Unit) -> Standing:
-        """Return how a unit stands."""
+    def status(self, unit: Unit) -> UnitStatus:
+        """Return whether a unit is to do, deferred or done."""
         if unit.id in self.progress.deferred:
-            return Standing.PUT_OFF
-        return Standing.DONE if unit.id <= self.progress.last else Standing.TO_DO
+            return UnitStatus.DEFERRED
+        return UnitStatus.DONE if unit.id <= self.progress.last else UnitStatus.TO_DO
 
-    def change(self, done: Sequence[Unit], put_off: Collection[bytes]) -> Commit:
-        """Return what records that units are done."""
+    def change(self, done: Sequence[Unit], deferred: Collection[bytes]) -> Commit:
+        """Return a commit that records that units are done, and that others are deferred."""
         if not done:
             return Commit(reads={self.key: self._version})
-        return self.propose(self._after(done, put_off), len(done))
+        return self.propose(self._after(done, deferred), len(done))
 
     def see(self, record: Record | None) -> None:
-        """Take the record as it was read.
+        """Use the record as it was read, in place of what this attempt knows.
 
         Raises:
             FencedError: it is absent: the job was forgotten.
@@ -237,11 +238,11 @@ class TaskLedger(ProgressRecord):
         ):
             raise ConflictError("the database has lost commits, perhaps in a crash: run the task again")
 
-    def _after(self, done: Sequence[Unit], put_off: Collection[bytes]) -> TaskProgress:
+    def _after(self, done: Sequence[Unit], deferred: Collection[bytes]) -> TaskProgress:
         done_ids = {unit.id for unit in done}
         return replace(
             self.progress,
-            last=max(self.progress.last, *put_off, *done_ids, b""),
+            last=max(self.progress.last, *deferred, *done_ids, b""),
             done=self.progress.done + len(done),
-            deferred=sorted({*self.progress.deferred, *put_off} - done_ids),
+            deferred=sorted({*self.progress.deferred, *deferred} - done_ids),
         )

@@ -29,7 +29,7 @@ UnitReads: TypeAlias = "Callable[[Any, Any], Iterable[Cell]]"
 """Takes a key and a value, and names cells that the unit will read."""
 
 MAX_ID_BYTES = 32 * 1024
-"""The ids of all units that are put off are part of one record."""
+"""The ids of all units that are deferred are part of one record."""
 
 _MOST_SHOWN = 100
 """Characters of a key in a message."""
@@ -39,7 +39,7 @@ _IMMUTABLE = (str, bytes, int, float, bool, complex, type(None), Decimal, date, 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One call of a function.
+    """One call of a user's function, with a key and a value, which takes effect exactly once in its job.
 
     Attributes:
         key: identifies the unit in its job.
@@ -53,7 +53,7 @@ class Unit:
 
     @staticmethod
     def of(key: Row, value: object, unit_id: bytes | None = None) -> Unit:
-        """Return a unit.
+        """Make a unit from a key and a value.
 
         Args:
             unit_id: what identifies it in its task, if the key alone does not.
@@ -77,12 +77,12 @@ class Unit:
 
     @property
     def value(self) -> object:
-        """The value: a copy each time, if a function could change it. Every run of the unit gets the same."""
+        """Return the value: a copy each time, if a function could change it. Every run of the unit gets the same."""
         return self._value if self._pickled is None else pickle.loads(self._pickled)
 
 
 def id_of(key: Row) -> bytes:
-    """Return the key of a unit as bytes, which sort as keys do.
+    """Encode the key of a unit as bytes, which sort as keys do.
 
     Raises:
         InvalidRequestError: the key is no text, integer, bytes or tuple of these, or it is too long.
@@ -96,7 +96,7 @@ def id_of(key: Row) -> bytes:
 
 
 def shown_key(key: Row) -> Row:
-    """Return a key for a message; of a long one the begin as text, since it would hide the rest of the message."""
+    """Return the key of a unit for a message; of a long key, only the beginning as text."""
     text = repr(key)
     return key if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
 
@@ -119,7 +119,7 @@ _NUMBERS = {"group": 1024, "max_reads": 10**9, "rounds": 1000, "most_deferred": 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitSettings:
-    """How the units of a job run.
+    """The settings with which the units of a job run.
 
     Attributes:
         group: the most units that share one commit; 1 commits each by itself. Groups shrink while they conflict.
@@ -132,8 +132,9 @@ class UnitSettings:
         patience_s: how long a task waits for a database that is not available, seconds.
         lease_s: how long a worker of a work list may give no sign of life, seconds, until others take over its items.
             A call into C that keeps Python's lock for longer makes others run the unit again and again.
-        rounds: how often a unit that conflicts is tried again at the end of its task; then it locks what it reads.
-        most_deferred: how many units may be put off because they conflict, before they are tried again at once: their
+        rounds: how often a unit that conflicts is tried again at the end of its task. Rounds follow in which it locks
+            what it reads; if it still conflicts after ten of these, the task fails.
+        most_deferred: how many units may be deferred because they conflict, before they are tried again at once: their
             keys are part of every commit, and the units stay in memory.
     """
 
@@ -148,7 +149,7 @@ class UnitSettings:
 
     @staticmethod
     def of(given: Mapping[str, Any]) -> UnitSettings:
-        """Return settings from keyword arguments.
+        """Make settings from keyword arguments, and check them.
 
         Raises:
             InvalidRequestError: there is no such setting, or a value is out of range.
@@ -179,15 +180,15 @@ T = TypeVar("T")
 
 
 class UnitTransaction(CellCalls):
-    """The transaction of one unit: the first argument of its function.
+    """The transaction of one unit, with which its function reads and writes cells: the function's first argument.
 
     Guarantee: all that the function reads and writes through it takes effect in one step, exactly once, as if the units
     of all tasks ran one after the other. The function may run several times before that, and may then see cells that
-    never existed together; whatever it does with them is dropped. So it writes nothing elsewhere, and its loops end.
+    never existed together; all that it does with them is dropped. So it writes nothing elsewhere, and its loops end.
     After the function has returned, and in other threads and forked children, every call is refused.
 
     Attributes:
-        failure: what a call found wrong with the database; the unit fails then, even if the function goes on.
+        failure: an error of the database in a call; the unit fails then, even if the function goes on.
     """
 
     __slots__ = ("_cells", "_emit_to", "_is_over", "_thread", "failure")
@@ -200,7 +201,7 @@ class UnitTransaction(CellCalls):
         self.failure: BaseException | None = None
 
     def end(self) -> None:
-        """Refuse further calls: what somebody who has kept the transaction writes now would be another unit's."""
+        """Refuse further calls, which would write into another unit."""
         self._is_over = True
 
     def scan(
@@ -224,11 +225,11 @@ class UnitTransaction(CellCalls):
         return self._call(lambda cells: cells.scan(table, start=start, end=end, prefix=prefix, limit=limit))
 
     def emit(self, key: Row, value: Value | None = None, *, priority: int = 0) -> None:
-        """Add a key to the work list, in the same step as everything else. See `OpenWorkList.add`."""
+        """Add a key to the job's work list, in the same step as all that the unit writes. See `OpenWorkList.add`."""
         self.emit_many([(key, value, priority)])
 
     def emit_many(self, items: Iterable[NewItem]) -> None:
-        """Add many keys to the work list, in the same step as everything else.
+        """Add many keys to the job's work list, in the same step as all that the unit writes.
 
         Args:
             items: pairs of key and value, or triples with a priority.

@@ -1,7 +1,7 @@
 """Run many units: in groups, one by one if they conflict, and at last those that conflict then.
 
-The order of work is that of paper 003 (4.5.3): a unit that conflicts is put off until the others are done. What records
-that units are done, and who may run them, is a `Ledger`: the progress of a task, or the claim of a worker.
+The order of work is that of paper 003 (4.5.3): a unit that conflicts is deferred until the others are done. A `Ledger`,
+the progress of a task or the claim of a worker, records which units are done, and which ones may run.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from holdfast.errors import (
 from holdfast.records.keys import CELL, cell_of, table_name_of, tables_range
 from holdfast.runtime import Backoff, Environment
 from holdfast.transactions.base import Commit
-from holdfast.units.execution import Attempt, UnitExecution
+from holdfast.units.execution import GroupResult, UnitExecution
 from holdfast.units.progress import Statistics
 from holdfast.units.unit import SERVER, Unit, shown_key
 
@@ -35,7 +35,7 @@ _LOCKED_ROUNDS = 10
 _MOST_UNKNOWN = 10
 _NAMED_KEYS = 3
 _ROUNDS = Backoff(0.004, 0.25)
-"""Waits between the rounds in which units that were put off are tried again."""
+"""Waits between the rounds in which units that were deferred are tried again."""
 _AWAY = Backoff(0.05, 2.0)
 """Waits for a database that is not available."""
 _CLEAN_GROUPS = 10
@@ -45,48 +45,48 @@ _MOST_CHARACTERS = 300
 _PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"
 
 
-class Standing(enum.Enum):
-    """How a unit stands in the ledger."""
+class UnitStatus(enum.Enum):
+    """Whether a unit is to do, deferred or done, according to the ledger."""
 
     TO_DO = enum.auto()
-    PUT_OFF = enum.auto()
+    DEFERRED = enum.auto()
     DONE = enum.auto()
     """It is done, or somebody else's."""
 
 
 class Ledger(Protocol):
-    """Records which units are done, in the commit of these units."""
+    """Records which units are done, in the commit of these units: of a task's progress, or of a worker's claim."""
 
     @property
     def keys(self) -> Collection[bytes]:
-        """The records that every commit validates; if one has changed, the ledger has to be read again."""
+        """Return the keys of the records that every commit validates; if one has changed, load the ledger again."""
         ...
 
-    def change(self, done: Sequence[Unit], put_off: Collection[bytes]) -> Commit:
-        """Return what records that units are done, and that others are put off."""
+    def change(self, done: Sequence[Unit], deferred: Collection[bytes]) -> Commit:
+        """Return a commit that records that units are done, and that others are deferred."""
         ...
 
     def committed(self, version: int) -> None:
-        """Note that the commit with the last `change` took effect."""
+        """Note that the commit that `change` returned last took effect."""
         ...
 
     def load(self) -> None:
-        """Read the record again, because others have written it, or nobody knows."""
+        """Read the records again, because others have written them, or the outcome of a commit is unknown."""
         ...
 
-    def standing(self, unit: Unit) -> Standing:
-        """Return how a unit stands, as of the last `load` or `committed`."""
+    def status(self, unit: Unit) -> UnitStatus:
+        """Return whether a unit is to do, deferred or done, as of the last `load` or `committed`."""
         ...
 
 
 class UnitLoop:
-    """Runs the units of one ledger.
+    """Runs units in groups, runs those that conflict one by one, and defers those that conflict again.
 
     Guarantee: a unit takes effect in the same step in which the ledger records it. When `drain` returns, all units that
-    were passed to `run` or `put_off` are done, or somebody else's.
+    were passed to `run` or `defer` are done, or another worker's.
 
     Attributes:
-        deferred: units that were put off, by id.
+        deferred: units that were deferred, by id.
     """
 
     def __init__(self, execution: UnitExecution, ledger: Ledger) -> None:
@@ -102,11 +102,11 @@ class UnitLoop:
 
     @property
     def group_size(self) -> int:
-        """How many units the next group has."""
+        """Return how many units the next group has."""
         return self._size.now
 
     def run(self, units: Sequence[Unit], following: Sequence[Unit] = ()) -> None:
-        """Run units together; if they conflict, one by one; put off those that conflict then.
+        """Run units together; if they conflict, one by one; defer those that conflict then.
 
         Args:
             following: units that will run next.
@@ -129,38 +129,38 @@ class UnitLoop:
                 alone = max(0, alone - attempt.done)
             elif self._is_behind(attempt):
                 self._load()
-                left = self.sort_out(left)
+                left = self.filter_remaining(left)
             elif len(part) > 1:
                 alone = len(part)
                 self._size.conflicted()
             else:
                 self._statistics.deferred += 1
-                self.put_off(part[0])
+                self.defer(part[0])
                 left = left[1:]
                 alone = max(0, alone - 1)
                 if len(self.deferred) >= self._settings.most_deferred:
                     self.drain()
-                    left = self.sort_out(left)  # the ledger may have been read again, and others have run them
+                    left = self.filter_remaining(left)  # the ledger may have been read again, and others have run them
 
-    def put_off(self, unit: Unit) -> None:
-        """Keep a unit for `drain`."""
+    def defer(self, unit: Unit) -> None:
+        """Keep a unit to run in `drain`."""
         self.deferred[unit.id] = unit
 
-    def sort_out(self, units: Iterable[Unit]) -> list[Unit]:
-        """Return those units that nobody has taken up; put off those that somebody else has put off."""
+    def filter_remaining(self, units: Iterable[Unit]) -> list[Unit]:
+        """Return the units that are to do according to the ledger; keep those that it has as deferred for `drain`."""
         left: list[Unit] = []
         for unit in units:
-            standing = self._ledger.standing(unit)
-            if standing is Standing.TO_DO:
+            status = self._ledger.status(unit)
+            if status is UnitStatus.TO_DO:
                 left.append(unit)
-            elif standing is Standing.PUT_OFF:
-                self.put_off(unit)
+            elif status is UnitStatus.DEFERRED:
+                self.defer(unit)
             else:
                 self._statistics.skipped += 1
         return left
 
     def drain(self) -> None:
-        """Run the units that were put off, until none is left.
+        """Run the deferred units again and again, at last with locks, until none is left.
 
         Raises:
             InvalidRequestError: a unit's function failed.
@@ -175,12 +175,12 @@ class UnitLoop:
                     self._run_again(unit, round_number)
             round_number += 1
 
-    def patiently(self, call: Callable[[], T]) -> T:
-        """Return what a call returns; wait while the database is not available."""
-        return patiently(call, self._settings.patience_s, self._environment, self._statistics)
+    def retry_unavailable(self, call: Callable[[], T]) -> T:
+        """Return the result of a call, which is repeated while the database is not available."""
+        return retry_unavailable(call, self._settings.patience_s, self._environment, self._statistics)
 
     def measure(self) -> None:
-        """Note in the statistics for how long units have run: before each commit, since an attempt may die."""
+        """Record in the statistics for how long units have run: before each commit, since an attempt may die."""
         self._statistics.run_s = self._environment.clock.elapsed_s() - self._began_s
 
     # --- attempts -----------------------------------------------------------------------------------------------------
@@ -196,7 +196,7 @@ class UnitLoop:
                 cells=[shown_cell(key) for key in attempt.conflict[:_NAMED_KEYS]],
             )
 
-    def _attempt(self, units: Sequence[Unit], *, locked: bool = False, following: Sequence[Unit] = ()) -> Attempt:
+    def _attempt(self, units: Sequence[Unit], *, locked: bool = False, following: Sequence[Unit] = ()) -> GroupResult:
         """Run units, and note what has taken effect.
 
         Raises:
@@ -207,7 +207,9 @@ class UnitLoop:
             self.measure()
             return self._ledger.change(units[:done], self.deferred.keys())
 
-        attempt = self.patiently(lambda: self._execution.attempt(units, change, locked=locked, following=following))
+        attempt = self.retry_unavailable(
+            lambda: self._execution.run_group(units, change, locked=locked, following=following)
+        )
         if attempt.done:
             self._unknown = 0
             self._ledger.committed(attempt.version)
@@ -216,10 +218,10 @@ class UnitLoop:
         elif attempt.conflict or attempt.unknown:
             self._statistics.reruns += len(units)
         if attempt.failure is not None:
-            raise unit_failed(attempt.failure, units[attempt.done])
+            raise unit_failure_error(attempt.failure, units[attempt.done])
         return attempt
 
-    def _is_behind(self, attempt: Attempt) -> bool:
+    def _is_behind(self, attempt: GroupResult) -> bool:
         """Check whether the ledger has to be read again.
 
         Raises:
@@ -231,14 +233,14 @@ class UnitLoop:
         return attempt.unknown or not set(attempt.conflict).isdisjoint(self._ledger.keys)
 
     def _load(self) -> None:
-        self.patiently(self._ledger.load)
+        self.retry_unavailable(self._ledger.load)
         for unit in list(self.deferred.values()):
-            if self._ledger.standing(unit) is Standing.DONE:
+            if self._ledger.status(unit) is UnitStatus.DONE:
                 del self.deferred[unit.id]
 
 
 class GroupSize:
-    """A number of units that adapts: halved after a conflict or a long group, doubled after ten groups without one.
+    """Adapts the number of units per group: halved after a conflict or a long group, doubled after ten others.
 
     Attributes:
         now: how many units the next group has.
@@ -250,7 +252,11 @@ class GroupSize:
         self.now = min(_FIRST, most)
 
     def committed(self, duration_s: float) -> None:
-        """Note a group that was committed; others could see nothing of it for so long."""
+        """Note a group that was committed.
+
+        Args:
+            duration_s: how long it ran; meanwhile, others could see nothing of it.
+        """
         if duration_s > _LONGEST_S:
             self.conflicted()
             return
@@ -260,16 +266,17 @@ class GroupSize:
             self.now = min(2 * self.now, self._most)
 
     def conflicted(self) -> None:
-        """Note a group that was not committed."""
+        """Note a group that conflicted."""
         self._clean = 0
         self.now = max(1, self.now // 2)
 
 
-def patiently(call: Callable[[], T], patience_s: float, environment: Environment, statistics: Statistics) -> T:
-    """Return what a call returns, and repeat it while the database is not available, so that nothing happened.
+def retry_unavailable(call: Callable[[], T], patience_s: float, environment: Environment, statistics: Statistics) -> T:
+    """Return the result of a call, which is repeated while the database is not available.
 
     Args:
-        patience_s: for how long.
+        patience_s: for how many seconds to repeat it.
+        statistics: counts the repetitions.
 
     Raises:
         UnavailableError: the database did not come back.
@@ -289,8 +296,8 @@ def patiently(call: Callable[[], T], patience_s: float, environment: Environment
 
 
 # --- messages ---------------------------------------------------------------------------------------------------------
-def unit_failed(error: BaseException, unit: Unit) -> InvalidRequestError:
-    """Return the error that a unit's function has failed with another error."""
+def unit_failure_error(error: BaseException, unit: Unit) -> InvalidRequestError:
+    """Return the error for a unit whose function raised another error."""
     found = InvalidRequestError(
         f"the function of a unit failed, nothing of the unit was written: {_advice(error)}",
         error=_text_of(error)[:_MOST_CHARACTERS],
@@ -334,7 +341,7 @@ def _place_of(error: BaseException) -> dict[str, str]:
 
 
 def shown_cell(key: bytes) -> str:
-    """Return how a record is shown in a message."""
+    """Return the key of a record for a message: table, row and column if it is a cell's."""
     first, last = tables_range()
     if key.startswith(CELL):
         row, column = cell_of(key)

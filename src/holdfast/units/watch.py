@@ -20,14 +20,14 @@ from typing import TypeAlias
 
 from holdfast.errors import FencedError, InvalidRequestError, NotFoundError
 from holdfast.records.batches import read_records
-from holdfast.records.cells import VALUE, present, rows_range, value_of
+from holdfast.records.cells import VALUE, record_of_value, rows_range, value_of
 from holdfast.records.database import Database, DatabaseSnapshot, require_open_database
 from holdfast.records.keys import cell_of, column_bytes
 from holdfast.records.row_keys import Row
 from holdfast.records.values import Value
 from holdfast.units.progress import Statistics
 from holdfast.units.report import JobState, read_state
-from holdfast.units.unit_loop import patiently
+from holdfast.units.unit_loop import retry_unavailable
 
 Number: TypeAlias = "int | float"
 
@@ -40,7 +40,7 @@ _PATIENCE_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class TopRow:
-    """One of the rows with the largest values."""
+    """A row with one of the largest values of the column, as part of a `View`."""
 
     row: Row
     value: Number
@@ -48,7 +48,7 @@ class TopRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """A table and a job at one instant. `print` shows it in a few lines.
+    """A summary of a table's column and of a job at one instant. `print` shows it in a few lines.
 
     Attributes:
         rows: number of rows that have the column.
@@ -66,27 +66,27 @@ class View:
 
     @property
     def done(self) -> int:
-        """How many units of the job are done."""
+        """Return how many units of the job are done."""
         return 0 if self.state is None else self.state.done
 
     @property
     def units(self) -> int | None:
-        """How many units the job has; None if that is not known."""
+        """Return how many units the job has; None if that is not known."""
         return None if self.state is None else self.state.units
 
     @property
     def share(self) -> float | None:
-        """Which share of the units is done, from 0 to 1; None if it is not known how many there are."""
+        """Return the share of units that are done, from 0 to 1; None if it is not known how many there are."""
         return None if self.state is None else self.state.share
 
     @property
     def is_final(self) -> bool:
-        """Whether the job is finished: then everything is exact."""
+        """Return whether the job is finished: then everything is exact."""
         return self.state is not None and self.state.job.is_finished
 
     @property
     def ends_in_s(self) -> float | None:
-        """In how many seconds the job is expected to end; None if nothing can be said."""
+        """Return in how many seconds the job is expected to end; None if that cannot be estimated."""
         if self.is_final:
             return 0.0
         if self.units is None or not self.units_per_s:
@@ -114,7 +114,7 @@ def watch(
     column: str = VALUE,
     every_s: float = 1.0,
 ) -> Iterator[View]:
-    """Yield views of a table, until the job is finished; the last one is exact.
+    """Yield summaries of a table while units write to it, until the job is finished; the last one is exact.
 
     Guarantee: each view is from one snapshot. Units never wait for it, and the memory that it needs depends on `top`
     alone. Reading a view takes time in proportion to the table; at least as much time passes until the next one.
@@ -151,7 +151,7 @@ def _views(database: Database, table: str, job: str | None, top: int, column: st
 
     while True:
         before_s = clock.elapsed_s()
-        view = patiently(read, _PATIENCE_S, database.environment, Statistics())
+        view = retry_unavailable(read, _PATIENCE_S, database.environment, Statistics())
         now_s = clock.elapsed_s()
         if view.state is not None:
             job_id = view.state.job.id
@@ -188,7 +188,7 @@ def _rate(state: JobState, first_s: float, first: int, last_s: float, last: int)
 
 # --- a column ---------------------------------------------------------------------------------------------------------
 def read_column(snapshot: DatabaseSnapshot, table: str, column: str, most: int) -> View:
-    """Read a column in one pass: how many rows have it, their sum, and those with the largest values.
+    """Read a column of a table in one pass: the number of rows, their sum, and those with the largest values.
 
     Args:
         most: how many of the largest rows to return: no more than these are in memory. Of equal ones, the first counts.
@@ -204,7 +204,7 @@ def read_column(snapshot: DatabaseSnapshot, table: str, column: str, most: int) 
     rows, whole, fractions = 0, 0, 0.0
     has_fractions = False
     for key, stored in read_records(snapshot.reader, *rows_range(definition)):
-        record = present(definition, key, stored) if key.endswith(ending) else None
+        record = record_of_value(definition, key, stored) if key.endswith(ending) else None
         if record is None:
             continue
         value = _number(value_of(key, record), key, table, column)

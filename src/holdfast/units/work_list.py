@@ -34,7 +34,7 @@ from hashlib import blake2b
 from typing import TypeAlias
 
 from holdfast.errors import ConflictError, CorruptDataError, InvalidRequestError, NotFoundError, OutcomeUnknownError
-from holdfast.records.batches import batches, collect_dropped, in_several_commits, read_records
+from holdfast.records.batches import collect_dropped, read_records, split_into_batches, track_batch_commits
 from holdfast.records.database import Database, require_open_database
 from holdfast.records.keys import BEAT, ID_BYTES, WORK, WORK_LIST, dropped_key, id_bytes, new_id
 from holdfast.records.row_keys import Row, decode_row, encode_row, integer_of
@@ -62,8 +62,8 @@ _MOST_VALUE_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
-    """An item that waits, or that is claimed.
+class WorkItem:
+    """An item of a work list: the key, value and priority of a unit that waits, or that a worker has claimed.
 
     Attributes:
         place: the end of its record's key: priority and key, as bytes, and a digest of the value.
@@ -75,21 +75,21 @@ class Item:
 
     @property
     def key(self) -> Row:
-        """The key of the unit."""
+        """Return the key of the unit."""
         return decode_row(self.place, decode_row(self.place)[1])[0]
 
     @property
     def value(self) -> Value | None:
-        """The value of the unit."""
+        """Return the value of the unit."""
         return decode_value(self.encoded) if self.encoded else None
 
 
 @dataclass(frozen=True, slots=True)
 class WorkList:
-    """A work list.
+    """The definition of a work list, and the keys of its records.
 
     Attributes:
-        version: of its definition.
+        version: of the definition's record.
     """
 
     name: str
@@ -98,52 +98,52 @@ class WorkList:
 
     @property
     def definition_key(self) -> bytes:
-        """The key of the definition. Whoever adds items validates its version: nobody adds to a dropped list."""
+        """Return the key of the definition. A transaction that adds items validates its version."""
         return WORK_LIST + self.name.encode()
 
     @property
     def range(self) -> tuple[bytes, bytes]:
-        """The range of all claims and of all items that wait."""
+        """Return the range of keys of all claims and of all items that wait."""
         prefix = WORK + id_bytes(self.id)
         return prefix, prefix + b"\xff"
 
     @property
     def claims(self) -> tuple[bytes, bytes]:
-        """The range of all claims."""
+        """Return the range of keys of all claims."""
         prefix = WORK + id_bytes(self.id) + _CLAIM
         return prefix, prefix + b"\xff" * (ID_BYTES + 1)
 
     @property
     def waiting(self) -> tuple[bytes, bytes]:
-        """The range of all items that wait."""
+        """Return the range of keys of all items that wait."""
         prefix = WORK + id_bytes(self.id) + _READY
         return prefix, prefix + b"\xff"
 
     def item_key(self, place: bytes) -> bytes:
-        """Return the key of an item that waits."""
+        """Return the key of the record of an item that waits, given its `place`."""
         return self.waiting[0] + place
 
-    def item_of(self, key: bytes, record: Record) -> Item | None:
-        """Return an item that waits, or None if it is the key of a claim."""
+    def item_of(self, key: bytes, record: Record) -> WorkItem | None:
+        """Decode an item that waits from its record; return None if the key is that of a claim."""
         start = self.waiting[0]
-        return Item(key[len(start) :], record.value) if key.startswith(start) else None
+        return WorkItem(key[len(start) :], record.value) if key.startswith(start) else None
 
     def claim_key(self, slot: int, token: str = "") -> bytes:
-        """Return the key of a worker's claim, or the beginning of those of a slot."""
+        """Return the key of a worker's claim; without a token, the beginning of the keys of all claims of a slot."""
         return self.claims[0] + id_bytes(slot) + token.encode()
 
-    def beat_key(self, claim: bytes) -> bytes:
-        """Return the key of the heartbeat of a claim's worker."""
+    def heartbeat_key(self, claim: bytes) -> bytes:
+        """Return the key of the heartbeat of the worker that has a claim."""
         return BEAT + id_bytes(self.id) + claim[len(self.claims[0]) :]
 
     @property
-    def beats(self) -> tuple[bytes, bytes]:
-        """The range of all heartbeats."""
+    def heartbeats(self) -> tuple[bytes, bytes]:
+        """Return the range of keys of all heartbeats."""
         prefix = BEAT + id_bytes(self.id)
         return prefix, prefix + b"\xff" * (ID_BYTES + 1)
 
     def new_item(self, key: Row, value: Value | None, priority: object) -> tuple[bytes, bytes]:
-        """Return the record of an item: its key and its value.
+        """Return the key and the value of the record of a new item.
 
         Raises:
             InvalidRequestError: the key, the value or the priority is not valid: change it.
@@ -208,10 +208,10 @@ def create_work_list(database: Backend, name: str, environment: Environment, *, 
 
 
 def find_work_list(database: Backend, name: str) -> WorkList:
-    """Return a work list.
+    """Return the work list with a name.
 
     Raises:
-        NotFoundError: there is none with this name.
+        NotFoundError: there is none.
     """
     key = _definition_key(name)
     record = database.get_many([key]).get(key)
@@ -223,7 +223,7 @@ def find_work_list(database: Backend, name: str) -> WorkList:
 
 
 def list_work_lists(database: SnapshotReader) -> list[WorkList]:
-    """Return all work lists, by name."""
+    """Return all work lists of a database, by name."""
     return [
         _definition(key[len(WORK_LIST) :].decode(errors="replace"), record)
         for key, record in read_records(database, WORK_LIST, WORK_LIST + b"\xff")
@@ -264,7 +264,7 @@ NewItem: TypeAlias = "tuple[Row, Value | None] | tuple[Row, Value | None, int]"
 
 
 def new_records(work: WorkList, items: Iterable[NewItem]) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the records of items.
+    """Yield the key and the value of the record of each item, for keys that users add to a work list.
 
     Raises:
         InvalidRequestError: an item is not valid, such as a text of two letters, which Python would take apart.
@@ -291,31 +291,33 @@ _TRIES = 20
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The items that one worker has taken.
+    """The items of a work list that one worker has taken.
 
     Attributes:
+        key: of the claim's record.
         version: of the record; a worker whose claim has another version has lost it.
+        items: by their `place`.
     """
 
     key: bytes
     version: int
-    items: Mapping[bytes, Item]
+    items: Mapping[bytes, WorkItem]
 
 
-def encode_claim(items: Collection[Item]) -> bytes:
-    """Return the value of a claim's record."""
+def encode_claim(items: Collection[WorkItem]) -> bytes:
+    """Return the value of the record of a claim with these items."""
     return json.dumps([[b64encode(one.place).decode(), b64encode(one.encoded).decode()] for one in items]).encode()
 
 
 def decode_claim(key: bytes, record: Record) -> Claim:
-    """Return the claim in a record.
+    """Decode a claim from its record.
 
     Raises:
         CorruptDataError: it is damaged.
     """
     try:
         items = [
-            Item(b64decode(place, validate=True), b64decode(encoded, validate=True))
+            WorkItem(b64decode(place, validate=True), b64decode(encoded, validate=True))
             for place, encoded in json.loads(record.value)
         ]
     except (ValueError, TypeError) as error:
@@ -323,14 +325,14 @@ def decode_claim(key: bytes, record: Record) -> Claim:
     return Claim(key, record.version, {one.place: one for one in items})
 
 
-def take_items(
+def claim_items(
     database: Backend,
     work: WorkList,
     claim_key: bytes,
     waiting: Sequence[tuple[bytes, Record]],
     required: Mapping[bytes, int],
 ) -> Claim | None:
-    """Claim items that were seen waiting; return None if somebody else was first, or the worker has a claim already.
+    """Claim items that were seen waiting; return None if another worker was first, or this one has a claim already.
 
     Args:
         required: versions that records must have, or the worker may not claim anything.
@@ -339,7 +341,7 @@ def take_items(
         OutcomeUnknownError: perhaps they are claimed, now or later: look for the claim.
     """
     keys: list[bytes] = []
-    items: list[Item] = []
+    items: list[WorkItem] = []
     size = 0
     for key, record in waiting:
         item = work.item_of(key, record)
@@ -362,15 +364,15 @@ def take_items(
     return Claim(claim_key, outcome.version, {one.place: one for one in items})
 
 
-def dissolve(database: Backend, work: WorkList, claim: Claim) -> bool:
-    """Let the items of a claim wait again; return whether that is done.
+def dissolve_claim(database: Backend, work: WorkList, claim: Claim) -> bool:
+    """Delete a claim, so that its items wait again; return False if it had changed meanwhile.
 
     An item that was added again meanwhile waits once.
 
     Guarantee: its worker commits nothing anymore.
     """
     puts = {work.item_key(item.place): item.encoded for item in claim.items.values()}
-    deletes = [claim.key, work.beat_key(claim.key)]
+    deletes = [claim.key, work.heartbeat_key(claim.key)]
     try:
         outcome = database.commit(Commit(reads={claim.key: claim.version}, puts=puts, deletes=deletes))
     except OutcomeUnknownError:
@@ -378,21 +380,24 @@ def dissolve(database: Backend, work: WorkList, claim: Claim) -> bool:
     return isinstance(outcome, Committed)
 
 
-def dissolve_slot(database: Backend, work: WorkList, slot: int) -> None:
-    """Dissolve the claims of earlier attempts at a worker: Spark has started another one."""
+def dissolve_claims_of_slot(database: Backend, work: WorkList, slot: int) -> None:
+    """Delete the claims of a worker's earlier attempts, because Spark has started another; their items wait again."""
     prefix = work.claim_key(slot)
     _dissolve_range(database, work, (prefix, prefix + b"\xff"), _TRIES)
 
 
-def dissolve_all(database: Backend, work: WorkList) -> None:
-    """Dissolve all claims, of workers that cannot get new ones: each commit that is faster makes its claim smaller."""
+def dissolve_all_claims(database: Backend, work: WorkList) -> None:
+    """Delete all claims of a work list, whose workers must not be able to get new ones; their items wait again.
+
+    Each commit of a worker that is faster makes its claim smaller.
+    """
     _dissolve_range(database, work, work.claims, _MOST_ITEMS)
 
 
 def _dissolve_range(database: Backend, work: WorkList, claims: tuple[bytes, bytes], tries: int) -> None:
     for _ in range(tries):
         found = list(read_records(database, *claims))
-        if all(dissolve(database, work, decode_claim(key, record)) for key, record in found):
+        if all(dissolve_claim(database, work, decode_claim(key, record)) for key, record in found):
             return
 
 
@@ -402,7 +407,7 @@ _Sign: TypeAlias = "tuple[int, int]"
 
 @dataclass(slots=True)
 class ClaimWatch:
-    """Observes the claims of others, to find those whose workers are dead.
+    """Observes the claims of other workers, to find those whose workers are dead.
 
     A claim is expired if neither it nor the heartbeat of its worker has changed for the time of a lease, as measured by
     the monotonic clock of the observer.
@@ -415,21 +420,21 @@ class ClaimWatch:
     _seen: dict[bytes, tuple[_Sign, float]] = field(default_factory=dict)
 
     def dissolve_expired(self, own: bytes) -> int:
-        """Look at all claims but one's own; dissolve those that are expired, and return how many."""
+        """Look at all claims but one's own; delete those that are expired, and return how many."""
         now_s = self.environment.clock.elapsed_s()
         claims = [one for one in read_records(self.database, *self.work.claims) if one[0] != own]
-        beats = self.database.get_many([self.work.beat_key(key) for key, _record in claims]) if claims else {}
+        beats = self.database.get_many([self.work.heartbeat_key(key) for key, _record in claims]) if claims else {}
         seen: dict[bytes, tuple[_Sign, float]] = {}
         count = 0
         for key, record in claims:
-            beat = beats.get(self.work.beat_key(key))
+            beat = beats.get(self.work.heartbeat_key(key))
             sign = (record.version, 0 if beat is None else beat.number)
             last, since_s = self._seen.get(key, (sign, now_s))
             if sign != last:
                 since_s = now_s
             seen[key] = (sign, since_s)
             if now_s - since_s >= self.lease_s:
-                count += dissolve(self.database, self.work, decode_claim(key, record))
+                count += dissolve_claim(self.database, self.work, decode_claim(key, record))
         self._seen = seen
         return count
 
@@ -451,7 +456,7 @@ class OpenWorkList:
         self._work = work
 
     def add(self, key: Row, value: Value | None = None, *, priority: int = 0) -> None:
-        """Add a key. What waits already with this value and this priority waits, and runs, once.
+        """Add a key to the list. A key that waits already with this value and priority waits, and runs, only once.
 
         A job that runs takes it too, unless it has ended: then give the next run another name.
 
@@ -478,8 +483,8 @@ class OpenWorkList:
         """
         count = 0
         backend = self._database.backend
-        found = batches(new_records(self._work, items), _BATCH, lambda record: len(record[1]))
-        for batch, adds in in_several_commits(found, backend, self._database.environment):
+        found = split_into_batches(new_records(self._work, items), _BATCH, lambda record: len(record[1]))
+        for batch, adds in track_batch_commits(found, backend, self._database.environment):
             reads = {self._work.definition_key: self._work.version}
             if isinstance(backend.commit(Commit(reads=reads, puts=dict(batch), adds=adds)), Conflict):
                 raise NotFoundError("the work list was dropped: open it again with create=True", list=self.name)
@@ -492,7 +497,7 @@ class OpenWorkList:
             return count_items(reader, self._work)
 
     def drop(self) -> None:
-        """Drop the list with everything that waits."""
+        """Drop the list, with all keys that wait."""
         drop_work_list(self._database.backend, self.name, self._database.environment)
 
     def __repr__(self) -> str:

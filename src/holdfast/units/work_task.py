@@ -11,20 +11,20 @@ from holdfast.records.batches import PageSize, read_pages
 from holdfast.runtime import Backoff, Repeat, repeat_in_thread
 from holdfast.transactions.base import ABSENT, Backend, Commit, Record, ScanPage
 from holdfast.units.execution import UnitExecution
-from holdfast.units.jobs import Job, job_key, require_running
+from holdfast.units.jobs import Job, job_key, require_running_job
 from holdfast.units.progress import LIST_DROPPED, Statistics, counter_key
 from holdfast.units.shard_task import ProgressRecord
 from holdfast.units.unit import Unit
-from holdfast.units.unit_loop import Standing, UnitLoop
+from holdfast.units.unit_loop import UnitLoop, UnitStatus
 from holdfast.units.work_list import (
     Claim,
     ClaimWatch,
-    Item,
+    WorkItem,
     WorkList,
+    claim_items,
     decode_claim,
-    dissolve_slot,
+    dissolve_claims_of_slot,
     encode_claim,
-    take_items,
 )
 
 _BEATS = 4
@@ -38,7 +38,7 @@ _MOST_LARGE = 16
 
 
 class WorkTask:
-    """An attempt at one of the workers of a job.
+    """An attempt at one of the workers of a work list's job, which takes units from the list and runs them.
 
     Guarantee: when `run` returns, no item of the list waits, none is claimed, and every unit that has run has taken
     effect exactly once, durably. If it raises, its items wait again: at once if it is started anew, else after a lease.
@@ -78,7 +78,7 @@ class WorkTask:
         self._window = PageSize()
 
     def run(self) -> Statistics:
-        """Run units until the list is at its end, and return what happened.
+        """Run units until the list is at its end, and return the statistics of this attempt.
 
         Raises:
             InvalidRequestError: a unit's function failed.
@@ -86,9 +86,9 @@ class WorkTask:
             UnavailableError: the database did not come back in time.
             FencedError: the job was forgotten, or the list dropped, or the run has ended.
         """
-        self._loop.patiently(lambda: dissolve_slot(self._database, self._work, self._slot))
-        self._loop.patiently(self._check_job)
-        self._loop.patiently(self._progress.load)
+        self._loop.retry_unavailable(lambda: dissolve_claims_of_slot(self._database, self._work, self._slot))
+        self._loop.retry_unavailable(self._check_job)
+        self._loop.retry_unavailable(self._progress.load)
         is_over = False
         while not is_over:
             beats = self._repeat(self._beat, self._execution.settings.lease_s / _BEATS)
@@ -97,10 +97,10 @@ class WorkTask:
                     self._work_on()
             except Exception:
                 with suppress(HoldfastError):
-                    self._delete_beats([self._work.beat_key(self._key)])
+                    self._delete_beats([self._work.heartbeat_key(self._key)])
                 raise
             self._loop.measure()
-            self._loop.patiently(self._forget_beats)
+            self._loop.retry_unavailable(self._forget_beats)
             is_over = self._is_over()
         return self._execution.statistics
 
@@ -110,10 +110,10 @@ class WorkTask:
         A database that crashed before it was asked to make that durable has perhaps lost units, and has their items
         again.
         """
-        patiently, progress = self._loop.patiently, self._progress
-        patiently(progress.finish)
-        patiently(self._backend.make_durable)
-        page = patiently(lambda: self._page(1, [progress.key]))
+        retry_unavailable, progress = self._loop.retry_unavailable, self._progress
+        retry_unavailable(progress.finish)
+        retry_unavailable(self._backend.make_durable)
+        page = retry_unavailable(lambda: self._page(1, [progress.key]))
         return progress.is_finished_by(page.guards.get(progress.key)) and not page.records
 
     def _work_on(self) -> None:
@@ -122,11 +122,11 @@ class WorkTask:
         looked_s = clock.elapsed_s()
         waits = 0
         while True:
-            page = self._loop.patiently(self._look)
+            page = self._loop.retry_unavailable(self._look)
             if not page:
-                self._loop.patiently(self._ledger.load)  # a list that was dropped is empty, but not at its end
+                self._loop.retry_unavailable(self._ledger.load)  # a list that was dropped is empty, but not at its end
                 return
-            claim = self._loop.patiently(partial(self._take, page))
+            claim = self._loop.retry_unavailable(partial(self._take, page))
             if claim is not None:
                 self._loop.run(self._ledger.begin(claim))
                 self._loop.drain()
@@ -136,9 +136,9 @@ class WorkTask:
                 _IDLE.wait(waits, clock, self._environment.chance)
             if clock.elapsed_s() - looked_s >= self._execution.settings.lease_s / _BEATS:
                 looked_s = clock.elapsed_s()
-                self._loop.patiently(lambda: self._watch.dissolve_expired(self._key))
+                self._loop.retry_unavailable(lambda: self._watch.dissolve_expired(self._key))
                 self._loop.measure()
-                self._loop.patiently(partial(self._progress.write, is_finished=False))
+                self._loop.retry_unavailable(partial(self._progress.write, is_finished=False))
 
     def _look(self) -> Sequence[tuple[bytes, Record]]:
         """Return items that wait, and then claims, if not many wait: nothing if the list is at its end.
@@ -170,7 +170,7 @@ class WorkTask:
         count = max(1, min(self._loop.group_size, share))
         first = int(self._environment.chance.fraction() * (len(waiting) // count)) * count
         try:
-            taken = take_items(self._database, self._work, self._key, waiting[first : first + count], self._required)
+            taken = claim_items(self._database, self._work, self._key, waiting[first : first + count], self._required)
         except OutcomeUnknownError:
             self._execution.statistics.unknown += 1
             taken = None
@@ -186,20 +186,20 @@ class WorkTask:
         Raises:
             FencedError: the job is finished, or was forgotten, or its run has ended.
         """
-        self._required = {job_key(self._job.name): require_running(self._database, self._job, self._run)}
+        self._required = {job_key(self._job.name): require_running_job(self._database, self._job, self._run)}
 
     def _beat(self) -> None:
         """Give a sign of life. If it fails, others take over; their commits are validated anyway."""
         reads = {self._work.definition_key: self._work.version}  # nobody would delete it after the list was dropped
         with suppress(HoldfastError):
-            self._backend.commit(Commit(reads=reads, adds={self._work.beat_key(self._key): 1}))
+            self._backend.commit(Commit(reads=reads, adds={self._work.heartbeat_key(self._key): 1}))
 
     def _forget_beats(self) -> None:
         """Delete all heartbeats: the list is at its end, so nobody has a claim. Those of the dead would stay forever.
 
         Whoever lives beats again, and comes here, too.
         """
-        for page in read_pages(self._database, *self._work.beats):
+        for page in read_pages(self._database, *self._work.heartbeats):
             self._delete_beats([key for key, _record in page])
 
     def _delete_beats(self, keys: Sequence[bytes]) -> None:
@@ -209,10 +209,12 @@ class WorkTask:
 
 
 class ClaimLedger:
-    """A claim, as its worker sees it. With its last item, the record of the claim goes.
+    """The ledger of a worker's units: its claim, from which the commits of the units take them.
+
+    With the last item, the record of the claim is deleted.
 
     Args:
-        counter: the record with the number of units that the worker has done.
+        counter: key of the record with the number of units that the worker has done.
     """
 
     def __init__(self, database: Backend, work: WorkList, key: bytes, counter: bytes) -> None:
@@ -221,20 +223,20 @@ class ClaimLedger:
         self._key = key
         self._counter = counter
         self._claim: Claim
-        self._left: dict[bytes, Item]  # by the last `change`
+        self._left: dict[bytes, WorkItem]  # by the last `change`
 
     @property
     def keys(self) -> Collection[bytes]:
-        """The record of the claim, and the definition of the list."""
+        """Return the keys of the record of the claim, and of the definition of the list."""
         return self._key, self._work.definition_key
 
     def begin(self, claim: Claim) -> list[Unit]:
-        """Take over a new claim; return its units."""
+        """Use a new claim, and return its units."""
         self._claim = claim
         return [Unit.of(one.key, one.value, one.place) for one in claim.items.values()]
 
-    def change(self, done: Sequence[Unit], put_off: Collection[bytes]) -> Commit:
-        """Return what takes units out of the claim."""
+    def change(self, done: Sequence[Unit], deferred: Collection[bytes]) -> Commit:
+        """Return a commit that takes units that are done out of the claim."""
         ended = {unit.id for unit in done}
         left = {place: item for place, item in self._claim.items.items() if place not in ended}
         self._left = left
@@ -250,7 +252,7 @@ class ClaimLedger:
         self._claim = Claim(self._key, version, self._left)
 
     def load(self) -> None:
-        """Read the claim again: perhaps others have dissolved it.
+        """Read the claim again, because others may have dissolved it.
 
         Raises:
             FencedError: the list was dropped.
@@ -262,6 +264,6 @@ class ClaimLedger:
         record = found.get(self._key)
         self._claim = Claim(self._key, ABSENT, {}) if record is None else decode_claim(self._key, record)
 
-    def standing(self, unit: Unit) -> Standing:
-        """Return how a unit stands: to do as long as it is in the claim."""
-        return Standing.TO_DO if unit.id in self._claim.items else Standing.DONE
+    def status(self, unit: Unit) -> UnitStatus:
+        """Return whether a unit is to do: as long as it is in the claim."""
+        return UnitStatus.TO_DO if unit.id in self._claim.items else UnitStatus.DONE

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import pytest
 
 from holdfast.transactions.base import Commit, Conflict, Record
-from holdfast.transactions.steps import Judgment, Step, judge
+from holdfast.transactions.validation import Step, ValidationResult, validate_group
 from holdfast_checker.framework.check import Check, replay_again
 from holdfast_checker.kernel.explore import Budget
 from holdfast_checker.subjects import SUBJECTS
@@ -50,17 +50,17 @@ def test_a_goal_that_is_not_reached_is_reported() -> None:
     """A database on which nothing ever takes effect violates no property."""
 
     def refuse(
-        shipped: Callable[..., Judgment],
+        shipped: Callable[..., ValidationResult],
         commits: Sequence[Commit],
         steps: Sequence[Step],
         seen: Mapping[bytes, Record],
         counts: Mapping[tuple[int, int], int],
         base: int,
-    ) -> Judgment:
-        return Judgment([Conflict((b"x",)) for _ in commits], [])
+    ) -> ValidationResult:
+        return ValidationResult([Conflict((b"x",)) for _ in commits], [])
 
     check = Check(TRANSACTIONS)
-    with planted(swap(judge, refuse)):
+    with planted(swap(validate_group, refuse)):
         report = check.explore([SCENES["write-skew"]])
     assert check.violations == {}
     assert report.missing == [("write-skew", "all"), ("write-skew", "conflict")]
@@ -81,7 +81,7 @@ def test_a_history_that_no_longer_breaks() -> None:
 
 
 def test_the_plain_counter_of_the_paper_loses_a_unit() -> None:
-    """Paper 003 records only the last unit of a task: a unit that was put off is then lost."""
+    """Paper 003 records only the last unit of a task: a unit that was deferred is then lost."""
     check = Check(SUBJECTS["units"], ["U3"])
     with _mutant("plain-counter", "units").planted():
         check.explore(SUBJECTS["units"].find_scenes("second-attempt"))

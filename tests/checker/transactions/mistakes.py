@@ -11,8 +11,8 @@ from typing import cast
 
 from holdfast.errors import OutcomeUnknownError
 from holdfast.transactions.base import ABSENT, Backend, Commit, Committed, Outcome, Record
-from holdfast.transactions.steps import ANY, Judgment, Kind, Step
 from holdfast.transactions.transaction import Transaction
+from holdfast.transactions.validation import ANY, Step, StepKind, ValidationResult
 from holdfast_checker.kernel.calls import Call
 from holdfast_checker.kernel.world import Port
 from holdfast_checker.simulated.database import DATABASE
@@ -45,43 +45,44 @@ __all__ = [
     "validate_writes_only",
 ]
 
-_Judge = Callable[..., Judgment]
+_Judge = Callable[..., ValidationResult]
 _StepsOf = Callable[..., list[Step]]
 
 
 # --- validation -------------------------------------------------------------------------------------------------------
-def _judged_otherwise(change: Callable[[Step], Step]) -> Callable[..., Judgment]:
-    """In place of `judge`: judge other steps, and apply those that were asked for."""
+def _validating_other_steps(change: Callable[[Step], Step]) -> Callable[..., ValidationResult]:
+    """In place of `validate_group`: validate other steps, and apply those that were asked for."""
 
-    def judge(
+    def validate_group(
         shipped: _Judge,
         commits: Sequence[Commit],
         steps: Sequence[Step],
         seen: Mapping[bytes, Record],
         counts: Mapping[tuple[int, int], int],
         base: int,
-    ) -> Judgment:
-        judgment = shipped(commits, [change(step) for step in steps], seen, counts, base)
-        valid = {call for call, outcome in enumerate(judgment.outcomes) if isinstance(outcome, Committed)}
-        return Judgment(judgment.outcomes, [step for step in steps if step.call in valid])
+    ) -> ValidationResult:
+        result = shipped(commits, [change(step) for step in steps], seen, counts, base)
+        valid = {call for call, outcome in enumerate(result.outcomes) if isinstance(outcome, Committed)}
+        return ValidationResult(result.outcomes, [step for step in steps if step.call in valid])
 
-    return judge
+    return validate_group
 
 
 def _unless(kept: Callable[[Step], bool]) -> Callable[[Step], Step]:
     return lambda step: step if kept(step) else step._replace(expected=ANY)
 
 
-validate_nothing = _judged_otherwise(_unless(lambda step: step.kind is Kind.INSERT))
-validate_writes_only = _judged_otherwise(_unless(lambda step: step.kind is not Kind.READ))
-validate_no_adds = _judged_otherwise(_unless(lambda step: step.kind is not Kind.ADD))
-validate_no_deletes = _judged_otherwise(_unless(lambda step: step.kind is not Kind.DELETE))
+validate_nothing = _validating_other_steps(_unless(lambda step: step.kind is StepKind.INSERT))
+validate_writes_only = _validating_other_steps(_unless(lambda step: step.kind is not StepKind.READ))
+validate_no_adds = _validating_other_steps(_unless(lambda step: step.kind is not StepKind.ADD))
+validate_no_deletes = _validating_other_steps(_unless(lambda step: step.kind is not StepKind.DELETE))
 
 
 def put_in_place_of_insert(shipped: _StepsOf, commits: Sequence[Commit]) -> list[Step]:
-    """In place of `steps_of`: write records that must not exist as if they might."""
+    """In place of `steps_of_group`: write records that must not exist as if they might."""
     return [
-        step._replace(kind=Kind.PUT, expected=ANY) if step.kind is Kind.INSERT else step for step in shipped(commits)
+        step._replace(kind=StepKind.PUT, expected=ANY) if step.kind is StepKind.INSERT else step
+        for step in shipped(commits)
     ]
 
 
@@ -92,7 +93,7 @@ def bound_the_old_number(
     seen: Mapping[bytes, Record],
     conflicts: dict[int, list[bytes]],
 ) -> None:
-    """In place of `_judge_bounds`: compare the number before the commit's own add."""
+    """In place of `_validate_bounds`: compare the number before the commit's own add."""
     relaxed = [
         replace(commit, bounds=[replace(one, most=one.most + commit.adds[one.key]) for one in commit.bounds])
         for commit in commits
@@ -107,7 +108,7 @@ def ignore_bounds_in_groups(
     seen: Mapping[bytes, Record],
     conflicts: dict[int, list[bytes]],
 ) -> None:
-    """In place of `_judge_bounds`: judge each commit as if it came alone."""
+    """In place of `_validate_bounds`: validate each commit as if it came alone."""
     for call, commit in enumerate(commits):
         own = [step._replace(call=0) for step in steps if step.call == call]
         found: dict[int, list[bytes]] = {}
@@ -124,10 +125,10 @@ def apply_every_call(
     seen: Mapping[bytes, Record],
     counts: Mapping[tuple[int, int], int],
     base: int,
-) -> Judgment:
-    """In place of `judge`: apply the whole group if one of its commits is valid."""
-    judgment = shipped(commits, steps, seen, counts, base)
-    return replace(judgment, valid=list(steps) if judgment.valid else [])
+) -> ValidationResult:
+    """In place of `validate_group`: apply the whole group if one of its commits is valid."""
+    result = shipped(commits, steps, seen, counts, base)
+    return replace(result, valid=list(steps) if result.valid else [])
 
 
 _Changes = dict[bytes, Record | None]
@@ -161,7 +162,7 @@ def _read(port: Port, key: bytes) -> Record | None:
 
 def lock_writes_only(shipped: Callable[..., Record | None], port: Port, step: Step) -> Record | None:
     """In place of `lock_record`: validate what is only read without a lock."""
-    return _read(port, step.key) if step.kind is Kind.READ else shipped(port, step)
+    return _read(port, step.key) if step.kind is StepKind.READ else shipped(port, step)
 
 
 def lock_shared(shipped: Callable[..., bool], step: Step) -> bool:
@@ -170,10 +171,10 @@ def lock_shared(shipped: Callable[..., bool], step: Step) -> bool:
 
 
 def read_before_the_lock(shipped: Callable[..., Record | None], port: Port, step: Step) -> Record | None:
-    """In place of `lock_record`: judge a record as it was before the lock, as under REPEATABLE READ."""
+    """In place of `lock_record`: compare a record as it was before the lock, as under REPEATABLE READ."""
     record = _read(port, step.key)
     locked = shipped(port, step)
-    return locked if step.kind is Kind.INSERT else record
+    return locked if step.kind is StepKind.INSERT else record
 
 
 def leave_absence(shipped: Callable[..., bool], port: Port, key: bytes) -> bool:
@@ -187,12 +188,12 @@ def ask_if_missing(shipped: Callable[..., bool], port: Port, key: bytes) -> bool
 
 
 def lock_in_order_of_call(shipped: _StepsOf, commits: Sequence[Commit]) -> list[Step]:
-    """In place of `steps_of`: lock what is written first, then what is read, each in the order of the keys."""
-    return sorted(shipped(commits), key=lambda step: step.kind is Kind.READ)
+    """In place of `steps_of_group`: lock what is written first, then what is read, each in the order of the keys."""
+    return sorted(shipped(commits), key=lambda step: step.kind is StepKind.READ)
 
 
 def lock_member_by_member(shipped: _StepsOf, commits: Sequence[Commit]) -> list[Step]:
-    """In place of `steps_of`: lock for each commit of a group by itself, in the order of the group."""
+    """In place of `steps_of_group`: lock for each commit of a group by itself, in the order of the group."""
     return sorted(shipped(commits), key=lambda step: step.call)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from holdfast.transactions import steps, transaction
-from holdfast.transactions.steps import apply_steps
+from holdfast.transactions import transaction, validation
 from holdfast.transactions.transaction import Transaction
+from holdfast.transactions.validation import apply_steps
 from holdfast_checker.transactions import row_locks, scripts
 from tests.checker.committers.planting import swap
 from tests.checker.scene_mutants import SceneMutant
@@ -22,43 +22,43 @@ MUTANTS = (
     _Mutant(
         name="validates-nothing",
         slip="The versions of reads are not compared.",
-        swap=swap(steps.judge, mistakes.validate_nothing),
+        swap=swap(validation.validate_group, mistakes.validate_nothing),
         scenes=("increments", "write-skew", "read-only-anomaly", "pairs/present:append+append", "increments-in-steps"),
     ),
     _Mutant(
         name="validates-writes-only",
         slip="Only the versions of what is written are compared, as under snapshot isolation.",
-        swap=swap(steps.judge, mistakes.validate_writes_only),
+        swap=swap(validation.validate_group, mistakes.validate_writes_only),
         scenes=("write-skew", "audit", "skew-through-absence", "write-skew-in-steps", "read-only-anomaly"),
     ),
     _Mutant(
         name="validates-no-adds",
         slip="An add is not validated, even if its record was read.",
-        swap=swap(steps.judge, mistakes.validate_no_adds),
+        swap=swap(validation.validate_group, mistakes.validate_no_adds),
         scenes=("pairs/present:put+read-add", "pairs/absent:put+read-add", "pairs-in-steps/present:delete+read-add"),
     ),
     _Mutant(
         name="validates-no-deletes",
         slip="A delete is not validated, even if its record was read.",
-        swap=swap(steps.judge, mistakes.validate_no_deletes),
+        swap=swap(validation.validate_group, mistakes.validate_no_deletes),
         scenes=("pairs/present:append+remove", "pairs-in-steps/present:append+remove"),
     ),
     _Mutant(
         name="inserts-are-puts",
         slip="A record that must not exist is written as if it might.",
-        swap=swap(steps.steps_of, mistakes.put_in_place_of_insert),
+        swap=swap(validation.steps_of_group, mistakes.put_in_place_of_insert),
         scenes=("pairs/present:read+insert", "pairs/absent:insert+insert", "pairs-in-steps/absent:insert+insert"),
     ),
     _Mutant(
         name="bounds-the-old-number",
         slip="A bound is compared with the number before the add.",
-        swap=swap(steps._judge_bounds, mistakes.bound_the_old_number),
+        swap=swap(validation._validate_bounds, mistakes.bound_the_old_number),
         scenes=("counters", "pairs/present:bounded+bounded", "counters-in-steps"),
     ),
     _Mutant(
         name="bounds-in-groups",
         slip="A bound does not see the adds of the commits before it in the group.",
-        swap=swap(steps._judge_bounds, mistakes.ignore_bounds_in_groups),
+        swap=swap(validation._validate_bounds, mistakes.ignore_bounds_in_groups),
         scenes=("bounded-group", "bounded-group-in-steps"),
     ),
     _Mutant(
@@ -71,7 +71,7 @@ MUTANTS = (
     _Mutant(
         name="group-applied-whole",
         slip="The writes of a commit that conflicts are applied with those of its group.",
-        swap=swap(steps.judge, mistakes.apply_every_call),
+        swap=swap(validation.validate_group, mistakes.apply_every_call),
         scenes=("groups", "groups-in-steps"),
     ),
     _Mutant(
@@ -84,7 +84,7 @@ MUTANTS = (
     _Mutant(
         name="locks-one-member-after-the-other",
         slip="A group locks the records of its first commit, then those of the next one.",
-        swap=swap(steps.steps_of, mistakes.lock_member_by_member),
+        swap=swap(validation.steps_of_group, mistakes.lock_member_by_member),
         scenes=("crossing-groups-in-steps",),
         breaks="T5",
     ),
@@ -127,7 +127,7 @@ MUTANTS = (
     _Mutant(
         name="no-lock-order",
         slip="What is written is locked first, then what is read.",
-        swap=swap(steps.steps_of, mistakes.lock_in_order_of_call),
+        swap=swap(validation.steps_of_group, mistakes.lock_in_order_of_call),
         scenes=("lock-order", "write-skew-in-steps"),
         breaks="T5",
     ),

@@ -24,7 +24,7 @@ from holdfast.transactions.base import (
     ScanPage,
 )
 from holdfast.transactions.transaction import Transaction, run_transaction
-from holdfast.units.execution import Attempt, LockedReads, UnitExecution
+from holdfast.units.execution import GroupResult, LockedReads, UnitExecution
 from holdfast.units.job_input import JobInput
 from holdfast.units.jobs import Job, job_key
 from holdfast.units.progress import Statistics, TaskProgress
@@ -69,23 +69,23 @@ __all__ = [
 
 T = TypeVar("T")
 
-_Attempt = Callable[..., Attempt]
+_Attempt = Callable[..., GroupResult]
 
 
 # --- progress ---------------------------------------------------------------------------------------------------------
 def count_only(
-    shipped: Callable[..., TaskProgress], self: TaskLedger, done: Sequence[Unit], put_off: Collection[bytes]
+    shipped: Callable[..., TaskProgress], self: TaskLedger, done: Sequence[Unit], deferred: Collection[bytes]
 ) -> TaskProgress:
-    """In place of `TaskLedger._after`: record the last unit, as in paper 003 (4.5.1), and not those put off."""
-    return replace(shipped(self, done, put_off), deferred=())
+    """In place of `TaskLedger._after`: record the last unit, as in paper 003 (4.5.1), and not those deferred."""
+    return replace(shipped(self, done, deferred), deferred=())
 
 
 def forget_what_others_put_off(
-    shipped: Callable[..., TaskProgress], self: TaskLedger, done: Sequence[Unit], put_off: Collection[bytes]
+    shipped: Callable[..., TaskProgress], self: TaskLedger, done: Sequence[Unit], deferred: Collection[bytes]
 ) -> TaskProgress:
-    """In place of `TaskLedger._after`: record the units that this attempt has put off, whatever the record had."""
-    own = set(put_off).difference(unit.id for unit in done)
-    return replace(shipped(self, done, put_off), deferred=sorted(own))
+    """In place of `TaskLedger._after`: record the units that this attempt has deferred, whatever the record had."""
+    own = set(deferred).difference(unit.id for unit in done)
+    return replace(shipped(self, done, deferred), deferred=sorted(own))
 
 
 def progress_afterwards(
@@ -96,8 +96,8 @@ def progress_afterwards(
     *,
     locked: bool = False,
     following: Sequence[Unit] = (),
-) -> Attempt:
-    """In place of `UnitExecution.attempt`: commit the units, then record the progress."""
+) -> GroupResult:
+    """In place of `UnitExecution.run_group`: commit the units, then record the progress."""
     recorded: list[Commit] = []
 
     def without_puts(done: int) -> Commit:
@@ -113,10 +113,10 @@ def progress_afterwards(
 
 
 def no_fence(
-    shipped: Callable[..., Commit], self: TaskLedger, done: Sequence[Unit], put_off: Collection[bytes]
+    shipped: Callable[..., Commit], self: TaskLedger, done: Sequence[Unit], deferred: Collection[bytes]
 ) -> Commit:
     """In place of `TaskLedger.change`: do not look whether another attempt has recorded progress."""
-    return replace(shipped(self, done, put_off), reads={})
+    return replace(shipped(self, done, deferred), reads={})
 
 
 def begin_after_the_end(shipped: Callable[..., None], self: TaskLedger) -> None:
@@ -127,7 +127,7 @@ def begin_after_the_end(shipped: Callable[..., None], self: TaskLedger) -> None:
 
 
 def let_go_on(shipped: Callable[..., None], job: Job, run: str) -> None:
-    """In place of `require_run`: let attempts of an ended run go on."""
+    """In place of `require_running_run`: let attempts of an ended run go on."""
 
 
 def begin_with_any_input(
@@ -154,20 +154,20 @@ def begin_with_any_input(
 
 def no_flush(shipped: Callable[..., None], self: ShardTask) -> None:
     """In place of `ShardTask._finish`: take it for durable that a task is finished."""
-    self._loop.patiently(self._ledger.finish)
+    self._loop.retry_unavailable(self._ledger.finish)
 
 
 def no_second_look(shipped: Callable[..., bool], self: WorkTask) -> bool:
     """In place of `WorkTask._is_over`: take a list that was at its end before it was durable for ended."""
-    self._loop.patiently(self._progress.finish)
-    self._loop.patiently(self._database.make_durable)
+    self._loop.retry_unavailable(self._progress.finish)
+    self._loop.retry_unavailable(self._database.make_durable)
     return True
 
 
 def no_flush_of_workers(shipped: Callable[..., bool], self: WorkTask) -> bool:
     """In place of `WorkTask._is_over`: look again, and take it for durable."""
-    self._loop.patiently(self._progress.finish)
-    return not self._loop.patiently(self._look)
+    self._loop.retry_unavailable(self._progress.finish)
+    return not self._loop.retry_unavailable(self._look)
 
 
 def no_flush_of_jobs(
@@ -197,7 +197,7 @@ def flush_jobs_unseen(
 
 
 # --- unknown outcomes -------------------------------------------------------------------------------------------------
-def repeat_if_unknown(shipped: Callable[..., bool], self: UnitLoop, attempt: Attempt) -> bool:
+def repeat_if_unknown(shipped: Callable[..., bool], self: UnitLoop, attempt: GroupResult) -> bool:
     """In place of `UnitLoop._is_behind`: take an unknown outcome for a failure, and look only for the new version."""
     if attempt.unknown and isinstance(self._ledger, TaskLedger):
         self._ledger._version = _version_of(self)
@@ -207,7 +207,7 @@ def repeat_if_unknown(shipped: Callable[..., bool], self: UnitLoop, attempt: Att
 
 def succeed_if_unknown(
     shipped: _Attempt, self: UnitLoop, units: Sequence[Unit], *, locked: bool = False, following: Sequence[Unit] = ()
-) -> Attempt:
+) -> GroupResult:
     """In place of `UnitLoop._attempt`: take an unknown outcome for a success."""
     attempt = shipped(self, units, locked=locked, following=following)
     if not attempt.unknown:
@@ -216,7 +216,7 @@ def succeed_if_unknown(
     self._ledger.committed(version)
     for unit in units:
         self.deferred.pop(unit.id, None)
-    return Attempt(done=len(units), version=version)
+    return GroupResult(done=len(units), version=version)
 
 
 def _version_of(loop: UnitLoop) -> int:
@@ -238,7 +238,7 @@ def run_what_waited(shipped: Callable[..., None], self: ShardTask, units: Iterab
         def __getattr__(self, name: str) -> object:
             return getattr(loop, name)
 
-        def sort_out(self, units: Iterable[Unit]) -> list[Unit]:
+        def filter_remaining(self, units: Iterable[Unit]) -> list[Unit]:
             return list(units)
 
     self._loop = cast("UnitLoop", Hasty())
@@ -248,26 +248,26 @@ def run_what_waited(shipped: Callable[..., None], self: ShardTask, units: Iterab
 
 # --- conflicts --------------------------------------------------------------------------------------------------------
 def forget_a_unit(shipped: Callable[..., None], self: UnitLoop, unit: Unit) -> None:
-    """In place of `UnitLoop.put_off`: forget the unit."""
+    """In place of `UnitLoop.defer`: forget the unit."""
 
 
 def drain_unnoticed(shipped: Callable[..., None], self: UnitLoop) -> None:
     """In place of `UnitLoop.drain`: whoever runs a group meanwhile does not hear that the ledger was read again."""
     shipped(self)
-    sort_out = self.sort_out
+    filter_remaining = self.filter_remaining
 
     def unsorted(units: Iterable[Unit]) -> list[Unit]:
-        self.sort_out = sort_out  # type: ignore[method-assign]  # only the first look is left out
+        self.filter_remaining = filter_remaining  # type: ignore[method-assign]  # only the first look is left out
         return list(units)
 
-    self.sort_out = unsorted  # type: ignore[method-assign]  # see above
+    self.filter_remaining = unsorted  # type: ignore[method-assign]  # see above
 
 
 def run_the_last_again(
     shipped: Callable[..., None], self: UnitLoop, units: Sequence[Unit], following: Sequence[Unit] = ()
 ) -> None:
     """In place of `UnitLoop.run`: after the conflict of a group, run only its last unit again."""
-    attempt = self._attempt(units) if units else Attempt()
+    attempt = self._attempt(units) if units else GroupResult()
     if len(units) > 1 and attempt.conflict:
         shipped(self, units[-1:], following)
     else:
@@ -328,10 +328,10 @@ def emit_at_once(
 
 
 def keep_a_lost_claim(
-    shipped: Callable[..., Commit], self: ClaimLedger, done: Sequence[Unit], put_off: Collection[bytes]
+    shipped: Callable[..., Commit], self: ClaimLedger, done: Sequence[Unit], deferred: Collection[bytes]
 ) -> Commit:
     """In place of `ClaimLedger.change`: do not look whether others have dissolved the claim."""
-    return replace(shipped(self, done, put_off), reads={})
+    return replace(shipped(self, done, deferred), reads={})
 
 
 def claim_anything(
@@ -342,7 +342,7 @@ def claim_anything(
     waiting: Sequence[tuple[bytes, Record]],
     required: Mapping[bytes, int],
 ) -> Claim | None:
-    """In place of `take_items`: do not look whether others have claimed the items."""
+    """In place of `claim_items`: do not look whether others have claimed the items."""
 
     class Hasty:
         def commit(self, commit: Commit) -> Outcome:
@@ -352,7 +352,7 @@ def claim_anything(
 
 
 def take_over_a_claim(shipped: Callable[..., bool], database: Backend, work: WorkList, claim: Claim) -> bool:
-    """In place of `dissolve`: let the items wait again, and leave the version of the claim as it is."""
+    """In place of `dissolve_claim`: let the items wait again, and leave the version of the claim as it is."""
     with suppress(OutcomeUnknownError):
         database.commit(Commit(puts={work.item_key(item.place): item.encoded for item in claim.items.values()}))
     return True

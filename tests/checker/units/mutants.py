@@ -24,7 +24,7 @@ MUTANTS = (
     # --- progress -----------------------------------------------------------------------------------------------------
     _Mutant(
         name="plain-counter",
-        slip="The progress is the last unit, as in paper 003, although others before it were put off.",
+        slip="The progress is the last unit, as in paper 003, although others before it were deferred.",
         swap=swap(TaskLedger._after, mistakes.count_only),
         scenes=("second-attempt",),
         breaks="U3",
@@ -39,7 +39,7 @@ MUTANTS = (
     _Mutant(
         name="progress-afterwards",
         slip="The progress is recorded by a transaction of its own, after that of the units.",
-        swap=swap(UnitExecution.attempt, mistakes.progress_afterwards),
+        swap=swap(UnitExecution.run_group, mistakes.progress_afterwards),
         scenes=("second-attempt", "twin-dies"),
     ),
     _Mutant(
@@ -57,7 +57,7 @@ MUTANTS = (
     _Mutant(
         name="ended-run-goes-on",
         slip="An attempt does not look whether its run has ended.",
-        swap=swap(jobs.require_run, mistakes.let_go_on),
+        swap=swap(jobs.require_running_run, mistakes.let_go_on),
         scenes=("ended-run",),
         breaks="U7",
     ),
@@ -142,19 +142,19 @@ MUTANTS = (
     _Mutant(
         name="deferred-forgotten",
         slip="A unit that conflicts alone is forgotten.",
-        swap=swap(UnitLoop.put_off, mistakes.forget_a_unit),
+        swap=swap(UnitLoop.defer, mistakes.forget_a_unit),
         scenes=("write-skew", "increments"),
         breaks="U3",
     ),
     _Mutant(
         name="rest-of-group-after-drain",
-        slip="After units that were put off have run early, the rest of the group runs, whatever others have done.",
+        slip="After units that were deferred have run early, the rest of the group runs, whatever others have done.",
         swap=swap(UnitLoop.drain, mistakes.drain_unnoticed),
         scenes=("early-drain",),
     ),
     _Mutant(
         name="put-off-by-others-forgotten",
-        slip="The progress names the units that this attempt has put off, and not those of its twins.",
+        slip="The progress names the units that this attempt has deferred, and not those of its twins.",
         swap=swap(TaskLedger._after, mistakes.forget_what_others_put_off),
         scenes=("early-drain-of-others",),
         breaks="U4",
@@ -219,14 +219,14 @@ MUTANTS = (
     _Mutant(
         name="items-not-validated",
         slip="A claim does not validate that its items still wait.",
-        swap=swap(work_list.take_items, mistakes.claim_anything),
+        swap=swap(work_list.claim_items, mistakes.claim_anything),
         scenes=("workers", "emitted-work", "lost-claims"),
         breaks="W1",
     ),
     _Mutant(
         name="lease-without-version",
         slip="Who takes over the items of a claim leaves the claim as it is.",
-        swap=swap(work_list.dissolve, mistakes.take_over_a_claim),
+        swap=swap(work_list.dissolve_claim, mistakes.take_over_a_claim),
         scenes=("expired-lease",),
         breaks="W1",
     ),

@@ -24,7 +24,7 @@ from holdfast.transactions.base import (
     Record,
     takes_adds,
 )
-from holdfast.transactions.steps import independent
+from holdfast.transactions.validation import count_independent
 from tests.conformance.backends.subject import Meeting, Subject, is_conflict
 
 
@@ -172,7 +172,7 @@ def check_pairs_in_groups(subject: Subject) -> None:
     groups = 0
     for pair in _pairs(subject):
         model = pair.model()
-        if independent(pair.commits) == 2:
+        if count_independent(pair.commits) == 2:
             groups += 1
             outcomes = subject.backend.commit_group(pair.commits)
             for commit, outcome in zip(pair.commits, outcomes, strict=True):
@@ -244,7 +244,7 @@ def check_random_groups(subject: Subject) -> None:
     model, draw = Model(), _Draw(subject, seed=2, keys=16)
     for number in range(_COMMITS // 4):
         commits = [draw.commit(model, ranges=False) for _ in range(_LARGEST_GROUP)]
-        group = commits[: independent(commits)]
+        group = commits[: count_independent(commits)]
         for commit, outcome in zip(group, subject.backend.commit_group(group), strict=True):
             agree(model, commit, outcome, f"random group {number} of {len(group)}, {commit}")
         agree_on_records(model, subject, f"after random group {number}")

@@ -17,8 +17,9 @@ __all__ = ["checks_for", "subject_of"]
 
 
 def checks_for(kind: type[Backend]) -> list[Check[Subject]]:
-    """Return the checks that backends of a class must pass: those of `locks` if it has `locked`."""
-    modules = (calls, model, races) if kind.locked is Backend.locked else (calls, model, races, locks)
+    """Return the checks that backends of a class must pass: those of `locks` if it has locked transactions."""
+    has_locks = kind.begin_locked_transaction is not Backend.begin_locked_transaction
+    modules = (calls, model, races, locks) if has_locks else (calls, model, races)
     return [check for module in modules for check in checks_in(module)]
 
 

@@ -244,8 +244,8 @@ class LocksNothingButReads(MemoryBackend):
     """A database whose locked transactions apply what is no longer true."""
 
     @contextmanager
-    def locked(self) -> Iterator[LockedTransaction]:
-        with super().locked() as transaction:
+    def begin_locked_transaction(self) -> Iterator[LockedTransaction]:
+        with super().begin_locked_transaction() as transaction:
             shown = transaction
 
         class Blind:
@@ -292,9 +292,9 @@ class FlushesWhatIsOpen(MemoryBackend):
         self._flushes += 1
 
     @contextmanager
-    def locked(self) -> Iterator[LockedTransaction]:
+    def begin_locked_transaction(self) -> Iterator[LockedTransaction]:
         flushes = self._flushes
-        with super().locked() as transaction:
+        with super().begin_locked_transaction() as transaction:
             shown = transaction
 
         class Ended:
@@ -392,8 +392,8 @@ class FlushesItsOwnWrites(InSteps):
 
 class LocksAfterReading(InSteps):
     @contextmanager
-    def locked(self) -> Iterator[LockedTransaction]:
-        with super().locked() as transaction:
+    def begin_locked_transaction(self) -> Iterator[LockedTransaction]:
+        with super().begin_locked_transaction() as transaction:
             shown, pause = transaction, self.pause
 
         class Late:

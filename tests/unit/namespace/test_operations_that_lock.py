@@ -43,8 +43,8 @@ class _OneAtATime:
         return self._free().snapshot()
 
     @contextmanager
-    def locked(self) -> Iterator[LockedTransaction]:
-        with self._free().locked() as transaction:
+    def begin_locked_transaction(self) -> Iterator[LockedTransaction]:
+        with self._free().begin_locked_transaction() as transaction:
             self._is_locked = True
             try:
                 yield transaction

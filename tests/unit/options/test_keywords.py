@@ -20,13 +20,13 @@ from holdfast.commit import SaveMode
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import FORMATS
 from holdfast.options.keywords import (
+    as_spark_options,
     from_columns,
     from_mode,
     from_options,
     from_text,
     from_url,
     join_columns,
-    to_strings,
 )
 from holdfast.options.location import given_options
 from holdfast.options.read import READ_KEYS, ReadOptions, parse_read_options
@@ -416,7 +416,7 @@ def test_python_values_as_strings() -> None:
         "n": Whole(),
         "d": Path("/a"),
     }
-    assert to_strings(from_options(options)) == {
+    assert as_spark_options(from_options(options)) == {
         "header": "true",
         "maxrecordsperfile": "5",
         "codec": "gzip",
@@ -426,7 +426,11 @@ def test_python_values_as_strings() -> None:
 
 
 def test_urls() -> None:
-    assert to_strings(from_url(Path("/data/a b"))) == to_strings(from_url("/data/a b")) == {"path": "/data/a b"}
+    assert (
+        as_spark_options(from_url(Path("/data/a b")))
+        == as_spark_options(from_url("/data/a b"))
+        == {"path": "/data/a b"}
+    )
     for wrong in (None, 3, b"/data", Path("s3://bucket/key"), 1.5):
         with pytest.raises(InvalidRequestError):
             from_url(wrong)

@@ -12,7 +12,7 @@ pytest.importorskip("pyspark.sql")
 from pyspark.sql.types import LongType, StructField, StructType
 
 from holdfast.errors import DestinationExistsError, InvalidRequestError, UnavailableError, UnsupportedError
-from holdfast.spark.failures import find_holdfast_error, one_sentence, refuse_table
+from holdfast.spark.failures import errors_without_traceback, find_holdfast_error, refuse_table
 from holdfast.spark.session import require_reachable
 from holdfast.spark.source import HoldfastDataSource
 
@@ -21,7 +21,7 @@ def test_the_cause_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARK_HIDE_TRACEBACK", "")  # put back at the end
     failure = UnavailableError("the store is away: try later")
     failure.__cause__ = OSError("page of noise")
-    with pytest.raises(UnavailableError) as caught, one_sentence():
+    with pytest.raises(UnavailableError) as caught, errors_without_traceback():
         raise failure
     assert caught.value.__suppress_context__
     assert caught.value.__cause__ is None
@@ -29,7 +29,7 @@ def test_the_cause_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_other_errors_keep_their_stack(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARK_HIDE_TRACEBACK", "")  # put back at the end
-    with pytest.raises(ZeroDivisionError) as caught, one_sentence():
+    with pytest.raises(ZeroDivisionError) as caught, errors_without_traceback():
         _ = 1 / 0
     assert not caught.value.__suppress_context__
 

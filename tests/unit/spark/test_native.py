@@ -34,7 +34,7 @@ from holdfast.options.values import Condition
 from holdfast.spark import native
 from holdfast.spark.file_format import FormatChoice
 from holdfast.spark.hadoop_path import hadoop_path
-from holdfast.spark.native import limit_of_columns, limit_of_read
+from holdfast.spark.native import refusal_of_columns, refusal_of_options
 from holdfast.stores.interceptors import InterceptedStore
 from holdfast.stores.s3 import S3Options
 from holdfast.table.contract import TableRecord
@@ -84,8 +84,8 @@ def read(monkeypatch: pytest.MonkeyPatch, url: Path, meanwhile: Callable[[], obj
         return sorted(file.read_text() for file in files)
 
     monkeypatch.setattr(native, "load", load)
-    monkeypatch.setattr(native, "unlike", lambda *_: "")
-    monkeypatch.setattr(native, "narrowed", lambda frame, *_: frame)
+    monkeypatch.setattr(native, "mismatch_reason", lambda *_: "")
+    monkeypatch.setattr(native, "select_requested_columns", lambda frame, *_: frame)
     monkeypatch.setattr(native, "hadoop_path", lambda *_: (f"file://{url}", ""))
     found: Any = native.native_frame(SESSION, ReadOptions(store=LocationOptions(url=str(url))))
     return list(found)
@@ -288,18 +288,18 @@ def session(version: str = "4.3.0", **settings: str) -> Any:
 )
 def test_settings_under_which_spark_reads_otherwise(name: str, setting: str, value: str) -> None:
     choice = FormatChoice(name)
-    assert limit_of_read(session(), OPTIONS, choice) == ""
-    assert f"{setting.replace('__', '.')}=" in limit_of_read(session(**{setting: value}), OPTIONS, choice)
+    assert refusal_of_options(session(), OPTIONS, choice) == ""
+    assert f"{setting.replace('__', '.')}=" in refusal_of_options(session(**{setting: value}), OPTIONS, choice)
 
 
 @pytest.mark.parametrize("name", ["csv", "json", "text", "avro", "arrow"])
 def test_text_and_what_stock_spark_does_not_know_are_read_here(name: str) -> None:
-    assert "reads Parquet and ORC only" in limit_of_read(session(), OPTIONS, FormatChoice(name))
+    assert "reads Parquet and ORC only" in refusal_of_options(session(), OPTIONS, FormatChoice(name))
 
 
 def test_filters_are_applied_here() -> None:
     options = ReadOptions(store=LocationOptions(url="/data/t"), conditions=(Condition("a", "=", 1),))
-    assert "filter the DataFrame" in limit_of_read(session(), options, FormatChoice("parquet"))
+    assert "filter the DataFrame" in refusal_of_options(session(), options, FormatChoice("parquet"))
 
 
 @pytest.mark.parametrize("name", ["", "x`y"])
@@ -308,24 +308,24 @@ def test_names_that_spark_does_not_find_in_orc(name: str, depth: int) -> None:
     inner = StructType([StructField("a", LongType()), StructField(name, LongType())])
     kinds: list[DataType] = [inner, ArrayType(inner), MapType(LongType(), inner), MapType(inner, LongType())]
     schema = inner if depth == 0 else StructType([StructField("s", kinds[depth - 1])])
-    assert "not find ORC columns" in limit_of_columns(session(), FormatChoice("orc"), schema)
-    assert limit_of_columns(session(), FormatChoice("parquet"), schema) == ""
+    assert "not find ORC columns" in refusal_of_columns(session(), FormatChoice("orc"), schema)
+    assert refusal_of_columns(session(), FormatChoice("parquet"), schema) == ""
 
 
 def test_timestamps_in_orc_need_a_spark_that_knows_the_type() -> None:
     instants = StructType([StructField("s", ArrayType(TimestampType()))])
     others = StructType([StructField("s", TimestampNTZType())])
     old = session(version="4.1.0")
-    assert "Spark 4.1.0 cannot read timestamps in ORC" in limit_of_columns(old, FormatChoice("orc"), instants)
-    assert limit_of_columns(old, FormatChoice("parquet"), instants) == ""
-    assert limit_of_columns(old, FormatChoice("orc"), others) == ""
-    assert limit_of_columns(session(), FormatChoice("orc"), instants) == ""
+    assert "Spark 4.1.0 cannot read timestamps in ORC" in refusal_of_columns(old, FormatChoice("orc"), instants)
+    assert refusal_of_columns(old, FormatChoice("parquet"), instants) == ""
+    assert refusal_of_columns(old, FormatChoice("orc"), others) == ""
+    assert refusal_of_columns(session(), FormatChoice("orc"), instants) == ""
 
 
 def test_field_ids_count_only_if_the_session_reads_by_them() -> None:
     field = StructField("x", LongType(), metadata={"parquet.field.id": 7})
     schema = StructType([StructField("s", ArrayType(StructType([field])))])
     by_ids = session(spark__sql__parquet__fieldId__read__enabled="true")
-    assert "by ids" in limit_of_columns(by_ids, FormatChoice("parquet"), schema)
-    assert limit_of_columns(session(), FormatChoice("parquet"), schema) == ""
-    assert limit_of_columns(by_ids, FormatChoice("orc"), schema) == ""
+    assert "by ids" in refusal_of_columns(by_ids, FormatChoice("parquet"), schema)
+    assert refusal_of_columns(session(), FormatChoice("parquet"), schema) == ""
+    assert refusal_of_columns(by_ids, FormatChoice("orc"), schema) == ""

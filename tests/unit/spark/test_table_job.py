@@ -41,8 +41,8 @@ def test_directories_of_others_keep_their_spelling(tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": [1]}), tmp_path / "day=1" / "theirs.parquet")
     rows = StructType([StructField("DAY", StringType()), StructField("ID", LongType())])
     job = TableJob.of(parse_write_options({"path": str(tmp_path), "partitionBy": "DAY"}, overwrite=False), rows)
-    with job.opened() as ctx:
-        fitted = job.fitted(ctx, read_log(ctx))
+    with job.open_destination() as ctx:
+        fitted = job.fit_to_table(ctx, read_log(ctx))
     assert fitted.written.partition_by == fitted.options.partition_by == ("day",)
     assert [(one["name"], one["type"]) for one in fitted.written.fields] == [("id", "long"), ("day", "string")]
     assert fitted.columns.names == ["id", "day"]
@@ -50,8 +50,8 @@ def test_directories_of_others_keep_their_spelling(tmp_path: Path) -> None:
 
 def _fitted(url: Path, schema: StructType, **options: str) -> TableJob:
     job = TableJob.of(parse_write_options({"path": str(url), **options}, overwrite=False), schema)
-    with job.opened() as ctx:
-        return job.fitted(ctx, read_log(ctx))
+    with job.open_destination() as ctx:
+        return job.fit_to_table(ctx, read_log(ctx))
 
 
 @pytest.mark.parametrize("committer", sorted(set(COMMITTERS) - {TWO_PHASE.name}))
@@ -59,7 +59,7 @@ def test_a_committer_without_a_log_leaves_a_logged_table_as_it_is(tmp_path: Path
     """No reader would hear of the column, and files of a wider type could not be read as what the log says."""
     narrow = StructType([StructField("id", IntegerType())])
     job = _fitted(tmp_path, narrow)
-    with job.opened() as ctx:
+    with job.open_destination() as ctx:
         record = TWO_PHASE.setup_job(ctx, SaveMode.APPEND, job.details)
         assert record is not None
         with TWO_PHASE.setup_task(ctx, record, 0) as attempt:
@@ -79,7 +79,7 @@ def test_a_committer_without_a_log_leaves_a_logged_table_as_it_is(tmp_path: Path
 @pytest.mark.parametrize("name", ["Id", "ID", "id"])
 def test_rows_have_the_announced_columns_in_any_case(tmp_path: Path, name: str) -> None:
     job = _fitted(tmp_path, StructType([StructField("Id", LongType())]))
-    with job.opened() as ctx:
+    with job.open_destination() as ctx:
         record = TWO_PHASE.setup_job(ctx, SaveMode.APPEND, job.details)
         assert record is not None
         with TWO_PHASE.setup_task(ctx, record, 0) as attempt:
@@ -123,12 +123,12 @@ def test_an_overwrite_may_change_everything(tmp_path: Path) -> None:
     (tmp_path / "k=1" / "theirs.csv").write_text("a,b\n")
     for overwrite in (True, False):
         table = TableJob.of(parse_write_options({"path": str(tmp_path)}, overwrite=overwrite), ROWS)
-        with table.opened() as ctx:
+        with table.open_destination() as ctx:
             if overwrite:
-                assert table.fitted(ctx, read_log(ctx)) == table
+                assert table.fit_to_table(ctx, read_log(ctx)) == table
             else:
                 with pytest.raises(InvalidRequestError, match="another file format"):
-                    table.fitted(ctx, read_log(ctx))
+                    table.fit_to_table(ctx, read_log(ctx))
 
 
 UTC = datetime.timezone.utc
@@ -142,8 +142,8 @@ def prepared(path: Path, schema: StructType, rows: list[dict[str, Any]], **optio
     """A job that has written its rows; calling what comes back decides it."""
     table = TableJob.of(parse_write_options({"path": str(path), **options}, overwrite=False), schema)
     committer = get_committer(table.options.committer)
-    with table.opened() as ctx:
-        table = table.fitted(ctx, read_log(ctx))
+    with table.open_destination() as ctx:
+        table = table.fit_to_table(ctx, read_log(ctx))
         job = committer.setup_job(ctx, SaveMode.APPEND, table.details)
         assert job is not None
         with committer.setup_task(ctx, job, 0) as attempt:
@@ -151,7 +151,7 @@ def prepared(path: Path, schema: StructType, rows: list[dict[str, Any]], **optio
             message = attempt.commit()
 
     def decide() -> None:
-        with table.opened() as ctx:
+        with table.open_destination() as ctx:
             try:
                 committer.commit_job(ctx, job, [message], 1)
             except ConflictError:
@@ -168,7 +168,7 @@ def write(path: Path, schema: StructType, rows: list[dict[str, Any]], **options:
 def contents(path: Path) -> dict[str, bytes]:
     """By the files' directories; several files of one directory one behind the other."""
     found: dict[str, bytes] = {}
-    with TableJob.of(parse_write_options({"path": str(path)}, overwrite=False), AB).opened() as ctx:
+    with TableJob.of(parse_write_options({"path": str(path)}, overwrite=False), AB).open_destination() as ctx:
         for name, _ in sorted(iter_visible(ctx.store, ctx.prefix)):
             directory = name.rpartition("/")[0]
             found[directory] = found.get(directory, b"") + ctx.store.get(ctx.key(name))

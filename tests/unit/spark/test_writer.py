@@ -41,14 +41,14 @@ def _schema(**columns: Any) -> StructType:
 
 def _append(url: Path, schema: StructType, rows: pa.RecordBatch, **options: str) -> None:
     job = TableJob.of(parse_write_options({"path": str(url), **options}, overwrite=False), schema)
-    with job.opened() as ctx:
-        job = job.fitted(ctx, read_log(ctx))
+    with job.open_destination() as ctx:
+        job = job.fit_to_table(ctx, read_log(ctx))
         record = TWO_PHASE.setup_job(ctx, SaveMode.APPEND, job.details)
         assert record is not None
         with TWO_PHASE.setup_task(ctx, record, 0) as attempt:
             job.write_rows(iter([rows]), attempt)
             commit = attempt.commit()
-    with job.opened() as ctx:
+    with job.open_destination() as ctx:
         TWO_PHASE.commit_job(ctx, record, [commit], 1)
 
 

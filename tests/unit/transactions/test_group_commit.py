@@ -158,7 +158,7 @@ def backend(request: pytest.FixtureRequest) -> Iterator[GroupCommit]:
 @contextmanager
 def _held(backend: GroupCommit, keys: Collection[bytes]) -> Iterator[None]:
     backend.commit(Commit(puts=dict.fromkeys(keys, b"")))
-    with backend.locked() as stranger:
+    with backend.begin_locked_transaction() as stranger:
         stranger.read(keys, exclusive=True)
         yield
 
@@ -259,7 +259,7 @@ def test_who_is_held_up_still_conflicts_or_not(backend: GroupCommit) -> None:
     with ThreadPoolExecutor(2) as threads:
         backend.commit(Commit(puts={b"held": b""}))
         version = backend.get_many([b"held"])[b"held"].version
-        with backend.locked() as stranger:
+        with backend.begin_locked_transaction() as stranger:
             stranger.read([b"held"], exclusive=True)
             commit = Commit(reads={b"held": version}, puts={b"a": b""})
             waiting = threads.submit(backend.commit, commit)
@@ -301,7 +301,7 @@ def test_those_who_wait_for_others_leave_a_connection(connections: int, most: in
     inner.connections = connections
     groups = GroupCommit(inner)
     with ExitStack() as taken:
-        found = [taken.enter_context(groups._beside.held(SystemClock(), 0)) for _ in range(connections + 1)]
+        found = [taken.enter_context(groups._beside.hold(SystemClock(), 0)) for _ in range(connections + 1)]
     assert found.count(True) == most
 
 

@@ -31,30 +31,30 @@ def test_only_so_many_go_on_and_the_others_come_in_their_order() -> None:
     order: list[int] = []
 
     def wait(number: int) -> None:
-        with permits.held(CLOCK, PATIENCE_S) as is_held:
+        with permits.hold(CLOCK, PATIENCE_S) as is_held:
             assert is_held
             order.append(number)
 
     threads = []
-    with permits.held(CLOCK, 0) as first:
-        with permits.held(CLOCK, 0) as second:
+    with permits.hold(CLOCK, 0) as first:
+        with permits.hold(CLOCK, 0) as second:
             assert first and second
             for number in range(5):
                 threads.append(threading.Thread(target=wait, args=(number,)))
                 threads[-1].start()
                 wait_until(partial(_are_in_line, permits, 3 + number), "nobody waits")
-            assert permits.holders() == 2
+            assert permits.count_holders() == 2
         for one in threads:
             one.join(PATIENCE_S)
         assert order == [0, 1, 2, 3, 4]
-        assert permits.holders() == 1
+        assert permits.count_holders() == 1
 
 
 def test_nobody_waits_longer_than_allowed() -> None:
     permits = Permits(1)
-    with permits.held(CLOCK, 0) as first, permits.held(CLOCK, 0.01) as second:
+    with permits.hold(CLOCK, 0) as first, permits.hold(CLOCK, 0.01) as second:
         assert (first, second) == (True, False)
-    with permits.held(CLOCK, 0) as third:
+    with permits.hold(CLOCK, 0) as third:
         assert third, "who has left does not count"
 
 
@@ -71,7 +71,7 @@ def test_a_permit_is_free_when_its_holder_is_gone() -> None:
 
 def test_closed_permits_are_given_to_nobody() -> None:
     permits = Permits(1)
-    with permits.held(CLOCK, 0) as first, ThreadPoolExecutor(1) as threads:
+    with permits.hold(CLOCK, 0) as first, ThreadPoolExecutor(1) as threads:
         assert first
         waiting = threads.submit(permits._take, Permit(), CLOCK, PATIENCE_S)
         wait_until(partial(_are_in_line, permits, 2), "nobody waits")
@@ -88,7 +88,7 @@ def test_an_interrupt_at_any_line_leaves_no_permit_taken(count: int) -> None:
 
         def hold(permits: Permits = permits) -> None:
             for _ in range(2):
-                with permits.held(CLOCK, PATIENCE_S) as is_held:
+                with permits.hold(CLOCK, PATIENCE_S) as is_held:
                     assert is_held
 
         with ThreadPoolExecutor(2) as threads:
@@ -97,16 +97,16 @@ def test_an_interrupt_at_any_line_leaves_no_permit_taken(count: int) -> None:
             for one in others:
                 one.result(PATIENCE_S)
         hold()
-        assert permits.holders() == 0
+        assert permits.count_holders() == 0
     assert line > 20
 
 
 def test_a_child_has_permits_of_its_own() -> None:
     permits = Permits(1)
-    with permits.held(CLOCK, 0) as parents:
+    with permits.hold(CLOCK, 0) as parents:
         assert parents
         permits.after_fork(is_ready=True)
-        with permits.held(CLOCK, 0) as own:
+        with permits.hold(CLOCK, 0) as own:
             assert own
 
 

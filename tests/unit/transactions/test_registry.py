@@ -18,18 +18,18 @@ from holdfast.transactions.base import ABSENT, Backend, Commit, Committed, Confl
 from holdfast.transactions.group_commit import GroupCommit
 from holdfast.transactions.memory import MemoryBackend
 from holdfast.transactions.registry import has_password, open_backend, public_url
-from holdfast.transactions.steps import VersionSource
+from holdfast.transactions.validation import VersionSource
 from tests.children import Child
 from tests.database_servers import NewUrl
 from tests.databases import needs_mariadb, needs_postgres
 from tests.patience import PATIENCE_S
 
 
-@pytest.mark.parametrize("in_groups", [True, False])
-def test_callers_share_commits_or_not(tmp_path: Path, in_groups: bool) -> None:
-    backend = open_backend(f"sqlite://{tmp_path}/records.db", create=True, in_groups=in_groups)
+@pytest.mark.parametrize("group_commits", [True, False])
+def test_callers_share_commits_or_not(tmp_path: Path, group_commits: bool) -> None:
+    backend = open_backend(f"sqlite://{tmp_path}/records.db", create=True, group_commits=group_commits)
     try:
-        assert isinstance(backend, GroupCommit) is in_groups
+        assert isinstance(backend, GroupCommit) is group_commits
         assert isinstance(backend.commit(Commit(reads={b"a": ABSENT}, puts={b"a": b"1"})), Committed)
         assert backend.get_many([b"a"])[b"a"].value == b"1"
     finally:
@@ -246,7 +246,7 @@ def _refusal(act: Callable[[], object]) -> str:
 
 
 def test_a_child_cannot_apply_what_its_parent_applies(backend: Backend) -> None:
-    with backend.locked() as transaction:
+    with backend.begin_locked_transaction() as transaction:
         transaction.read([b"k"], exclusive=True)
         commit = Commit(inserts={b"once": b""}, adds={b"n": 1})
         for act in (
@@ -260,7 +260,7 @@ def test_a_child_cannot_apply_what_its_parent_applies(backend: Backend) -> None:
 
 
 def test_a_child_that_leaves_a_transaction_leaves_it_to_its_parent(backend: Backend) -> None:
-    block = backend.locked()
+    block = backend.begin_locked_transaction()
     transaction = block.__enter__()
     version = transaction.read([b"k"], exclusive=True)[b"k"].version
     Child(lambda: block.__exit__(None, None, None)).result()

@@ -31,8 +31,8 @@ class _Deadlocks(MemoryBackend):
         self._number = number
 
     @contextmanager
-    def locked(self) -> Iterator[LockedTransaction]:
-        with super().locked() as inner:
+    def begin_locked_transaction(self) -> Iterator[LockedTransaction]:
+        with super().begin_locked_transaction() as inner:
             yield _Locked(self, inner)
 
     def reads(self, *, exclusive: bool) -> None:

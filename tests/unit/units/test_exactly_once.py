@@ -132,7 +132,7 @@ def _disturb(world: UnitWorld, key: int) -> None:
 def test_another_transaction_anywhere(times: int, group: int) -> None:
     """Before each call from some call on, another transaction changes what the units read.
 
-    One makes a group conflict, two a single unit, so that it is put off; many lead to the rounds with locks.
+    One makes a group conflict, two a single unit, so that it is deferred; many lead to the rounds with locks.
     """
     settings = _settings(group, rounds=3)
     for call in range(1, _calls(settings) + 1):
@@ -155,7 +155,7 @@ def test_another_transaction_anywhere(times: int, group: int) -> None:
 
 @pytest.mark.parametrize("group", _GROUPS)
 def test_a_conflict_and_a_death_anywhere(group: int) -> None:
-    """Units are put off when the attempt dies: the record says so."""
+    """Units are deferred when the attempt dies: the record says so."""
     settings = _settings(group)
     for call in range(1, 2 * _calls(settings), 1 if group == 1 else 2):
         world = UnitWorld()

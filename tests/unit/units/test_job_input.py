@@ -13,7 +13,7 @@ from holdfast.runtime import Environment
 from holdfast.transactions.base import Backend
 from holdfast.transactions.memory import MemoryBackend
 from holdfast.units import job_input
-from holdfast.units.job_input import JobInput, TaskInput, surveyed, units_of
+from holdfast.units.job_input import JobInput, TaskInput, survey_task, verified_units
 from holdfast.units.jobs import MAP, REDUCE, Job, begin_job, end_job, find_job, fix_input, forget_job, list_jobs
 from holdfast.units.progress import progress_range
 from holdfast.units.unit import Unit, id_of
@@ -23,11 +23,11 @@ from tests.units_world import Shaky, fail_at, finish
 
 
 def survey(keys: Iterable[int], *, repeats: bool = False) -> TaskInput:
-    return surveyed(map(id_of, keys), repeats=repeats)
+    return survey_task(map(id_of, keys), repeats=repeats)
 
 
 def passed(keys: Iterable[int], expected: TaskInput, rows: int = 1) -> Iterator[object]:
-    return (unit.key for unit in units_of(((Unit.of(key, None), rows) for key in keys), expected))
+    return (unit.key for unit in verified_units(((Unit.of(key, None), rows) for key in keys), expected))
 
 
 # --- the first pass ---------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from holdfast.transactions.base import MAX_KEY_BYTES, Backend, ScanPage
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import WORK_LIST, begin_job
 from holdfast.units.unit import UnitSettings
-from holdfast.units.work_list import OpenWorkList, find_work_list, open_work_list, take_items
+from holdfast.units.work_list import OpenWorkList, claim_items, find_work_list, open_work_list
 from holdfast.units.work_task import WorkTask
 from tests.clocks import never
 from tests.units_world import Shaky, UnitWorld
@@ -79,7 +79,7 @@ def test_many_items_with_the_longest_keys_are_claimed() -> None:
     world.items.add_many([(f"{key:0{length}}", bytes(2 * 1024 - 1)) for key in range(_GROUP)])
     work = find_work_list(world.inner, "w")
     waiting = world.inner.scan(*work.waiting, _GROUP).records
-    assert take_items(world.inner, work, work.claim_key(0), waiting, {}) is not None
+    assert claim_items(world.inner, work, work.claim_key(0), waiting, {}) is not None
     assert world.items.counts() == (0, _GROUP)
 
 

@@ -66,7 +66,7 @@ def _list_to_drop(call: int = 0, lost: int = 0) -> tuple[Shaky, Database]:
     db = Database(database, "memory://", Environment())
     open_work_list(db, "list", create=True).add_many((key, "x" * 100) for key in range(500))
     list_ = find_work_list(database, "list")
-    database.commit(Commit(puts={list_.beat_key(list_.claim_key(1, "token")): b""}))
+    database.commit(Commit(puts={list_.heartbeat_key(list_.claim_key(1, "token")): b""}))
     database.forget_nothing_before()
     shaky = Shaky(database, change_at(call, lambda: database.forget(min(lost, database.newest))))
     with suppress(ConflictError):  # the drop itself is lost
@@ -95,7 +95,7 @@ def test_a_list_that_others_make_while_one_of_its_name_is_dropped_stays() -> Non
     items = open_work_list(Database(shaky, "memory://", Environment()), "list", create=True)
     items.add("a")
     old = find_work_list(shaky, "list")
-    shaky.commit(Commit(puts={old.beat_key(old.claim_key(1, "token")): b""}))
+    shaky.commit(Commit(puts={old.heartbeat_key(old.claim_key(1, "token")): b""}))
     shaky.calls.clear()
 
     def make(_number: int, name: str) -> None:
@@ -105,7 +105,7 @@ def test_a_list_that_others_make_while_one_of_its_name_is_dropped_stays() -> Non
     shaky.after = make
     items.drop()
     assert open_work_list(other, "list").counts() == (1, 0)
-    assert not [*read_records(shaky, *old.range), *read_records(shaky, *old.beats)]
+    assert not [*read_records(shaky, *old.range), *read_records(shaky, *old.heartbeats)]
 
 
 def test_of_two_who_drop_a_list_one_is_told_that_it_is_gone() -> None:

@@ -35,8 +35,8 @@ class _OneConnection(Shaky):
             raise UnavailableError("all connections to the database are busy")
 
     @contextmanager
-    def locked(self) -> Iterator[LockedTransaction]:
-        with super().locked() as transaction:
+    def begin_locked_transaction(self) -> Iterator[LockedTransaction]:
+        with super().begin_locked_transaction() as transaction:
             self.is_busy = True
             try:
                 yield transaction

@@ -36,7 +36,7 @@ from holdfast.units.jobs import (
 )
 from holdfast.units.progress import Statistics, TaskProgress, progress_key
 from holdfast.units.unit import Unit, UnitSettings
-from holdfast.units.unit_loop import patiently
+from holdfast.units.unit_loop import retry_unavailable
 from holdfast.units.work_list import decode_claim
 from tests.units_world import Death, Shaky, UnitWorld, change_at, replayed, units
 
@@ -73,7 +73,7 @@ class _Forgetful(MemoryBackend):
 
 
 def hot(txn: Any, key: Row, value: object) -> None:
-    """Read what others change if it is unit b, so that it is put off."""
+    """Read what others change if it is unit b, so that it is deferred."""
     if key == "b":
         txn.put("t", "seen", txn.get("t", "hot", default=0))
     txn.add("t", key)
@@ -300,7 +300,7 @@ def test_a_database_that_stays_away_is_asked_less_and_less_often() -> None:
     for patience_s, error in ((60.0, StorageFullError), (0.0, UnavailableError), (60.0, UnavailableError)):
         assert not waits, "a full disk is not waited for"
         with pytest.raises(error):
-            patiently(partial(_raise, error), patience_s, world.environment, found)
+            retry_unavailable(partial(_raise, error), patience_s, world.environment, found)
     for number, wait_s in enumerate(waits):
         longest_s = min(0.05 * 2**number, 2.0)
         assert 0 <= wait_s <= longest_s
@@ -339,7 +339,7 @@ def test_a_damaged_record_of_progress_is_told(damage: dict[str, object]) -> None
 
 # --- what a twin has recorded -----------------------------------------------------------------------------------------
 def _record(world: UnitWorld, keys: Sequence[str], deferred: Sequence[str] = ()) -> None:
-    """Record that another attempt has come to the last of some units, and has put off some of them."""
+    """Record that another attempt has come to the last of some units, and has deferred some of them."""
     waiting = [unit.id for unit in units(deferred)]
     progress = TaskProgress(
         last=units(keys)[-1].id, done=len(keys) - len(waiting), deferred=waiting, statistics=Statistics()
@@ -348,7 +348,7 @@ def _record(world: UnitWorld, keys: Sequence[str], deferred: Sequence[str] = ())
 
 
 def test_what_a_twin_has_put_off_meanwhile_runs_at_the_end() -> None:
-    """The twin has put off one unit of the group that this attempt was about to commit, and then died."""
+    """The twin has deferred one unit of the group that this attempt was about to commit, and then died."""
     world = UnitWorld()
     ran: list[object] = []
 
@@ -422,7 +422,7 @@ def warm(txn: Any, key: Row, value: object) -> None:
 
 @pytest.mark.parametrize("conflicts", range(1, 7))
 def test_the_record_says_at_every_moment_how_many_units_are_done(conflicts: int) -> None:
-    """Units at the beginning, in the middle and at the end are put off, and run at last."""
+    """Units at the beginning, in the middle and at the end are deferred, and run at last."""
     for first in range(1, 16):
         world = UnitWorld()
         left = [conflicts]

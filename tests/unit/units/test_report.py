@@ -37,10 +37,10 @@ def test_units_are_counted_by_the_progress() -> None:
 
 def test_shares_are_of_all_recorded_time() -> None:
     whole = Statistics(run_s=10.0, function_s=4.0, read_s=3.0, commit_s=2.0)
-    assert list(whole.shares.values()) == pytest.approx([0.4, 0.3, 0.2, 0.1])
+    assert list(whole.time_shares.values()) == pytest.approx([0.4, 0.3, 0.2, 0.1])
     still_running = Statistics(run_s=0.0, function_s=0.1, read_s=0.1, commit_s=0.2)
-    assert list(still_running.shares.values()) == [0.25, 0.25, 0.5, 0.0]
-    assert list(Statistics().shares.values()) == [0.0] * 4
+    assert list(still_running.time_shares.values()) == [0.25, 0.25, 0.5, 0.0]
+    assert list(Statistics().time_shares.values()) == [0.0] * 4
 
 
 def test_a_report_comes_back_from_json() -> None:
@@ -90,7 +90,7 @@ def test_a_summary_names_what_happened() -> None:
         ("runs repeated", "3"),
         ("commit latency", "56 ms"),
         ("time in tasks", "0% functions, 0% reads, 25% commits, 75% other"),
-        ("put off", "3"),
+        ("deferred", "3"),
         ("with locks", "4"),
         ("stale runs", "5"),
         ("lost replies", "6"),

@@ -33,7 +33,7 @@ class Watched(WorkWorld):
         return self.watch.dissolve_expired(self.list.claim_key(0, "own"))
 
     def beat(self, claim: bytes) -> None:
-        self.inner.commit(Commit(adds={self.list.beat_key(claim): 1}))
+        self.inner.commit(Commit(adds={self.list.heartbeat_key(claim): 1}))
 
 
 def test_a_claim_without_a_sign_of_life_is_dissolved_after_a_lease() -> None:
@@ -117,7 +117,7 @@ def _beats_first(work: Callable[[], object], interval_s: float) -> Iterator[None
 
 
 def _beats(world: WorkWorld) -> list[bytes]:
-    return [key for key, _record in read_records(world.inner, *world.list.beats)]
+    return [key for key, _record in read_records(world.inner, *world.list.heartbeats)]
 
 
 def _beating_calls() -> int:
@@ -192,4 +192,4 @@ def test_nobody_beats_for_a_dropped_list() -> None:
 
     with pytest.raises(FencedError, match="the work list was dropped"):
         world.worker(repeat=drops_first).run()
-    assert not list(read_records(world.inner, *dropped.beats))
+    assert not list(read_records(world.inner, *dropped.heartbeats))

@@ -18,13 +18,13 @@ from holdfast.units.progress import LIST_DROPPED, counter_range
 from holdfast.units.shard_task import ShardTask
 from holdfast.units.unit import UnitSettings
 from holdfast.units.work_list import (
+    claim_items,
     decode_claim,
-    dissolve,
-    dissolve_all,
-    dissolve_slot,
+    dissolve_all_claims,
+    dissolve_claim,
+    dissolve_claims_of_slot,
     encode_claim,
     open_work_list,
-    take_items,
 )
 from tests.forgetful_database import ForgetfulDatabase
 from tests.unit.units.work_worlds import ITEMS, LEASE_S, WorkWorld, grow, limited
@@ -210,12 +210,12 @@ def test_all_claims_of_a_worker_are_dissolved_when_it_starts_again() -> None:
     world.items.add_many((key, None) for key in (100, 101))
     claims = [world.take(3, token) for token in ("a", "b", "c")]
     assert world.items.counts() == (0, 3)
-    world.inner.commit(Commit(adds={world.list.beat_key(one.key): 1 for one in claims}))
-    dissolve_slot(world.inner, world.list, 2)
+    world.inner.commit(Commit(adds={world.list.heartbeat_key(one.key): 1 for one in claims}))
+    dissolve_claims_of_slot(world.inner, world.list, 2)
     assert world.items.counts() == (0, 3)
-    dissolve_slot(world.inner, world.list, 3)
+    dissolve_claims_of_slot(world.inner, world.list, 3)
     assert world.items.counts() == (3, 0)
-    assert not list(read_records(world.inner, *world.list.beats))
+    assert not list(read_records(world.inner, *world.list.heartbeats))
 
 
 def test_all_claims_of_a_worker_are_dissolved_though_one_is_in_use() -> None:
@@ -231,7 +231,7 @@ def test_all_claims_of_a_worker_are_dissolved_though_one_is_in_use() -> None:
             world.inner.commit(Commit(puts={used: record.value}))
 
     shaky = Shaky(world.inner, after=use)
-    dissolve_slot(shaky, world.list, 3)
+    dissolve_claims_of_slot(shaky, world.list, 3)
     assert world.items.counts() == (3, 0)
 
 
@@ -246,7 +246,7 @@ def test_all_claims_of_a_list_are_dissolved_though_a_worker_is_faster_each_time(
             left.pop()
             world.inner.commit(Commit(puts={world.list.claim_key(0, "busy"): encode_claim(left)}))
 
-    dissolve_all(Shaky(world.inner, after=work), world.list)
+    dissolve_all_claims(Shaky(world.inner, after=work), world.list)
     assert not left
     assert world.items.counts() == (52, 0)
 
@@ -258,7 +258,7 @@ def test_a_claim_is_dissolved_although_the_reply_is_lost(fault: str) -> None:
     world.take(0, "dead")
     shaky = Shaky(world.inner)
     fail_at(shaky, 2, fault)
-    dissolve_slot(shaky, world.list, 0)
+    dissolve_claims_of_slot(shaky, world.list, 0)
     assert shaky.calls[1] == "commit"
     assert world.items.counts() == (1, 0)
     assert not list(read_records(world.inner, *world.list.claims))
@@ -274,7 +274,7 @@ def test_what_was_added_again_meanwhile_with_the_same_value_waits_once() -> None
     world = WorkWorld()
     claim = world.take(0, "a")
     world.items.add(0)
-    assert dissolve(world.inner, world.list, claim)
+    assert dissolve_claim(world.inner, world.list, claim)
     assert _waiting(world) == [(0, None)]
 
 
@@ -285,7 +285,7 @@ def test_what_waits_beside_another_value_of_its_key_is_claimed_and_put_back_agai
     for _ in range(3):
         claim = world.take(0, "a", most=5)
         world.items.add("x" * 992, "new")
-        assert dissolve(world.inner, world.list, claim)
+        assert dissolve_claim(world.inner, world.list, claim)
         assert _waiting(world) == [("x" * 992, "new"), ("x" * 992, "old"), (0, None)]
     assert world.items.counts() == (3, 0)
 
@@ -295,7 +295,7 @@ def test_only_what_waits_unchanged_is_claimed() -> None:
     waiting = list(read_records(world.inner, *world.list.waiting))
     key = world.list.claim_key(0, "a")
     job = world.inner.get_many([job_key("work")])[job_key("work")].version
-    take = partial(take_items, world.inner, world.list, key)
+    take = partial(claim_items, world.inner, world.list, key)
     world.items.add(0)
     assert take(waiting, {}) is None
     waiting = list(read_records(world.inner, *world.list.waiting))
@@ -312,7 +312,7 @@ def test_nobody_claims_from_a_dropped_list() -> None:
     world = WorkWorld()
     waiting, dropped = list(read_records(world.inner, *world.list.waiting)), world.list
     world.inner.commit(Commit(deletes=[dropped.definition_key]))
-    assert take_items(world.inner, dropped, dropped.claim_key(0, "a"), waiting, {}) is None
+    assert claim_items(world.inner, dropped, dropped.claim_key(0, "a"), waiting, {}) is None
 
 
 @pytest.mark.parametrize("is_whole", [True, False], ids=["dropped", "being dropped"])

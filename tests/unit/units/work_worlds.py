@@ -10,7 +10,7 @@ from holdfast.transactions.base import Backend
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import WORK_LIST, begin_job, read_progress
 from holdfast.units.unit import UnitFunction, UnitSettings
-from holdfast.units.work_list import Claim, WorkList, find_work_list, open_work_list, take_items
+from holdfast.units.work_list import Claim, WorkList, claim_items, find_work_list, open_work_list
 from holdfast.units.work_task import WorkTask
 from tests.clocks import never
 from tests.units_world import Shaky, UnitWorld
@@ -64,7 +64,7 @@ class WorkWorld(UnitWorld):
     def take(self, slot: int, token: str, most: int = 1) -> Claim:
         """Claim some of the items that wait."""
         waiting = list(read_records(self.inner, *self.list.waiting))[:most]
-        claim = take_items(self.inner, self.list, self.list.claim_key(slot, token), waiting, {})
+        claim = claim_items(self.inner, self.list, self.list.claim_key(slot, token), waiting, {})
         assert claim is not None
         return claim
 

@@ -16,7 +16,7 @@ from typing import cast
 from holdfast.errors import HoldfastError, OutcomeUnknownError, UnavailableError
 from holdfast.transactions.base import Backend, Commit, Outcome, Record, ScanPage, SnapshotReader
 from holdfast.transactions.memory import MemoryBackend
-from holdfast.transactions.steps import apply_steps, judge, steps_of
+from holdfast.transactions.validation import apply_steps, steps_of_group, validate_group
 from holdfast_checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply, canonical
 from holdfast_checker.kernel.world import Port
 from holdfast_checker.simulated.time import CountingIds
@@ -152,7 +152,7 @@ def commit_group(records: Records, commits: Sequence[Commit], base: int) -> tupl
     Raises:
         InvalidRequestError: a commit cannot be right.
     """
-    steps = steps_of(commits)
+    steps = steps_of_group(commits)
     before = records.as_dict()
     seen = {step.key: before[step.key] for step in steps if step.key in before}
     counts = {
@@ -160,12 +160,12 @@ def commit_group(records: Records, commits: Sequence[Commit], base: int) -> tupl
         for call, commit in enumerate(commits)
         for index, one in enumerate(commit.ranges)
     }
-    judgment = judge(commits, steps, seen, counts, base)
-    changes = apply_steps(seen, judgment.valid, base)
+    result = validate_group(commits, steps, seen, counts, base)
+    changes = apply_steps(seen, result.valid, base)
     if not changes:
-        return records, tuple(judgment.outcomes)
+        return records, tuple(result.outcomes)
     after = {**before, **changes}
-    return records_of({key: one for key, one in after.items() if one is not None}), tuple(judgment.outcomes)
+    return records_of({key: one for key, one in after.items() if one is not None}), tuple(result.outcomes)
 
 
 def _carry_out(image: Image, number: int) -> Image:

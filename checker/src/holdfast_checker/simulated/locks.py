@@ -251,7 +251,7 @@ class LockingDatabase(SimulatedDatabase):
     """A handle on a `LockableDatabase`."""
 
     @contextmanager
-    def locked(self) -> Iterator[LockedTransaction]:
+    def begin_locked_transaction(self) -> Iterator[LockedTransaction]:
         transaction = SimulatedLocks(self._port, self.as_value)
         try:
             yield transaction

@@ -14,8 +14,8 @@ from typing import cast
 from holdfast.errors import OutcomeUnknownError, TransactionConflictError, UnavailableError
 from holdfast.runtime import Environment, SeededRandom, SerialRunner
 from holdfast.transactions.base import Backend, Committed
-from holdfast.transactions.steps import independent
 from holdfast.transactions.transaction import Transaction, run_transaction
+from holdfast.transactions.validation import count_independent
 from holdfast_checker.histories.history import HISTORY, History, Outcome, Recorder
 from holdfast_checker.kernel.calls import Alternative, Call
 from holdfast_checker.kernel.world import Port
@@ -140,7 +140,7 @@ def commit_together(handle: Callable[[Port], Backend], scripts: Sequence[Script]
             return
         left.append((attempts, transaction.to_commit(), played))
     while left:
-        count = independent([commit for _attempts, commit, _played in left])
+        count = count_independent([commit for _attempts, commit, _played in left])
         group, left = left[:count], left[count:]
         for attempts, _commit, played in group:
             attempts.note(played.steps)

@@ -17,7 +17,7 @@ from typing import cast
 
 from holdfast.errors import UnavailableError
 from holdfast.transactions.base import Commit, Outcome, Record
-from holdfast.transactions.steps import Kind, Step, apply_steps, judge, steps_of
+from holdfast.transactions.validation import Step, StepKind, apply_steps, steps_of_group, validate_group
 from holdfast_checker.kernel.calls import Alternative, Call, Fault, Footprint, Reply
 from holdfast_checker.kernel.world import Port
 from holdfast_checker.simulated.database import (
@@ -106,14 +106,14 @@ class SteppedDatabase(SimulatedDatabase):
 
     def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
         port, base = self._port, versions(self._port, len(commits))
-        steps = steps_of(commits)
+        steps = steps_of_group(commits)
         seen, counts = lock_and_count(port, commits, steps)
-        judgment = judge(commits, steps, seen, counts, base)
-        changes = apply_steps(seen, judgment.valid, base)
+        result = validate_group(commits, steps, seen, counts, base)
+        changes = apply_steps(seen, result.valid, base)
         keys = tuple(dict.fromkeys(step.key for step in steps))
         end = "commit" if changes else "rollback"
         port.call(Call(DATABASE, end, (keys, tuple(changes.items()))))
-        return list(judgment.outcomes)
+        return list(result.outcomes)
 
 
 def lock_and_count(
@@ -140,7 +140,7 @@ def lock_record(port: Port, step: Step) -> Record | None:
     Raises:
         UnavailableError: others keep creating and deleting the record.
     """
-    if step.kind is Kind.INSERT:
+    if step.kind is StepKind.INSERT:
         return _create_row(port, step.key)  # an existing record is not locked: the insert has failed
     for _ in range(_LOCK_ATTEMPTS):
         record = cast("Record | None", port.call(Call(DATABASE, "lock", (step.key, needs_exclusive(step)))))
@@ -152,7 +152,7 @@ def lock_record(port: Port, step: Step) -> Record | None:
 
 def needs_exclusive(step: Step) -> bool:
     """Return whether a step needs an exclusive lock: all do, except for those that only read a record."""
-    return step.kind is not Kind.READ
+    return step.kind is not StepKind.READ
 
 
 def lock_absence(port: Port, key: bytes) -> bool:

@@ -12,7 +12,7 @@ from holdfast.records.row_keys import Row
 from holdfast.runtime import Alarm, Environment, SeededRandom, SerialRunner
 from holdfast.transactions.base import Record
 from holdfast.units.execution import UnitExecution
-from holdfast.units.job_input import JobInput, surveyed, units_of
+from holdfast.units.job_input import JobInput, survey_task, verified_units
 from holdfast.units.jobs import MAP, Job, begin_job, end_job, end_run, forget_job
 from holdfast.units.progress import Statistics
 from holdfast.units.shard_task import ShardTask
@@ -121,7 +121,7 @@ def _task(around: Surroundings, run: Run, execution: UnitExecution, database: Un
 
 def input_of(shards: Shards) -> JobInput:
     """Return the input of a job: what the first pass over its rows finds."""
-    return JobInput([surveyed((Unit.of(key, None).id for key in units), repeats=False) for units in shards])
+    return JobInput([survey_task((Unit.of(key, None).id for key in units), repeats=False) for units in shards])
 
 
 def _drive(around: Surroundings, run: Run, execution: UnitExecution, database: UnitsHandle) -> None:
@@ -133,7 +133,7 @@ def _drive(around: Surroundings, run: Run, execution: UnitExecution, database: U
     if job.is_finished:
         return
     for shard, units in enumerate(shards):
-        rows = units_of(((Unit.of(key, None), 1) for key in units), found.tasks[shard])
+        rows = verified_units(((Unit.of(key, None), 1) for key in units), found.tasks[shard])
         ShardTask(execution, database, job, shard).run(rows)
     end_job(database, job, {}, environment)
 

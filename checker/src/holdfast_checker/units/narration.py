@@ -10,7 +10,7 @@ from holdfast.records.row_keys import decode_row
 from holdfast.records.values import decode_value
 from holdfast.transactions.base import Record
 from holdfast.units.progress import TaskProgress
-from holdfast.units.work_list import Item, decode_claim
+from holdfast.units.work_list import WorkItem, decode_claim
 from holdfast_checker.kernel.world import View
 from holdfast_checker.narrative.sentences import Weight
 from holdfast_checker.simulated.database import DATABASE
@@ -39,7 +39,7 @@ def _name(key: bytes, known: Mapping[bytes, Record]) -> str:
         row, column = cell_of(key)
         return f"unit {row!s}" if column in (TIMES, SAW) else str(row)
     if kind == b"Sw":
-        return "a claim" if _is_claim(key) else f"item {Item(key[_PLACE:], b'').key!s}"
+        return "a claim" if _is_claim(key) else f"item {WorkItem(key[_PLACE:], b'').key!s}"
     return _KINDS.get(kind, "a record")
 
 

@@ -269,7 +269,7 @@ GOALS: Mapping[str, Goal] = {
     ),
     "lost": Goal("an attempt finds that the database has lost commits", _ends(lambda hows: "ConflictError" in hows)),
     "conflicts": Goal("a commit conflicts"),
-    "deferred": Goal("a unit is put off"),
+    "deferred": Goal("a unit is deferred"),
     "locked": Goal("a unit locks what it reads, as a last resort"),
     "skipped": Goal("an attempt leaves out a unit that another one has done"),
     "stale": Goal("a unit fails because of a stale read, and is repeated"),

@@ -82,10 +82,10 @@ def _show_job(run: Run, state: JobState, report: JobReport) -> None:
         Column("", "repeated", lambda one: one[1].reruns, grouped),
         Column("", "group", lambda one: one[1].group_size, "{:.1f}".format),
         Column("", "latency", lambda one: one[1].commit_latency_s, latency_text),
-        Column("", "functions", lambda one: one[1].shares["functions"], "{:.0%}".format),
-        Column("", "reads", lambda one: one[1].shares["reads"], "{:.0%}".format),
-        Column("", "commits", lambda one: one[1].shares["commits"], "{:.0%}".format),
-        Column("", "other", lambda one: one[1].shares["other"], "{:.0%}".format),
+        Column("", "functions", lambda one: one[1].time_shares["functions"], "{:.0%}".format),
+        Column("", "reads", lambda one: one[1].time_shares["reads"], "{:.0%}".format),
+        Column("", "commits", lambda one: one[1].time_shares["commits"], "{:.0%}".format),
+        Column("", "other", lambda one: one[1].time_shares["other"], "{:.0%}".format),
     )
     if report.tasks:
         run.out.show(columns, list(enumerate(report.tasks)))

@@ -178,7 +178,7 @@ def status(run: Run, name: Name) -> None:
     from holdfast.cli.namespace.upkeep import count_pending
     from holdfast.namespace.maintenance import current_leader
     from holdfast.runtime import SystemClock
-    from holdfast.transactions.registry import public_url, schema_of
+    from holdfast.transactions.registry import public_url, schema_version_of
 
     out = run.out
     with out.waiting("contacting the database"):
@@ -192,7 +192,7 @@ def status(run: Run, name: Name) -> None:
     found = {
         "name": known.name,
         "database": public_url(url),
-        "schema": schema_of(url) or None,
+        "schema": schema_version_of(url) or None,
         "layout": known.layout,
         "data": known.data,
         "data_options": dict(known.data_options),

@@ -19,10 +19,10 @@ from pyspark.sql.types import ArrayType, MapType, StructType
 
 from holdfast.errors import InvalidRequestError
 from holdfast.records.row_keys import Row
-from holdfast.spark.failures import one_sentence
+from holdfast.spark.failures import errors_without_traceback
 from holdfast.spark.session import is_classic, require_dataframe
 from holdfast.spark.units.tasks import UnitsTask, key_of_row
-from holdfast.units.job_input import JobInput, TaskInput, surveyed
+from holdfast.units.job_input import JobInput, TaskInput, survey_task
 from holdfast.units.unit import Unit, id_of
 from holdfast.wording import nearest
 
@@ -50,8 +50,8 @@ _Collect: TypeAlias = "Callable[[_Work], Sequence[Any]]"
 """Runs the same in each of Spark's tasks, and returns what all of them have yielded."""
 
 
-class Input(NamedTuple):
-    """The input of a job.
+class UnitInput(NamedTuple):
+    """The rows or pairs from which the units of a job are made, before they are brought to tasks.
 
     Attributes:
         keys: where the keys of the units come from.
@@ -61,17 +61,18 @@ class Input(NamedTuple):
 
     keys: str
     parallelism: int
-    arranged: Callable[[int], Rows]
+    arranged: Callable[[int], ShuffledRows]
 
 
 @dataclass(frozen=True)
-class Rows:
+class ShuffledRows:
     """The rows of a job, each in the task of its key.
 
     Attributes:
-        collect: runs in each task, over its rows. Spark keeps the files of a shuffle, so the second pass over an RDD
-            does not evaluate the source; over Spark Connect, which has no RDDs, each pass does.
-        in_slots: runs in as many tasks without rows.
+        collect: runs a function in each task, over its rows. Spark keeps the files of a shuffle, so the second pass
+            over
+            an RDD does not evaluate the source; over Spark Connect, which has no RDDs, each pass does.
+        in_slots: runs a function in as many tasks without rows.
         ids_of, pairs_of: return the ids of the units of rows, or their keys and values.
     """
 
@@ -82,7 +83,7 @@ class Rows:
     tasks: int
 
     def survey(self, *, repeats: bool) -> JobInput:
-        """Return which units each task has: the first pass over the rows; see `holdfast.units.job_input`.
+        """Count and digest the units of each task: the first pass over the rows; see `holdfast.units.job_input`.
 
         It takes all columns: a source may have other rows if some are left out, as a CSV file has whose malformed lines
         are dropped.
@@ -90,14 +91,14 @@ class Rows:
         ids_of = self.ids_of
 
         def survey(shard: int, rows: Iterable[Any]) -> Iterator[tuple[int, bytes]]:
-            with one_sentence():
-                yield shard, surveyed(ids_of(rows), repeats=repeats).to_bytes()
+            with errors_without_traceback():
+                yield shard, survey_task(ids_of(rows), repeats=repeats).to_bytes()
 
         found = {int(shard): TaskInput.of(encoded) for shard, encoded in self.collect(survey)}
         return JobInput([found.get(shard, TaskInput()) for shard in range(self.tasks)])
 
     def run(self, task: UnitsTask) -> None:
-        """Run the units in the tasks of the job: the second pass."""
+        """Run the units in Spark's tasks: the second pass over the rows."""
         pairs_of = self.pairs_of
 
         def run(shard: int, rows: Iterable[Any]) -> Iterator[tuple[int, bytes]]:
@@ -108,7 +109,7 @@ class Rows:
 
 
 def run_workers(spark: SparkSession, task: UnitsTask) -> None:
-    """Run a worker in each task of a job."""
+    """Run one worker of a work list's job in each of Spark's tasks, until the list is at its end."""
 
     def work(slot: int, rows: Iterable[Any]) -> Iterator[tuple[int, bytes]]:
         _none_of(rows)
@@ -151,8 +152,8 @@ def _of_frame(df: DataFrame) -> _Collect:
     return collect
 
 
-def as_input(data: Any, key: str | Sequence[str] | None) -> Input:
-    """Return the rows of a DataFrame, or the pairs of an RDD.
+def parse_input(data: Any, key: str | Sequence[str] | None) -> UnitInput:
+    """Check the data and the key of a job: the rows of a DataFrame, or the pairs of an RDD.
 
     Raises:
         InvalidRequestError: it is neither, or has no such key.
@@ -161,7 +162,7 @@ def as_input(data: Any, key: str | Sequence[str] | None) -> Input:
     if hasattr(type(data), "repartitionAndSortWithinPartitions"):  # a DataFrame of Spark Connect has every attribute
         if key is not None:
             raise InvalidRequestError("the key of an RDD's pair is its first part: leave out the argument key")
-        return Input("pairs", int(data.context.defaultParallelism), partial(_arranged_pairs, data))
+        return UnitInput("pairs", int(data.context.defaultParallelism), partial(_arranged_pairs, data))
     require_dataframe(data)
     spark = data.sparkSession
     parallelism = _TASKS_WITHOUT_CONTEXT
@@ -171,7 +172,7 @@ def as_input(data: Any, key: str | Sequence[str] | None) -> Input:
         data = data.select("*")
     columns = _key_columns(data, key)
     keys = "columns: " + ", ".join(f"{column.name} {column.type}" for column in columns)
-    return Input(keys, parallelism, partial(_arranged_rows, data, columns))
+    return UnitInput(keys, parallelism, partial(_arranged_rows, data, columns))
 
 
 class _KeyColumn(NamedTuple):
@@ -230,7 +231,7 @@ def _quoted(column: _KeyColumn) -> str:
     return f"`{column.name.replace('`', '``')}`"
 
 
-def _arranged_rows(df: DataFrame, columns: tuple[_KeyColumn, ...], tasks: int) -> Rows:
+def _arranged_rows(df: DataFrame, columns: tuple[_KeyColumn, ...], tasks: int) -> ShuffledRows:
     """Bring each row to the task of its key. Spark's hash of an integer depends on its width: all get the same.
 
     What tells the task is a hash of the key and a constant, by which nothing else is partitioned. The key itself
@@ -246,16 +247,16 @@ def _arranged_rows(df: DataFrame, columns: tuple[_KeyColumn, ...], tasks: int) -
     df = df.repartition(tasks, xxhash64(lit(_OWN_HASH), *places)).sortWithinPartitions(*quoted)
     names = tuple(column.name for column in columns)
     in_slots = partial(_slots, spark, tasks)
-    return Rows(_of_frame(df), in_slots, partial(_ids_of_rows, names), partial(_pairs_of_rows, names), tasks)
+    return ShuffledRows(_of_frame(df), in_slots, partial(_ids_of_rows, names), partial(_pairs_of_rows, names), tasks)
 
 
-def _arranged_pairs(rdd: RDD[Any], tasks: int) -> Rows:
+def _arranged_pairs(rdd: RDD[Any], tasks: int) -> ShuffledRows:
     pairs = rdd.mapPartitions(_with_ids).repartitionAndSortWithinPartitions(tasks, zlib.crc32)
 
     def in_slots() -> _Collect:
         return _of_rdd(rdd.context.parallelize(range(tasks), tasks))
 
-    return Rows(_of_rdd(pairs), in_slots, partial(map, itemgetter(0)), partial(map, itemgetter(1)), tasks)
+    return ShuffledRows(_of_rdd(pairs), in_slots, partial(map, itemgetter(0)), partial(map, itemgetter(1)), tasks)
 
 
 def _ids_of_rows(names: tuple[str, ...], rows: Iterable[Any]) -> Iterator[bytes]:
@@ -267,7 +268,7 @@ def _pairs_of_rows(names: tuple[str, ...], rows: Iterable[Any]) -> Iterator[tupl
 
 
 def _with_ids(pairs: Iterable[object]) -> Iterator[tuple[bytes, tuple[Row, object]]]:
-    with one_sentence():
+    with errors_without_traceback():
         for pair in pairs:
             if not isinstance(pair, tuple) or len(pair) != 2:
                 raise InvalidRequestError("the elements of the RDD are no pairs: map them to (key, value)")

@@ -20,12 +20,12 @@ from holdfast.errors import (
     NotFoundError,
     UnsupportedError,
 )
-from holdfast.records.database import Database, open_database, require_url
+from holdfast.records.database import Database, open_database, require_database_url
 from holdfast.runtime import Environment
-from holdfast.spark.failures import errors_of_tasks
+from holdfast.spark.failures import unwrap_task_errors
 from holdfast.spark.session import require_session
-from holdfast.spark.units.inputs import as_input, run_workers
-from holdfast.spark.units.streams import batch_of_query, check_prefix
+from holdfast.spark.units.inputs import parse_input, run_workers
+from holdfast.spark.units.streams import batch_of_query, check_job_prefix
 from holdfast.spark.units.tasks import UnitsTask
 from holdfast.transactions.base import Backend
 from holdfast.units.job_input import JobInput
@@ -39,14 +39,14 @@ from holdfast.units.jobs import (
     end_run,
     fix_input,
     list_jobs,
-    other_rows,
+    other_rows_error,
     read_progress,
 )
 from holdfast.units.progress import LIST_DROPPED, Statistics
 from holdfast.units.report import JobReport, poll
 from holdfast.units.unit import UnitFunction, UnitReads, UnitSettings
-from holdfast.units.unit_loop import patiently
-from holdfast.units.work_list import WorkList, dissolve_all, find_work_list
+from holdfast.units.unit_loop import retry_unavailable
+from holdfast.units.work_list import WorkList, dissolve_all_claims, find_work_list
 
 _log = logging.getLogger(__name__)
 
@@ -107,7 +107,7 @@ class TransactionalMap:
         **settings: Any,
     ) -> None:
         self._function = function
-        self._url = database.full_url if isinstance(database, Database) else require_url(database)
+        self._url = database.full_url if isinstance(database, Database) else require_database_url(database)
         self._reads = reads
         self._emit_to = emit_to
         self._settings = UnitSettings.of(settings)
@@ -147,10 +147,10 @@ class TransactionalMap:
         tasks: int | None,
         batch: str = "",
     ) -> JobReport:
-        found = as_input(data, key)
+        found = parse_input(data, key)
 
         def prepare(job: Job) -> _Prepared:
-            with errors_of_rows(job), errors_of_tasks():
+            with report_changed_rows(job), unwrap_task_errors():
                 rows = found.arranged(job.shards)  # Spark may bring the rows to their tasks here
                 return _Prepared(rows.run, rows.survey(repeats=self._kind == REDUCE))
 
@@ -159,7 +159,7 @@ class TransactionalMap:
     def for_each_batch(
         self, *, key: str | Sequence[str], job: str, tasks: int | None = None
     ) -> Callable[[DataFrame, int], None]:
-        """Return what ``foreachBatch`` of a stream is given: it runs the units of each batch.
+        """Return a function for the ``foreachBatch`` of a stream, which runs the units of each batch.
 
         Guarantee: each batch counts once, also if Spark repeats it, as after a failure. The batches of a stream with a
         new checkpoint are new ones.
@@ -174,7 +174,7 @@ class TransactionalMap:
             InputChangedError: from the function: query or source have changed since a batch began that Spark repeats.
             InvalidRequestError: from the function, too: another one has the name, and has begun the batch.
         """
-        check_prefix(job)
+        check_job_prefix(job)
 
         def run_batch(batch: DataFrame, number: int) -> None:
             try:
@@ -233,7 +233,7 @@ class TransactionalMap:
         name = name if name is not None else f"{kind.replace(' ', '-')}-{environment.ids.token()}"
         with (
             closing(open_database(self._url, environment=environment)) as database,
-            named_errors(database.backend, name) as begun,
+            add_job_to_errors(database.backend, name) as begun,
         ):
             backend = database.backend
             work = None if emit_to is None else _list_of_job(backend, emit_to, name)
@@ -289,7 +289,7 @@ class TransactionalMap:
             emit_to=work,
         )
         try:
-            with errors_of_tasks():
+            with unwrap_task_errors():
                 prepared.run(task)
         except BaseException:
             self._stop(backend, job, run, work)
@@ -300,14 +300,14 @@ class TransactionalMap:
         try:
             self._patiently(lambda: end_run(backend, job, run, self._environment))
             if job.kind == WORK_LIST and work is not None:
-                self._patiently(lambda: dissolve_all(backend, work))
+                self._patiently(lambda: dissolve_all_claims(backend, work))
         except HoldfastError as error:
             _log.warning(
                 "tasks of the job may go on for a while, since the database cannot be told: %s: %s", job.name, error
             )
 
     def _patiently(self, call: Callable[[], T]) -> T:
-        return patiently(call, self._settings.patience_s, self._environment, Statistics())
+        return retry_unavailable(call, self._settings.patience_s, self._environment, Statistics())
 
     def _end(self, backend: Backend, job: Job, work: WorkList | None, seconds: float, *, earlier: int) -> JobReport:
         progress = read_progress(backend, job)
@@ -330,8 +330,10 @@ class TransactionalReduce(TransactionalMap):
 
 
 @contextmanager
-def named_errors(backend: Backend, job: str) -> Iterator[list[int]]:
-    """Tell with each error of a block that runs a job which one it is, and how many units are done; log it for others'.
+def add_job_to_errors(backend: Backend, job: str) -> Iterator[list[int]]:
+    """Add the name of a job, and how many of its units are done, to Holdfast's errors in a ``with`` block.
+
+    For other errors, which cannot carry it, it is logged.
 
     Yields a list to which the block appends the id of the job that it has begun. If that is forgotten meanwhile, it is
     not known how many of its units have taken effect, whether or not another job has its name by now.
@@ -363,16 +365,18 @@ def _figures(backend: Backend, job: str, begun: Sequence[int]) -> dict[str, obje
 
 
 @contextmanager
-def errors_of_rows(job: Job) -> Iterator[None]:
-    """Raise another error than that of the first pass over the rows, if the job has an input: it had other rows.
+def report_changed_rows(job: Job) -> Iterator[None]:
+    """Raise an `InputChangedError` in place of the first pass's errors about rows, if the job already has an input.
 
-    What else the first pass advises, another key or a function for all rows of a key, would be refused.
+    The rows are then not those with which the job began. What else the first pass advises, another key or a function
+    for
+    all rows of a key, would be refused.
     """
     try:
         yield
     except InvalidRequestError as error:
         if type(error) is InvalidRequestError and job.is_fixed:
-            raise other_rows(job, error=error.message.partition(":")[0]) from None
+            raise other_rows_error(job, error=error.message.partition(":")[0]) from None
         raise
 
 

@@ -36,7 +36,7 @@ _MADE = re.compile(r'"batchTimestampMs":(\d+)')
 
 
 class Batch(NamedTuple):
-    """A batch of a stream.
+    """A batch of a stream, and the name of the job that runs its units.
 
     Attributes:
         job: the name of its job.
@@ -54,8 +54,8 @@ _lock = threading.Lock()
 """A `foreachBatch` may run its functions in threads."""
 
 
-def check_prefix(prefix: str) -> None:
-    """Check that jobs can have names that begin with a text.
+def check_job_prefix(prefix: str) -> None:
+    """Check that names of jobs can begin with a text.
 
     Raises:
         InvalidRequestError: they cannot.
@@ -65,7 +65,7 @@ def check_prefix(prefix: str) -> None:
 
 
 def batch_of_query(prefix: str, batch: DataFrame, number: int) -> Batch:
-    """Return the batch with which Spark calls the function of `foreachBatch`.
+    """Return the stream's batch with which Spark is calling the function of `foreachBatch`.
 
     Raises:
         InvalidRequestError: no stream calls this; or a job with this name has run in this call of the function. If it

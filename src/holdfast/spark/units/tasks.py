@@ -13,26 +13,26 @@ from holdfast.errors import InvalidRequestError
 from holdfast.records.database import Database, open_database
 from holdfast.records.row_keys import Row
 from holdfast.runtime import Environment
-from holdfast.spark.failures import one_sentence
+from holdfast.spark.failures import errors_without_traceback
 from holdfast.transactions.base import Backend
 from holdfast.units.execution import UnitExecution
-from holdfast.units.job_input import JobInput, units_of
+from holdfast.units.job_input import JobInput, verified_units
 from holdfast.units.jobs import Job
 from holdfast.units.progress import Statistics
 from holdfast.units.shard_task import ShardTask
 from holdfast.units.unit import Unit, UnitFunction, UnitReads, UnitSettings
-from holdfast.units.unit_loop import patiently
+from holdfast.units.unit_loop import retry_unavailable
 from holdfast.units.work_list import WorkList
 from holdfast.units.work_task import WorkTask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitsTask:
-    """What each task of a job does. Spark pickles it, with the user's function.
+    """What each Spark task of a job of units needs to run them. Spark pickles it, with the user's function.
 
     Attributes:
         url: of the database, with its password.
-        run: which run of the job the tasks belong to.
+        run: id of the job's run to which the tasks belong.
         job_input: the units of each task; None for a work list.
         is_reduce: whether rows with the same key are one unit.
         emit_to: the work list to which units add, as it was when the job was started; None if there is none. If
@@ -50,18 +50,22 @@ class UnitsTask:
     emit_to: WorkList | None
 
     def run_shard(self, shard: int, pairs: Iterable[tuple[Row, object]]) -> Iterator[tuple[int, bytes]]:
-        """Run the units of a partition: pairs of key and value, sorted by key. Yield its number and b"" at the end."""
-        with one_sentence():
+        """Run the units of one partition; yield its number and ``b""`` at the end, which Spark collects.
+
+        Args:
+            pairs: keys and values, sorted by key.
+        """
+        with errors_without_traceback():
             assert self.job_input is not None, "a job of rows has an input"
             units = _reduced(pairs) if self.is_reduce else ((Unit.of(key, value), 1) for key, value in pairs)
             with self._opened() as (execution, backend):
                 task = ShardTask(execution, backend, self.job, shard, run=self.run)
-                task.run(units_of(units, self.job_input.tasks[shard]))
+                task.run(verified_units(units, self.job_input.tasks[shard]))
             yield shard, b""
 
     def run_worker(self, slot: int) -> Iterator[tuple[int, bytes]]:
-        """Run units from the work list. Yield the worker's number, and b"", at the end."""
-        with one_sentence():
+        """Run units from the work list, until it is at its end; yield the worker's number and ``b""``."""
+        with errors_without_traceback():
             assert self.emit_to is not None, "a worker has a work list"
             with self._opened() as (execution, backend):
                 WorkTask(execution, backend, self.job, slot, self.emit_to, run=self.run).run()
@@ -74,7 +78,9 @@ class UnitsTask:
         Waits for it: Spark gives a task only a few attempts, which are over in a second.
         """
         environment = Environment()
-        with patiently(lambda: open_alone(self.url), self.settings.patience_s, environment, Statistics()) as database:
+        with retry_unavailable(
+            lambda: open_database_for_task(self.url), self.settings.patience_s, environment, Statistics()
+        ) as database:
             yield (
                 UnitExecution(
                     self.function, database.backend, self.settings, environment, reads=self.reads, emit_to=self.emit_to
@@ -96,7 +102,7 @@ def _reduced(pairs: Iterable[tuple[Row, object]]) -> Iterator[tuple[Unit, int]]:
 
 
 def key_of_row(row: Any, columns: tuple[str, ...]) -> Row:
-    """Return the key of a DataFrame's row.
+    """Return the key of a unit from the key columns of a DataFrame's row.
 
     Raises:
         InvalidRequestError: a column of it is null.
@@ -109,6 +115,6 @@ def key_of_row(row: Any, columns: tuple[str, ...]) -> Row:
     return parts[0] if len(parts) == 1 else parts
 
 
-def open_alone(url: str) -> Database:
-    """Open a database for a task, which has one thread."""
+def open_database_for_task(url: str) -> Database:
+    """Open a database in a Spark task, without sharing commits among threads: a task has only one."""
     return open_database(url)

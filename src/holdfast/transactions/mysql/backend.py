@@ -2,7 +2,7 @@
 
 A group takes two round trips. The first begins a transaction, locks and reads (`group`); the second writes and
 commits. Deadlocks and lost connections are repeated inside as long as it is certain that nothing happened; when the
-reply to a commit is lost, the connection's session tells what happened.
+reply to a commit is lost, the row of the connection in the table of sessions tells the outcome.
 
 Source: the MySQL manual, "Locks Set by Different SQL Statements in InnoDB" and "InnoDB Error Handling".
 """
@@ -30,17 +30,17 @@ from holdfast.transactions.mysql.connection import (
     parse_mysql_url,
 )
 from holdfast.transactions.mysql.group import (
-    Group,
+    MysqlGroup,
     begin_statements,
     commit_statements,
-    last_version,
+    last_committed_version,
     sweep_sessions,
 )
 from holdfast.transactions.mysql.server import (
     DEADLOCK,
     HELD,
     as_holdfast_error,
-    code_of,
+    error_code,
     flush_log,
     is_busy,
     is_lost,
@@ -48,8 +48,8 @@ from holdfast.transactions.mysql.server import (
     prepare_database,
 )
 from holdfast.transactions.pool import Pool
-from holdfast.transactions.sql import find_outcome, load_queries, page_of, pauses, records_of
-from holdfast.transactions.steps import Judgment, Kind, Step, VersionSource, steps_of
+from holdfast.transactions.sql import find_outcome, load_queries, page_of_rows, records_of_rows, retry_pauses
+from holdfast.transactions.validation import Step, StepKind, ValidationResult, VersionSource, steps_of_group
 
 _SQL = load_queries(__package__)
 T = TypeVar("T")
@@ -63,12 +63,12 @@ def open_backend(url: str, environment: Environment, *, create: bool) -> MysqlBa
 
 
 class MysqlBackend(Backend):
-    """Records in a MySQL or MariaDB database, which must have the present schema (`prepare_database`).
+    """A transaction database in MySQL or MariaDB; its tables must have the present schema (`prepare_database`).
 
     Guarantee: a commit is as durable as the server makes it; the default of both servers is a flush to disk.
 
     Args:
-        options: the database, and the bounds of connections and waits.
+        options: the address of the database, and the bounds of connections and waits.
     """
 
     def __init__(self, options: MysqlOptions, environment: Environment) -> None:
@@ -94,26 +94,26 @@ class MysqlBackend(Backend):
 
     @contextmanager
     def snapshot(self) -> Iterator[MysqlSnapshot]:
-        """Read in one transaction under REPEATABLE READ."""
+        """Yield a reader in one transaction under REPEATABLE READ."""
         with self._begun(MysqlSnapshot.begin) as session, mysql_errors(self._options.where):
             yield MysqlSnapshot(session)
 
     # --- commits ------------------------------------------------------------------------------------------------------
     def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
-        steps = steps_of(commits)
+        steps = steps_of_group(commits)
         if not commits:
             return []
         return list(self._call(lambda session: self._try_commit(session, commits, steps)).outcomes)
 
     def try_commit_group(self, commits: Sequence[Commit], patience_s: float) -> list[Outcome] | None:
-        steps = steps_of(commits)
+        steps = steps_of_group(commits)
 
         def attempt() -> list[Outcome] | None:
             try:
                 with self._pool.lease() as session:
                     return list(self._try_commit(session, commits, steps, math.ceil(patience_s)).outcomes)
             except pymysql.MySQLError as error:
-                if code_of(error) == HELD:
+                if error_code(error) == HELD:
                     return None
                 raise
 
@@ -121,28 +121,28 @@ class MysqlBackend(Backend):
 
     def _try_commit(
         self, session: Session, commits: Sequence[Commit], steps: Sequence[Step], lock_wait_s: int | None = None
-    ) -> Judgment:
+    ) -> ValidationResult:
         if session.is_new:
             sweep_sessions(session, self._environment)
             session.is_new = False
-        group = Group(commits, steps, self._versions.take(len(commits)))
+        group = MysqlGroup(commits, steps, self._versions.take(len(commits)))
         session.limit_waits(lock_wait_s)
-        judgment = group.lock(session, begin_statements(session))
-        self._end(session, group, judgment)
-        return judgment
+        result = group.lock_and_validate(session, begin_statements(session))
+        self._end(session, group, result)
+        return result
 
-    def _end(self, session: Session, group: Group, judgment: Judgment) -> None:
+    def _end(self, session: Session, group: MysqlGroup, result: ValidationResult) -> None:
         """Write and commit, or roll back if there is nothing to write.
 
         Raises:
             pymysql.MySQLError: it failed, and nothing happened.
             OutcomeUnknownError: it is unknown whether the commit took effect.
         """
-        if not any(step.kind > Kind.GUARD for step in judgment.valid):
+        if not any(step.kind > StepKind.GUARD for step in result.valid):
             session.send("ROLLBACK")
             return
-        statements = chain(group.write_statements(judgment), commit_statements(session, group.base))
-        packets = session.packets(statements)
+        statements = chain(group.write_statements(result), commit_statements(session, group.base))
+        packets = session.join_into_packets(statements)
         begun = Moment.of(self._environment.clock)
         last = next(packets)
         for packet in packets:
@@ -170,17 +170,17 @@ class MysqlBackend(Backend):
 
         def ask() -> bool | None:
             with mysql_errors(options.where), closing(self._connect()) as session:
-                return last_version(session, lost) == version or None
+                return last_committed_version(session, lost) == version or None
 
         return find_outcome(ask, begun, self._pool, self._environment, options.timeout_s, options.where) or False
 
     def make_durable(self) -> None:
-        """Flush the log of the server, or wait until it has, unless it does so with each commit."""
+        """Flush the server's log, or wait until the server has, unless each commit flushes it."""
         self._call(lambda session: flush_log(session, self._environment, self._options.timeout_s))
 
     # --- pessimistic transactions -------------------------------------------------------------------------------------
     @contextmanager
-    def locked(self) -> Iterator[LockedMysql]:
+    def begin_locked_transaction(self) -> Iterator[LockedMysql]:
         """Begin a transaction that locks what it reads. It is rolled back unless `apply` was called."""
         with self._begun(self._begin_locking) as session:
             yield LockedMysql(self, session)
@@ -221,7 +221,7 @@ class MysqlBackend(Backend):
         Args:
             attempt: raises PyMySQL's errors only if nothing happened.
         """
-        for _ in pauses(self._environment, self._options.timeout_s):
+        for _ in retry_pauses(self._environment, self._options.timeout_s):
             try:
                 return attempt()
             except pymysql.MySQLError as error:
@@ -233,7 +233,7 @@ class MysqlBackend(Backend):
 
 # --- pessimistic transactions ----------------------------------------------------------------------------------------
 class LockedMysql:
-    """A pessimistic transaction on one connection.
+    """A pessimistic transaction on one connection to MySQL or MariaDB.
 
     All methods may raise `DeadlockError`: a deadlock was resolved by ending this transaction; start over. After an
     error the transaction is over: its locks are gone.
@@ -253,16 +253,16 @@ class LockedMysql:
         return _records(self._run(statements))
 
     def scan(self, start: bytes, end: bytes, limit: int) -> ScanPage:
-        return page_of(self._run([_scan_statement(start, end, limit)])[0].rows, limit, {})
+        return page_of_rows(self._run([_scan_statement(start, end, limit)])[0].rows, limit, {})
 
     def apply(self, commit: Commit) -> Outcome:
-        steps = steps_of([commit])
+        steps = steps_of_group([commit])
         with self._step():
             self._is_over = True
-            group = Group([commit], steps, self._backend._versions.take(1))
-            judgment = group.lock(self._session)
-            self._backend._end(self._session, group, judgment)
-            return judgment.outcomes[0]
+            group = MysqlGroup([commit], steps, self._backend._versions.take(1))
+            result = group.lock_and_validate(self._session)
+            self._backend._end(self._session, group, result)
+            return result.outcomes[0]
 
     def _run(self, statements: Sequence[str]) -> list[Reply]:
         with self._step():
@@ -276,7 +276,7 @@ class LockedMysql:
             yield
         except pymysql.MySQLError as error:
             self._is_over = True
-            if code_of(error) == DEADLOCK:
+            if error_code(error) == DEADLOCK:
                 raise DeadlockError("two transactions waited for each other: start over") from error
             raise as_holdfast_error(error, self._backend._options.where) from error
 
@@ -290,18 +290,18 @@ def _read_records(session: Session, keys: Collection[bytes]) -> dict[bytes, Reco
 def _scan_records(session: Session, start: bytes, end: bytes, limit: int, guards: Collection[bytes]) -> ScanPage:
     """Return the first records of a range, and the guards."""
     first, *rest = _run_in_snapshot(session, [_scan_statement(start, end, limit), *_get_statements(guards)])
-    return page_of(first.rows, limit, _records(rest))
+    return page_of_rows(first.rows, limit, _records(rest))
 
 
 class MysqlSnapshot:
-    """Reads one snapshot: its transaction has begun, and nothing else uses its connection."""
+    """Reads records from one snapshot, in a transaction that is open on a connection of its own."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     @staticmethod
     def begin(session: Session) -> None:
-        """Begin the transaction, and take its snapshot now: by itself, the server takes it at the first read."""
+        """Begin the transaction and take its snapshot at once: without this, the server takes it at the first read."""
         session.let_idle()
         session.run([_SQL["snapshot_level"], _SQL["begin_lasting_snapshot"]])
 
@@ -312,7 +312,7 @@ class MysqlSnapshot:
     def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
         """See `Backend.scan`."""
         (reply,) = self._session.run([_scan_statement(start, end, limit)])
-        return page_of(reply.rows, limit, self.get_many(guards))
+        return page_of_rows(reply.rows, limit, self.get_many(guards))
 
 
 def _scan_statement(start: bytes, end: bytes, limit: int) -> str:
@@ -320,7 +320,7 @@ def _scan_statement(start: bytes, end: bytes, limit: int) -> str:
 
 
 def _records(replies: Iterable[Reply]) -> dict[bytes, Record]:
-    return records_of(row for reply in replies for row in reply.rows)
+    return records_of_rows(row for reply in replies for row in reply.rows)
 
 
 def _get_statements(keys: Collection[bytes]) -> list[str]:

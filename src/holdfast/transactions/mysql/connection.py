@@ -17,7 +17,7 @@ from pymysql.constants import CLIENT
 
 from holdfast.errors import InvalidRequestError
 from holdfast.runtime.process import require_process
-from holdfast.transactions.registry import connections_of, known_options, split_url
+from holdfast.transactions.registry import parse_connections, parse_known_options, split_url
 from holdfast.transactions.sql import load_queries
 
 _SQL = load_queries(__package__)
@@ -29,7 +29,7 @@ _OPTIONS = ("connections", "ssl", "ssl_ca", "timeout")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MysqlOptions:
-    """Where the database is, and how to connect.
+    """The address of a MySQL or MariaDB database, and how to connect to it.
 
     Attributes:
         password: the password; not part of the repr.
@@ -37,7 +37,7 @@ class MysqlOptions:
             checks its certificate and name. Only ``verify`` protects against a machine in the middle.
         ssl_ca: path of the certificates to trust instead of the system's; only with ``verify``.
         connections: how many connections a process opens at most. Commits and reads that find none free wait.
-        timeout_s: how long a call waits for a connection, for locks or for a server that went away.
+        timeout_s: how many seconds a call waits for a connection, for locks or for a server that went away.
     """
 
     host: str
@@ -52,7 +52,7 @@ class MysqlOptions:
 
     @property
     def where(self) -> str:
-        """Return the url of the database without user and password, for messages."""
+        """Return the URL of the database without user and password, for messages."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"mysql://{host}:{self.port}/{self.database}"
 
@@ -79,7 +79,7 @@ def parse_mysql_url(url: str) -> MysqlOptions:
         )
     if not database or "/" in database:
         raise InvalidRequestError(f"the url names no database: write {_FORM}")
-    given = known_options(parts.query, _OPTIONS)
+    given = parse_known_options(parts.query, _OPTIONS)
     tls, ssl_ca = given.get("ssl", "verify" if "ssl_ca" in given else "prefer"), given.get("ssl_ca")
     if tls not in _TLS:
         raise InvalidRequestError(f"ssl is one of {', '.join(_TLS)}", value=tls)
@@ -95,7 +95,7 @@ def parse_mysql_url(url: str) -> MysqlOptions:
         database=database,
         ssl=tls,
         ssl_ca=ssl_ca,
-        connections=connections_of(given.get("connections", "8")),
+        connections=parse_connections(given.get("connections", "8")),
         timeout_s=_timeout_s(given.get("timeout", "30")),
     )
 
@@ -145,7 +145,9 @@ class Reply(NamedTuple):
 
 
 class Session:
-    """A connection with Holdfast's settings: outside a transaction, every statement commits by itself.
+    """A connection to MySQL or MariaDB that runs many statements per round trip, and that no forked child may use.
+
+    Outside a transaction, every statement commits by itself.
 
     Attributes:
         thread: the server's number of the connection.
@@ -169,18 +171,21 @@ class Session:
 
     @property
     def is_open(self) -> bool:
-        """Tell whether the connection was neither closed nor found broken, nor interrupted before it had the reply."""
+        """Return whether the connection can be used: it is not closed or broken, and no call was interrupted."""
         return bool(self._raw.open) and self._is_in_step
 
     def run(self, statements: Iterable[str]) -> list[Reply]:
-        """Run statements in as few round trips as their size allows; the first error ends the run."""
-        return [reply for packet in self.packets(statements) for reply in self.send(packet)]
+        """Run statements in as few round trips as their size allows, and return their replies.
 
-    def packets(self, statements: Iterable[str]) -> Iterator[str]:
-        """Join statements to packets, each when it is asked for.
+        The first error ends the run.
+        """
+        return [reply for packet in self.join_into_packets(statements) for reply in self.send(packet)]
+
+    def join_into_packets(self, statements: Iterable[str]) -> Iterator[str]:
+        """Yield the statements joined by semicolons into texts, each below the server's limit for a packet.
 
         Raises:
-            InvalidRequestError: a statement exceeds the server's limit.
+            InvalidRequestError: a single statement exceeds the limit.
         """
         packet: list[str] = []
         size = 0
@@ -200,7 +205,7 @@ class Session:
             yield ";".join(packet)
 
     def send(self, packet: str) -> list[Reply]:
-        """Run the statements of one packet; return a reply for each."""
+        """Send one packet of statements, and return a reply for each of them."""
         require_process(self.pid)
         is_new_limit = self._next_wait_s != self._wait_s
         if is_new_limit:
@@ -220,11 +225,11 @@ class Session:
         return replies[1:] if is_new_limit else replies
 
     def limit_waits(self, lock_wait_s: int | None) -> None:
-        """Limit the waits for one lock, from the next packet on; None is the limit of the options."""
+        """Set the most seconds to wait for one lock, from the next packet on; None for the limit of the options."""
         self._next_wait_s = self._longest_wait_s if lock_wait_s is None else min(lock_wait_s, self._longest_wait_s)
 
     def reset(self) -> None:
-        """End an open transaction without effect, unless it is the parent's. Close the connection if that fails."""
+        """Roll back an open transaction, unless it is the parent process's; close the connection if that fails."""
         if self.pid != os.getpid():
             return
         if not self._is_in_step:
@@ -239,7 +244,7 @@ class Session:
             self.close()
 
     def let_idle(self) -> None:
-        """Let the server keep the next transaction, until `reset`, even if nothing is sent for a long time."""
+        """Let the next transaction stay open for long without a statement, until `reset`; the server would end it."""
         self._is_patient = True
         self._set_idle(_SNAPSHOT_IDLE_S)
 
@@ -247,7 +252,7 @@ class Session:
         self.send(f"SET SESSION wait_timeout = {idle_s}")
 
     def close(self) -> None:
-        """Close the connection, unless it is the parent's; the server ends an open transaction without effect.
+        """Close the connection, unless it is the parent process's; the server rolls back an open transaction.
 
         Safe to call twice.
         """
@@ -258,7 +263,7 @@ class Session:
 
 
 def connect(options: MysqlOptions, number: int) -> Session:
-    """Open a connection.
+    """Open a connection to a MySQL or MariaDB server, with Holdfast's settings.
 
     Args:
         number: a random number of 63 bits, the id of the session.
@@ -312,14 +317,17 @@ def _tls(options: MysqlOptions) -> ssl.SSLContext | None:
 
 
 def literal(value: bytes) -> str:
-    """Return bytes as SQL. Base64 keeps the longest value below the server's smallest default limit for a packet."""
+    """Return bytes as an SQL literal.
+
+    Long values are in base64, which keeps the longest one below the server's smallest default limit for a packet.
+    """
     if len(value) <= _HEX_BYTES:
         return f"x'{value.hex()}'"
     return f"FROM_BASE64('{b2a_base64(value, newline=False).decode()}')"
 
 
 def chunked(texts: Iterable[str]) -> Iterator[str]:
-    """Join the keys or rows of a statement by commas, as many as one statement should have."""
+    """Join SQL literals or rows by commas; yield as many at a time as one statement should have."""
     chunk: list[str] = []
     size = 0
     for text in texts:

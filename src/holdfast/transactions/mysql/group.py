@@ -27,7 +27,7 @@ from holdfast.transactions.base import ABSENT, Commit, Record
 from holdfast.transactions.mysql.connection import Session, chunked, literal
 from holdfast.transactions.mysql.server import is_busy
 from holdfast.transactions.sql import load_queries
-from holdfast.transactions.steps import ANY, Judgment, Kind, Step, apply_steps, judge
+from holdfast.transactions.validation import ANY, Step, StepKind, ValidationResult, apply_steps, validate_group
 
 _SQL = load_queries(__package__)
 
@@ -41,11 +41,12 @@ class _Lock(enum.IntEnum):
 
 
 @dataclass
-class Group:
-    """A group of transactions on its way through one database transaction.
+class MysqlGroup:
+    """A group of transactions that is validated and applied in one database transaction of MySQL or MariaDB.
 
     Attributes:
-        base: the version that the first transaction would give to its records.
+        steps: those of `commits`, ordered by key.
+        base: the version that the first transaction would give to its records; the others give the next ones.
     """
 
     commits: Sequence[Commit]
@@ -58,11 +59,11 @@ class Group:
     def __post_init__(self) -> None:
         for step in self.steps:
             self._locks[step.key] = max(_lock_of(step), self._locks.get(step.key, _Lock.SHARED))
-            if step.kind is Kind.INSERT or (step.kind is Kind.PUT and step.expected == ABSENT):
+            if step.kind is StepKind.INSERT or (step.kind is StepKind.PUT and step.expected == ABSENT):
                 self._inserts[step.key] = step
 
-    def lock(self, session: Session, first: Sequence[str] = ()) -> Judgment:
-        """Lock the records of all steps, read their versions and numbers, and judge.
+    def lock_and_validate(self, session: Session, first: Sequence[str] = ()) -> ValidationResult:
+        """Lock the records of all steps, read their versions and numbers, and return which transactions are valid.
 
         Args:
             first: statements to run before, in the same packet.
@@ -80,10 +81,10 @@ class Group:
                 if (record := self._seen.get(key)) is not None:  # else others have created it since: no step expects it
                     self._seen[key] = replace(record, value=head)
         found = [int(reply.rows[0][0]) for reply in replies[counted:]]
-        return judge(self.commits, self.steps, self._seen, dict(zip(wanted, found, strict=True)), self.base)
+        return validate_group(self.commits, self.steps, self._seen, dict(zip(wanted, found, strict=True)), self.base)
 
     def lock_statements(self) -> Iterator[str]:
-        """Return the statements that lock all keys in order, and read the records."""
+        """Yield the statements that lock all keys of the group in order, and read the records."""
         claimed: list[bytes] = []
         for lock, keys in groupby(self._locks, key=self._locks.__getitem__):  # the steps are ordered by key
             if lock is _Lock.CLAIM:
@@ -105,7 +106,7 @@ class Group:
         return f"({literal(key)},{self.base + step.call},{literal(step.value)},0)"
 
     def _no_integer_statements(self) -> Iterator[str]:
-        added = dict.fromkeys(step.key for step in self.steps if step.kind is Kind.ADD and step.delta)
+        added = dict.fromkeys(step.key for step in self.steps if step.kind is StepKind.ADD and step.delta)
         for texts in chunked(map(literal, added)):
             yield _SQL["no_integers"].format(keys=texts)
 
@@ -119,10 +120,10 @@ class Group:
     def _own_versions(self) -> Mapping[str, int]:
         return {"first": self.base, "last": self.base + len(self.commits) - 1}
 
-    def write_statements(self, judgment: Judgment) -> Iterator[str]:
-        """Yield the statements that write what valid transactions write, and delete what the others claimed."""
-        changes = apply_steps(self._seen, judgment.valid, self.base)
-        counters = {step.key for step in judgment.valid if step.kind is Kind.ADD}
+    def write_statements(self, result: ValidationResult) -> Iterator[str]:
+        """Yield the statements that write what valid transactions write, and delete unneeded placeholders."""
+        changes = apply_steps(self._seen, result.valid, self.base)
+        counters = {step.key for step in result.valid if step.kind is StepKind.ADD}
         written = [(key, record) for key, record in changes.items() if record is not None]
         puts = (
             f"({literal(key)},{record.version},{literal(record.value)},0)"
@@ -145,7 +146,7 @@ def _lock_of(step: Step) -> _Lock:
     """Return the lock for a step. A record that the step expects, but that is gone, needs none: the step has failed."""
     if step.expected in (ABSENT, ANY):
         return _Lock.CLAIM  # even to delete it: no other transaction may create the record before this one takes effect
-    return _Lock.SHARED if step.kind is Kind.READ else _Lock.EXCLUSIVE
+    return _Lock.SHARED if step.kind is StepKind.READ else _Lock.EXCLUSIVE
 
 
 # --- sessions: whether a commit took effect whose reply was lost -----------------------------------------------------
@@ -159,7 +160,7 @@ _SWEEP_LIMIT = 100
 
 
 def sweep_sessions(session: Session, environment: Environment) -> None:
-    """Delete sessions that were not used for a day: some of them, at some of the calls."""
+    """Delete up to 100 rows of sessions that were not used for a day, with a small probability at each call."""
     if not environment.chance.happens(_SWEEP_SHARE):
         return
     query = _SQL["old_sessions"].format(age_s=_DAY_S, limit=_SWEEP_LIMIT)
@@ -169,17 +170,24 @@ def sweep_sessions(session: Session, environment: Environment) -> None:
 
 
 def begin_statements(session: Session) -> tuple[str, str]:
-    """Return the statements that begin a transaction and lock the row of its session."""
+    """Return the statements that begin a transaction and lock the row of its connection in the table of sessions."""
     return "START TRANSACTION", _SQL["claim_session"].format(session=session.id)
 
 
 def commit_statements(session: Session, version: int) -> tuple[str, str]:
-    """Return the statements that record the version in the row of the session and commit."""
+    """Return the statements that write the version of a commit into the row of its connection, and commit."""
     return _SQL["save_session"].format(session=session.id, version=version), "COMMIT"
 
 
-def last_version(session: Session, lost: Session) -> int:
-    """Return the version of the last commit of a lost session, 0 if there was none, once its transaction has ended."""
+def last_committed_version(session: Session, lost: Session) -> int:
+    """Wait until the transaction of a lost connection has ended; return the version of the last commit on it.
+
+    0 means that nothing was committed on it.
+
+    Args:
+        session: another connection, which asks.
+        lost: the connection that broke.
+    """
     session.send(f"SET SESSION innodb_lock_wait_timeout = {_SETTLE_LOCK_WAIT_S}")
     statements = ["START TRANSACTION", _SQL["lock_session"].format(session=lost.id), "COMMIT"]
     try:

@@ -22,7 +22,7 @@ from holdfast.errors import (
 )
 from holdfast.runtime import Environment
 from holdfast.transactions.mysql.connection import MysqlOptions, Session, connect
-from holdfast.transactions.sql import load_queries, load_schema, pauses, require_schema
+from holdfast.transactions.sql import load_queries, load_schema, require_schema, retry_pauses
 
 _SQL = load_queries(__package__)
 _OLDEST_MYSQL = (8, 0)
@@ -30,7 +30,7 @@ _OLDEST_MARIADB = (10, 6)
 
 
 def prepare_database(options: MysqlOptions, *, create: bool) -> None:
-    """Check server and schema, and bring the schema to the present version.
+    """Check a MySQL or MariaDB server, and bring the schema of a database to the present version.
 
     Args:
         create: whether to create the tables if the database has none.
@@ -59,11 +59,12 @@ def prepare_database(options: MysqlOptions, *, create: bool) -> None:
 
 
 def check_server(version: str, variables: Mapping[str, str], where: str) -> None:
-    """Refuse servers on which the locks of the transactions would not hold.
+    """Refuse a server that is too old, or on which the locks of transactions would not hold.
 
     Args:
         version: what the server calls itself.
         variables: settings that tell whether several servers accept writes.
+        where: the database, without secrets, for the message.
 
     Raises:
         UnsupportedError: the server is such a one.
@@ -86,7 +87,8 @@ def check_server(version: str, variables: Mapping[str, str], where: str) -> None
 
 def _migrate(session: Session, scripts: tuple[str, ...], options: MysqlOptions) -> None:
     """Carry out the scripts that are missing, while no other process does."""
-    if session.send(f"SELECT GET_LOCK('{lock_name(options)}', {int(options.timeout_s) + 1})")[0].rows[0][0] != 1:
+    query = f"SELECT GET_LOCK('{migration_lock_name(options)}', {int(options.timeout_s) + 1})"
+    if session.send(query)[0].rows[0][0] != 1:
         raise UnavailableError(
             "another process migrates the database for too long: repeat later", database=options.where
         )
@@ -98,8 +100,8 @@ def _migrate(session: Session, scripts: tuple[str, ...], options: MysqlOptions) 
         session.send(_SQL["save_schema_version"].format(version=number))
 
 
-def lock_name(options: MysqlOptions) -> str:
-    """Return the name of the lock that migrations hold; such locks belong to the server, not to a database."""
+def migration_lock_name(options: MysqlOptions) -> str:
+    """Return the name of the server-wide lock that a migration of this database's schema holds."""
     return "holdfast-" + hashlib.sha256(options.database.encode()).hexdigest()[:32]
 
 
@@ -108,7 +110,7 @@ def _version(session: Session) -> int:
     try:
         rows = session.send(_SQL["schema_version"])[0].rows
     except pymysql.ProgrammingError as error:
-        if code_of(error) != _MISSING_TABLE:
+        if error_code(error) != _MISSING_TABLE:
             raise
         return 0
     return int(rows[0][0]) if rows else 0
@@ -122,7 +124,7 @@ _NO_RIGHT = 1227
 
 
 def flush_log(session: Session, environment: Environment, timeout_s: float) -> None:
-    """Return when everything that was committed before is in the log on the disk.
+    """Flush the log of a MySQL or MariaDB server to disk, or wait until the server has.
 
     With a binary log, a commit is as durable as that: what is prepared in the log, and not in the binary log, a server
     that starts after a crash takes back. By default (`sync_binlog`), MariaDB syncs the binary log late.
@@ -132,7 +134,7 @@ def flush_log(session: Session, environment: Environment, timeout_s: float) -> N
     commits, which then need no binary log.
 
     Args:
-        timeout_s: how long to wait for a server that flushes by itself.
+        timeout_s: how many seconds to wait for a server that flushes by itself.
 
     Raises:
         pymysql.MySQLError: it failed; perhaps parts of the log are on the disk.
@@ -150,7 +152,7 @@ def flush_log(session: Session, environment: Environment, timeout_s: float) -> N
     if not place:
         _flush(session)
         return
-    for _ in pauses(environment, timeout_s):
+    for _ in retry_pauses(environment, timeout_s):
         if _places(session)["innodb_lsn_flushed"] >= place["innodb_lsn_current"]:
             return
     raise UnavailableError("the server does not flush its log: set innodb_flush_log_at_trx_commit and sync_binlog to 1")
@@ -166,7 +168,7 @@ def _flush(session: Session) -> None:
     try:
         session.run([_SQL["flush_log"]])
     except pymysql.MySQLError as error:
-        if code_of(error) != _NO_RIGHT:
+        if error_code(error) != _NO_RIGHT:
             raise
         raise UnsupportedError(
             "the server loses commits when it crashes: set innodb_flush_log_at_trx_commit and sync_binlog to 1, or "
@@ -217,8 +219,8 @@ _ERRORS: Mapping[int, tuple[type[HoldfastError], str]] = {
 }
 
 
-def code_of(error: BaseException) -> int:
-    """Return the number of an error; 0 if PyMySQL itself found the connection closed or out of step."""
+def error_code(error: BaseException) -> int:
+    """Return the server's number of an error; 0 if PyMySQL itself found the connection closed or out of step."""
     code = error.args[0] if isinstance(error, pymysql.MySQLError) and error.args else -1
     if isinstance(error, pymysql.InternalError | pymysql.InterfaceError) and not isinstance(code, int):
         return 0
@@ -226,22 +228,22 @@ def code_of(error: BaseException) -> int:
 
 
 def is_busy(error: BaseException) -> bool:
-    """Check whether other transactions were in the way: nothing happened, and a repetition may succeed."""
-    return code_of(error) in _BUSY
+    """Return whether an error means that other transactions were in the way: nothing happened, a retry may succeed."""
+    return error_code(error) in _BUSY
 
 
 def is_lost(error: BaseException) -> bool:
-    """Check whether there is no usable connection. If a commit had been sent, its outcome is unknown."""
-    return code_of(error) in _LOST and _tls_failure(error) is None
+    """Return whether an error means that the connection is lost. The outcome of a commit on it is then unknown."""
+    return error_code(error) in _LOST and _tls_failure(error) is None
 
 
 def as_holdfast_error(error: pymysql.MySQLError, where: str) -> HoldfastError:
-    """Translate an error after which it is certain that nothing happened.
+    """Return Holdfast's error for an error of PyMySQL after which it is certain that nothing happened.
 
     Args:
-        where: the database, without secrets.
+        where: the database, without secrets, for the message.
     """
-    code = code_of(error)
+    code = error_code(error)
     tls = _tls_failure(error)
     if tls is not None:
         return InvalidRequestError(
@@ -272,7 +274,11 @@ def _tls_failure(error: BaseException) -> str | None:
 
 @contextmanager
 def mysql_errors(where: str) -> Iterator[None]:
-    """Raise PyMySQL's errors as Holdfast's; for calls that change nothing when they fail."""
+    """Raise PyMySQL's errors in a ``with`` block as Holdfast's; for calls that change nothing when they fail.
+
+    Args:
+        where: the database, without secrets, for the message.
+    """
     try:
         yield
     except pymysql.MySQLError as error:

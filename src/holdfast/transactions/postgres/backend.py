@@ -26,13 +26,13 @@ from holdfast.transactions.postgres.connection import (
     Connection,
     PostgresAddress,
     connect,
-    nothing_happened,
+    errors_without_effect,
     prepare_database,
     statement_errors,
 )
-from holdfast.transactions.postgres.group import Array, Group, byte_array
-from holdfast.transactions.sql import find_outcome, load_queries, page_of, records_of
-from holdfast.transactions.steps import VersionSource
+from holdfast.transactions.postgres.group import Array, PostgresGroup, byte_array
+from holdfast.transactions.sql import find_outcome, load_queries, page_of_rows, records_of_rows
+from holdfast.transactions.validation import VersionSource
 
 T = TypeVar("T")
 
@@ -61,7 +61,7 @@ class _LockHeldError(Exception):
 
 
 class Session:
-    """A connection, with the source of the versions that its commits use.
+    """A pooled connection to PostgreSQL, with the source of the versions that its commits use.
 
     Attributes:
         is_new: whether nothing was committed on it yet.
@@ -79,7 +79,7 @@ class Session:
         return not self.connection.closed
 
     def reset(self) -> None:
-        """Roll back, or close a connection that is in the middle of a statement, unless it is the parent's."""
+        """Roll back, or close a connection that is in the middle of a statement, unless it is the parent process's."""
         if self.pid != os.getpid():
             return
         status = self.connection.info.transaction_status
@@ -103,12 +103,12 @@ class _Reply(NamedTuple):
 
 
 class PostgresBackend(Backend):
-    """A database in a schema of a PostgreSQL database, which must be prepared (`prepare_database`).
+    """A transaction database in a schema of a PostgreSQL database, which must be prepared (`prepare_database`).
 
     Guarantee: a commit is durable when it returns, provided that ``synchronous_commit`` is on in the server.
 
     Args:
-        connections: the most connections of this process.
+        connections: how many connections this process opens at most.
     """
 
     reads_ahead = True
@@ -131,11 +131,11 @@ class PostgresBackend(Backend):
 
     @contextmanager
     def snapshot(self) -> Iterator[_PostgresSnapshot]:
-        """Read in one transaction under REPEATABLE READ."""
+        """Yield a reader in one transaction under REPEATABLE READ."""
         with self._begun(_begin_snapshot) as session:
             yield _PostgresSnapshot(session.connection, self._address)
             if session.pid == os.getpid():
-                with nothing_happened(self._address):
+                with errors_without_effect(self._address):
                     session.connection.execute("COMMIT")
 
     def _read(self, query: Callable[[Connection], T]) -> T:
@@ -153,7 +153,7 @@ class PostgresBackend(Backend):
             return attempt()
         except OutcomeUnknownError:
             self._pool.clear()  # the server has restarted: none of the idle connections is alive
-        with nothing_happened(self._address):
+        with errors_without_effect(self._address):
             return attempt()
 
     # --- commits ------------------------------------------------------------------------------------------------------
@@ -173,7 +173,7 @@ class PostgresBackend(Backend):
     def _commit_group(
         self, commits: Sequence[Commit], patience_s: float | None = None, wanted: Array | None = None
     ) -> _Reply:
-        group = Group.of(commits)
+        group = PostgresGroup.of(commits)
         if not group.steps:
             base = VersionSource(self._environment.ids).take(len(commits))
             return _Reply(group.outcomes([0] * len(commits), base))
@@ -185,7 +185,7 @@ class PostgresBackend(Backend):
                 return reply
         raise UnavailableError("too many transactions collide in the database: repeat later", tries=_COLLISION_ATTEMPTS)
 
-    def _try_commit(self, group: Group, patience_s: float | None, wanted: Array | None) -> _Reply | None:
+    def _try_commit(self, group: PostgresGroup, patience_s: float | None, wanted: Array | None) -> _Reply | None:
         """Commit a group; return None if nothing happened, because of a collision or a broken connection.
 
         Args:
@@ -219,7 +219,7 @@ class PostgresBackend(Backend):
                             raise
                         raise _LockHeldError from error
                 # A row without a key stands for no records at all.
-                found = None if wanted is None else records_of(row[1:] for row in rows if row[1] is not None)
+                found = None if wanted is None else records_of_rows(row[1:] for row in rows if row[1] is not None)
                 return _Reply(group.outcomes(rows[0][0], base), found)
         except OutcomeUnknownError:
             if base is None:
@@ -234,7 +234,7 @@ class PostgresBackend(Backend):
                 session.connection.execute(_SQL["forget_sessions"])
         session.is_new = False
 
-    def _settle(self, base: int, group: Group, begun: Moment) -> list[Outcome] | None:
+    def _settle(self, base: int, group: PostgresGroup, begun: Moment) -> list[Outcome] | None:
         """Find the outcome of a commit whose reply was lost; None if nothing happened, and never will.
 
         Args:
@@ -258,9 +258,9 @@ class PostgresBackend(Backend):
         return None if status is None else group.outcomes(status, base)
 
     def make_durable(self) -> None:
-        """Write a record, and wait until it is flushed, with everything before it."""
+        """Write a record to the server's log, and wait until it is flushed, with everything before it."""
         version = VersionSource(self._environment.ids).take(1)
-        with nothing_happened(self._address):
+        with errors_without_effect(self._address):
             self._read(
                 lambda connection: connection.execute(
                     _SQL["make_durable"], (VersionSource.session_of(version), version)
@@ -268,8 +268,8 @@ class PostgresBackend(Backend):
             )
 
     @contextmanager
-    def locked(self) -> Iterator[_LockedPostgres]:
-        """Begin a transaction that locks what it reads.
+    def begin_locked_transaction(self) -> Iterator[_LockedPostgres]:
+        """Begin a transaction that locks what it reads. It is rolled back unless `apply` was called.
 
         Raises:
             DeadlockError: it was in a deadlock with another one, and was rolled back. Start over.
@@ -307,23 +307,23 @@ class _LockedPostgres:
 
     def read(self, keys: Collection[bytes], *, exclusive: bool) -> dict[bytes, Record]:
         query = _SQL["lock_exclusive" if exclusive else "lock_shared"]
-        return records_of(self._rows(query, (byte_array(keys),)))
+        return records_of_rows(self._rows(query, (byte_array(keys),)))
 
     def scan(self, start: bytes, end: bytes, limit: int) -> ScanPage:
-        return page_of(self._rows(_SQL["scan"], (start, end, limit + 1)), limit, {})
+        return page_of_rows(self._rows(_SQL["scan"], (start, end, limit + 1)), limit, {})
 
     def _rows(self, query: bytes, arguments: tuple[object, ...]) -> list[tuple[Any, ...]]:
-        with nothing_happened(self._address):  # the commit was not sent
+        with errors_without_effect(self._address):  # the commit was not sent
             try:
                 return self._session.connection.execute(query, arguments, binary=True).fetchall()
             except _COLLISIONS as error:
                 raise DeadlockError("a deadlock with another transaction: start over") from error
 
     def apply(self, commit: Commit) -> Outcome:
-        group = Group.of([commit])
+        group = PostgresGroup.of([commit])
         base = self._session.versions.take(1)
         if not group.steps:
-            with nothing_happened(self._address):
+            with errors_without_effect(self._address):
                 self._session.connection.execute("COMMIT")
             return group.outcomes([0], base)[0]
         arguments = group.arguments(VersionSource.session_of(base), base)
@@ -349,11 +349,11 @@ class _PostgresSnapshot:
         self._address = address
 
     def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
-        with nothing_happened(self._address):
+        with errors_without_effect(self._address):
             return _get_many(self._connection, keys) if keys else {}
 
     def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
-        with nothing_happened(self._address):
+        with errors_without_effect(self._address):
             return _scan(self._connection, start, end, limit, guards)
 
 
@@ -365,14 +365,14 @@ def _begin_snapshot(connection: Connection) -> None:
 
 def _get_many(connection: Connection, keys: Collection[bytes]) -> dict[bytes, Record]:
     query, argument = (_SQL["get"], next(iter(keys))) if len(keys) == 1 else (_SQL["get_many"], byte_array(keys))
-    return records_of(connection.execute(query, (argument,), binary=True))
+    return records_of_rows(connection.execute(query, (argument,), binary=True))
 
 
 def _scan(connection: Connection, start: bytes, end: bytes, limit: int, guards: Collection[bytes]) -> ScanPage:
     query, arguments = _SQL["scan"], [start, end, limit + 1]
     if not guards:
-        return page_of(connection.execute(query, arguments, binary=True).fetchall(), limit, {})
+        return page_of_rows(connection.execute(query, arguments, binary=True).fetchall(), limit, {})
     query, arguments = _SQL["scan_with_guards"], [*arguments, byte_array(guards)]
     rows = connection.execute(query, arguments, binary=True).fetchall()
-    found = records_of(row[1:] for row in rows if row[0])
-    return page_of(sorted(row[1:] for row in rows if not row[0]), limit, found)
+    found = records_of_rows(row[1:] for row in rows if row[0])
+    return page_of_rows(sorted(row[1:] for row in rows if not row[0]), limit, found)

@@ -27,7 +27,7 @@ from holdfast.errors import (
 from holdfast.runtime import SystemClock
 from holdfast.runtime.process import require_process
 from holdfast.transactions.postgres.group import register_arrays
-from holdfast.transactions.registry import connections_of, options_of, split_url
+from holdfast.transactions.registry import parse_connections, parse_query, split_url
 from holdfast.transactions.sql import load_queries, load_schema, require_schema
 
 T = TypeVar("T")
@@ -61,14 +61,14 @@ _CLOCK = SystemClock()
 
 
 class Connection(psycopg.Connection[tuple[Any, ...]]):
-    """A connection that waits for its server with a bound. After such a wait has failed, it must be closed."""
+    """A connection to PostgreSQL whose waits for the server have a bound. After one has timed out, close it."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._pid = os.getpid()
 
     def wait(self, gen: PQGen[T], *args: Any, **options: Any) -> T:
-        """Let the driver wait, like its own method.
+        """Wait for the server, as psycopg's own method does, but with a bound.
 
         Raises:
             psycopg.OperationalError: the server has said nothing for too long; what it did is unknown.
@@ -98,7 +98,7 @@ def _bounded(gen: PQGen[T]) -> PQGen[T]:
 
 @dataclass(frozen=True, slots=True)
 class PostgresAddress:
-    """Where a database is.
+    """The address of a PostgreSQL database and of the schema with Holdfast's tables.
 
     Attributes:
         info: libpq's connection string; contains the password, so it is never shown.
@@ -115,14 +115,16 @@ class PostgresAddress:
 
     @staticmethod
     def parse(url: str) -> tuple[PostgresAddress, int]:
-        """Return the address of a URL, and the most connections; the other options belong to libpq.
+        """Return the address in a ``postgresql://`` URL, and the most connections that its options allow.
+
+        Options that are not Holdfast's belong to libpq.
 
         Raises:
             InvalidRequestError: libpq does not understand the URL, or an option of Holdfast is not valid.
         """
         parts = split_url(url)
-        given = dict(options_of(parts.query))
-        connections = connections_of(given.pop("connections", "8"))
+        given = dict(parse_query(parts.query))
+        connections = parse_connections(given.pop("connections", "8"))
         schema = given.pop("schema", "holdfast")
         rest = "&".join(f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in given.items())
         plain = f"postgresql://{parts.netloc}{parts.path}" + (f"?{rest}" if rest else "")
@@ -149,7 +151,7 @@ def _check_schema(name: str) -> None:
 
 
 def connect(address: PostgresAddress) -> Connection:
-    """Open a connection.
+    """Open a connection to a PostgreSQL database, with Holdfast's settings.
 
     Raises:
         AccessDeniedError, NotFoundError, UnavailableError: see the message; nothing happened.
@@ -184,7 +186,7 @@ def _set_up(connection: Connection) -> sql.SQL:
 
 
 def prepare_database(address: PostgresAddress, *, create: bool) -> None:
-    """Check the schema of a database, and bring it to the present version.
+    """Check the schema of a PostgreSQL database, and bring it to the present version.
 
     Args:
         create: whether to create the schema and its tables if they do not exist.
@@ -254,7 +256,7 @@ _REFUSALS: Mapping[str, tuple[type[HoldfastError], str]] = {
 
 @contextmanager
 def connection_errors(address: PostgresAddress) -> Iterator[None]:
-    """Raise errors of a connection attempt as Holdfast's. Nothing has happened in the database."""
+    """Raise errors of a connection attempt in a ``with`` block as Holdfast's. Nothing has happened in the database."""
     try:
         yield
     except psycopg.Error as error:
@@ -300,7 +302,7 @@ _ANSWERS: Mapping[type[psycopg.Error], tuple[type[HoldfastError], str]] = {
 
 @contextmanager
 def statement_errors(address: PostgresAddress) -> Iterator[None]:
-    """Raise the server's answers to a statement as Holdfast's errors.
+    """Raise the errors with which PostgreSQL answers a statement in a ``with`` block as Holdfast's.
 
     Each answer ended the transaction without effect. Only if the connection broke is the outcome unknown.
 
@@ -324,8 +326,8 @@ def statement_errors(address: PostgresAddress) -> Iterator[None]:
 
 
 @contextmanager
-def nothing_happened(address: PostgresAddress) -> Iterator[None]:
-    """Raise the errors of statements that change nothing by themselves: after a broken connection, nothing happened."""
+def errors_without_effect(address: PostgresAddress) -> Iterator[None]:
+    """Raise errors of statements that change nothing as Holdfast's; a broken connection is an `UnavailableError`."""
     try:
         with statement_errors(address):
             yield

@@ -22,7 +22,7 @@ from psycopg.adapt import Dumper
 
 from holdfast.errors import CorruptDataError, InvalidRequestError
 from holdfast.transactions.base import Commit, Committed, Conflict, Outcome
-from holdfast.transactions.steps import Kind, Step, steps_of
+from holdfast.transactions.validation import Step, StepKind, steps_of_group
 
 _KEY = itemgetter(0)
 _MOST_BYTES = 900_000_000
@@ -34,7 +34,7 @@ _LENGTH = Struct("!i").pack
 
 
 class Array(bytearray):
-    """An encoded array. Its type is the one that the query asks for."""
+    """An array in PostgreSQL's binary format, which the driver sends as it is. The query determines its SQL type."""
 
     __slots__ = ()
 
@@ -49,7 +49,7 @@ class _ArrayDumper(Dumper):
 
 
 def register_arrays(connection: Connection[tuple[object, ...]]) -> None:
-    """Let a connection send these arrays."""
+    """Teach a connection to send `Array` objects."""
     connection.adapters.register_dumper(Array, _ArrayDumper)
 
 
@@ -59,7 +59,7 @@ def _header(element_oid: int, count: int) -> Array:
 
 
 def byte_array(values: Collection[bytes]) -> Array:
-    """Encode a ``bytea[]``. There may be many megabytes of them, so there is one copy."""
+    """Encode values as a ``bytea[]``, copying them once: there may be many megabytes of them."""
     array = _header(17, len(values))
     for value in values:
         array += _LENGTH(len(value))
@@ -83,8 +83,8 @@ _int2s, _int4s, _int8s = _integers(21, "!ih"), _integers(23, "!ii"), _integers(2
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """A group of transactions on its way to the function and back.
+class PostgresGroup:
+    """A group of transactions as arguments of the SQL function `commit_group`, which validates and applies it.
 
     Attributes:
         steps: in the order in which the function takes them. One step may stand for the same read by several
@@ -97,18 +97,18 @@ class Group:
     sharers: Sequence[tuple[int, int]]
 
     @staticmethod
-    def of(commits: Sequence[Commit]) -> Group:
-        """Return the group of transactions.
+    def of(commits: Sequence[Commit]) -> PostgresGroup:
+        """Break a group of transactions into the steps that the SQL function takes.
 
         Raises:
-            InvalidRequestError: see `steps_of`.
+            InvalidRequestError: see `steps_of_group`.
         """
         steps: list[Step] = []
         sharers: list[tuple[int, int]] = []
         key: bytes | None = None
         version = 0
-        for step in steps_of(commits):
-            if step.kind is not Kind.READ:
+        for step in steps_of_group(commits):
+            if step.kind is not StepKind.READ:
                 key = None
             elif step.key == key and step.expected == version:
                 sharers.append((len(steps), step.call))
@@ -116,10 +116,14 @@ class Group:
             else:
                 key, version = step.key, step.expected
             steps.append(step)
-        return Group(commits, steps, sharers)
+        return PostgresGroup(commits, steps, sharers)
 
     def arguments(self, session: int, base: int) -> list[object]:
-        """Return the arguments in the order of the function's parameters.
+        """Return the arguments of the SQL function `commit_group`, in the order of its parameters.
+
+        Args:
+            session: id of the session that counts the versions.
+            base: the version that the first transaction would give to its records.
 
         Raises:
             InvalidRequestError: they are too large for a message to the server.
@@ -152,7 +156,11 @@ class Group:
         return bisect_left(self.steps, key, key=_KEY) + 1
 
     def outcomes(self, status: Sequence[int], base: int) -> list[Outcome]:
-        """Return the outcomes that the function reports: for each transaction the step that conflicts, or 0.
+        """Return the outcome of each transaction, given the result of the SQL function.
+
+        Args:
+            status: for each transaction, the number of the step that conflicts, or 0.
+            base: see `arguments`.
 
         Raises:
             CorruptDataError: the numbers are not a result of this group.

@@ -24,11 +24,19 @@ from holdfast.errors import HoldfastError, InvalidRequestError, OutcomeUnknownEr
 from holdfast.runtime import Clock, Environment, SystemClock
 from holdfast.runtime.process import require_process
 from holdfast.transactions.base import Backend, Commit, Outcome, Record, ScanPage
-from holdfast.transactions.registry import known_options, public_url, split_url
-from holdfast.transactions.sql import load_queries, page_of, records_of
+from holdfast.transactions.registry import parse_known_options, public_url, split_url
+from holdfast.transactions.sql import load_queries, page_of_rows, records_of_rows
 from holdfast.transactions.sqlite.connections import Connections
 from holdfast.transactions.sqlite.file import connect, file_error, flush_file, migrate, require_file, sqlite_errors
-from holdfast.transactions.steps import Judgment, Kind, Step, VersionSource, apply_steps, judge, steps_of
+from holdfast.transactions.validation import (
+    Step,
+    StepKind,
+    ValidationResult,
+    VersionSource,
+    apply_steps,
+    steps_of_group,
+    validate_group,
+)
 
 _SQL = load_queries(__package__)
 _KEY = itemgetter(0)
@@ -43,7 +51,7 @@ def open_backend(url: str, environment: Environment, *, create: bool) -> SqliteB
             "the URL of an SQLite file has three slashes: write sqlite:///directory/file.db", url=public_url(url)
         )
     path = "/" + unquote(parts.path).lstrip("/")  # people also write four slashes
-    synchronous = known_options(parts.query, ("synchronous",)).get("synchronous", "full")
+    synchronous = parse_known_options(parts.query, ("synchronous",)).get("synchronous", "full")
     if synchronous not in ("full", "normal"):
         raise InvalidRequestError("synchronous is 'full' or 'normal': change the URL", given=synchronous)
     prepare_file(path, create=create, clock=environment.clock)
@@ -51,7 +59,7 @@ def open_backend(url: str, environment: Environment, *, create: bool) -> SqliteB
 
 
 def prepare_file(path: str, *, create: bool, clock: Clock | None = None) -> None:
-    """Check the schema of a file, and bring it to the present version.
+    """Check the schema of an SQLite file, and bring it to the present version.
 
     Args:
         create: whether to create the file if it does not exist, and the tables if it is empty.
@@ -78,7 +86,7 @@ def prepare_file(path: str, *, create: bool, clock: Clock | None = None) -> None
 
 
 class SqliteBackend(Backend):
-    """A database in one SQLite file, which must have the present schema (`prepare_file`).
+    """A transaction database in one SQLite file, which must have the present schema (`prepare_file`).
 
     Guarantee: a commit is on disk when it returns, unless the caller asked for ``synchronous=normal``.
 
@@ -86,7 +94,7 @@ class SqliteBackend(Backend):
         path: the file.
         synchronous: ``full`` flushes the log at each commit or group; ``normal`` may lose the newest commits, all of
             them in order, when the machine crashes, never when a process does.
-        timeout_s: how long a commit waits for its turn.
+        timeout_s: how many seconds a commit waits for its turn.
     """
 
     def __init__(
@@ -110,19 +118,19 @@ class SqliteBackend(Backend):
 
     @contextmanager
     def snapshot(self) -> Iterator[_Reader]:
-        """Read in one transaction: the log keeps its snapshot for it, and grows meanwhile."""
+        """Yield a reader in one transaction. SQLite keeps its snapshot in the log, which grows meanwhile."""
         with self._reader() as reader, _in_snapshot(reader, wanted=True):
             reader.execute("SELECT 1 FROM records LIMIT 1").fetchone()  # the snapshot begins with the first read
             yield _Reader(reader)
 
     # --- commits ------------------------------------------------------------------------------------------------------
     def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
-        steps = steps_of(commits)
+        steps = steps_of_group(commits)
         with self._write_lock() as writer:
-            judgment = self._apply(writer, commits, steps)
-            return list(judgment.outcomes)
+            result = self._apply(writer, commits, steps)
+            return list(result.outcomes)
 
-    def _apply(self, writer: sqlite3.Connection, commits: Sequence[Commit], steps: Sequence[Step]) -> Judgment:
+    def _apply(self, writer: sqlite3.Connection, commits: Sequence[Commit], steps: Sequence[Step]) -> ValidationResult:
         base = self._versions.take(len(commits))
         seen = _get_locked(writer, steps)
         counts = {
@@ -130,8 +138,8 @@ class SqliteBackend(Backend):
             for call, commit in enumerate(commits)
             for index, one in enumerate(commit.ranges)
         }
-        judgment = judge(commits, steps, seen, counts, base)
-        changes = apply_steps(seen, judgment.valid, base)
+        result = validate_group(commits, steps, seen, counts, base)
+        changes = apply_steps(seen, result.valid, base)
         writer.executemany(
             _SQL["put"],
             ((key, one.version, one.value, one.number) for key, one in changes.items() if one is not None),
@@ -142,7 +150,7 @@ class SqliteBackend(Backend):
         with sqlite_errors(self._path, commits=True):
             writer.execute("COMMIT")
         self._check_committed()
-        return judgment
+        return result
 
     def _check_committed(self) -> None:
         """Check that a commit went to the file that is still there."""
@@ -156,16 +164,17 @@ class SqliteBackend(Backend):
             ) from error
 
     @contextmanager
-    def locked(self) -> Iterator[_LockedSqlite]:
-        """Hold the write lock of the file: SQLite has no smaller one."""
+    def begin_locked_transaction(self) -> Iterator[_LockedSqlite]:
+        """Begin a transaction that holds the write lock of the whole file until it ends: SQLite has no smaller lock."""
         with self._write_lock() as writer:
             yield _LockedSqlite(self, writer)
 
     def make_durable(self) -> None:
-        """Flush the log, in which others perhaps commit without: a checkpoint that has emptied it has flushed the file.
+        """Flush the write-ahead log of the file to disk: commits of other processes may not have flushed it.
 
-        It lies beside the file itself, not beside a link to it, and may be opened beside SQLite, whose locks are on
-        other files.
+        The log lies beside the file itself, not beside a link to it, and may be opened beside SQLite, whose locks are
+        on
+        other files. A checkpoint that has emptied the log has flushed the file.
 
         Source: the SQLite manual, "PRAGMA synchronous" (NORMAL) and "How To Corrupt" (2.2: closing a file ends locks).
         """
@@ -227,12 +236,12 @@ class _LockedSqlite(_Reader):
 
     def apply(self, commit: Commit) -> Outcome:
         require_process(self._pid)
-        return self._backend._apply(self._connection, [commit], steps_of([commit])).outcomes[0]
+        return self._backend._apply(self._connection, [commit], steps_of_group([commit])).outcomes[0]
 
 
 def _get_locked(writer: sqlite3.Connection, steps: Sequence[Step]) -> dict[bytes, Record]:
     """Return the records of steps, under the write lock; with their values only if something is added to them."""
-    counters = {step.key for step in steps if step.kind is Kind.ADD}
+    counters = {step.key for step in steps if step.kind is StepKind.ADD}
     seen = _get_many(writer, [key for key, _ in groupby(steps, _KEY) if key not in counters], "get_version")
     if counters:
         seen.update(_get_many(writer, list(counters)))
@@ -254,7 +263,7 @@ def _get_many(connection: sqlite3.Connection, keys: list[bytes], query: str = "g
 def _get_some(connection: sqlite3.Connection, keys: list[bytes], query: str) -> dict[bytes, Record]:
     """Read records in one statement, which sees one snapshot; the driver caches the statements."""
     # At once: a cursor that an error keeps would keep the file open.
-    return records_of(connection.execute(_for_keys(query, len(keys)), keys).fetchall())
+    return records_of_rows(connection.execute(_for_keys(query, len(keys)), keys).fetchall())
 
 
 @cache
@@ -266,7 +275,7 @@ def _for_keys(query: str, count: int) -> str:
 def _scan(connection: sqlite3.Connection, start: bytes, end: bytes, limit: int, guards: list[bytes]) -> ScanPage:
     """Return a page of a range; with guards, in a transaction only."""
     rows = connection.execute(_SQL["scan"], (start, end, limit + 1)).fetchall()
-    return page_of(rows, limit, _get_many(connection, guards) if guards else {})
+    return page_of_rows(rows, limit, _get_many(connection, guards) if guards else {})
 
 
 @contextmanager

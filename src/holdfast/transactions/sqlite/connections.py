@@ -38,11 +38,11 @@ class _Loan:
 
 
 class Connections:
-    """Lends connections.
+    """Lends this process's connections to an SQLite file: one that writes, and several that read.
 
     Guarantee: no connection is open while the process forks. SQLite keeps notes about its locks in the memory of the
     process, and a child that inherits them believes that it holds locks, which its parent holds. If a connection is
-    lent for too long, as in the middle of a walk, the child may not use the file, through any object.
+    lent for too long, as in the middle of a scan, the child may not use the file, through any object.
 
     Args:
         path: the file.
@@ -74,12 +74,12 @@ class Connections:
         self._forks: list[Fork] = []  # the latest
 
     def queue(self) -> TicketQueue:
-        """Return the queue in which this process waits before it writes."""
+        """Return the queue in which this process waits for its turn to write."""
         queue = self._queue = self._queue or TicketQueue.of(f"{self._path}-queue")
         return queue
 
     def reader(self) -> AbstractContextManager[sqlite3.Connection]:
-        """Lend a connection. If the block raises, the connection is closed.
+        """Lend a connection for reads to a ``with`` block; it is closed if the block raises.
 
         Raises:
             NotFoundError: the file was removed or replaced.
@@ -88,7 +88,10 @@ class Connections:
         return self._lent(lambda: self._readers)
 
     def writer(self) -> AbstractContextManager[sqlite3.Connection]:
-        """Lend the connection that writes; for errors, see `reader`. The callers take turns: see `queue`."""
+        """Lend the connection that writes to a ``with`` block. The caller must hold its turn in `queue`.
+
+        Raises: see `reader`.
+        """
         return self._lent(lambda: self._writers)
 
     @contextmanager
@@ -129,8 +132,8 @@ class Connections:
                 raise UnavailableError("this process is being forked: use the database when that is done")
             self._clock.sleep(_FORK_STEP_S)
 
-    def lent_to(self) -> list[int]:
-        """Return the threads that have connections."""
+    def borrowing_threads(self) -> list[int]:
+        """Return the ids of the threads to which connections are lent."""
         return [loan.thread for one in self._loans.valuerefs() if (loan := one()) is not None]
 
     def _take_back(self, loan: _Loan, lent: list[sqlite3.Connection], home: list[sqlite3.Connection] | None) -> None:
@@ -192,25 +195,33 @@ class Connections:
             self._loans.pop(id(loan), None)
 
     def before_fork(self, fork: Fork) -> bool:
-        """Close all connections, and let no other thread open one until the fork is over."""
+        """Close all connections, and keep other threads from opening one until the fork is over.
+
+        Returns:
+            Whether no connection is lent anymore.
+        """
         deadline_s = self._clock.elapsed_s() + (0 if fork.is_late else _FORK_WAIT_S)
         with self._mutex:
             self._forks = [*(one for one in self._forks if not one.is_over), fork]
         while True:
             with self._mutex:
-                lent_to = set(self.lent_to())
+                borrowing_threads = set(self.borrowing_threads())
                 is_late = self._clock.elapsed_s() >= deadline_s
-                if not lent_to or fork.thread in lent_to or is_late:
+                if not borrowing_threads or fork.thread in borrowing_threads or is_late:
                     fork.is_late |= is_late
                     for home in (self._readers, self._writers):
                         while home:
                             with suppress(sqlite3.Error):
                                 home.pop().close()
-                    return not lent_to
+                    return not borrowing_threads
             self._clock.sleep(_FORK_STEP_S)
 
     def after_fork(self, *, is_ready: bool) -> None:
-        """Start anew in a child; leave the file alone if a connection to it may be open."""
+        """Reset the connections in the child of a fork.
+
+        Args:
+            is_ready: False if a connection may have been open during the fork: the file cannot be used then.
+        """
         if not is_ready and self._file is not None and all(fork.is_over for fork in self._born_under):
             _cut.add(self._file)
         keep_inherited(*self._readers, *self._writers)
@@ -220,4 +231,4 @@ class Connections:
 def _has_borrowed(thread: int) -> bool:
     """Check whether a thread has borrowed a connection to any file: it must come to an end, since the fork waits."""
     every = [found for one in _every.valuerefs() if (found := one()) is not None]
-    return any(thread in one.lent_to() for one in every)
+    return any(thread in one.borrowing_threads() for one in every)

@@ -33,7 +33,12 @@ _COLUMNS = {"key", "version", "value", "number"}
 
 
 def connect(path: str, *, synchronous: str = "full", timeout_s: float = 60.0) -> sqlite3.Connection:
-    """Open an existing file. Writers are ordered before they come to SQLite, so its own waits are rare."""
+    """Open a connection to an existing SQLite file.
+
+    Args:
+        synchronous: ``full`` or ``normal``: see `SqliteBackend`.
+        timeout_s: how many seconds SQLite itself waits for a lock; rarely, since writers queue before.
+    """
     connection = sqlite3.connect(
         f"{Path(path).absolute().as_uri()}?mode=rw",
         uri=True,
@@ -53,7 +58,7 @@ def connect(path: str, *, synchronous: str = "full", timeout_s: float = 60.0) ->
 
 
 def require_file(file: Path, *, create: bool) -> None:
-    """Check that a path can be a database file; create it if it does not exist, and `create` is true."""
+    """Check that a path can be an SQLite file; create it if it does not exist, and `create` is true."""
     if sqlite3.sqlite_version_info < _OLDEST:
         raise UnsupportedError(f"SQLite {sqlite3.sqlite_version} is too old: use 3.35 or newer")
     if file.is_dir():
@@ -112,7 +117,11 @@ def _is_mount_point(file: Path) -> bool:
 
 
 def migrate(connection: sqlite3.Connection, path: str, *, create: bool) -> None:
-    """Check the schema, and bring it to the present version."""
+    """Check the schema of an SQLite file, and bring it to the present version.
+
+    Args:
+        create: whether to create the tables if there are none.
+    """
     scripts = load_schema("holdfast.transactions.sqlite")
     is_present = _checked_version(connection, len(scripts), path, create=create) == len(scripts)
     _use_log(connection, is_needed=not is_present)
@@ -184,7 +193,7 @@ _ERRORS: dict[int, tuple[type[HoldfastError], str]] = {
 
 @contextmanager
 def sqlite_errors(path: str, *, commits: bool = False) -> Iterator[None]:
-    """Raise SQLite's errors as Holdfast's.
+    """Raise SQLite's errors in a ``with`` block as Holdfast's.
 
     Each error ends the transaction without effect; only after an I/O error of the commit itself is it unknown whether
     that is on disk.
@@ -227,7 +236,7 @@ _CROWDED = (errno.EMFILE, errno.ENFILE)
 
 
 def flush_file(path: str) -> None:
-    """Write to the disk what the system keeps of a file, if it exists; whoever wrote it.
+    """Flush a file to disk, if it exists, whichever process wrote it.
 
     Raises:
         UnavailableError, StorageFullError: that failed; what is on the disk is unknown.
@@ -248,7 +257,7 @@ def flush_file(path: str) -> None:
 
 
 def file_error(error: OSError | ValueError, otherwise: str, path: str) -> HoldfastError:
-    """Return Holdfast's error for a file that could not be made or opened. Nothing happened.
+    """Return Holdfast's error for an error of the system when a file was made or opened. Nothing happened.
 
     Args:
         otherwise: the message if neither space nor descriptors are missing.

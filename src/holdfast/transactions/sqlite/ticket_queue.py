@@ -32,10 +32,13 @@ _MOST_TICKETS = 2**48
 
 
 class TicketQueue:
-    """A fair lock between processes, and between the threads of this one.
+    """A first come, first served lock on a file, between processes and between the threads of this one.
 
     Record locks belong to a process, and closing any descriptor of the file releases them: so there is one queue for
     each file in a process (`of`), and it is never closed.
+
+    Args:
+        descriptor: of the open file.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -46,7 +49,7 @@ class TicketQueue:
 
     @classmethod
     def of(cls, path: str) -> TicketQueue:
-        """Return this process's queue for a file, which is created if it does not exist.
+        """Return this process's queue for the file at `path`, which is created if it does not exist.
 
         Raises:
             AccessDeniedError: the file cannot be written. Check its rights, and those of its directory.
@@ -55,25 +58,25 @@ class TicketQueue:
         return _QUEUES.of(path)
 
     def abandon(self) -> None:
-        """Close the file: in a forked child, which has inherited the descriptor, but no lock; or if it was deleted."""
+        """Close the file without waiting: in a forked child, which holds no lock of it, or if the file was deleted."""
         descriptor, self._descriptor = self._descriptor, -1
         with suppress(OSError):
             os.close(descriptor)
 
     @property
     def is_deleted(self) -> bool:
-        """Whether the file was deleted, and no thread is in the queue."""
-        return not self._permits.holders() and os.fstat(self._descriptor).st_nlink == 0
+        """Return whether the file was deleted, and no thread is in the queue."""
+        return not self._permits.count_holders() and os.fstat(self._descriptor).st_nlink == 0
 
     @contextmanager
     def turn(self, clock: Clock, timeout_s: float) -> Iterator[None]:
-        """Wait for this caller's turn, and hold it.
+        """Wait for this caller's turn, and hold it in a ``with`` block.
 
         Raises:
             UnavailableError: the turn did not come in time; nothing happened.
         """
         deadline_s = clock.elapsed_s() + timeout_s
-        with self._permits.held(clock, timeout_s) as is_held:
+        with self._permits.hold(clock, timeout_s) as is_held:
             if not is_held:
                 raise UnavailableError(
                     "another thread writes to the database for too long: repeat later", waited_s=timeout_s

@@ -1,7 +1,7 @@
 """The table of operations in docs/reference/namespace.md says what the operations really lock and write.
 
 Each operation runs in several situations on a database that records its commits. The locks follow from the steps of a
-commit (`holdfast.transactions.steps`): reads are shared, everything else is exclusive.
+commit (`holdfast.transactions.validation`): reads are shared, everything else is exclusive.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from holdfast.namespace.inode import decode_inode
 from holdfast.namespace.keys import ROOT_KEY, inode_key, name_of
 from holdfast.namespace.other_records import SOFT_LIMIT_MS
 from holdfast.transactions.base import ABSENT, Commit
-from holdfast.transactions.steps import Kind, steps_of
+from holdfast.transactions.validation import StepKind, steps_of_group
 from tests.namespace_world import HookedDatabase, World, all_records
 
 PAGE = Path(__file__).parents[4] / "docs" / "reference" / "namespace.md"
@@ -34,7 +34,7 @@ _OTHER_KINDS = {
     b"t": "time",
     b"w": "place",
 }
-_VERBS = {Kind.INSERT: "insert", Kind.PUT: "put", Kind.DELETE: "delete", Kind.ADD: "add"}
+_VERBS = {StepKind.INSERT: "insert", StepKind.PUT: "put", StepKind.DELETE: "delete", StepKind.ADD: "add"}
 
 
 @dataclass
@@ -262,11 +262,11 @@ def _observe(situation: Situation, found: Locked) -> None:
     situation.call(world.client(database=HookedDatabase(world.database, note)))
     for commit in commits[situation.first : situation.last]:
         guards = {one.guard for one in commit.ranges}
-        for step in steps_of([commit]):
+        for step in steps_of_group([commit]):
             words = roles.get(step.key) or _new_role(step.key, situation.paths)
-            if step.kind is Kind.READ and step.expected == ABSENT:
+            if step.kind is StepKind.READ and step.expected == ABSENT:
                 found.absent |= words
-            elif step.kind is Kind.READ:
+            elif step.kind is StepKind.READ:
                 found.shared |= words
             else:
                 found.exclusive |= words

@@ -17,7 +17,7 @@ from pyspark.sql.types import ArrayType, LongType, MapType, StringType, StructFi
 from holdfast.errors import InvalidRequestError
 from holdfast.records.row_keys import encode_row
 from holdfast.spark.units import inputs
-from holdfast.spark.units.inputs import _with_ids, as_input
+from holdfast.spark.units.inputs import _with_ids, parse_input
 
 _TASK_OF_KEY = {"apple": 2, "": 1, 7: 1, -1: 1, b"apple": 1, ("apple", 7): 4}
 """Of five: the checksum of the key's bytes says it (CRC-32), in this and every later version: or a job that goes on
@@ -39,7 +39,7 @@ class _Pairs:
 
 def test_the_task_of_a_key_never_changes() -> None:
     pairs: Any = _Pairs()
-    as_input(pairs, None).arranged(5)
+    parse_input(pairs, None).arranged(5)
     assert pairs.tasks == 5
     assert {key: pairs.task_of(encode_row(key)) % pairs.tasks for key in _TASK_OF_KEY} == _TASK_OF_KEY
 

@@ -28,9 +28,9 @@ from holdfast.errors import (
 from holdfast.records.database import Database, open_database
 from holdfast.runtime import Environment
 from holdfast.spark.units import runner
-from holdfast.spark.units.runner import errors_of_rows
+from holdfast.spark.units.runner import report_changed_rows
 from holdfast.spark.units.tasks import UnitsTask
-from holdfast.units.job_input import JobInput, surveyed
+from holdfast.units.job_input import JobInput, survey_task
 from holdfast.units.jobs import (
     MAP,
     WORK_LIST,
@@ -87,10 +87,10 @@ class _Driver:
         emit_to: str | None = None,
         reads: Callable[[], None] = lambda: None,
     ) -> JobReport:
-        job_input = JobInput([surveyed(map(id_of, (1, 2)), repeats=False)]) if kind == MAP else None
+        job_input = JobInput([survey_task(map(id_of, (1, 2)), repeats=False)]) if kind == MAP else None
 
         def prepare(job: Job) -> runner._Prepared:
-            with errors_of_rows(job):
+            with report_changed_rows(job):
                 reads()
             return runner._Prepared(tasks, job_input)
 

@@ -13,8 +13,8 @@ from holdfast.errors import FencedError, UnavailableError
 from holdfast.records.database import Database, open_database
 from holdfast.runtime import Environment
 from holdfast.spark.units import tasks
-from holdfast.spark.units.tasks import UnitsTask, open_alone
-from holdfast.units.job_input import JobInput, surveyed
+from holdfast.spark.units.tasks import UnitsTask, open_database_for_task
+from holdfast.units.job_input import JobInput, survey_task
 from holdfast.units.jobs import MAP, REDUCE, WORK_LIST, begin_job
 from holdfast.units.unit import UnitSettings, id_of
 from holdfast.units.work_list import find_work_list, open_work_list
@@ -27,7 +27,7 @@ def put_values(txn: Any, key: str, values: list[int]) -> None:
 
 def test_a_key_with_many_values_is_one_unit(monkeypatch: pytest.MonkeyPatch) -> None:
     world = UnitWorld()
-    monkeypatch.setattr(tasks, "open_alone", lambda _url: world.db)
+    monkeypatch.setattr(tasks, "open_database_for_task", lambda _url: world.db)
     job = begin_job(world.inner, "sizes", kind=REDUCE, shards=1, environment=world.environment)
     sizes = {"a": 1, "b": 5000, "c": 2}
     rows = (id_of(key) for key, size in sizes.items() for _ in range(size))
@@ -36,7 +36,7 @@ def test_a_key_with_many_values_is_one_unit(monkeypatch: pytest.MonkeyPatch) -> 
         url="",
         job=job,
         run="run",
-        job_input=JobInput([surveyed(rows, repeats=True)]),
+        job_input=JobInput([survey_task(rows, repeats=True)]),
         settings=UnitSettings(),
         reads=None,
         is_reduce=True,
@@ -51,7 +51,7 @@ def test_a_worker_that_starts_again_takes_nothing_from_another_list_of_this_name
 ) -> None:
     """Spark starts a task again that has failed because its list was dropped; the new list is for another job."""
     world = UnitWorld()
-    monkeypatch.setattr(tasks, "open_alone", lambda _url: world.db)
+    monkeypatch.setattr(tasks, "open_database_for_task", lambda _url: world.db)
     items = open_work_list(world.db, "list", create=True)
     job = begin_job(world.inner, "old", kind=WORK_LIST, shards=1, environment=world.environment)
     task = tasks.UnitsTask(
@@ -88,15 +88,15 @@ def test_a_task_that_begins_waits_for_the_database(tmp_path: Path, monkeypatch: 
         def reluctant(url: str) -> Database:
             if next(refusals, None):
                 raise UnavailableError("the database accepts no connections now")
-            return open_alone(url)
+            return open_database_for_task(url)
 
-        monkeypatch.setattr(tasks, "open_alone", reluctant)
+        monkeypatch.setattr(tasks, "open_database_for_task", reluctant)
         task = UnitsTask(
             function=lambda txn, key, value: txn.put("t", key, value),
             url=url,
             job=job,
             run="run",
-            job_input=JobInput([surveyed([id_of(1)], repeats=False)]),
+            job_input=JobInput([survey_task([id_of(1)], repeats=False)]),
             settings=UnitSettings(),
             reads=None,
             is_reduce=False,

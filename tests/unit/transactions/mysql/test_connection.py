@@ -50,7 +50,7 @@ def test_statements_are_split_into_packets(options: MysqlOptions) -> None:
     try:
         large = f"SELECT LENGTH('{'x' * 3_000_000}')"
         statements = ["SELECT 1", large, "SELECT 2", large, "SELECT 3"]
-        assert [packet.count("SELECT") for packet in session.packets(statements)] == [3, 2]
+        assert [packet.count("SELECT") for packet in session.join_into_packets(statements)] == [3, 2]
         assert [reply.rows[0][0] for reply in session.run(statements)] == [1, 3_000_000, 2, 3_000_000, 3]
         limit_bytes = session.send("SELECT @@max_allowed_packet")[0].rows[0][0]
         with pytest.raises(InvalidRequestError, match="set max_allowed_packet to at least 16M"):
@@ -151,7 +151,10 @@ def test_a_server_that_is_not_there(options: MysqlOptions, opened: Open) -> None
         backend.get_many([b"a"])
     with pytest.raises(UnavailableError, match="the database server cannot be reached"):
         backend.commit(Commit(puts={b"a": b""}))
-    with pytest.raises(UnavailableError, match="the database server cannot be reached"), backend.locked():
+    with (
+        pytest.raises(UnavailableError, match="the database server cannot be reached"),
+        backend.begin_locked_transaction(),
+    ):
         pass
 
 
@@ -376,7 +379,7 @@ def test_calls_survive_a_restart_of_the_server(server: MariadbServer, options: M
             cursor.execute(f"KILL {thread}")
     assert backend.get_many([b"a"]) == {}
     assert isinstance(backend.commit(Commit(puts={b"a": b""})), Committed)
-    with backend.locked() as transaction:
+    with backend.begin_locked_transaction() as transaction:
         assert transaction.read([b"a"], exclusive=True).keys() == {b"a"}
 
 

@@ -17,7 +17,7 @@ from holdfast.errors import (
     UnavailableError,
     UnsupportedError,
 )
-from holdfast.transactions.mysql.server import as_holdfast_error, code_of, is_busy, is_lost, mysql_errors
+from holdfast.transactions.mysql.server import as_holdfast_error, error_code, is_busy, is_lost, mysql_errors
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_what_may_be_repeated() -> None:
     assert [code for code in (1205, 1213, 1045, 2013) if is_busy(pymysql.OperationalError(code, ""))] == [1205, 1213]
     assert [code for code in (1205, 1213, 1045, 2013) if is_lost(pymysql.OperationalError(code, ""))] == [2013]
     assert is_lost(pymysql.InternalError("Packet sequence number wrong - got 1 expected 2"))
-    assert code_of(ValueError()) == -1
+    assert error_code(ValueError()) == -1
 
 
 def test_a_certificate_that_fails_is_not_worth_a_repetition() -> None:

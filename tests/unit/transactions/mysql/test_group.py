@@ -17,9 +17,9 @@ from holdfast.runtime import Environment, SeededRandom, SystemClock
 from holdfast.transactions.base import ABSENT, Commit, Committed, Conflict, RangeCount
 from holdfast.transactions.mysql.backend import MysqlBackend
 from holdfast.transactions.mysql.connection import MysqlOptions, Session, connect, parse_mysql_url
-from holdfast.transactions.mysql.group import Group, sweep_sessions
+from holdfast.transactions.mysql.group import MysqlGroup, sweep_sessions
 from holdfast.transactions.mysql.server import prepare_database
-from holdfast.transactions.steps import steps_of
+from holdfast.transactions.validation import steps_of_group
 from tests.databases import needs_mariadb
 from tests.lossy_tcp_proxy import Fault, LossyTcpProxy
 from tests.patience import PATIENCE_S, wait_until
@@ -29,7 +29,7 @@ from tests.unit.transactions.mysql.conftest import Open, wait_for_no_lock
 
 def locks_of(*commits: Commit) -> list[str]:
     """Return the lock statements of a group: the kind of each with its keys."""
-    group = Group(commits, steps_of(commits), 1 << 40)
+    group = MysqlGroup(commits, steps_of_group(commits), 1 << 40)
     found = []
     for statement in group.lock_statements():
         kind = next(
@@ -104,11 +104,11 @@ def test_no_statement_scans_a_small_table(
             Commit(reads={key: versions[key] for key in keys}, deletes=keys),
         ]
         for commit in groups:
-            group = Group([commit], steps_of([commit]), 1 << 40)
+            group = MysqlGroup([commit], steps_of_group([commit]), 1 << 40)
             session.send("START TRANSACTION")
             statements = [one for one in group.lock_statements() if "INSERT" not in one]
-            judgment = group.lock(session)
-            statements += [one for one in group.write_statements(judgment) if one.startswith("DELETE")]
+            result = group.lock_and_validate(session)
+            statements += [one for one in group.write_statements(result) if one.startswith("DELETE")]
             for statement in statements:
                 # The fourth column is the type; in MySQL, the fifth.
                 plans = session.send(f"EXPLAIN FORMAT=TRADITIONAL {statement}")[0].rows
@@ -130,8 +130,8 @@ def test_groups_with_other_keys_do_not_wait(
     for session, commits in zip(sessions, (held, [other]), strict=True):
         wait_for_no_lock(session)
         session.send("START TRANSACTION")
-        group = Group(commits, steps_of(commits), 1 << 40)
-        assert isinstance(group.lock(session).outcomes[0], Committed)
+        group = MysqlGroup(commits, steps_of_group(commits), 1 << 40)
+        assert isinstance(group.lock_and_validate(session).outcomes[0], Committed)
 
 
 def test_readers_share_a_record_and_writers_do_not(backend: MysqlBackend, sessions: tuple[Session, Session]) -> None:
@@ -141,12 +141,12 @@ def test_readers_share_a_record_and_writers_do_not(backend: MysqlBackend, sessio
         wait_for_no_lock(session)
         session.send("START TRANSACTION")
         commit = Commit(reads={b"A": version})
-        Group([commit], steps_of([commit]), 1 << 40).lock(session)
+        MysqlGroup([commit], steps_of_group([commit]), 1 << 40).lock_and_validate(session)
     sessions[1].send("ROLLBACK")
     sessions[1].send("START TRANSACTION")
     commit = Commit(reads={b"A": version}, puts={b"A": b""})
     with pytest.raises(pymysql.OperationalError, match="Lock wait timeout"):
-        Group([commit], steps_of([commit]), 1 << 40).lock(sessions[1])
+        MysqlGroup([commit], steps_of_group([commit]), 1 << 40).lock_and_validate(sessions[1])
 
 
 def test_what_is_claimed_is_hidden_and_leaves_no_trace(
@@ -160,12 +160,12 @@ def test_what_is_claimed_is_hidden_and_leaves_no_trace(
     ]
     session = sessions[0]
     session.send("START TRANSACTION")
-    group = Group(commits, steps_of(commits), 1 << 40)
-    judgment = group.lock(session)
-    assert judgment.outcomes == [Committed(1 << 40), Conflict((b"B",)), Committed((1 << 40) + 2)]
+    group = MysqlGroup(commits, steps_of_group(commits), 1 << 40)
+    result = group.lock_and_validate(session)
+    assert result.outcomes == [Committed(1 << 40), Conflict((b"B",)), Committed((1 << 40) + 2)]
     assert backend.scan(b"", b"z", 10, [b"G"]).records == []
     assert backend.get_many([b"A", b"G", b"I", b"N", b"g1"]) == {}
-    writes = list(group.write_statements(judgment))
+    writes = list(group.write_statements(result))
     assert not any(b"g1".hex() in statement for statement in writes), "an insert is written once"
     session.run([*writes, "COMMIT"])
     assert [key for key, _ in backend.scan(b"", b"z", 10).records] == [b"Q", b"g1"]

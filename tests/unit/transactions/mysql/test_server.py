@@ -76,7 +76,7 @@ def test_a_migration_of_another_process_is_waited_for_with_a_bound(empty: MysqlO
     try:
         prepare_database(empty, create=True)  # so that the lock has a name in the server
         run(empty, "DELETE FROM holdfast_schema")
-        name = schema.lock_name(empty)
+        name = schema.migration_lock_name(empty)
         assert session.send(f"SELECT GET_LOCK('{name}', 1)")[0].rows[0][0] == 1
         with pytest.raises(UnavailableError, match="another process migrates the database for too long"):
             prepare_database(dataclasses.replace(empty, timeout_s=0.1), create=True)

@@ -18,9 +18,9 @@ from holdfast.transactions.base import Backend, Commit, Committed, Conflict, Out
 from holdfast.transactions.postgres import backend as backend_module
 from holdfast.transactions.postgres.backend import PostgresBackend
 from holdfast.transactions.postgres.connection import PostgresAddress, connect, prepare_database
-from holdfast.transactions.postgres.group import Group
+from holdfast.transactions.postgres.group import PostgresGroup
 from holdfast.transactions.registry import open_backend
-from holdfast.transactions.steps import VersionSource
+from holdfast.transactions.validation import VersionSource
 from tests.database_servers import NewUrl
 from tests.databases import needs_postgres
 from tests.lossy_tcp_proxy import Fault, LossyTcpProxy
@@ -101,7 +101,7 @@ def test_a_commit_that_was_given_up_cannot_happen_later(address: PostgresAddress
     try:
         session = backend._connect()
         base = session.versions.take(1)
-        group = Group.of([Commit(puts={b"a": b""})])
+        group = PostgresGroup.of([Commit(puts={b"a": b""})])
         assert backend._settle(base, group, Moment.of(SystemClock())) is None
         arguments = group.arguments(VersionSource.session_of(base), base)
         with pytest.raises(psycopg.Error, match="given up"):
@@ -171,12 +171,12 @@ def test_the_lost_reply_of_a_locked_transaction(
         return True
 
     def transact() -> Outcome:
-        with lossy.locked() as transaction:
+        with lossy.begin_locked_transaction() as transaction:
             transaction.read([b"first"], exclusive=True)
             proxy.interfere_once(choose, fault)
             return transaction.apply(Commit(adds={b"n": 1}, puts={_MARK: b""}))
 
-    with lossy.locked() as transaction:  # prepares the statements
+    with lossy.begin_locked_transaction() as transaction:  # prepares the statements
         transaction.apply(Commit(adds={b"m": 1}))
     if not comes_back:
         with pytest.raises(OutcomeUnknownError, match="read before repeating"):
@@ -194,7 +194,7 @@ def test_an_error_of_the_caller_leaves_a_block_unchanged(address: PostgresAddres
     """What a caller does elsewhere, while it holds a snapshot or locks, is not this transaction's."""
     backend = PostgresBackend(address, Environment())
     try:
-        for block in (backend.snapshot, backend.locked):
+        for block in (backend.snapshot, backend.begin_locked_transaction):
             with pytest.raises(OutcomeUnknownError, match="elsewhere"), block():
                 raise OutcomeUnknownError("elsewhere")
         assert isinstance(backend.commit(Commit(puts={b"a": b""})), Committed)
@@ -261,7 +261,7 @@ pytestmark = needs_postgres
 
 @pytest.fixture
 def backend(new_postgres_url: NewUrl) -> Iterator[Backend]:
-    found = open_backend(new_postgres_url(), create=True, in_groups=False)
+    found = open_backend(new_postgres_url(), create=True, group_commits=False)
     try:
         yield found
     finally:
@@ -299,7 +299,7 @@ def test_a_lost_reply_loses_the_reads_only(new_postgres_url: NewUrl) -> None:
     open_backend(url, create=True).close()
     port = int(url.rpartition(":")[2].partition("/")[0])
     with LossyTcpProxy(port) as proxy:
-        backend = open_backend(url.replace(f":{port}/", f":{proxy.port}/"), in_groups=False)
+        backend = open_backend(url.replace(f":{port}/", f":{proxy.port}/"), group_commits=False)
         backend.commit_and_read(Commit(puts={b"a": b"1"}), [b"a"])  # prepares the statement
         proxy.interfere_once(lambda request: b"payload" in request, Fault.LOSE_REPLY)
         outcome, records = backend.commit_and_read(Commit(puts={b"a": b"payload"}), [b"a"])

@@ -13,9 +13,9 @@ import pytest
 from holdfast.transactions.base import ABSENT, Backend, Commit, Committed
 from holdfast.transactions.memory import MemoryBackend
 from holdfast.transactions.postgres import group
-from holdfast.transactions.postgres.group import Group, register_arrays
+from holdfast.transactions.postgres.group import PostgresGroup, register_arrays
 from holdfast.transactions.registry import open_backend
-from holdfast.transactions.steps import Kind
+from holdfast.transactions.validation import StepKind
 from tests.database_servers import NewUrl
 from tests.databases import needs_postgres
 
@@ -24,7 +24,7 @@ _SHARED = [b"p1", b"p2", b"p3"]
 
 @pytest.fixture
 def backend(new_postgres_url: NewUrl) -> Iterator[Backend]:
-    found = open_backend(new_postgres_url(), create=True, in_groups=False)
+    found = open_backend(new_postgres_url(), create=True, group_commits=False)
     try:
         yield found
     finally:
@@ -32,8 +32,8 @@ def backend(new_postgres_url: NewUrl) -> Iterator[Backend]:
 
 
 def test_equal_reads_are_one_step() -> None:
-    group = Group.of([Commit(reads={b"p": 7, b"q": one}, inserts={b"x%d" % one: b""}) for one in (1, 2, 2)])
-    assert [(step.key, step.call, step.expected) for step in group.steps if step.kind is Kind.READ] == [
+    group = PostgresGroup.of([Commit(reads={b"p": 7, b"q": one}, inserts={b"x%d" % one: b""}) for one in (1, 2, 2)])
+    assert [(step.key, step.call, step.expected) for step in group.steps if step.kind is StepKind.READ] == [
         (b"p", 0, 7),
         (b"q", 0, 1),
         (b"q", 1, 2),
@@ -42,7 +42,7 @@ def test_equal_reads_are_one_step() -> None:
 
 
 def test_what_is_written_is_not_shared() -> None:
-    group = Group.of([Commit(reads={b"n": 1}, adds={b"n": 1}), Commit(adds={b"n": 1}), Commit(adds={b"n": 2})])
+    group = PostgresGroup.of([Commit(reads={b"n": 1}, adds={b"n": 1}), Commit(adds={b"n": 1}), Commit(adds={b"n": 2})])
     assert [step.call for step in group.steps] == [0, 1, 2] and group.sharers == []
 
 

@@ -18,7 +18,7 @@ from holdfast.transactions.base import Commit, Committed
 from holdfast.transactions.registry import open_backend
 from holdfast.transactions.sqlite import backend as backend_module
 from holdfast.transactions.sqlite.backend import SqliteBackend, prepare_file
-from holdfast.transactions.steps import Judgment
+from holdfast.transactions.validation import ValidationResult
 from tests.patience import PATIENCE_S
 
 
@@ -141,7 +141,7 @@ def test_after_the_file_was_removed(path: str, comes_back: bool) -> None:
 
 
 def _commit_under_locks(backend: SqliteBackend) -> object:
-    with backend.locked() as transaction:
+    with backend.begin_locked_transaction() as transaction:
         return transaction.apply(_COMMIT)
 
 
@@ -166,13 +166,13 @@ def test_while_a_commit_waits_for_its_turn(path: str, commit: Callable[[SqliteBa
 
 def test_in_the_middle_of_a_commit(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     backend = _backend(path)
-    judge = backend_module.judge
+    validate_group = backend_module.validate_group
 
-    def replaced(*args: Any) -> Judgment:
+    def replaced(*args: Any) -> ValidationResult:
         _restore(path)
-        return judge(*args)
+        return validate_group(*args)
 
-    monkeypatch.setattr(backend_module, "judge", replaced)
+    monkeypatch.setattr(backend_module, "validate_group", replaced)
     with pytest.raises(OutcomeUnknownError, match="removed or replaced during the commit"):
         backend.commit(_COMMIT)
     backend.close()

@@ -47,7 +47,7 @@ def _use(backend: Backend) -> None:
     assert backend.get_many([b"n"])[b"n"].number > 0
     with backend.snapshot() as snapshot:
         snapshot.scan(b"a", b"z", 5)
-    with backend.locked() as transaction:
+    with backend.begin_locked_transaction() as transaction:
         transaction.read([b"n"], exclusive=True)
         transaction.apply(Commit(adds={b"n": 1}))
 
@@ -74,8 +74,8 @@ def test_an_interrupt_at_any_line_leaves_nothing_locked(backend: SqliteBackend) 
             line += 1
             is_within = interrupted_at(line, lambda: _use(backend), *modules)
             assert threads.submit(backend.commit, Commit(adds={b"m": 1})).result(PATIENCE_S)
-            assert backend._connections.lent_to() == []
-            assert backend._connections.queue()._permits.holders() == 0
+            assert backend._connections.borrowing_threads() == []
+            assert backend._connections.queue()._permits.count_holders() == 0
             idle = [*backend._connections._readers, *backend._connections._writers]
             assert [one for one in made if _is_open(one) and one not in idle] == [], "a child would inherit it"
     assert line > 150
@@ -153,7 +153,7 @@ def test_a_forgotten_walk_that_is_collected_at_any_line_stops_nobody(backend: Sq
     assert not thread.is_alive(), "it waits for itself"
     assert len(collected) == collected[-1] > 100
     assert min(collected) > 0
-    assert backend._connections.lent_to() == []
+    assert backend._connections.borrowing_threads() == []
 
 
 @pytest.mark.slow
@@ -166,7 +166,7 @@ def test_a_forgotten_walk_that_is_collected_waits_for_nobody(backend: SqliteBack
         thread.start()
         thread.join(PATIENCE_S)
         assert not thread.is_alive()
-    assert connections.lent_to() == []
+    assert connections.borrowing_threads() == []
 
 
 @pytest.mark.slow
@@ -213,7 +213,7 @@ def test_a_thousand_interrupts_a_second_stop_nobody(backend: SqliteBackend) -> N
         for number, (acknowledged, unknown) in enumerate(counts):
             found = groups.get_many([b"%d" % number])[b"%d" % number].number
             assert acknowledged <= found <= acknowledged + unknown
-        assert backend._connections.lent_to() == []
+        assert backend._connections.borrowing_threads() == []
         return [hits, *(acknowledged for acknowledged, _ in counts)]
 
     hits, *counts = Child(run).result()

@@ -1,9 +1,9 @@
-"""Break transactions into steps, judge them, and apply them: the reference for every backend.
+"""Validate groups of transactions step by step, and apply them: the reference for every backend.
 
 There is one step per key and transaction, in the one global order in which all backends lock. Two commits that lock in
 the same order never wait for each other in a circle (paper 004, 3.5: total order update). SQLite, MySQL and the memory
-backend judge and apply with the functions of this module; the function in PostgreSQL does the same inside the database,
-and the conformance suite holds both to it.
+backend validate and apply with the functions of this module; the function in PostgreSQL does the same inside the
+database, and the conformance suite holds both to it.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from holdfast.transactions.base import (
 )
 
 
-class Kind(enum.IntEnum):
-    """What a step does with its key. The numbers are part of the interface of the functions in the databases."""
+class StepKind(enum.IntEnum):
+    """What a step does with its record. The numbers are part of the interface of the functions in the databases."""
 
     READ = 1
     """Lock shared: the version must still be the expected one."""
@@ -51,7 +51,7 @@ ANY = -1
 
 
 class Step(NamedTuple):
-    """One step of a transaction.
+    """One step of a transaction: what it expects of one record, and does with it.
 
     Attributes:
         call: index of the transaction in its group.
@@ -62,14 +62,14 @@ class Step(NamedTuple):
 
     key: bytes
     call: int
-    kind: Kind
+    kind: StepKind
     expected: int
     value: bytes = b""
     delta: int = 0
 
 
-def steps_of(commits: Sequence[Commit]) -> list[Step]:
-    """Return the steps of a group, ordered by key and then by transaction.
+def steps_of_group(commits: Sequence[Commit]) -> list[Step]:
+    """Return the steps of all transactions of a group, ordered by key and then by transaction.
 
     Raises:
         InvalidRequestError: a key or a value is too long, a number too large, one transaction writes a key twice, it
@@ -91,10 +91,10 @@ _SHARED_ADD = 2**50
 
 
 def check_commit(commit: Commit) -> None:
-    """Check a transaction; a group with it then has steps.
+    """Check that a transaction is well-formed, so that `steps_of_group` does not refuse a group with it.
 
     Raises:
-        InvalidRequestError: see `steps_of`.
+        InvalidRequestError: see `steps_of_group`.
     """
     reads = commit.reads
     for key in commit.inserts:
@@ -103,7 +103,7 @@ def check_commit(commit: Commit) -> None:
     writes = [*commit.inserts, *commit.puts, *commit.deletes, *commit.adds]
     if len(set(writes)) != len(writes):
         raise InvalidRequestError("a transaction writes one key twice: merge the two writes")
-    keys = keys_of(commit)
+    keys = keys_of_commit(commit)
     for bound in commit.bounds:
         if bound.key not in commit.adds:
             raise InvalidRequestError("a bound needs an add to the same key in the same transaction", key=bound.key)
@@ -135,28 +135,28 @@ def _check_numbers(commit: Commit) -> None:
 
 def _steps(call: int, commit: Commit) -> Iterable[Step]:
     reads = commit.reads
-    steps = {key: Step(key, call, Kind.READ, version) for key, version in reads.items()}
+    steps = {key: Step(key, call, StepKind.READ, version) for key, version in reads.items()}
     for one in commit.ranges:
-        steps[one.guard] = Step(one.guard, call, Kind.GUARD, reads.get(one.guard, ANY))
+        steps[one.guard] = Step(one.guard, call, StepKind.GUARD, reads.get(one.guard, ANY))
     for key, value in commit.inserts.items():
-        steps[key] = Step(key, call, Kind.INSERT, ABSENT, value)
+        steps[key] = Step(key, call, StepKind.INSERT, ABSENT, value)
     for key, value in commit.puts.items():
-        steps[key] = Step(key, call, Kind.PUT, reads.get(key, ANY), value)
+        steps[key] = Step(key, call, StepKind.PUT, reads.get(key, ANY), value)
     for key in commit.deletes:
-        steps[key] = Step(key, call, Kind.DELETE, reads.get(key, ANY))
+        steps[key] = Step(key, call, StepKind.DELETE, reads.get(key, ANY))
     for key, delta in commit.adds.items():
-        steps[key] = Step(key, call, Kind.ADD, reads.get(key, ANY), delta=delta)
+        steps[key] = Step(key, call, StepKind.ADD, reads.get(key, ANY), delta=delta)
     return steps.values()
 
 
-def keys_of(commit: Commit) -> set[bytes]:
-    """Return the keys of all steps of a transaction: what it locks."""
+def keys_of_commit(commit: Commit) -> set[bytes]:
+    """Return the keys that a transaction reads, writes or uses in conditions: those that it locks."""
     guards = (one.guard for one in commit.ranges)
     return {*commit.reads, *commit.inserts, *commit.puts, *commit.deletes, *commit.adds, *guards}
 
 
-def independent(commits: Sequence[Commit]) -> int:
-    """Return how many transactions from the start of the list may form a group; at least one, if there is one.
+def count_independent(commits: Sequence[Commit]) -> int:
+    """Return how many transactions, from the start of the list, may form a group; at least 1 unless the list is empty.
 
     In a group, no transaction touches what another one writes. Several may add to one counter that none of them
     reads, if the adds are small.
@@ -167,7 +167,7 @@ def independent(commits: Sequence[Commit]) -> int:
     for number, commit in enumerate(commits):
         adds = {key for key, delta in commit.adds.items() if abs(delta) <= _SHARED_ADD and key not in commit.reads}
         reads = commit.reads.keys() - commit.adds.keys()
-        writes = keys_of(commit) - adds - reads
+        writes = keys_of_commit(commit) - adds - reads
         writes.update(commit.inserts, commit.puts, commit.deletes, (one.guard for one in commit.ranges))
         adds -= writes
         reads -= writes
@@ -183,10 +183,10 @@ def independent(commits: Sequence[Commit]) -> int:
     return len(commits)
 
 
-# --- judgment --------------------------------------------------------------------------------------------------------
+# --- validation ------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
-class Judgment:
-    """The verdict on a group.
+class ValidationResult:
+    """The result of validating a group of transactions.
 
     Attributes:
         outcomes: the outcome of each transaction.
@@ -197,19 +197,19 @@ class Judgment:
     valid: Sequence[Step]
 
 
-def judge(
+def validate_group(
     commits: Sequence[Commit],
     steps: Sequence[Step],
     seen: Mapping[bytes, Record],
     counts: Mapping[tuple[int, int], int],
     base: int,
-) -> Judgment:
-    """Decide which transactions take effect.
+) -> ValidationResult:
+    """Decide which transactions of a group take effect, given the records as they are now.
 
     Args:
-        steps: as `steps_of` returned them.
-        seen: the records that existed, of the keys of all steps; all are locked. Only the values of those to which
-            something is added count, and of these the first byte.
+        steps: as `steps_of_group` returned them.
+        seen: the existing records of the keys of all steps, by key; all are locked. Only the values of those to which
+            something is added matter, and of these the first byte.
         counts: maps (transaction, index of its range) to the number of records in the range, before any write.
         base: the version that the first transaction would give to its records; the others give the next ones.
     """
@@ -217,28 +217,28 @@ def judge(
     for step in steps:
         record = seen.get(step.key)
         is_stale = step.expected not in (ANY, ABSENT if record is None else record.version)
-        if is_stale or (step.kind is Kind.ADD and not _can_add(step.delta, record)):
+        if is_stale or (step.kind is StepKind.ADD and not _can_add(step.delta, record)):
             conflicts.setdefault(step.call, []).append(step.key)
     for call, commit in enumerate(commits):
         for index, one in enumerate(commit.ranges):
             if counts[call, index] != one.count:
                 conflicts.setdefault(call, []).append(one.guard)
-    _judge_bounds(commits, steps, seen, conflicts)
+    _validate_bounds(commits, steps, seen, conflicts)
     outcomes = [
         Conflict(tuple(sorted(set(conflicts[call])))) if call in conflicts else Committed(base + call)
         for call in range(len(commits))
     ]
-    return Judgment(outcomes, [step for step in steps if step.call not in conflicts])
+    return ValidationResult(outcomes, [step for step in steps if step.call not in conflicts])
 
 
 def _can_add(delta: int, record: Record | None) -> bool:
-    """Whether a record is a number, and stays within its limits. Small adds of a group may pass them: `independent`."""
+    """Return whether an add leaves a number within its limits; those of a group together may not."""
     if record is None or delta == 0:
         return True
     return takes_adds(record.value) and abs(record.number + delta) <= max(MAX_NUMBER, abs(record.number))
 
 
-def _judge_bounds(
+def _validate_bounds(
     commits: Sequence[Commit],
     steps: Sequence[Step],
     seen: Mapping[bytes, Record],
@@ -253,7 +253,7 @@ def _judge_bounds(
                 step.delta
                 for step in steps
                 if step.key == bound.key
-                and step.kind is Kind.ADD
+                and step.kind is StepKind.ADD
                 and step.call <= call
                 and (step.call == call or step.call not in conflicts)
             )
@@ -262,15 +262,20 @@ def _judge_bounds(
 
 
 def apply_steps(records: Mapping[bytes, Record], steps: Sequence[Step], base: int) -> dict[bytes, Record | None]:
-    """Return what valid steps write: records by key, and None for deletions. The update phase of paper 004 (3.5)."""
+    """Return the records that valid steps write, by key, with None for deletions. (Paper 004, 3.5: the update phase.)
+
+    Args:
+        records: the existing records of the steps' keys.
+        base: the version that the first transaction gives to its records; the others give the next ones.
+    """
     changes: dict[bytes, Record | None] = {}
     for step in steps:
         version = base + step.call
-        if step.kind in (Kind.INSERT, Kind.PUT):
+        if step.kind in (StepKind.INSERT, StepKind.PUT):
             changes[step.key] = Record(version, step.value)
-        elif step.kind is Kind.DELETE:
+        elif step.kind is StepKind.DELETE:
             changes[step.key] = None
-        elif step.kind is Kind.ADD:
+        elif step.kind is StepKind.ADD:
             old = changes.get(step.key) or records.get(step.key) or Record(0, b"")
             changes[step.key] = Record(version, old.value, old.number + step.delta)
     return changes
@@ -282,7 +287,7 @@ _NUMBER_BITS = 23
 
 
 class VersionSource(Renewed):
-    """Gives out versions: 40 random bits that stand for a session, then a number that counts up.
+    """Generates unique record versions: 40 random bits that stand for a session, then a number that counts up.
 
     A version is a positive number of 63 bits. A process starts a new session after 2**23 versions and after a fork.
     """
@@ -297,7 +302,7 @@ class VersionSource(Renewed):
         self._end = 0
 
     def take(self, count: int) -> int:
-        """Return the first of `count` consecutive versions of one session; `count` is at most 2**20."""
+        """Return the first of `count` new consecutive versions of one session; `count` is at most 2**20."""
         with self._lock:
             if self._next + count > self._end:
                 session = int(self._ids.token(), 16) % (1 << _SESSION_BITS)
@@ -309,5 +314,5 @@ class VersionSource(Renewed):
 
     @staticmethod
     def session_of(version: int) -> int:
-        """Return the session of a version."""
+        """Return the session's 40 bits of a version."""
         return version >> _NUMBER_BITS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.transactions.base import Commit, RangeCount
-from holdfast.transactions.steps import keys_of
+from holdfast.transactions.validation import keys_of_commit
 
 
 def test_a_commit_locks_all_that_it_names() -> None:
@@ -16,4 +16,4 @@ def test_a_commit_locks_all_that_it_names() -> None:
         ranges=[RangeCount(guard, b"a", b"b", 0) for guard in (b"first", b"last")],
     )
     names = (b"read", b"inserted", b"put", b"deleted", b"added", b"first", b"last")
-    assert keys_of(commit) == set(names)
+    assert keys_of_commit(commit) == set(names)

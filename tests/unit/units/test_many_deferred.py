@@ -1,4 +1,4 @@
-"""Units that are put off run before their group ends if they become too many: others may run the rest meanwhile."""
+"""Units that are deferred run before their group ends if they become too many: others may run the rest meanwhile."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from holdfast.runtime import Alarm
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import WORK_LIST, begin_job
 from holdfast.units.unit import UnitSettings
-from holdfast.units.work_list import decode_claim, dissolve, find_work_list, open_work_list
+from holdfast.units.work_list import decode_claim, dissolve_claim, find_work_list, open_work_list
 from holdfast.units.work_task import WorkTask
 from tests.clocks import never
 from tests.units_world import Shaky, UnitWorld, units
@@ -29,7 +29,7 @@ def count(txn: Any, key: int, value: object) -> None:
 
 
 def _disturbed(world: UnitWorld, first: int, meanwhile: Callable[[], object]) -> Shaky:
-    """Return a database on which commits conflict, from one on, until units are put off; then something happens."""
+    """Return a database on which commits conflict, from one on, until units are deferred; then something happens."""
     commits = 0
 
     def before(_number: int, name: str) -> None:
@@ -59,11 +59,11 @@ def test_what_a_twin_has_done_meanwhile_is_not_done_again() -> None:
 def test_what_a_twin_has_put_off_meanwhile_runs_once() -> None:
     world = UnitWorld()
 
-    def put_off() -> None:
+    def defer() -> None:
         twin = _disturbed(world, 1, lambda: None)
         world.task(count, UnitSettings(group=4, most_deferred=_MOST_PUT_OFF), database=twin).run(units(_KEYS))
 
-    world.task(count, _FEW, database=_disturbed(world, 1, put_off)).run(units(_KEYS))
+    world.task(count, _FEW, database=_disturbed(world, 1, defer)).run(units(_KEYS))
     assert {key: one for key, one in world.cells.items() if key[0] != "hot"} == _ran_once()
 
 
@@ -80,7 +80,7 @@ def test_nothing_of_a_claim_that_was_dissolved_meanwhile_is_done() -> None:
 
     def dissolve_and_run() -> None:
         [(key, record)] = world.inner.scan(*work.claims, 2).records
-        assert dissolve(world.inner, work, decode_claim(key, record))
+        assert dissolve_claim(world.inner, work, decode_claim(key, record))
         worker(world.inner).run()
 
     worker(_disturbed(world, 2, dissolve_and_run)).run()  # the first commit is that of the claim
