@@ -204,7 +204,7 @@ class Check:
 
     def _stops(self, world: World) -> Callable[[Exploration | Walks], bool]:
         """Return whether to stop: once all properties of the world have broken, there is nothing left to find."""
-        breakable = {one.name for one in world.properties if one.title and (one.step or one.end)}
+        breakable = {one.name for one in world.properties if one.title and (one.step or one.end)} or {BROKEN_CODE}
         return lambda now: self._until() or now.findings.keys() >= breakable
 
     def _world(self, scene: Scene, tracker: GoalTracker | None = None) -> World:

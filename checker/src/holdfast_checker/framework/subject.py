@@ -149,8 +149,9 @@ class GoalTracker:
 def judged(
     scene: Scene, rules: Mapping[str, Rule], context: Any, tracker: GoalTracker | None = None
 ) -> tuple[Property, ...]:
-    """Return the properties that a scene judges, and the one that tracks goals."""
-    wanted = [rules[name].of(context) for name in (rules if scene.properties is None else scene.properties)]
+    """Return the properties that a scene judges, and the one that tracks goals. Errors of the code need no rule."""
+    names = rules if scene.properties is None else scene.properties
+    wanted = [rules[name].of(context) for name in names if name in rules]
     return tuple(wanted if tracker is None else [*wanted, tracker.watching(context)])
 
 

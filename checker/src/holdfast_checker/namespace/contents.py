@@ -108,11 +108,15 @@ class Contents:
         for key in self.children.get(inode.id, ()):
             yield from self.below(self.inodes[key])
 
-    def paths(self, inode: Inode, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Inode]]:
-        """Yield the paths below an inode."""
+    def paths(
+        self, inode: Inode, path: tuple[str, ...] = (), above: frozenset[int] = frozenset()
+    ) -> Iterator[tuple[tuple[str, ...], Inode]]:
+        """Yield the paths below an inode; a directory that is below itself has no second one."""
+        if inode.id in above:
+            return
         yield path, inode
         for key in self.children.get(inode.id, ()):
-            yield from self.paths(self.inodes[key], (*path, name_of(key).decode()))
+            yield from self.paths(self.inodes[key], (*path, name_of(key).decode()), above | {inode.id})
 
 
 _KNOWN: dict[Records, Contents] = {}

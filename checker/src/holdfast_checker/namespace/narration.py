@@ -80,6 +80,8 @@ NARRATOR = DatabaseWords(
         (BLOBS, "delete"): Template("deletes the blob", 0),
         (BLOBS, "delete_many"): Template("deletes the blobs", 0),
         (BLOBS, "list_page"): Template("lists all blobs", weight=Weight.SMALL),
+        (BLOBS, "list_uploads_page"): Template("lists unfinished blobs", weight=Weight.SMALL),
+        (BLOBS, "abort_upload"): Template("deletes the unfinished blob", 0),
     },
     say=lambda value: value.replace("_", " ") if isinstance(value, str) and "/" not in value else None,
 ).narrator()

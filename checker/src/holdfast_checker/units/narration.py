@@ -35,11 +35,14 @@ _PLACE = 11
 def _name(key: bytes, known: Mapping[bytes, Record]) -> str:
     """Say what the record of a key is."""
     kind = key[:2]
-    if kind == b"Sc":
-        row, column = cell_of(key)
-        return f"unit {row!s}" if column in (TIMES, SAW) else str(row)
-    if kind == b"Sw":
-        return "a claim" if _is_claim(key) else f"item {WorkItem(key[_PLACE:], b'').key!s}"
+    try:
+        if kind == b"Sc":
+            row, column = cell_of(key)
+            return f"unit {row!s}" if column in (TIMES, SAW) else str(row)
+        if kind == b"Sw":
+            return "a claim" if _is_claim(key) else f"item {WorkItem(key[_PLACE:], b'').key!s}"
+    except CorruptDataError:  # an end of a range
+        return "cells" if kind == b"Sc" else "items"
     return _KINDS.get(kind, "a record")
 
 
