@@ -18,7 +18,7 @@ __all__ = ["dying_overwrite"]
 def dying_overwrite(frame: Any, url: str, nth: int) -> bool:
     """Overwrite with a driver that dies after the nth store call of its commit; return whether it ended first."""
     table = TableJob.of(parse_write_options({"path": url, "partitionBy": "k"}, overwrite=True), frame.schema)
-    with table.opened() as ctx:
+    with table.open_destination() as ctx:
         table = table.fit_to_table(ctx, read_log(ctx))
         job = TWO_PHASE.setup_job(ctx, SaveMode.OVERWRITE, table.details)
         assert job is not None

@@ -185,7 +185,7 @@ def test_two_first_jobs_with_two_layouts(spark: Any, tmp_path: Path) -> None:
     from holdfast.spark.table_job import TableJob
 
     late = TableJob.of(parse_write_options({"path": url, "partitionBy": "k"}, overwrite=False), frame.schema)
-    with late.opened() as ctx:
+    with late.open_destination() as ctx:
         from holdfast.commit.two_phase.decision_log import read_log
 
         late = late.fit_to_table(ctx, read_log(ctx))
@@ -195,7 +195,7 @@ def test_two_first_jobs_with_two_layouts(spark: Any, tmp_path: Path) -> None:
             late.write_rows(iter(frame.toArrow().to_batches()), attempt)
             commit = attempt.commit()
     holdfast.write(frame, url)
-    with late.opened() as ctx:
+    with late.open_destination() as ctx:
         with pytest.raises(ConflictError, match="another job changed the table in the meantime"):
             TWO_PHASE.commit_job(ctx, job, [commit], 1)
         TWO_PHASE.abort_job(ctx, job)

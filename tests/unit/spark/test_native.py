@@ -83,7 +83,7 @@ def read(monkeypatch: pytest.MonkeyPatch, url: Path, meanwhile: Callable[[], obj
                 files += path.glob("k=1/part-*")
         return sorted(file.read_text() for file in files)
 
-    monkeypatch.setattr(native, "load", load)
+    monkeypatch.setattr(native, "load_frame", load)
     monkeypatch.setattr(native, "mismatch_reason", lambda *_: "")
     monkeypatch.setattr(native, "select_requested_columns", lambda frame, *_: frame)
     monkeypatch.setattr(native, "hadoop_path", lambda *_: (f"file://{url}", ""))
@@ -131,7 +131,7 @@ def test_files_that_spark_does_not_find(monkeypatch: pytest.MonkeyPatch, tmp_pat
     def load(*_: object) -> None:
         raise NotFoundError("there is nothing to read: check the URL", url="file:///t")
 
-    monkeypatch.setattr(native, "load", load)
+    monkeypatch.setattr(native, "load_frame", load)
     monkeypatch.setattr(native, "hadoop_path", lambda *_: (f"file://{tmp_path}", ""))
     options = ReadOptions(store=LocationOptions(url=str(tmp_path)), reader=reader)
     if reader == "auto":
