@@ -48,7 +48,7 @@ docs: ## Build the documentation with the API reference in site/ (offline; a war
 	@scripts/run python -m sphinx -q -W --keep-going -b html docs site
 	@echo "open site/index.html"
 
-mutants: ## Plant mistakes, run checker and tests on each, write docs/explanation/mutants.md (--all: days)
+mutants: ## Plant mistakes, run checker and tests on each, print the shares that are caught (--all: days)
 	@scripts/run python -m tests.mutation $(MUTANTS)
 
 integration: ## Run the tests against real Spark and real servers only, the long ones too

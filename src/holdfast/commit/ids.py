@@ -66,7 +66,6 @@ def file_owner(path: str) -> FileOwner | None:
     return FileOwner(JobId(match[2]), int(match[1]), AttemptId(match[3]))
 
 
-_TASK_PATTERN = re.compile(rf"task_({_JOB})_m_(\d{{6,9}})")
 _ATTEMPT_PATTERN = re.compile(rf"attempt_({_JOB})_m_(\d{{6,9}})_([0-9a-f]{{12}})")
 _SPARK_FILE = re.compile(rf"part-\d{{5,9}}-({_JOB})-c\d{{3,9}}(?:\.[A-Za-z0-9_.]+)?")
 
@@ -74,12 +73,6 @@ _SPARK_FILE = re.compile(rf"part-\d{{5,9}}-({_JOB})-c\d{{3,9}}(?:\.[A-Za-z0-9_.]
 def task_name(job: JobId, task: int) -> str:
     """Return Hadoop's ``TaskID``: ``task_<job>_m_000003``."""
     return f"task_{job}_m_{task:06d}"
-
-
-def task_number(job: JobId, name: str) -> int | None:
-    """Parse the name of a task of `job`, and return the task's number; None for any other name."""
-    match = _TASK_PATTERN.fullmatch(name)
-    return int(match[2]) if match is not None and match[1] == job else None
 
 
 def attempt_name(owner: FileOwner) -> str:
