@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from holdfast.cli.check_store import Found, store_verdict
+from holdfast.cli.check_store import StoreFindings, store_verdict
 from holdfast.commit import get_committer
 from holdfast.errors import UnavailableError
 from holdfast.runtime import SystemIds
@@ -45,13 +45,13 @@ def _started(name: str) -> Iterator[S3Options]:
             yield server.options
 
 
-def tried(options: S3Options) -> Found:
+def tried(options: S3Options) -> StoreFindings:
     """Return the findings of the suite on a server."""
     handles = [S3Store(BUCKET, options) for _ in range(_DRIVERS)]
     try:
         report = run_conformance(handles[0], handles[1], prefix="suite", racers=handles, rounds=_ROUNDS)
         heeds = heeds_conditions(handles[0], "probe/", SystemIds())
-        return Found(
+        return StoreFindings(
             url=f"s3://{BUCKET}",
             capabilities=replace(handles[0].capabilities, conditional_put=Support.YES if heeds else Support.NO),
             results=report.results,
@@ -63,7 +63,7 @@ def tried(options: S3Options) -> Found:
             handle.close()
 
 
-def _rows(reports: Mapping[str, Found]) -> Iterator[str]:
+def _rows(reports: Mapping[str, StoreFindings]) -> Iterator[str]:
     yield "| | " + " | ".join(SUBJECTS[name] for name in reports) + " |"
     yield "|---|" + "---|" * len(reports)
     for topic in TOPICS:
@@ -88,7 +88,7 @@ def main() -> None:
     """Test the named servers, or all, and print the table."""
     names = [name for name in sys.argv[1:] if not name.startswith("-")] or list(SUBJECTS)
     logging.getLogger("werkzeug").setLevel(logging.ERROR)  # moto logs every request
-    reports: dict[str, Found] = {}
+    reports: dict[str, StoreFindings] = {}
     for name in names:
         if name in RECIPES and RECIPES[name].found() is None:
             print(f"{SUBJECTS[name]} is not installed: {RECIPES[name].install}, or make servers", file=sys.stderr)

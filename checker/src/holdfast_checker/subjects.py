@@ -27,7 +27,7 @@ _OTHERS = {**STORES, **TRANSACTIONAL, ALL_ONCE.name: ALL_ONCE, LARGE.name: LARGE
 
 
 def committer_subject(committer: Committer) -> Subject[Scene]:
-    """Return the subject that checks a committer."""
+    """Return the `Subject` with which a committer is checked."""
     has_log = committer.name == TWO_PHASE.name
 
     def build(scene: Scene, tracker: GoalTracker | None) -> World:
@@ -65,7 +65,7 @@ def _find(name: str) -> Scene | None:
 
 
 def declared(committer: Committer, name: str) -> Answer | None:
-    """Return what `holdfast committers` declares about a property; None if it declares nothing."""
+    """Return what `holdfast committers` declares about a property of a committer; None if nothing."""
     return committer.guarantees.get(PART_OF.get(name, name))
 
 
@@ -74,7 +74,7 @@ SUBJECTS = {one.name: one for one in (TRANSACTIONS, NAMESPACE, UNITS)}
 
 
 def find_subject(name: str) -> Subject[Any]:
-    """Return the committer, or what else can be checked, with this name.
+    """Return the `Subject` with this name: a committer, ``transactions``, ``namespace`` or ``units``.
 
     Raises:
         InvalidRequestError: the name is unknown; the message suggests the most similar name.

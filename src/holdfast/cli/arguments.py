@@ -67,14 +67,14 @@ def time_ms(text: str) -> int:
 
 
 def filled(text: str) -> str:
-    """Refuse an empty value: a shell variable that is not set must not mean "as if the option were not there"."""
+    """Return the value of an option unchanged, but refuse an empty one: it is most likely an unset shell variable."""
     if not text:
         raise click.BadParameter("the value is empty: give one")
     return text
 
 
 class Word(click.Choice[str]):
-    """The type of a parameter that must be one of a few words; for a wrong word, the error suggests the nearest one."""
+    """A click parameter type that accepts one of a few words; the error for a wrong word suggests the nearest one."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if value in self.choices:
@@ -83,10 +83,13 @@ class Word(click.Choice[str]):
 
 
 def refuse_password(url: str, variable: str) -> None:
-    """Refuse the URL of a database with a password in it.
+    """Check that a database URL from the command line contains no password.
+
+    Args:
+        variable: the environment variable that may contain the URL with its password, for the error.
 
     Raises:
-        InvalidRequestError: it contains a password (which the message does not show); the message names the variable.
+        InvalidRequestError: it contains a password (which the message does not show).
     """
     from holdfast.transactions.registry import has_password
 
@@ -124,9 +127,10 @@ def parse_pairs(texts: Iterable[str], *, reserved: Mapping[str, str] | None = No
 def option_pairs(
     texts: Iterable[str], *, reserved: Mapping[str, str] | None = None, urls: Iterable[str] = ()
 ) -> list[GivenOption]:
-    """Parse the ``KEY=VALUE`` strings that ``--option`` takes into options.
+    """Parse the ``KEY=VALUE`` strings of ``--option`` into options of a read or write.
 
     Args:
+        reserved: keys that have a command-line parameter of their own, mapped to that parameter.
         urls: the urls of the stores that the command opens, except for urls in the options themselves.
 
     Raises:
@@ -155,17 +159,19 @@ def _refuse_secrets(given: Iterable[GivenOption], urls: Iterable[str] = ()) -> N
 
 @dataclass(frozen=True)
 class Reach:
-    """How to reach a store: its endpoint and the like, but no credentials, which come from the environment only.
+    """The connection options of object stores that a user gave, such as the endpoint, but never credentials.
+
+    Credentials come from the environment only.
 
     Attributes:
-        given: the store's options. Each one records the flag that set it (`GivenOption.spelled`).
+        given: the options. Each one records the command-line flag that set it (`GivenOption.spelled`).
     """
 
     given: tuple[GivenOption, ...] = ()
 
     @classmethod
     def taken(cls, given: dict[str, Any]) -> Reach:
-        """Take the values of `reach_options` out of the parameters of a command."""
+        """Remove the values of `reach_options` from a command's parameters, and return them as a `Reach`."""
         found: list[GivenOption] = []
         for flag in _flags():
             value = given.pop(_parameter(flag))
@@ -176,7 +182,7 @@ class Reach:
         return cls((*found, *given.pop("store_option")))
 
     def options(self, url: str) -> tuple[GivenOption, ...]:
-        """Return the options, for the store at `url`.
+        """Return the connection options for the store at `url`, after checking that they are allowed.
 
         Raises:
             InvalidRequestError: an option contains a credential of this store (which the message does not show), or the
@@ -186,7 +192,7 @@ class Reach:
         return self.given
 
     def options_of_any_store(self) -> tuple[StoreOptions, ...]:
-        """Return the options, for a store whose url is not known yet.
+        """Return the connection options for each kind of store that has them, while the store's url is unknown.
 
         Raises:
             InvalidRequestError: an option contains a credential of an installed store (which the message does not
@@ -206,9 +212,11 @@ class Reach:
         settings: CommitSettings | None = None,
         staging: bool = False,
     ) -> CommitContext:
-        """Open the destination at `url`; the caller closes it.
+        """Open the destination at `url` with these connection options; the caller closes it.
 
         Args:
+            progress: called while long work goes on.
+            settings: the settings of commits; None for the defaults.
             staging: whether the context must give access to the directories of committers that stage files,
                 `staging-*`.
         """
@@ -242,7 +250,7 @@ def _prepared(flag: CommandFlag) -> Callable[[click.Context, click.Parameter, st
 
 
 def reach_options() -> list[click.Parameter]:
-    """Return the options that say how to reach a store; see `Reach.taken`."""
+    """Return click's options for the connection to a store, such as ``--endpoint-url``; see `Reach.taken`."""
     return [
         *(
             click.Option([one.flag], metavar=one.metavar or None, callback=_prepared(one), help=one.help)

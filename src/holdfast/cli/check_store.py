@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeVar
 
 import click
 
-from holdfast.cli.command import Opens, Run, Url, command, option
-from holdfast.cli.committers import verdict
+from holdfast.cli.command import CommandRun, Opens, Url, command, option
+from holdfast.cli.committers import committer_support
 from holdfast.cli.failures import PROBLEM
 from holdfast.cli.output import Column, Output, documents
 from holdfast.errors import HoldfastError
@@ -36,7 +36,7 @@ _ROUNDS = option("--rounds", "Rounds of each race.", type=click.IntRange(1, 10_0
 
 @command(Opens.STORES, name="check-store")
 def check_store(
-    run: Run,
+    run: CommandRun,
     url: Url,
     drivers: Annotated[int, _DRIVERS],
     rounds: Annotated[int, _ROUNDS],
@@ -120,11 +120,11 @@ def _consequence(one: Finding) -> str:
 
 
 def store_verdict(committer: Committer, known: Capabilities, topics: Sequence[Finding]) -> tuple[str, str]:
-    """Return ``safe`` or another word, and the reason."""
+    """Return whether a committer is safe on the tested store: ``safe`` or another word, and the reason."""
     from holdfast.commit.committer import CONDITIONAL_WRITES, HIDDEN_WRITES, MULTIPART
     from holdfast.stores.conformance.topics import Weight
 
-    word, reason = verdict(committer, known)
+    word, reason = committer_support(committer, known)
     if word != "runs":
         return word, reason
     by_choice = not known.rename or known.transactions
@@ -138,8 +138,8 @@ def store_verdict(committer: Committer, known: Capabilities, topics: Sequence[Fi
 
 
 # --- the run ----------------------------------------------------------------------------------------------------------
-class Found(NamedTuple):
-    """What a run of the suite and a few more probes found.
+class StoreFindings(NamedTuple):
+    """The result of the conformance suite and of a few more probes on a store.
 
     Attributes:
         capabilities: what the store declares, and whether it honors conditional writes.
@@ -153,7 +153,7 @@ class Found(NamedTuple):
     upload_listing: UploadListing
 
 
-def _test(url: str, drivers: int, rounds: int, run: Run) -> Found:
+def _test(url: str, drivers: int, rounds: int, run: CommandRun) -> StoreFindings:
     from holdfast.stores.base import Support
     from holdfast.stores.conformance import run_conformance
     from holdfast.stores.interceptors import InterceptedStore
@@ -175,7 +175,7 @@ def _test(url: str, drivers: int, rounds: int, run: Run) -> Found:
             progress=lambda _check, done, total: progress("checks", done, total),
         )
         heeds = heeds_conditions(handles[0], directory, ctx.ids)
-        return Found(
+        return StoreFindings(
             url=ctx.url,
             capabilities=replace(ctx.store.capabilities, conditional_put=Support.YES if heeds else Support.NO),
             results=report.results,
@@ -197,7 +197,7 @@ def _removed(ctx: CommitContext, directory: str, pending: set[tuple[str, str]], 
         if isinstance(sys.exc_info()[1], KeyboardInterrupt | SystemExit):
             out.note("interrupted: removing what was written, please wait")
         try:
-            left = remove(ctx.store, directory, pending, ctx.runner)
+            left = remove_directory(ctx.store, directory, pending, ctx.runner)
         finally:
             if left is None or left:
                 what = "everything" if left is None else f"{counted(len(left), 'key')}, such as {left[0]!r},"
@@ -220,7 +220,7 @@ def _note_uploads(pending: set[tuple[str, str]], call: StoreCall, proceed: Calla
     return answer
 
 
-def remove(store: ObjectStore, prefix: str, pending: set[tuple[str, str]], runner: Runner) -> list[str]:
+def remove_directory(store: ObjectStore, prefix: str, pending: set[tuple[str, str]], runner: Runner) -> list[str]:
     """Delete all objects and abort all uploads below a directory; return the keys of what is left.
 
     Args:

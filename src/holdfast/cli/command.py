@@ -1,8 +1,8 @@
 """Declare commands and groups of commands.
 
 A command is a function. Its docstring is its help, from ``Examples:`` on below the options. Its first parameter is the
-`Run`; the others are what a user gives, each annotated with a type and an `option` or an `argument`. Parameters that
-several commands have are declared once, as aliases such as `Url`, and so are spelled alike everywhere::
+`CommandRun`; the others are what a user gives, each annotated with a type and an `option` or an `argument`. Parameters
+that several commands have are declared once, as aliases such as `Url`, and so are spelled alike everywhere::
 
     @command(Opens.STORES)
     def history(run: Run, url: Url, limit: Annotated[int, option("-n --limit", "Jobs to show.", default=20)]) -> None:
@@ -49,7 +49,7 @@ class CommandGroup(click.Group):
         sections: below each heading, names of modules in `holdfast.cli`, each with the names of its commands.
         extensible: the heading of the commands that other packages register as entry points of `ENTRY_POINT_GROUP`;
             None if there are no such commands.
-        settings: what `click.Group` takes.
+        settings: arguments of `click.Group`.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class CommandGroup(click.Group):
 
 
 def group(sections: Mapping[str, Mapping[str, str]]) -> Callable[[Callable[[], None]], CommandGroup]:
-    """Declare a group of commands, whose help is the docstring of the function; see `CommandGroup`."""
+    """Return a decorator that makes a `CommandGroup`, whose help is the docstring of the decorated function."""
 
     def declare(function: Callable[[], None]) -> CommandGroup:
         text, examples = _help_of(function)
@@ -120,11 +120,11 @@ _METAVARS: Mapping[object, str] = {age: "AGE", byte_count: "SIZE", filled: "NAME
 
 
 def option(names: str, help: str = "", **settings: Any) -> _Given:  # noqa: A002  # the word of click
-    """Declare an option.
+    """Declare a command-line option, as an annotation of a command's parameter.
 
     Args:
-        names: such as ``-n --limit``.
-        settings: what `click.Option` takes. The annotation says the rest: a bool is a flag, a tuple may be repeated.
+        names: the spellings, such as ``-n --limit``.
+        settings: arguments of `click.Option`. The annotated type says the rest: bool is a flag, a tuple is repeatable.
     """
     kind = settings.get("type")
     metavar = "N" if isinstance(kind, click.IntRange) else _METAVARS.get(kind)
@@ -133,9 +133,9 @@ def option(names: str, help: str = "", **settings: Any) -> _Given:  # noqa: A002
 
 
 def argument(metavar: str | None = None, **settings: Any) -> _Given:
-    """Declare an argument, required unless `settings`, which are those of `click.Argument`, say otherwise.
+    """Declare a positional command-line argument, as an annotation of a command's parameter.
 
-    A tuple takes any number of words.
+    It is required unless `settings`, arguments of `click.Argument`, say otherwise. A tuple takes any number of words.
     """
     return _Given((), {"metavar": metavar, **settings})
 
@@ -166,8 +166,8 @@ def _parameters(function: Callable[..., Any]) -> Iterator[click.Parameter]:
 
 
 # --- commands ---------------------------------------------------------------------------------------------------------
-class Shape(Enum):
-    """What a command prints: with ``--json`` one document, or one on a line for each thing; or only bytes."""
+class OutputForm(Enum):
+    """The form of a command's output: with ``--json``, one document or one per line; or raw bytes without JSON."""
 
     DOCUMENT = "Print one JSON document, for programs."
     LINES = "Print a JSON document on each line, for programs."
@@ -175,22 +175,23 @@ class Shape(Enum):
 
 
 class Opens(Enum):
-    """What a command opens, and so has options for."""
+    """The kind of resource that a command opens; it determines which connection options the command has."""
 
     NOTHING = 0
     STORES = 1
     NAMESPACES = 2  # and the stores of their data, and others
 
 
-class Run:
-    """One run of a command: its output, and what it opens, which is closed at its end.
+class CommandRun:
+    """The state of one running command: its output, and the stores and namespaces that it opens.
 
     Args:
-        database: URL of the database of a namespace that neither the catalog nor the environment knows.
-        user: in whose name to act in namespaces; None for the user of this process.
+        database: URL of the database of a namespace, from ``--database``; it overrides the catalog and the environment.
+        user: name of the user as whom the command acts in namespaces; None for the user of this process.
 
     Attributes:
-        reach: how to reach object stores: those of the namespaces' data, and others.
+        reach: the connection options for object stores, including those with the data of namespaces.
+        closing: closes, at the end of the command, everything that it opened.
     """
 
     def __init__(self, out: Output, reach: Reach, database: str | None = None, user: str | None = None) -> None:
@@ -202,11 +203,11 @@ class Run:
         self.closing = ExitStack()
 
     def store(self, url: str, progress: Progress | None = None, **settings: Any) -> CommitContext:
-        """Open the destination at a URL; see `Reach.open`."""
+        """Open the destination at a URL, and close it at the end of the command; see `Reach.open`."""
         return self.closing.enter_context(self.reach.open(url, progress, **settings))
 
     def namespace(self, text: str) -> Namespace:
-        """Open a namespace, given its name or a URL in it.
+        """Open a namespace, given its name or a URL in it, and close it at the end of the command.
 
         Raises:
             HoldfastError: see `holdfast.namespace.open_namespace`; or the database's URL contains a password.
@@ -229,7 +230,7 @@ class Run:
         return self._namespaces[name]
 
     def database_of(self, name: str) -> str:
-        """Return the URL of a namespace's database, which may contain a password."""
+        """Return the database URL of the namespace `name`; the URL may contain a password, so do not print it."""
         from holdfast.namespace.catalog import database_of
 
         return self._database or database_of(name)
@@ -237,15 +238,19 @@ class Run:
 
 def command(
     opens: Opens = Opens.NOTHING,
-    shape: Shape = Shape.DOCUMENT,
+    shape: OutputForm = OutputForm.DOCUMENT,
     *,
     name: str | None = None,
     takes_hyphens: bool = False,
 ) -> Callable[[Callable[..., None]], click.Command]:
-    """Declare a command, as this module's docstring says, with the options that `opens` and `shape` imply.
+    """Return a decorator that turns a function into a command of the command line.
+
+    Each parameter becomes an option or an argument, and the docstring becomes the help.
 
     Args:
-        name: if it is not that of the function.
+        opens: the resources that the command opens; adds their connection options.
+        shape: the form of the output; adds ``--json`` unless it is bytes.
+        name: the command's name; None for the function's name.
         takes_hyphens: whether an argument may begin with ``-``, as a negative number or a mode; see `_TakingHyphens`.
     """
 
@@ -254,7 +259,7 @@ def command(
         def run(*, out: Output, **given: Any) -> None:
             reach = Reach.taken(given) if opens is not Opens.NOTHING else Reach()
             users = [given.pop(one) for one in ("database", "user")] if opens is Opens.NAMESPACES else []
-            this = Run(out, reach, *users)
+            this = CommandRun(out, reach, *users)
             try:
                 function(this, **given)
             except BaseException:
@@ -309,13 +314,13 @@ def _namespace_options(opens: Opens) -> list[click.Parameter]:
     ]
 
 
-def _output_options(shape: Shape) -> list[click.Parameter]:
+def _output_options(shape: OutputForm) -> list[click.Parameter]:
     debug = click.Option(["--debug"], is_flag=True, help="Show tracebacks and Spark's log.")
     return [*([click.Option(["--json", "as_json"], is_flag=True, help=shape.value)] if shape.value else []), debug]
 
 
 def reporting(function: Callable[..., None]) -> Callable[..., None]:
-    """Pass a command an `Output` as `out`, and map its errors to exit codes."""
+    """Decorate a command so that it gets an `Output` as `out`, and its errors become messages and exit codes."""
 
     @functools.wraps(function)
     def run(**given: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
-from holdfast.cli.command import Opens, Run, argument, command, option
+from holdfast.cli.command import CommandRun, Opens, argument, command, option
 from holdfast.cli.output import Column, Output
 from holdfast.errors import AccessDeniedError
 
@@ -19,7 +19,7 @@ _WHY = option("--why", "Show only this committer, with the reason for each answe
 
 @command(Opens.STORES)
 def committers(
-    run: Run, url: Annotated[str | None, argument(required=False)], why: Annotated[str | None, _WHY]
+    run: CommandRun, url: Annotated[str | None, argument(required=False)], why: Annotated[str | None, _WHY]
 ) -> None:
     """Show the commit protocols and their guarantees.
 
@@ -40,7 +40,7 @@ def committers(
     chosen = [get_committer(why)] if why else list(installed_committers().values())
     out = run.out
     known = _capabilities(run.store(url), out) if url else None
-    here = {one.name: verdict(one, known) if known is not None else (None, "") for one in chosen}
+    here = {one.name: committer_support(one, known) if known is not None else (None, "") for one in chosen}
     at_once = {TWO_PHASE.name: _AT_ONCE} if known is not None and known.transactions else {}
     out.document(
         {
@@ -108,8 +108,8 @@ def _capabilities(ctx: CommitContext, out: Output) -> Capabilities:
     return replace(ctx.store.capabilities, conditional_put=Support.YES if heeds else Support.NO)
 
 
-def verdict(committer: Committer, capabilities: Capabilities) -> tuple[str, str]:
-    """Return whether and how a committer runs on a store with these capabilities, and the reason if it is limited."""
+def committer_support(committer: Committer, capabilities: Capabilities) -> tuple[str, str]:
+    """Return, as a word, whether a committer runs on a store with these capabilities, and the reason if limited."""
     from holdfast.commit.committer import UNFENCED
 
     refused = committer.refusal(capabilities)

@@ -38,7 +38,7 @@ _EXTRAS = {
 
 
 def exit_code(error: HoldfastError) -> int:
-    """Return the exit code of an error; it tells scripts what to do next."""
+    """Return the exit code of a command that ends with this error; it tells scripts what to do next."""
     if isinstance(error, UnavailableError | OutcomeUnknownError):
         return STORE
     if isinstance(error, ConflictError | CorruptDataError | FencedError):

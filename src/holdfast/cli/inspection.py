@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from holdfast.cli.command import Opens, Run, Url, argument, command, option
+from holdfast.cli.command import CommandRun, Opens, Url, argument, command, option
 from holdfast.cli.failures import PROBLEM
-from holdfast.cli.output import Column, Output, as_text, documents, duration, grouped, size, when
+from holdfast.cli.output import Column, Output, as_text, documents, duration_text, size_text, time_text, with_commas
 from holdfast.errors import InvalidRequestError, NotFoundError
 from holdfast.wording import counted
 
@@ -35,7 +35,7 @@ def is_empty(ctx: CommitContext) -> bool:
 
 
 def require_anything(ctx: CommitContext) -> None:
-    """Refuse a destination that contains nothing at all, so that a mistyped url is not reported as healthy.
+    """Check that a destination contains something, so that a mistyped url is not reported as healthy.
 
     Raises:
         NotFoundError: the destination is empty: check the url.
@@ -94,12 +94,12 @@ _DECISION: tuple[Column, ...] = (
     Column("", "outcome", lambda one: _STATES.get((one.entry.kind.value, one.state), "aborted, cleanup pending")),
     Column("mode", "mode", lambda one: one.entry.record.mode.value),
     Column("committer", None, lambda one: one.entry.record.committer),
-    Column("started_at", None, lambda one: when(one.entry.record.started_at_s)),
-    Column("decided_at", None, lambda one: when(one.entry.decided_at_s)),
+    Column("started_at", None, lambda one: time_text(one.entry.record.started_at_s)),
+    Column("decided_at", None, lambda one: time_text(one.entry.decided_at_s)),
     Column("tasks", None, lambda one: one.entry.tasks),
-    Column("files", "files", lambda one: one.entry.totals.files, grouped),
-    Column("rows", "rows", lambda one: one.entry.totals.rows, grouped),
-    Column("bytes", "size", lambda one: one.entry.totals.size_bytes, size),
+    Column("files", "files", lambda one: one.entry.totals.files, with_commas),
+    Column("rows", "rows", lambda one: one.entry.totals.rows, with_commas),
+    Column("bytes", "size", lambda one: one.entry.totals.size_bytes, size_text),
     Column("stream", None, lambda one: one.entry.record.stream.stream if one.entry.record.stream else None),
     Column("batch", None, lambda one: one.entry.record.stream.batch if one.entry.record.stream else None),
 )
@@ -107,7 +107,7 @@ _DECISION: tuple[Column, ...] = (
 
 @command(Opens.STORES)
 def history(
-    run: Run,
+    run: CommandRun,
     url: Url,
     limit: Annotated[int, option("-n --limit", "Decisions to show.", type=click.IntRange(min=1), default=20)],
 ) -> None:
@@ -125,7 +125,7 @@ def history(
     undecided = (
         Column("job", None, lambda job: job.job),
         Column("mode", None, lambda job: job.record.mode.value if job.record else None),
-        Column("started_at", None, lambda job: when(job.record.started_at_s) if job.record else None),
+        Column("started_at", None, lambda job: time_text(job.record.started_at_s) if job.record else None),
         Column("quiet_s", None, lambda job: round(now_s - job.active_at_s, 1)),
         Column("task_attempts_reported", None, lambda job: job.manifests),
     )
@@ -138,7 +138,7 @@ def history(
     if hidden:
         out.say(f"not shown: {counted(hidden, 'older decision')}, see --limit")
     for job in found.open_jobs:
-        quiet = duration(now_s - job.active_at_s)
+        quiet = duration_text(now_s - job.active_at_s)
         out.say(
             f"undecided: job {job.job}, last write {quiet} ago: still running, or dead (then run holdfast recover "
             f"{ctx.url}; --older-than 0s ends it at once, and every other undecided job)"
@@ -152,7 +152,7 @@ def history(
 # --- verify -----------------------------------------------------------------------------------------------------------
 @command(Opens.STORES)
 def verify(
-    run: Run,
+    run: CommandRun,
     url: Url,
     read: Annotated[bool, option("--read", "Also compare the bytes of the files with the checksums of the log.")],
 ) -> None:
@@ -196,7 +196,7 @@ def verify(
     for kind, sentences in (("problem", report.problems), ("note", report.notes)):
         for sentence in sentences:
             out.say(f"{kind}: {sentence}")
-    what = f"{counted(totals.files, 'file')}, {size(totals.size_bytes)}, of {counted(report.jobs, 'job')}"
+    what = f"{counted(totals.files, 'file')}, {size_text(totals.size_bytes)}, of {counted(report.jobs, 'job')}"
     if read:
         what += f"; {counted(report.files_read, 'file')} read"
     if not report.verified:
@@ -218,16 +218,16 @@ def _note_hadoop_jobs(ctx: CommitContext, out: Output) -> None:
 # --- show -------------------------------------------------------------------------------------------------------------
 _SPENT = (
     Column("", "stage or operation", lambda one: one[0]),
-    Column("", "count", lambda one: one[1].count, grouped),
-    Column("", "failed", lambda one: one[1].failures, grouped),
-    Column("", "least ms", lambda one: one[1].min_ms, grouped),
-    Column("", "most ms", lambda one: one[1].max_ms, grouped),
-    Column("", "total ms", lambda one: one[1].total_ms, grouped),
+    Column("", "count", lambda one: one[1].count, with_commas),
+    Column("", "failed", lambda one: one[1].failures, with_commas),
+    Column("", "least ms", lambda one: one[1].min_ms, with_commas),
+    Column("", "most ms", lambda one: one[1].max_ms, with_commas),
+    Column("", "total ms", lambda one: one[1].total_ms, with_commas),
 )
 
 
 @command(Opens.STORES)
-def show(run: Run, where: Annotated[str, argument("URL_OR_FILE")]) -> None:
+def show(run: CommandRun, where: Annotated[str, argument("URL_OR_FILE")]) -> None:
     """Show the report of the last job: counts, durations, requests.
 
     Examples:
@@ -259,7 +259,7 @@ def show(run: Run, where: Annotated[str, argument("URL_OR_FILE")]) -> None:
     stages_first = sorted(statistics.durations.items(), key=lambda item: ("_stage_" not in item[0], item[0]))
     out.show(_SPENT, stages_first)
     out.table(
-        ["counter", ""], [(name, grouped(number)) for name, number in sorted(statistics.counters.items()) if number]
+        ["counter", ""], [(name, with_commas(number)) for name, number in sorted(statistics.counters.items()) if number]
     )
 
 

@@ -53,7 +53,7 @@ def _writing_stdout() -> Iterator[None]:
 
 
 class OutputError(click.ClickException):
-    """Raised if the result cannot be printed. The command itself has done its work by then."""
+    """Raised if the result cannot be printed, after the command itself has done its work."""
 
     exit_code = PROBLEM
 
@@ -70,25 +70,25 @@ def _as_json(value: Mapping[str, object], indent: int | None = None) -> str:
 
 # --- what is known of things ------------------------------------------------------------------------------------------
 def as_text(value: object) -> str:
-    """Format a value for a person."""
+    """Format a JSON value of a result for a person."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return "-" if value is None else str(value)
 
 
-def grouped(number: int | None) -> str:
+def with_commas(number: int | None) -> str:
     """Format a number with commas, e.g. ``1,234``."""
     return "-" if number is None else f"{number:,}"
 
 
 class Column(NamedTuple):
-    """One thing that is known of each of several others.
+    """A column of a command's result: a field of JSON documents and a column of tables.
 
     Attributes:
-        key: its name in documents; empty if only people see it.
-        title: its heading in tables; None if only programs see it.
-        value: returns it as JSON.
-        text: formats it for a person.
+        key: the name of the field in JSON; empty if it is only in tables.
+        title: the heading in tables; None if it is only in JSON.
+        value: takes a listed object, and returns the JSON value of the field.
+        text: formats that value for a person.
     """
 
     key: str
@@ -98,12 +98,12 @@ class Column(NamedTuple):
 
 
 def document(columns: Sequence[Column], thing: object) -> dict[str, object]:
-    """Return what is known of a thing, for programs."""
+    """Return one listed object as a JSON object, with a field for each column that has a key."""
     return {one.key: one.value(thing) for one in columns if one.key}
 
 
 def documents(columns: Sequence[Column], things: Iterable[object]) -> list[dict[str, object]]:
-    """Return what is known of several things, for programs."""
+    """Return listed objects as JSON objects, each with a field for each column that has a key."""
     return [document(columns, thing) for thing in things]
 
 
@@ -136,10 +136,10 @@ class Output:
             _put(_as_json(value))
 
     def last_line(self, sentence: str, kind: str) -> None:
-        """Print an error as JSON, if the user asked for JSON and the document was not printed yet.
+        """Print an error as a JSON document, if the user asked for JSON and no document was printed yet.
 
         Args:
-            kind: the class of the error.
+            kind: name of the error's class.
         """
         if not self._is_complete:
             self.line({"error": sentence, "kind": kind})
@@ -165,7 +165,7 @@ class Output:
             _put(escaped(text))
 
     def show(self, columns: Sequence[Column], things: Iterable[object]) -> None:
-        """Print what is known of things for a person, as a table; numbers are right-aligned."""
+        """Print objects as a table for a person, a row for each; numbers are right-aligned."""
         shown = [one for one in columns if one.title is not None]
         rows = [[one.value(thing) for one in shown] for thing in things]
         numbers = {
@@ -177,10 +177,10 @@ class Output:
         self.table([one.title or "" for one in shown], texts, right=[*numbers])
 
     def lines(self, columns: Sequence[Column], things: Sequence[object], *, nothing: str = "") -> None:
-        """Print what is known of things: a line of JSON for each, or a table.
+        """Print objects: with ``--json`` as a line of JSON for each, else as a table.
 
         Args:
-            nothing: what to say if there are no things; empty for nothing.
+            nothing: the line to print for a person if there are no objects; empty for no line.
         """
         for thing in things:
             self.line(document(columns, thing))
@@ -207,7 +207,7 @@ class Output:
         self._console().print(_rich_table(columns, rows, right))
 
     def fields(self, values: Mapping[str, object], texts: Mapping[str, Callable[[Any], str]] | None = None) -> None:
-        """Print what a document says for a person: each field on a line.
+        """Print the fields of a JSON document for a person, one on a line.
 
         Args:
             texts: formats the values of some fields for a person.
@@ -327,7 +327,7 @@ def _rich_table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: Se
 
 
 # --- values for a person ----------------------------------------------------------------------------------------------
-def size(size_bytes: int) -> str:
+def size_text(size_bytes: int) -> str:
     """Format a size, e.g. ``12.3 MiB``."""
     value = float(size_bytes)
     for unit in ("B", "KiB", "MiB", "GiB"):
@@ -337,7 +337,7 @@ def size(size_bytes: int) -> str:
     return f"{value:.1f} TiB"
 
 
-def when(time_s: float) -> str:
+def time_text(time_s: float) -> str:
     """Format a timestamp in UTC to the second, e.g. ``2013-01-01 05:15:00Z``; beyond the year 9999, its seconds."""
     try:
         return datetime.fromtimestamp(time_s, tz=timezone.utc).strftime("%Y-%m-%d %H:%M:%SZ")
@@ -345,7 +345,7 @@ def when(time_s: float) -> str:
         return f"{time_s:.0f}s after 1970"
 
 
-def duration(duration_s: float) -> str:
+def duration_text(duration_s: float) -> str:
     """Format a duration in one unit, e.g. ``45s``, ``12min``, ``3h``, ``2d``: precise enough to act on."""
     for unit_s, unit in ((86400, "d"), (3600, "h"), (60, "min")):
         if duration_s >= unit_s:

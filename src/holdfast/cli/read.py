@@ -8,7 +8,7 @@ from typing import Annotated
 import click
 
 from holdfast.cli.arguments import option_pairs
-from holdfast.cli.command import Opens, Run, Url, command, option
+from holdfast.cli.command import CommandRun, Opens, Url, command, option
 from holdfast.cli.screen import in_one_line, is_terminal
 from holdfast.stores.provider import GivenOption
 from holdfast.wording import counted
@@ -16,7 +16,7 @@ from holdfast.wording import counted
 
 @command(Opens.STORES)
 def read(
-    run: Run,
+    run: CommandRun,
     url: Url,
     limit: Annotated[int, option("-n --limit", "Rows to show.", type=click.IntRange(min=0), default=20)],
     columns: Annotated[tuple[str, ...], option("--columns", "Columns to show, in this order.", metavar="A,B,…")],
@@ -36,7 +36,7 @@ def read(
     single file. A condition compares a column with a value by =, !=, <, <=, > or >=; the value is read as the column's
     type. All conditions must hold.
     """
-    from holdfast.cli.read_rows import as_text, as_value, cells, first_rows
+    from holdfast.cli.read_rows import cell_json, cell_text, first_rows, python_rows
     from holdfast.options.read import parse_read_options
 
     out = run.out
@@ -48,17 +48,17 @@ def read(
     with request.store.open() as ctx, out.waiting("reading"):
         found = first_rows(ctx, request, limit, columns=names, conditions=conditions)
     header = found.rows.schema.names
-    rows = cells(found)
+    rows = python_rows(found)
     out.document(
         {
             "url": ctx.url,
             "columns": [{"name": field.name, "type": str(field.type)} for field in found.rows.schema],
-            "rows": [{name: as_value(value) for name, value in zip(header, row, strict=True)} for row in rows],
+            "rows": [{name: cell_json(value) for name, value in zip(header, row, strict=True)} for row in rows],
             "more": found.more,
             "files": found.files,
         }
     )
-    texts = [[as_text(value) for value in row] for row in rows]
+    texts = [[cell_text(value) for value in row] for row in rows]
     if is_terminal(sys.stdout) and not out.json and len(header) * _LEAST_WIDTH > out.width:
         for number, row in enumerate(texts, start=1):
             named = (f"{name}={value}" for name, value in zip(header, row, strict=True))

@@ -27,9 +27,9 @@ from holdfast.formats.schema_json import arrow_schema_of
 from holdfast.options.read import ReadOptions
 from holdfast.spark.file_format import FormatChoice
 from holdfast.table.contract import TableRecord, decode_table
-from holdfast.table.files import opener
+from holdfast.table.files import file_opener
 from holdfast.table.foreign import refuse_foreign_read
-from holdfast.table.reader import TableSchema, first_with_bytes, plan_splits, read_schema, read_split
+from holdfast.table.reader import TableSchema, first_nonempty, plan_splits, read_schema, read_split
 from holdfast.wording import nearest
 
 _SPLIT_BYTES = 128 * 1024 * 1024
@@ -39,7 +39,7 @@ _CONDITION = re.compile(r"\s*(.+?)\s*(!=|<=|>=|==|=|<|>)\s*(.*?)\s*", re.DOTALL)
 
 @dataclass(frozen=True)
 class FoundRows:
-    """The first rows, as one Arrow table.
+    """The rows that `first_rows` read from a destination, as one Arrow table.
 
     Attributes:
         count: number of rows; an Arrow table without columns does not store it.
@@ -61,7 +61,7 @@ def first_rows(
     columns: Sequence[str] | None = None,
     conditions: Sequence[str] = (),
 ) -> FoundRows:
-    """Return the first `limit` rows that meet all conditions.
+    """Read the first `limit` rows of a destination that meet all conditions.
 
     Guarantee: the columns and types are the same as in `holdfast.read`.
 
@@ -133,8 +133,8 @@ def _schema(
         return TableSchema(arrow_schema_of(kept.schema_json), kept.partition_by)
     if not files or choice is None:
         return TableSchema(pa.schema([]))
-    first = first_with_bytes(files)
-    return read_schema(files, opener(ctx), choice.settings(first.path if first else "", _SPLIT_BYTES))
+    first = first_nonempty(files)
+    return read_schema(files, file_opener(ctx), choice.settings(first.path if first else "", _SPLIT_BYTES))
 
 
 def _batches(
@@ -147,8 +147,8 @@ def _batches(
 ) -> Iterator[pa.RecordBatch]:
     for file in files:  # lazily, one by one: most files are never opened
         settings = choice.settings(file.path, _SPLIT_BYTES)
-        for split in plan_splits([file], opener(ctx), table, settings, filters):
-            yield from read_split(split, opener(ctx), table, settings, names, filters)
+        for split in plan_splits([file], file_opener(ctx), table, settings, filters):
+            yield from read_split(split, file_opener(ctx), table, settings, names, filters)
 
 
 def _column(name: str, schema: pa.Schema) -> str:
@@ -192,8 +192,8 @@ def _typed(word: str, kind: pa.DataType) -> Any:
 
 
 # --- cells ------------------------------------------------------------------------------------------------------------
-def cells(found: FoundRows) -> list[tuple[object, ...]]:
-    """Return the rows as Python values. Where Python has none, as for the year 10000, return Arrow's text."""
+def python_rows(found: FoundRows) -> list[tuple[object, ...]]:
+    """Convert rows to tuples of Python values, or of Arrow's text where Python has no value (the year 10000)."""
     columns = [_values(column) for column in found.rows.columns]
     return list(zip(*columns, strict=True)) if columns else [()] * found.count
 
@@ -215,8 +215,8 @@ def _value(cell: Any) -> object:
         return str(cell)
 
 
-def as_text(value: object) -> str:
-    """Format a cell for a person; null is empty."""
+def cell_text(value: object) -> str:
+    """Format a value of a row for a person; null is an empty string."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -226,12 +226,12 @@ def as_text(value: object) -> str:
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, dict | list | tuple):
-        return json.dumps(as_value(value), ensure_ascii=False)
+        return json.dumps(cell_json(value), ensure_ascii=False)
     return str(value)
 
 
-def as_value(value: object) -> object:
-    """Convert a cell to a JSON value: JSON types unchanged, times in ISO 8601, decimals as text, bytes in base64."""
+def cell_json(value: object) -> object:
+    """Convert a value of a row to JSON: JSON types unchanged, times in ISO 8601, decimals as text, bytes in base64."""
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
@@ -241,7 +241,7 @@ def as_value(value: object) -> object:
     if isinstance(value, bytes):
         return base64.b64encode(value).decode("ascii")
     if isinstance(value, dict):
-        return {str(key): as_value(inner) for key, inner in value.items()}
+        return {str(key): cell_json(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [as_value(inner) for inner in value]
+        return [cell_json(inner) for inner in value]
     return str(value)

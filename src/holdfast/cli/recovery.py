@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import click
 
 from holdfast.cli.arguments import age
-from holdfast.cli.command import Opens, Run, Url, Yes, command, option
+from holdfast.cli.command import CommandRun, Opens, Url, Yes, command, option
 from holdfast.cli.failures import PROBLEM
 from holdfast.cli.inspection import EMPTY, NO_LOG, is_empty, require_anything
-from holdfast.cli.output import Column, Output, documents, duration
+from holdfast.cli.output import Column, Output, documents, duration_text
 from holdfast.wording import counted
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ _JOB = (
 
 @command(Opens.STORES)
 def recover(
-    run: Run,
+    run: CommandRun,
     url: Url,
     older_than: Annotated[float | None, option("--older-than", _IDLE, type=age)],
     dry_run: Annotated[bool, option("--dry-run", "Only report what would be done.")],
@@ -124,16 +124,16 @@ def _describe(job: RecoveredJob, older_than_s: float, foreign: ForeignJobPolicy,
     what = f"job {job.job} ({job.committer}): {job.reason}"
     if job.is_foreign and job.is_alive:
         return (
-            f"left alone: {what}; something was written here in the last {duration(foreign.older_than_s)}, so the job "
-            f"may still be running; if it is dead, run holdfast recover {url} --foreign --older-than 0s"
+            f"left alone: {what}; something was written here in the last {duration_text(foreign.older_than_s)}, so the "
+            f"job may still be running; if it is dead, run holdfast recover {url} --foreign --older-than 0s"
         )
     if job.is_foreign and not foreign.abort:
         return f"job of Hadoop: {what}; abort it with holdfast recover {url} --foreign"
     if job.is_alive:
         return (
             f"left alone: undecided job {job.job} ({job.committer}) wrote something in the last "
-            f"{duration(older_than_s)}; if it is dead, run holdfast recover {url} --older-than 0s, which ends every "
-            "undecided job"
+            f"{duration_text(older_than_s)}; if it is dead, run holdfast recover {url} --older-than 0s, which ends "
+            "every undecided job"
         )
     verb, result = _DONE[job.action.value]
     if dry_run and job.action.value != "keep":
@@ -147,7 +147,7 @@ def _describe(job: RecoveredJob, older_than_s: float, foreign: ForeignJobPolicy,
 _UPLOAD = (
     Column("path", None, lambda one: one.path),
     Column("upload_id", None, lambda one: one.upload.upload_id),
-    Column("age_s", "age", lambda one: round(one.age_s, 1), duration),
+    Column("age_s", "age", lambda one: round(one.age_s, 1), duration_text),
     Column("job", None, lambda one: one.job or None),
     Column("state", "state", lambda one: one.state.value),
     Column("committer", "committer", lambda one: one.committer or None, lambda name: name or ""),
@@ -157,7 +157,7 @@ _UPLOAD = (
 
 @command(Opens.STORES, name="list")
 def list_uploads(
-    run: Run,
+    run: CommandRun,
     url: Url,
     older_than: Annotated[float, option("--older-than", "Only uploads at least this old.", type=age, default="0s")],
     expected: Annotated[int | None, option("--expect", "Exit with 1 if there are not N.", type=click.IntRange(min=0))],
@@ -191,7 +191,7 @@ def list_uploads(
 
 @command(Opens.STORES, name="abort")
 def abort_uploads(
-    run: Run,
+    run: CommandRun,
     url: Url,
     older_than: Annotated[float, option("--older-than", "Only uploads at least this old.", type=age, default="1d")],
     all_tools: Annotated[bool, option("--all-tools", "Also abort uploads of other tools and of unknown jobs.")],
@@ -240,7 +240,7 @@ def abort_uploads(
         "unfinished": f"of unfinished jobs: run holdfast recover {ctx.url}",
         "hadoops": f"of Hadoop jobs: run holdfast recover {ctx.url} --foreign",
         "other_tools": "of other tools or of unknown jobs: see --all-tools",
-        "younger": f"younger than {duration(older_than)}: see --older-than",
+        "younger": f"younger than {duration_text(older_than)}: see --older-than",
     }
     for reason, count in kept.items():
         if count:

@@ -27,7 +27,7 @@ def escaped(text: str, escape: Callable[[str], str] | None = None) -> str:
 
 
 def in_one_line(text: str) -> str:
-    """Escape the text of a cell or a value: like `escaped`, but line feeds are escaped as well."""
+    """Escape the control characters in a string, including line feeds."""
     return escaped(text).replace("\n", "\\n")
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import click
 
 from holdfast.cli.arguments import filled
-from holdfast.cli.command import Run, command, option
+from holdfast.cli.command import CommandRun, command, option
 from holdfast.cli.failures import PROBLEM
 
 _BUCKETS = option("--bucket", "Make this bucket; repeatable.", metavar="NAME", type=filled, default=["bucket"])
@@ -17,7 +17,8 @@ _PLACE = click.Path(file_okay=False, path_type=Path)
 
 @command()
 def demo(
-    run: Run, keep: Annotated[bool, option("--keep", "Keep the server's data and the logs, and print where they are.")]
+    run: CommandRun,
+    keep: Annotated[bool, option("--keep", "Keep the server's data and the logs, and print where they are.")],
 ) -> None:
     """Watch data survive killed tasks and a killed driver.
 
@@ -56,7 +57,7 @@ def demo(
 
 @command(name="s3-server")
 def s3_server(
-    run: Run,
+    run: CommandRun,
     buckets: Annotated[tuple[str, ...], _BUCKETS],
     directory: Annotated[Path | None, option("--directory", "Keep the data here.", metavar="DIR", type=_PLACE)],
 ) -> None:

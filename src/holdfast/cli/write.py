@@ -9,8 +9,8 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from holdfast.cli.arguments import Word, option_pairs, parse_pairs
-from holdfast.cli.command import Opens, Run, Url, argument, command, option
-from holdfast.cli.output import Output, size
+from holdfast.cli.command import CommandRun, Opens, Url, argument, command, option
+from holdfast.cli.output import Output, size_text
 from holdfast.errors import HoldfastError, InvalidRequestError, NotFoundError
 from holdfast.formats import format_of_path
 from holdfast.stores.provider import GivenOption
@@ -38,7 +38,7 @@ _MASTER = option("--master", "Spark master.  [default: all cores of this machine
 
 @command(Opens.STORES)
 def write(
-    run: Run,
+    run: CommandRun,
     input_path: Annotated[str, argument("INPUT")],
     url: Url,
     input_format: Annotated[str | None, _FORMAT],
@@ -136,7 +136,7 @@ def _report(result: JobResult, options: WriteOptions, out: Output) -> None:
         out.say(f"nothing written: {url} already holds data and the mode is {options.mode.value}")
     else:
         rows = f"{counted(result.rows, 'row')} in " if result.rows or not result.files else ""
-        out.say(f"committed: {rows}{counted(result.files, 'file')}, {size(result.bytes)}, job {result.job}")
+        out.say(f"committed: {rows}{counted(result.files, 'file')}, {size_text(result.bytes)}, job {result.job}")
     if not result.finished:
         out.note(f"the cleanup after the commit is pending: run holdfast recover {url}")
 
@@ -164,7 +164,7 @@ class Input(NamedTuple):
     schema: str | None
 
     def check(self) -> None:
-        """Refuse a local file that does not exist, before Spark starts, if it is certain that Spark would look for it.
+        """Check, before Spark starts, that an input that is certainly a local file exists.
 
         Raises:
             NotFoundError: the input does not exist.
@@ -174,7 +174,7 @@ class Input(NamedTuple):
             raise NotFoundError("the input does not exist: check its path", input=self.path)
 
     def load(self, spark: SparkSession) -> DataFrame:
-        """Return the rows as a DataFrame."""
+        """Return the rows of the input as a DataFrame of this Spark session."""
         reader = spark.read.format(self.format).options(**self._defaults()).options(**self.options)
         if self.schema:
             reader = reader.schema(self.schema)

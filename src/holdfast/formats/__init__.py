@@ -70,13 +70,13 @@ FORMATS: Mapping[str, FileFormat[Any]] = _Formats()
 
 
 def format_of_path(path: str) -> str | None:
-    """Return the name of the format that a file's name indicates, ignoring the suffix of a codec; None for none."""
+    """Return the name of the format that a file name's extension indicates, ignoring that of a codec; None if none."""
     words = path.rpartition("/")[2].lower().split(".")[1:]
     return next((_BY_ALIAS[word] for word in reversed(words) if word in _BY_ALIAS), None)
 
 
 def format_of_bytes(start: bytes) -> str | None:
-    """Return the name of the format whose files start with these bytes; None for none."""
+    """Return the name of the format whose files start with these bytes; None if there is none."""
     return next((one.name for one in FORMATS.values() if one.magic and start.startswith(one.magic)), None)
 
 

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from holdfast.errors import CorruptDataError
-from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, Wanted
+from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, ReadRequest
 from holdfast.formats.columns.conversion import BatchBuffer, plain_batch, plain_schema
 from holdfast.formats.columns.types import BEYOND, KINDS, NANOSECONDS, check_types
 from holdfast.formats.streams import input_file, output_stream
@@ -71,7 +71,7 @@ def _read_schema(source: BinaryIO, options: ArrowOptions) -> pa.Schema:
     return _open_file(source).schema.remove_metadata()
 
 
-def _read(source: BinaryIO, wanted: Wanted, options: ArrowOptions, groups: Sequence[int] | None) -> Iterator[Any]:
+def _read(source: BinaryIO, wanted: ReadRequest, options: ArrowOptions, groups: Sequence[int] | None) -> Iterator[Any]:
     file = _open_file(source)
     for index in range(file.num_record_batches):
         yield file.get_batch(index)

@@ -18,16 +18,16 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from holdfast.errors import CorruptDataError, HoldfastError, InvalidRequestError, UnsupportedError
-from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, Wanted
+from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, ReadRequest
+from holdfast.formats.columns.arrow_types import children, is_string
 from holdfast.formats.columns.conversion import (
-    batch_of,
+    build_batch,
     map_children,
     plain_batch,
     plain_schema,
-    relabel,
+    reinterpret,
 )
-from holdfast.formats.columns.dates import check_years, has_old_calendar, refuse_old
-from holdfast.formats.columns.nesting import children, is_string
+from holdfast.formats.columns.dates import check_years, has_old_calendar, refuse_old_calendar_values
 from holdfast.formats.columns.types import BASE, INTERVALS, NESTED, TIMES, check_map_keys, check_types
 from holdfast.stores.provider import choice
 
@@ -204,10 +204,10 @@ class _AvroWriter:
         check_years("Avro's Python reader", batch)
         plain = plain_batch(batch, self._plain)
         columns = [
-            column if column.type.equals(field.type) else relabel(column, field.type)
+            column if column.type.equals(field.type) else reinterpret(column, field.type)
             for column, field in zip(plain.columns, self._numeric, strict=True)
         ]
-        for row in batch_of(columns, self._numeric, plain.num_rows).to_pylist():
+        for row in build_batch(columns, self._numeric, plain.num_rows).to_pylist():
             self._writer.write({name: self._changes[name](value) for name, value in row.items()})
         self._buffered = min(self._buffered + plain.nbytes, _SYNC_BYTES)
 
@@ -341,7 +341,7 @@ def _read_schema(source: BinaryIO, options: AvroOptions) -> pa.Schema:
     return pa.schema([(name, _arrow_type(kind)) for name, kind in found.items()])
 
 
-def _read(source: BinaryIO, wanted: Wanted, options: AvroOptions, groups: Sequence[int] | None) -> Iterator[Any]:
+def _read(source: BinaryIO, wanted: ReadRequest, options: AvroOptions, groups: Sequence[int] | None) -> Iterator[Any]:
     file, found = _open_file(source)
     names = {name.lower() for name in wanted.needed.names}
     present = pa.schema([(name, _arrow_type(kind)) for name, kind in found.items() if name.lower() in names])
@@ -356,9 +356,9 @@ def _read(source: BinaryIO, wanted: Wanted, options: AvroOptions, groups: Sequen
                 "an Avro file contains a value that does not match its schema, such as a decimal with too many digits: "
                 "use another file"
             ) from error
-        batch = batch_of(arrays, present, len(rows))
+        batch = build_batch(arrays, present, len(rows))
         rows.clear()
-        return refuse_old(batch) if old_calendar else batch
+        return refuse_old_calendar_values(batch) if old_calendar else batch
 
     for row in _rows(file):
         rows.append(row)

@@ -38,7 +38,7 @@ class ByteSink(Protocol):
 
 
 class BatchWriter(Protocol):
-    """A file to which rows are being written."""
+    """Writes rows to one file of a format."""
 
     @property
     def buffered_bytes(self) -> int:
@@ -56,7 +56,7 @@ class BatchWriter(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class FormatOptions:
-    """Settings of one format. Each format defines its own subclass."""
+    """The options for reading and writing one format, parsed; each format defines its own subclass."""
 
 
 Opt = TypeVar("Opt", bound=FormatOptions)
@@ -76,8 +76,8 @@ class ParsedOptions(Generic[Opt]):
     unknown: tuple[str, ...]
 
 
-class Wanted(NamedTuple):
-    """What a format's `FileFormat.read` has to read.
+class ReadRequest(NamedTuple):
+    """The columns and the filter of one call of `FileFormat.read`.
 
     Attributes:
         schema: describes the rows in the file (CSV without a header has no other schema).
@@ -96,7 +96,7 @@ def _no_schema(source: BinaryIO, options: FormatOptions) -> pa.Schema:
 
 @dataclass(frozen=True, kw_only=True)
 class FileFormat(Generic[Opt]):
-    """One file format.
+    """The functions and properties of one file format, such as Parquet.
 
     Attributes:
         name: the canonical name of the format.
@@ -135,7 +135,7 @@ class FileFormat(Generic[Opt]):
     check_schema: Callable[[pa.Schema], None]
     open_writer: Callable[[ByteSink, pa.Schema, Opt], BatchWriter]
     read_schema: Callable[[BinaryIO, Opt], pa.Schema] = field(default=_no_schema)
-    read: Callable[[BinaryIO, Wanted, Opt, Sequence[int] | None], Iterator[pa.RecordBatch]]
+    read: Callable[[BinaryIO, ReadRequest, Opt, Sequence[int] | None], Iterator[pa.RecordBatch]]
     plan_splits: Callable[[BinaryIO, Opt, int], Sequence[Sequence[int] | None]] = field(default=lambda *_: (None,))
     magic: bytes = b""
     is_text: bool = False
@@ -145,7 +145,7 @@ class FileFormat(Generic[Opt]):
 
     @property
     def tells_types(self) -> bool:
-        """Return whether files tell the types of their values. If not, only tables that a log describes are read."""
+        """Whether files of the format store the types of values; if not, only tables with a log can be read."""
         return self.read_schema is not _no_schema
 
     def read_batches(
@@ -165,11 +165,14 @@ class FileFormat(Generic[Opt]):
             schema: the columns of the rows, including the filter's.
             row_groups: one of the groups of row groups that `plan_splits` returned; None for the whole file.
         """
-        from holdfast.formats.columns.conversion import finish, needed_schema  # with pyarrow, which a commit needs not
+        from holdfast.formats.columns.conversion import (
+            as_requested,
+            needed_schema,
+        )  # with pyarrow, which a commit needs not
 
         needed = needed_schema(schema, columns, row_filter)
-        for batch in self.read(source, Wanted(schema, needed, row_filter), options, row_groups):
-            yield finish(batch, needed, columns, row_filter)
+        for batch in self.read(source, ReadRequest(schema, needed, row_filter), options, row_groups):
+            yield as_requested(batch, needed, columns, row_filter)
 
     def parse_options(self, given: Mapping[str, str]) -> ParsedOptions[Opt]:
         """Parse option strings. Names are matched case-insensitively.

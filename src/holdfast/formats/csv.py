@@ -19,9 +19,9 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from holdfast.errors import CorruptDataError, InvalidRequestError
-from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, Wanted
-from holdfast.formats.columns.conversion import batch_of
-from holdfast.formats.columns.nesting import is_string
+from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, ReadRequest
+from holdfast.formats.columns.arrow_types import is_string
+from holdfast.formats.columns.conversion import build_batch
 from holdfast.formats.columns.types import BASE, INTERVALS, NESTED, TIMES, check_columns
 from holdfast.formats.lines import (
     CODEC_EXTENSIONS,
@@ -154,7 +154,7 @@ def _lines(cells: Sequence[Any], options: CsvOptions) -> Any:
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
-def _read(source: BinaryIO, wanted: Wanted, options: CsvOptions, groups: Sequence[int] | None) -> Iterator[Any]:
+def _read(source: BinaryIO, wanted: ReadRequest, options: CsvOptions, groups: Sequence[int] | None) -> Iterator[Any]:
     names: list[str] = []
     for block in read_blocks(source, options.codec, lambda data: _whole_records(data, options)):
         if not names and not (block := block.lstrip(b"\n")):
@@ -178,7 +178,7 @@ def _read(source: BinaryIO, wanted: Wanted, options: CsvOptions, groups: Sequenc
             ) from error
         if block:
             arrays = [parse_texts(table[name].combine_chunks(), field) for name, field in present]
-            yield batch_of(arrays, pa.schema([field for _, field in present]), table.num_rows)
+            yield build_batch(arrays, pa.schema([field for _, field in present]), table.num_rows)
 
 
 def _without_escapes(data: bytes, options: CsvOptions) -> bytes:

@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class RowFilter:
-    """A condition on rows. A row passes if the result is true; null does not pass.
+    """A condition on the rows of a batch. A row passes if the result is true; null does not pass.
 
     Attributes:
         expression: a `pyarrow.compute.Expression` over column names.

@@ -18,20 +18,20 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from holdfast.errors import CorruptDataError, InvalidRequestError
-from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, Wanted
-from holdfast.formats.columns.conversion import batch_of, plain_schema
-from holdfast.formats.columns.nesting import children, is_binary
+from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, ReadRequest
+from holdfast.formats.columns.arrow_types import children, is_binary
+from holdfast.formats.columns.conversion import build_batch, plain_schema
 from holdfast.formats.columns.types import BASE, INTERVALS, NESTED, TIMES, check_map_keys, check_types
 from holdfast.formats.lines import (
     CODEC_EXTENSIONS,
     CODEC_PARSERS,
     LineWriter,
-    after_last_line,
     decode_lines,
     parse_texts,
     read_blocks,
     scalar_text,
     text_bytes,
+    whole_lines_length,
 )
 from holdfast.stores.provider import as_boolean
 
@@ -163,13 +163,13 @@ def _restore_nulls(values: Any, text: Any) -> Any:
 _DECODER = json.JSONDecoder(parse_float=Decimal)  # which keeps all digits
 
 
-def _read(source: BinaryIO, wanted: Wanted, options: JsonOptions, groups: Sequence[int] | None) -> Iterator[Any]:
-    for block in read_blocks(source, options.codec, after_last_line):
+def _read(source: BinaryIO, wanted: ReadRequest, options: JsonOptions, groups: Sequence[int] | None) -> Iterator[Any]:
+    for block in read_blocks(source, options.codec, whole_lines_length):
         lines = decode_lines(block, "JSON")
         for start in range(0, len(lines), _READ_ROWS):
             rows = [_row(line) for line in lines[start : start + _READ_ROWS]]
             arrays = [_column([row.get(field.name.lower()) for row in rows], field) for field in wanted.needed]
-            yield batch_of(arrays, wanted.needed, len(rows))
+            yield build_batch(arrays, wanted.needed, len(rows))
 
 
 def _row(line: str) -> dict[str, Any]:

@@ -25,7 +25,7 @@ CODEC_PARSERS: dict[str, OptionParser] = dict.fromkeys(("compression", "codec"),
 
 
 def codec_of_name(path: str) -> str:
-    """Return the codec that a file name's suffix indicates, as in Spark; an empty string for none."""
+    """Return the compression codec that a file name's suffix indicates, as in Spark; empty if none."""
     ending = path[path.rfind(".") :].lower() if "." in path else ""
     return next((codec for codec, known in CODEC_EXTENSIONS.items() if known and known == ending), "")
 
@@ -96,8 +96,8 @@ def read_blocks(source: BinaryIO, codec: str, find_end: Callable[[bytes], int]) 
         yield pending
 
 
-def after_last_line(data: bytes) -> int:
-    """Return how many leading bytes form whole lines, each ended by a line feed, a carriage return, or both.
+def whole_lines_length(data: bytes) -> int:
+    """Return how many leading bytes of a block are whole lines, each ended by a line feed, a carriage return, or both.
 
     A carriage return at the very end may be the first half of a line end, so it does not count yet.
     """

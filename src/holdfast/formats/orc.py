@@ -26,19 +26,19 @@ import pyarrow.orc as pa_orc
 import pyarrow.types as pat
 
 from holdfast.errors import InvalidRequestError, UnsupportedError
-from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, Wanted
+from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, ReadRequest
+from holdfast.formats.columns.arrow_types import children
 from holdfast.formats.columns.conversion import (
     BatchBuffer,
-    batch_of,
+    build_batch,
     child_arrays,
     map_children,
     plain_batch,
     plain_schema,
-    relabel,
+    reinterpret,
     with_child_arrays,
 )
-from holdfast.formats.columns.dates import FIRST_INSTANT_US, GREGORIAN_DAY, times_in
-from holdfast.formats.columns.nesting import children
+from holdfast.formats.columns.dates import FIRST_INSTANT_US, GREGORIAN_DAY, time_columns
 from holdfast.formats.columns.types import BASE, NANOSECONDS, NESTED, check_columns
 from holdfast.formats.orc_reader import open_orc
 from holdfast.formats.streams import output_stream
@@ -118,7 +118,7 @@ def _stored_leaf(array: Any, kind: pa.DataType) -> Any:
 
 def _refuse_changed(table: pa.Table) -> None:
     """Refuse values of a stored table that Spark's reader would not return unchanged."""
-    for path, kind, numbers in times_in(table):
+    for path, kind, numbers in time_columns(table):
         least = pc.min(numbers).as_py()
         if least is None or least >= 0:
             continue
@@ -192,7 +192,7 @@ def _read_schema(source: BinaryIO, options: OrcOptions) -> pa.Schema:
     return plain_schema(pa.schema([_logical_field(field) for field in open_orc(source).schema]))
 
 
-def _read(source: BinaryIO, wanted: Wanted, options: OrcOptions, groups: Sequence[int] | None) -> Iterator[Any]:
+def _read(source: BinaryIO, wanted: ReadRequest, options: OrcOptions, groups: Sequence[int] | None) -> Iterator[Any]:
     rows = open_orc(source)
     _require_names(rows.names, wanted.schema)
     names = {name.lower() for name in wanted.needed.names}
@@ -200,8 +200,8 @@ def _read(source: BinaryIO, wanted: Wanted, options: OrcOptions, groups: Sequenc
     logical = pa.schema([_logical_field(rows.schema.field(name)) for name in found])
     for stripe in range(rows.stripes):
         stored = rows.read_stripe(stripe, found)
-        arrays = [relabel(column, field.type) for column, field in zip(stored.columns, logical, strict=True)]
-        yield batch_of(arrays, logical, stored.num_rows)
+        arrays = [reinterpret(column, field.type) for column, field in zip(stored.columns, logical, strict=True)]
+        yield build_batch(arrays, logical, stored.num_rows)
 
 
 def _require_names(names: Sequence[str], schema: pa.Schema) -> None:

@@ -31,9 +31,9 @@ import pyarrow.orc as pa_orc
 import pyarrow.types as pat
 
 from holdfast.errors import CorruptDataError, HoldfastError, UnsupportedError
+from holdfast.formats.columns.arrow_types import children, contains_type
 from holdfast.formats.columns.conversion import child_arrays, with_child_arrays
-from holdfast.formats.columns.dates import refuse_old
-from holdfast.formats.columns.nesting import children, holds
+from holdfast.formats.columns.dates import refuse_old_calendar_values
 from holdfast.formats.orc_tail import (
     CHAR,
     DATA_BYTES,
@@ -57,13 +57,13 @@ from holdfast.formats.orc_tail import (
     ZONE,
     Field,
     Tail,
-    messages_in,
-    number_in,
-    original_chunks,
-    packed,
+    decode_message,
+    encode_message,
+    message_fields,
+    number_field,
     read_tail,
-    unpacked,
-    with_numbers,
+    uncompressed_chunks,
+    with_number_fields,
 )
 from holdfast.formats.streams import input_file
 
@@ -73,7 +73,7 @@ _VISIBLE_NS = 999_999  # Java's reader ignores fractions up to this many nanosec
 
 
 def open_orc(source: BinaryIO) -> OrcRows:
-    """Open a seekable file. It stays open.
+    """Open a seekable ORC file for reading; `source` is never closed.
 
     Raises:
         CorruptDataError: the file is not ORC.
@@ -118,18 +118,18 @@ class OrcRows:
         """
         batch = self._decoded(self._file, stripe, columns)
         arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
-        names = [name for name in arrays if holds(self.schema.field(name).type, pat.is_timestamp)]
+        names = [name for name in arrays if contains_type(self.schema.field(name).type, pat.is_timestamp)]
         if names:
             if self._fractions is None:
                 self._fractions = pa_orc.ORCFile(input_file(_nanoseconds(self._source, self._tail)))
             fractions = self._decoded(self._fractions, stripe, names)
             footer = self._tail.stripe_footer(self._source, self._tail.stripes[stripe])
-            zones = self._zones(next((zone.decode() for zone in messages_in(footer, ZONE)), None))
+            zones = self._zones(next((zone.decode() for zone in message_fields(footer, ZONE)), None))
             for name in names:
                 whole = zones[self.schema.get_field_index(name)]
                 arrays[name] = self._instants(arrays[name], fractions.column(name), iter(whole))
         rows = pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
-        return rows if self._tail.proleptic else refuse_old(rows)
+        return rows if self._tail.proleptic else refuse_old_calendar_values(rows)
 
     def _decoded(self, file: Any, stripe: int, columns: Sequence[str]) -> pa.RecordBatch:
         try:
@@ -232,20 +232,20 @@ def _nanoseconds(source: BinaryIO, tail: Tail) -> BinaryIO:
 def _without_seconds(tail: Tail, footer: list[Field]) -> tuple[bytes, list[Field]]:
     """Return zeros to append to a stripe's data, and a footer that uses them as the seconds of all timestamps."""
     columns = {column for column, kind in enumerate(tail.kinds) if kind in (TIMESTAMP, TIMESTAMP_INSTANT)}
-    encodings = [number_in(unpacked(one), KIND) for one in messages_in(footer, ENCODINGS)]
+    encodings = [number_field(decode_message(one), KIND) for one in message_fields(footer, ENCODINGS)]
     fields: list[Field] = []
     added: list[Field] = []
     data = bytearray()
     for number, value in footer:
         if number == STREAMS and isinstance(value, bytes):
-            stream = unpacked(value)
-            column = number_in(stream, STREAM_COLUMN)
-            if column in columns and number_in(stream, STREAM_KIND) == STREAM_DATA:
-                value = packed(with_numbers(stream, {STREAM_KIND: _UNREAD}))
+            stream = decode_message(value)
+            column = number_field(stream, STREAM_COLUMN)
+            if column in columns and number_field(stream, STREAM_KIND) == STREAM_DATA:
+                value = encode_message(with_number_fields(stream, {STREAM_KIND: _UNREAD}))
                 zeros = _zeros(tail, tail.values(column), encodings[column] == _DIRECT_V2)
                 data += zeros
                 described = [(STREAM_KIND, STREAM_DATA), (STREAM_COLUMN, column), (STREAM_LENGTH, len(zeros))]
-                added.append((number, packed(described)))
+                added.append((number, encode_message(described)))
         fields.append((number, value))
     return bytes(data), fields + added
 
@@ -253,7 +253,7 @@ def _without_seconds(tail: Tail, footer: list[Field]) -> tuple[bytes, list[Field
 def _zeros(tail: Tail, values: int, is_new: bool) -> bytes:
     """Encode a stream of at least `values` zeros."""
     run, length = (_ZEROS_RUN, _ZEROS) if is_new else (_OLD_ZEROS_RUN, _OLD_ZEROS)
-    return original_chunks(run * (values // length + 1), tail.compression, tail.block_bytes)
+    return uncompressed_chunks(run * (values // length + 1), tail.compression, tail.block_bytes)
 
 
 # --- a modified tail --------------------------------------------------------------------------------------------------
@@ -280,9 +280,11 @@ def _changed(
     for stripe in tail.stripes:
         data, fields = change(tail.stripe_footer(source, stripe))
         without_zone = [field for field in fields if field[0] != ZONE]
-        footer = original_chunks(packed(without_zone), tail.compression, tail.block_bytes)
+        footer = uncompressed_chunks(encode_message(without_zone), tail.compression, tail.block_bytes)
         lengths = {OFFSET: position, DATA_BYTES: stripe.data_bytes + len(data)}
-        stripes.append((STRIPES, packed(with_numbers(stripe.fields, {**lengths, FOOTER_BYTES: len(footer)}))))
+        stripes.append(
+            (STRIPES, encode_message(with_number_fields(stripe.fields, {**lengths, FOOTER_BYTES: len(footer)})))
+        )
         parts += [_Part(stripe.streams_bytes, stripe.offset), _Part(data + footer)]
         position += stripe.streams_bytes + len(data) + len(footer)
     rest = [field for field in _with_kinds(tail.footer, kinds) if field[0] != STRIPES]
@@ -294,9 +296,9 @@ def _with_kinds(footer: Iterable[Field], kinds: Mapping[int, int]) -> tuple[Fiel
     changed: list[Field] = []
     for number, value in footer:
         if number == TYPES and isinstance(value, bytes):
-            described = unpacked(value)
-            kind = number_in(described, KIND)
-            value = packed(with_numbers(described, {KIND: kinds.get(kind, kind)}))
+            described = decode_message(value)
+            kind = number_field(described, KIND)
+            value = encode_message(with_number_fields(described, {KIND: kinds.get(kind, kind)}))
         changed.append((number, value))
     return tuple(changed)
 

@@ -24,8 +24,8 @@ NOT_ORC = "not an ORC file: check what wrote it"
 
 
 # --- protobuf ---------------------------------------------------------------------------------------------------------
-def unpacked(message: bytes) -> list[Field]:
-    """Decode a message into its fields, in order: numbers, or the bytes of strings and nested messages."""
+def decode_message(message: bytes) -> list[Field]:
+    """Decode a protobuf message into its fields, in order: numbers, or the bytes of strings and nested messages."""
     fields: list[Field] = []
     position = 0
     while position < len(message):
@@ -43,8 +43,8 @@ def unpacked(message: bytes) -> list[Field]:
     return fields
 
 
-def packed(fields: Sequence[Field]) -> bytes:
-    """Encode the fields of a message; the inverse of `unpacked`."""
+def encode_message(fields: Sequence[Field]) -> bytes:
+    """Encode fields as a protobuf message; the inverse of `decode_message`."""
     message = bytearray()
     for number, value in fields:
         if isinstance(value, int):
@@ -54,25 +54,25 @@ def packed(fields: Sequence[Field]) -> bytes:
     return bytes(message)
 
 
-def number_in(fields: Sequence[Field], wanted: int) -> int:
-    """Return the value of a number field of a message; 0 if the field is absent."""
+def number_field(fields: Sequence[Field], wanted: int) -> int:
+    """Return the value of the number field `wanted` of a decoded message; 0 if the field is absent."""
     return next((value for number, value in fields if number == wanted and isinstance(value, int)), 0)
 
 
-def messages_in(fields: Sequence[Field], wanted: int) -> list[bytes]:
-    """Return all values of a field that contains messages or strings."""
+def message_fields(fields: Sequence[Field], wanted: int) -> list[bytes]:
+    """Return all values of the field `wanted` of a decoded message, which contains messages or strings."""
     return [value for number, value in fields if number == wanted and isinstance(value, bytes)]
 
 
-def with_numbers(fields: Iterable[Field], values: Mapping[int, int]) -> list[Field]:
-    """Set number fields of a message: replace their values, or add the fields that are absent."""
+def with_number_fields(fields: Iterable[Field], values: Mapping[int, int]) -> list[Field]:
+    """Return the fields of a decoded message with some number fields replaced or added."""
     kept = [(number, values.get(number, value)) for number, value in fields]
     there = {number for number, _ in kept}
     return kept + [(number, value) for number, value in values.items() if number not in there]
 
 
-def numbers_in(data: bytes) -> list[int]:
-    """Decode the numbers in a packed repeated field."""
+def decode_packed_numbers(data: bytes) -> list[int]:
+    """Decode the numbers in a packed repeated field of a protobuf message."""
     found, position = [], 0
     while position < len(data):
         number, position = _varint(data, position)
@@ -106,7 +106,7 @@ def _encoded(value: int) -> bytes:
 _NONE, _ZLIB, _SNAPPY, _ZSTD = 0, 1, 2, 5
 
 
-def original_chunks(data: bytes, compression: int, block_bytes: int) -> bytes:
+def uncompressed_chunks(data: bytes, compression: int, block_bytes: int) -> bytes:
     """Divide data into ORC's chunks, each marked as not compressed, for a file whose other chunks are compressed."""
     if compression == _NONE:
         return data
@@ -114,8 +114,8 @@ def original_chunks(data: bytes, compression: int, block_bytes: int) -> bytes:
     return b"".join((len(chunk) << 1 | 1).to_bytes(3, "little") + chunk for chunk in chunks)
 
 
-def decompressed(data: bytes, compression: int) -> bytes:
-    """Join the chunks of a stream, and decompress those that are compressed: the inverse of `original_chunks`."""
+def decompress_chunks(data: bytes, compression: int) -> bytes:
+    """Join the chunks of a stream, and decompress those that are compressed: the inverse of `uncompressed_chunks`."""
     if compression == _NONE:
         return data
     plain, position = bytearray(), 0
@@ -164,16 +164,16 @@ class Stripe(NamedTuple):
     @classmethod
     def of(cls, message: bytes) -> Stripe:
         """Decode a stripe's message in the footer of the file."""
-        fields = unpacked(message)
+        fields = decode_message(message)
         offset, index, data, footer = (
-            number_in(fields, one) for one in (OFFSET, _INDEX_BYTES, DATA_BYTES, FOOTER_BYTES)
+            number_field(fields, one) for one in (OFFSET, _INDEX_BYTES, DATA_BYTES, FOOTER_BYTES)
         )
         return cls(fields, offset, index + data, data, footer)
 
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """The end of a file: the contents of its footer and postscript.
+    """The end of an ORC file: the contents of its footer and postscript.
 
     Attributes:
         footer, postscript: fields of the messages.
@@ -187,32 +187,32 @@ class Tail:
     @property
     def compression(self) -> int:
         """Return the number by which ORC identifies the codec."""
-        return number_in(self.postscript, _PS_COMPRESSION)
+        return number_field(self.postscript, _PS_COMPRESSION)
 
     @property
     def block_bytes(self) -> int:
         """Return the maximum size of a compressed chunk."""
-        return number_in(self.postscript, _PS_BLOCK_BYTES) or 256 * 1024
+        return number_field(self.postscript, _PS_BLOCK_BYTES) or 256 * 1024
 
     @property
     def kinds(self) -> list[int]:
-        """Return the kind of each type; the index of a type is the column's number."""
-        return [number_in(unpacked(one), KIND) for one in messages_in(self.footer, TYPES)]
+        """Return ORC's number for the kind of each column's type, by column number."""
+        return [number_field(decode_message(one), KIND) for one in message_fields(self.footer, TYPES)]
 
     @property
     def proleptic(self) -> bool:
         """Check whether dates use the proleptic Gregorian calendar; False, as in Java, if the file does not say."""
-        return number_in(self.footer, CALENDAR) == PROLEPTIC
+        return number_field(self.footer, CALENDAR) == PROLEPTIC
 
     @property
     def stripes(self) -> list[Stripe]:
-        """Return the stripes in order."""
-        return [Stripe.of(one) for one in messages_in(self.footer, STRIPES)]
+        """Return the locations of the stripes, in order."""
+        return [Stripe.of(one) for one in message_fields(self.footer, STRIPES)]
 
     def top_column_of(self) -> dict[int, int]:
         """Map the number of each column, nested or not, to the index of the top-level column that contains it."""
-        types = [unpacked(one) for one in messages_in(self.footer, TYPES)]
-        starts = [column for one in messages_in(types[0], _SUBTYPES) for column in numbers_in(one)]
+        types = [decode_message(one) for one in message_fields(self.footer, TYPES)]
+        starts = [column for one in message_fields(types[0], _SUBTYPES) for column in decode_packed_numbers(one)]
         starts += [value for number, value in types[0] if number == _SUBTYPES and isinstance(value, int)]
         ends = [*starts[1:], len(types)]
         return {
@@ -222,24 +222,24 @@ class Tail:
         }
 
     def values(self, column: int) -> int:
-        """Return the number of non-null values of a column in the file."""
-        return number_in(unpacked(messages_in(self.footer, STATISTICS)[column]), 1)
+        """Return how many non-null values the column with this number has in the file."""
+        return number_field(decode_message(message_fields(self.footer, STATISTICS)[column]), 1)
 
     def stripe_footer(self, source: BinaryIO, stripe: Stripe) -> list[Field]:
-        """Read a stripe's footer."""
+        """Read and decode the footer of a stripe."""
         source.seek(stripe.offset + stripe.streams_bytes)
-        return unpacked(decompressed(source.read(stripe.footer_bytes), self.compression))
+        return decode_message(decompress_chunks(source.read(stripe.footer_bytes), self.compression))
 
     def encoded(self) -> bytes:
         """Encode the tail as the last bytes of a file, with uncompressed messages."""
-        footer = original_chunks(packed(self.footer), self.compression, self.block_bytes)
+        footer = uncompressed_chunks(encode_message(self.footer), self.compression, self.block_bytes)
         lengths = {_PS_FOOTER_LENGTH: len(footer), _PS_METADATA_LENGTH: len(self.metadata)}
-        postscript = packed(with_numbers(self.postscript, lengths))
+        postscript = encode_message(with_number_fields(self.postscript, lengths))
         return self.metadata + footer + postscript + bytes([len(postscript)])
 
 
 def read_tail(source: BinaryIO) -> Tail:
-    """Read the tail of a seekable file.
+    """Read the tail (footer and postscript) of a seekable ORC file.
 
     Raises:
         CorruptDataError: the file is not ORC.
@@ -250,9 +250,9 @@ def read_tail(source: BinaryIO) -> Tail:
     end = source.read(known)
     if size < 4 or end[-1] + 1 > len(end) or end[-4:-1] != b"ORC":
         raise CorruptDataError(NOT_ORC)
-    postscript = tuple(unpacked(end[-1 - end[-1] : -1]))
-    footer_bytes = number_in(postscript, _PS_FOOTER_LENGTH)
-    metadata_bytes = number_in(postscript, _PS_METADATA_LENGTH)
+    postscript = tuple(decode_message(end[-1 - end[-1] : -1]))
+    footer_bytes = number_field(postscript, _PS_FOOTER_LENGTH)
+    metadata_bytes = number_field(postscript, _PS_METADATA_LENGTH)
     whole = 1 + end[-1] + footer_bytes + metadata_bytes
     if whole > size:
         raise CorruptDataError(NOT_ORC)
@@ -263,5 +263,5 @@ def read_tail(source: BinaryIO) -> Tail:
     metadata = end[start : start + metadata_bytes]
     start += metadata_bytes
     compressed = end[start : start + footer_bytes]
-    footer = unpacked(decompressed(compressed, number_in(postscript, _PS_COMPRESSION)))
+    footer = decode_message(decompress_chunks(compressed, number_field(postscript, _PS_COMPRESSION)))
     return Tail(tuple(footer), postscript, metadata)

@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pat
 
-from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, Wanted
-from holdfast.formats.columns.conversion import BatchBuffer, leaves, map_children, plain_batch, plain_schema
+from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, ReadRequest
+from holdfast.formats.columns.conversion import BatchBuffer, leaf_columns, map_children, plain_batch, plain_schema
 from holdfast.formats.columns.types import BASE, BEYOND, NANOSECONDS, NESTED, check_columns
 from holdfast.formats.parquet_reader import SparkFile
 from holdfast.formats.schema_json import SPARK_SCHEMA_KEY, spark_schema_json
@@ -73,7 +73,7 @@ def choose_encodings(table: pa.Table, codec: str, dictionary: bool | None) -> di
     found: list[tuple[str, Any]] = []
     for name in sample.column_names:
         column = sample.column(name)
-        found += leaves(name, column.chunk(0) if column.num_chunks else pa.nulls(0, column.type))
+        found += leaf_columns(name, column.chunk(0) if column.num_chunks else pa.nulls(0, column.type))
     times = Counter(path for path, _ in found)
     encodings = {}
     for path, leaf in found:
@@ -257,7 +257,9 @@ def _read_schema(source: BinaryIO, options: ParquetOptions) -> pa.Schema:
     return SparkFile(source).schema
 
 
-def _read(source: BinaryIO, wanted: Wanted, options: ParquetOptions, groups: Sequence[int] | None) -> Iterator[Any]:
+def _read(
+    source: BinaryIO, wanted: ReadRequest, options: ParquetOptions, groups: Sequence[int] | None
+) -> Iterator[Any]:
     return SparkFile(source).batches(wanted, groups)
 
 

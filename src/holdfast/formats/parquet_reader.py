@@ -1,7 +1,7 @@
 """Determine the types that Spark gives to the columns of a Parquet file, and how to convert their values.
 
-Some types can be converted to Spark's by an Arrow cast (`spark_field`). Other columns need a conversion that depends on
-the file's footer (`column_changes`).
+Some types can be converted to Spark's by an Arrow cast (`spark_typed_field`). Other columns need a conversion that
+depends on the file's footer (`column_changes`).
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ import pyarrow.parquet as pq
 import pyarrow.types as pat
 
 from holdfast.errors import CorruptDataError, UnsupportedError
-from holdfast.formats.base import Wanted
+from holdfast.formats.base import ReadRequest
+from holdfast.formats.columns.arrow_types import children, is_string
 from holdfast.formats.columns.conversion import (
-    batch_of,
+    build_batch,
     child_arrays,
     map_children,
     with_child_arrays,
 )
-from holdfast.formats.columns.dates import has_old_calendar, refuse_old
-from holdfast.formats.columns.nesting import children, is_string
+from holdfast.formats.columns.dates import has_old_calendar, refuse_old_calendar_values
 from holdfast.formats.columns.types import refuse_shredded
 from holdfast.formats.filters import RowFilter
 from holdfast.formats.schema_json import SPARK_SCHEMA_KEY, recognized_schema
@@ -35,8 +35,8 @@ _INSTANT = pa.timestamp("us", "UTC")
 
 
 # --- types ------------------------------------------------------------------------------------------------------------
-def spark_field(field: pa.Field) -> pa.Field:
-    """Return the field with the type as which Spark reads it; Arrow-based writers store types that Spark lacks."""
+def spark_typed_field(field: pa.Field) -> pa.Field:
+    """Return a Parquet field with the type as which Spark reads it, such as int64 for uint32."""
     return pa.field(field.name, _spark_type(field.type), field.nullable)
 
 
@@ -60,14 +60,16 @@ def _spark_type(kind: pa.DataType) -> pa.DataType:
     if pat.is_large_binary(kind) or pat.is_binary_view(kind) or pat.is_fixed_size_binary(kind):
         return pa.binary()
     if pat.is_large_list(kind):
-        return pa.list_(spark_field(kind.value_field))
-    return map_children(kind, spark_field)
+        return pa.list_(spark_typed_field(kind.value_field))
+    return map_children(kind, spark_typed_field)
 
 
 # --- conversions that depend on the footer ----------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class ColumnChange:
-    """A conversion of a column's values, or of a nested field's. The file's statistics describe the unconverted values.
+    """A conversion of the values of a Parquet column or nested field to Spark's type.
+
+    The file's statistics describe the unconverted values.
 
     Attributes:
         type: the type of the result.
@@ -79,7 +81,7 @@ class ColumnChange:
 
 
 def column_changes(schema: pa.Schema, columns: Iterable[Any], notes: Mapping[bytes, bytes]) -> dict[int, ColumnChange]:
-    """Map the positions of columns that need a conversion to these conversions; most files need none.
+    """Return the conversions that columns of a Parquet file need, by position; most files need none.
 
     Args:
         schema: the columns as pyarrow sees them, INT96 in microseconds.
@@ -230,13 +232,13 @@ class SparkFile:
     def schema(self) -> pa.Schema:
         """Return the columns with Spark's types; a type that Spark does not know stays as it is."""
         fields = (self._changed(index, field) for index, field in enumerate(self._physical))
-        found = pa.schema([spark_field(field) for field in fields])
+        found = pa.schema([spark_typed_field(field) for field in fields])
         return recognized_schema(found, (self.metadata.metadata or {}).get(SPARK_SCHEMA_KEY))
 
     def _changed(self, index: int, field: pa.Field) -> pa.Field:
         return field.with_type(self._changes[index].type) if index in self._changes else field
 
-    def batches(self, wanted: Wanted, row_groups: Sequence[int] | None) -> Iterator[pa.RecordBatch]:
+    def batches(self, wanted: ReadRequest, row_groups: Sequence[int] | None) -> Iterator[pa.RecordBatch]:
         """Yield record batches; see `FileFormat.read`. Without columns, read only the footer."""
         needed, row_filter = wanted.needed, wanted.row_filter
         refuse_shredded(needed, self._physical)
@@ -251,7 +253,7 @@ class SparkFile:
         elif groups:
             for batch in self._checked(groups, found):
                 changed = self._change(batch)
-                yield refuse_old(changed) if self._old_calendar else changed
+                yield refuse_old_calendar_values(changed) if self._old_calendar else changed
 
     def _checked(self, groups: list[int], columns: list[str]) -> Iterator[pa.RecordBatch]:
         """Yield the batches of row groups.
@@ -277,7 +279,7 @@ class SparkFile:
             if change is not None:
                 arrays[position] = change.apply(arrays[position])
         fields = [pa.field(name, array.type) for name, array in zip(batch.schema.names, arrays, strict=True)]
-        return batch_of(arrays, pa.schema(fields), batch.num_rows)
+        return build_batch(arrays, pa.schema(fields), batch.num_rows)
 
     def _prune(self, schema: pa.Schema, row_filter: RowFilter, groups: list[int]) -> list[int]:
         """Drop the row groups in which, according to their statistics, no row can pass the filter."""
@@ -309,5 +311,5 @@ class SparkFile:
 
 def _without_columns(rows: int) -> Iterator[pa.RecordBatch]:
     while rows > 0:
-        yield batch_of([], pa.schema([]), min(rows, _READ_ROWS))
+        yield build_batch([], pa.schema([]), min(rows, _READ_ROWS))
         rows -= _READ_ROWS

@@ -1,8 +1,8 @@
 """Convert between Arrow's schemas and Spark's schema JSON, and apply such JSON to the columns of a file.
 
 The types in the JSON are those of the Arrow columns. Details that Arrow cannot express come from Spark's own JSON of
-the column (`holdfast.formats.columns.types.describe`), if this JSON still describes the column's type: the column may
-have been cast since.
+the column (`holdfast.formats.columns.types.attach_spark_json`), if this JSON still describes the column's type: the
+column may have been cast since.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from holdfast.errors import CorruptDataError, InvalidRequestError
+from holdfast.formats.columns.arrow_types import children, is_binary, is_list, is_string
 from holdfast.formats.columns.conversion import map_children
-from holdfast.formats.columns.nesting import children, is_binary, is_list, is_string
-from holdfast.formats.columns.types import VARIANT, describe, spark_field, special_struct
+from holdfast.formats.columns.types import VARIANT, attach_spark_json, spark_json_of, special_struct
 
 SPARK_SCHEMA_KEY = b"org.apache.spark.sql.parquet.row.metadata"
 """The key of a Parquet footer under which Spark stores its own schema."""
@@ -50,12 +50,12 @@ _LARGEST_PRECISION = 38
 
 # --- to Spark's JSON --------------------------------------------------------------------------------------------------
 def spark_schema_json(schema: pa.Schema) -> str:
-    """Return the schema as the JSON of Spark's `StructType`.
+    """Convert an Arrow schema to the JSON of a Spark `StructType`.
 
     Raises:
         InvalidRequestError: Spark lacks a type that the schema uses; the error names the type.
     """
-    return json.dumps(_struct(list(schema), [spark_field(field) for field in schema]), ensure_ascii=False)
+    return json.dumps(_struct(list(schema), [spark_json_of(field) for field in schema]), ensure_ascii=False)
 
 
 def _struct(fields: list[pa.Field], known: list[Mapping[str, Any] | None]) -> dict[str, object]:
@@ -133,7 +133,7 @@ def _same(one: Any, other: Any) -> bool:
 
 # --- from Spark's JSON ------------------------------------------------------------------------------------------------
 def recognized_schema(schema: pa.Schema, spark_json: bytes | str | None) -> pa.Schema:
-    """Return a file's columns with what only Spark's JSON tells: VARIANT, intervals, collations, column metadata.
+    """Add to the schema of a file what only Spark's JSON tells: VARIANT, intervals, collations, column metadata.
 
     Args:
         schema: the file's columns, as Arrow reads them.
@@ -154,7 +154,7 @@ def _known_fields(spark_json: bytes | str | None) -> Iterator[tuple[str, Mapping
 
 
 def _recognized(field: pa.Field, spark: Mapping[str, Any]) -> pa.Field:
-    return describe(field.with_type(_recognized_type(field.type, spark["type"])), spark)
+    return attach_spark_json(field.with_type(_recognized_type(field.type, spark["type"])), spark)
 
 
 def _recognized_type(kind: pa.DataType, spark: Any) -> pa.DataType:
@@ -180,7 +180,8 @@ def arrow_schema_of(text: str) -> pa.Schema:
     """Parse the output of `StructType.json` into an Arrow schema.
 
     Guarantee: the types are those in which PySpark passes the columns to Python: timestamps are in UTC, ``char`` and
-    ``varchar`` are strings, and times are in microseconds. `describe` attaches the details that Arrow cannot express.
+    ``varchar`` are strings, and times are in microseconds. The fields' metadata has the details that Arrow cannot
+    express.
 
     Raises:
         CorruptDataError: the text is not the JSON of a struct.
@@ -199,7 +200,7 @@ def arrow_schema_of(text: str) -> pa.Schema:
 
 def _described_column(field: dict[str, Any]) -> pa.Field:
     try:
-        return describe(_arrow_field(field), field)
+        return attach_spark_json(_arrow_field(field), field)
     except InvalidRequestError as error:
         raise InvalidRequestError(
             "a column's type cannot be read without Spark: use holdfast.read", column=field["name"], type=field["type"]

@@ -14,16 +14,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from holdfast.errors import InvalidRequestError
-from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, Wanted
+from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, ReadRequest
 from holdfast.formats.columns.types import BEYOND, KINDS, check_types
 from holdfast.formats.lines import (
     CODEC_EXTENSIONS,
     CODEC_PARSERS,
     LineWriter,
-    after_last_line,
     decode_lines,
     read_blocks,
     text_bytes,
+    whole_lines_length,
 )
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -73,9 +73,9 @@ def _read_schema(source: BinaryIO, options: TextOptions) -> pa.Schema:
     return pa.schema([("value", pa.string())])
 
 
-def _read(source: BinaryIO, wanted: Wanted, options: TextOptions, groups: Sequence[int] | None) -> Iterator[Any]:
+def _read(source: BinaryIO, wanted: ReadRequest, options: TextOptions, groups: Sequence[int] | None) -> Iterator[Any]:
     first = True
-    for block in read_blocks(source, options.codec, after_last_line):
+    for block in read_blocks(source, options.codec, whole_lines_length):
         if first:
             block = block.removeprefix(_BYTE_ORDER_MARK)
             first = False

@@ -15,7 +15,7 @@ from holdfast.formats.lines import codec_of_name
 from holdfast.options.file_format import FormatRequest
 from holdfast.options.read import READ_KEYS, ReadOptions
 from holdfast.table.contract import TableRecord, decode_table
-from holdfast.table.reader import ReadSettings, first_with_bytes
+from holdfast.table.reader import ReadSettings, first_nonempty
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def _require_recorded(recorded: Mapping[str, str], given: Mapping[str, str]) -> 
 
 
 def _format_of(snapshot: Snapshot) -> str:
-    first = first_with_bytes(snapshot.files)
+    first = first_nonempty(snapshot.files)
     assert first is not None  # without files and without a table, the read was refused before
     known = format_of_path(first.path)
     if known is not None:

@@ -20,11 +20,11 @@ from holdfast.spark.failures import errors_without_traceback
 from holdfast.spark.file_format import FormatChoice
 from holdfast.spark.filters import require_comparable, row_filters
 from holdfast.spark.types import arrow_schema, spark_schema, table_schema
-from holdfast.table.contract import decode_table, require_known
-from holdfast.table.files import opener
+from holdfast.table.contract import decode_table, require_columns
+from holdfast.table.files import file_opener
 from holdfast.table.foreign import refuse_foreign_read
 from holdfast.table.partition import parse_partition_path
-from holdfast.table.reader import ReadSplit, TableSchema, first_with_bytes, plan_splits, read_schema, read_splits
+from holdfast.table.reader import ReadSplit, TableSchema, first_nonempty, plan_splits, read_schema, read_splits
 from holdfast.wording import nearest
 
 _MIB = 1024 * 1024
@@ -116,11 +116,11 @@ def _whole_schema(ctx: CommitContext, options: ReadOptions, snapshot: Snapshot) 
     if snapshot.table is not None:
         return table_schema(decode_table(snapshot.table))
     files = snapshot.files
-    first = first_with_bytes(files)
+    first = first_nonempty(files)
     path = "" if first is None else first.path
     table = read_schema(
         files,
-        opener(ctx),
+        file_opener(ctx),
         choice.settings(path, options.split_size_bytes),
     )
     return spark_schema(_wanted(table.schema, options.columns))
@@ -160,7 +160,7 @@ class HoldfastReader(DataSourceReader):
                 choice = FormatChoice.of(self._options, snapshot)
                 table = None if snapshot.table is None else decode_table(snapshot.table)
                 if table is not None:
-                    require_known(self._wanted, table)
+                    require_columns(self._wanted, table)
                     directories = table.partition_by
                 else:
                     directories = tuple(parse_partition_path(files[0].path)) if files else ()
@@ -197,7 +197,7 @@ class HoldfastReader(DataSourceReader):
 
         def plan(chunk: Sequence[VisibleFile]) -> list[tuple[ReadSplit, int]]:
             settings = choice.settings(chunk[0].path, split_bytes)
-            splits = plan_splits(chunk, opener(ctx), table, settings, self._filters)
+            splits = plan_splits(chunk, file_opener(ctx), table, settings, self._filters)
             pieces = collections.Counter(split.file.path for split in splits)
             return [(split, split.file.size_bytes // pieces[split.file.path]) for split in splits]
 
@@ -212,7 +212,7 @@ class HoldfastReader(DataSourceReader):
             with self._options.store.open() as ctx:
                 settings_of = partition.choice.settings_of(self._options.split_size_bytes)
                 for batch in read_splits(
-                    partition.splits, opener(ctx), table, settings_of, self._schema.names, self._filters
+                    partition.splits, file_opener(ctx), table, settings_of, self._schema.names, self._filters
                 ):
                     yield _labelled(batch, self._schema)
 

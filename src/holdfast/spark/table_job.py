@@ -24,7 +24,7 @@ from holdfast.commit.writes import TOKEN
 from holdfast.errors import ConflictError, InvalidRequestError
 from holdfast.formats import get_format
 from holdfast.options.write import WriteOptions
-from holdfast.table.contract import TableRecord, agree, decode_table
+from holdfast.table.contract import TableRecord, decode_table, merged_table
 from holdfast.table.foreign import refuse_foreign_write
 from holdfast.versioned_log import LogView
 
@@ -139,7 +139,7 @@ class TableJob:
             return
         known = decode_table(table)
         try:
-            same = agree(known, self.written, merge=self.options.merge_schema) == known
+            same = merged_table(known, self.written, merge=self.options.merge_schema) == known
         except InvalidRequestError:
             same = False
         if not same:
@@ -160,7 +160,7 @@ class TableJob:
         return find_existing(ctx, self.written, self.columns, self.options.format.options, limit=limit)
 
     def _as_in(self, known: TableRecord) -> TableJob:
-        after = agree(known, self.written, merge=self.options.merge_schema)
+        after = merged_table(known, self.written, merge=self.options.merge_schema)
         names = {str(one["name"]).lower() for one in self.written.fields}
         by_position = get_format(known.file_format).by_position
         partition_by = set(after.partition_by)
@@ -198,7 +198,7 @@ class TableJob:
             ) from error
         if known is None:
             return self.written.encode()
-        return agree(known, self.written, merge=self.options.merge_schema, written=True).encode()
+        return merged_table(known, self.written, merge=self.options.merge_schema, written=True).encode()
 
     # --- tasks --------------------------------------------------------------------------------------------------------
     def write_rows(self, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt) -> None:

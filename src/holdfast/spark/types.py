@@ -11,7 +11,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType, _parse_datatype_json_string
 
 from holdfast.errors import InvalidRequestError
-from holdfast.formats.columns.types import UNREACHABLE, beyond_arrow, describe, spark_field
+from holdfast.formats.columns.types import UNREACHABLE, attach_spark_json, beyond_arrow, spark_json_of
 from holdfast.table.contract import TableRecord
 
 # Column metadata that Spark stores in the tables of its catalog. When Spark reads files with such metadata, it fills
@@ -59,7 +59,7 @@ def described_schema(schema: StructType) -> pa.Schema:
         InvalidRequestError: a type has no counterpart in Arrow.
     """
     described = zip(arrow_schema(schema), schema.fields, strict=True)
-    return pa.schema([describe(field, spark.jsonValue()) for field, spark in described])
+    return pa.schema([attach_spark_json(field, spark.jsonValue()) for field, spark in described])
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
@@ -89,7 +89,7 @@ def _known_field(field: pa.Field) -> StructField | None:
 
     A user-defined type names Python code to import, which a file of unknown origin must not do.
     """
-    spark = spark_field(field)
+    spark = spark_json_of(field)
     if spark is None or "user-defined" in beyond_arrow(field):
         return None
     found = StructField.fromJson(dict(spark))

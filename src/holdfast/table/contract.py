@@ -19,7 +19,15 @@ from typing import Any
 from holdfast.commit.codec import guarded, require
 from holdfast.errors import ConflictError, InvalidRequestError
 from holdfast.formats import FileFormat, get_format
-from holdfast.table.widening import MismatchError, Rules, SparkType, fold, merge_fields, read_exactly, type_text
+from holdfast.table.widening import (
+    MismatchError,
+    Rules,
+    SparkType,
+    by_folded_name,
+    merge_fields,
+    read_exactly,
+    type_text,
+)
 from holdfast.wording import OR_OVERWRITE, nearest
 
 
@@ -55,7 +63,7 @@ class TableRecord:
         return [str(one["name"]) for one in self.fields if one["name"] not in self.partition_by]
 
     def encode(self) -> dict[str, object]:
-        """Return the record in the form in which the log stores it."""
+        """Convert the record to the JSON object that the log stores."""
         return {
             "schema": self.schema_json,
             "format": self.file_format,
@@ -66,7 +74,7 @@ class TableRecord:
 
 
 def decode_table(table: Mapping[str, object]) -> TableRecord:
-    """Decode the record of a table that the log stores.
+    """Convert the JSON object of a table in the log to a `TableRecord`, after checking it.
 
     Raises:
         CorruptDataError: the record is invalid; the error contains it.
@@ -117,10 +125,12 @@ def _require_type(kind: Any) -> None:
         _require_type(kind[name])
 
 
-def agree(known: TableRecord, given: TableRecord, *, merge: bool, written: bool = False) -> TableRecord:
-    """Return the table that results if rows with the columns and layout of `given` are added to the table `known`.
+def merged_table(known: TableRecord, given: TableRecord, *, merge: bool, written: bool = False) -> TableRecord:
+    """Check that rows can be added to a table, and return the record of the resulting table.
 
     Args:
+        known: the table.
+        given: the columns and the layout of the rows.
         merge: whether the append may change the table (``mergeSchema``).
         written: whether the rows are already in files, as they are when the job is decided. By then, another job may
             have changed the table.
@@ -186,7 +196,7 @@ def _require_layout(known: TableRecord, given: TableRecord) -> None:
 
 def _require_partition_types(known: TableRecord, after: TableRecord, given: TableRecord) -> None:
     """Check that partition columns keep their types: as a wider type, a value could have another directory name."""
-    before, now, new = fold(known.fields), fold(after.fields), fold(given.fields)
+    before, now, new = by_folded_name(known.fields), by_folded_name(after.fields), by_folded_name(given.fields)
     for name in known.partition_by:
         column = name.lower()
         if column not in new:
@@ -226,8 +236,8 @@ def _sentence_of(error: MismatchError) -> tuple[str, dict[str, object]]:
 _HINT = "read the table without a schema, or build the DataFrame again if the table was replaced since"
 
 
-def require_known(wanted: Sequence[Mapping[str, Any]], table: TableRecord) -> None:
-    """Check that the table has every requested column, with the requested type or a narrower type that fits exactly.
+def require_columns(wanted: Sequence[Mapping[str, Any]], table: TableRecord) -> None:
+    """Check that a table has every requested column, with the requested type or one that converts to it exactly.
 
     Raises:
         InvalidRequestError: the table lacks a column; the error says what the table has.
@@ -238,7 +248,7 @@ def require_known(wanted: Sequence[Mapping[str, Any]], table: TableRecord) -> No
 def _require_wanted(
     path: str, wanted: Sequence[Mapping[str, Any]], known: Sequence[Mapping[str, Any]], file_format: FileFormat[Any]
 ) -> None:
-    existing = fold(known)
+    existing = by_folded_name(known)
     for one in wanted:
         name = f"{path}{one['name']}"
         found = existing.get(str(one["name"]).lower())

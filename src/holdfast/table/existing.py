@@ -23,23 +23,23 @@ from holdfast.commit.ids import file_owner
 from holdfast.commit.layout import iter_visible
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import FORMATS, FileFormat, FormatOptions, format_of_bytes, format_of_path, get_format
+from holdfast.formats.columns.arrow_types import is_binary, is_list, is_string
 from holdfast.formats.columns.conversion import map_children
-from holdfast.formats.columns.nesting import is_binary, is_list, is_string
 from holdfast.formats.columns.types import check_names
 from holdfast.formats.schema_json import arrow_schema_of, spark_schema_json
 from holdfast.stores.base import ObjectInfo
 from holdfast.table.contract import TableRecord
-from holdfast.table.files import File, naming_file, opener
+from holdfast.table.files import File, file_opener, path_in_errors
 from holdfast.table.partition import parse_partition_path
 from holdfast.table.partition_values import parse_values
-from holdfast.table.widening import MismatchError, Rules, fold, merge_fields, nullable_fields
+from holdfast.table.widening import MismatchError, Rules, by_folded_name, merge_fields, nullable_fields
 from holdfast.wording import OR_OVERWRITE
 
 Fields = list[Mapping[str, Any]]
 
 
 def fields_of(schema: Iterable[pa.Field]) -> Fields:
-    """Convert columns to the fields of a table.
+    """Convert Arrow fields to the fields of a table's record (Spark's schema JSON).
 
     Raises:
         InvalidRequestError: Spark has no type for a column.
@@ -60,7 +60,7 @@ def _field_of(column: pa.Field) -> Mapping[str, Any]:
 
 
 def is_plain(schema: pa.Schema, fields: Fields) -> bool:
-    """Check whether a file stores its columns as Holdfast would."""
+    """Check whether a file stores columns with the Arrow types that Holdfast would write for `fields`."""
     ours = arrow_schema_of(json.dumps({"type": "struct", "fields": fields}))
     return all(_stored(one).type == _stored(other).type for one, other in zip(schema, ours, strict=True))
 
@@ -89,7 +89,7 @@ class Fingerprint:
         self._sum = 0
 
     def passing(self, files: Iterable[tuple[str, ObjectInfo]]) -> Iterator[tuple[str, ObjectInfo]]:
-        """Yield the files unchanged, and add to the set those that are not empty and that Holdfast did not write."""
+        """Yield files unchanged, and add the non-empty ones that Holdfast did not write to the fingerprint."""
         for path, info in files:
             if info.size_bytes and file_owner(path) is None:
                 text = f"{path}\0{info.size_bytes}\0{info.modified_at_s!r}"
@@ -97,12 +97,12 @@ class Fingerprint:
             yield path, info
 
     def text(self) -> str:
-        """Return the number as a hexadecimal string, to be stored in a log record."""
+        """Return the fingerprint as a hexadecimal string, to be stored in a log record."""
         return f"{self._sum % 2**_BITS:064x}"
 
 
 def fingerprint(files: Iterable[tuple[str, ObjectInfo]]) -> str:
-    """Return the fingerprint of the files in a complete listing."""
+    """Return the fingerprint of the files in a complete listing that Holdfast did not write; see `Fingerprint`."""
     found = Fingerprint()
     deque(found.passing(files), maxlen=0)
     return found.text()
@@ -132,16 +132,16 @@ def _columns_of(
         InvalidRequestError: the files contradict each other; the error says which.
     """
     partition_by = {name.lower() for name in given.partition_by}
-    fields = fold(given.fields)
+    fields = by_folded_name(given.fields)
     directories = [{**fields[name.lower()], "name": name} for name in given.partition_by]
     if file_format.is_text:
         mine = [one for one in given.fields if str(one["name"]).lower() not in partition_by]
         return [*mine, *directories], False
 
-    open_file = opener(ctx)
+    open_file = file_opener(ctx)
 
     def look(file: File) -> tuple[File, Fields, bool]:
-        with naming_file(file.path), open_file(file) as source:
+        with path_in_errors(file.path), open_file(file) as source:
             schema = file_format.read_schema(source, options)
             check_names(schema)
             found = fields_of(schema)

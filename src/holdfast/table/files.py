@@ -105,7 +105,7 @@ class StoreFile(io.RawIOBase):
 
 
 class File(Protocol):
-    """A file as a listing returns it."""
+    """A listed file of a table: path, size and etag."""
 
     @property
     def path(self) -> str: ...
@@ -115,8 +115,8 @@ class File(Protocol):
     def etag(self) -> str: ...
 
 
-def opener(ctx: CommitContext) -> Callable[[File], BinaryIO]:
-    """Return a function that opens a listed file; its reads fail if the object was replaced after the listing."""
+def file_opener(ctx: CommitContext) -> Callable[[File], BinaryIO]:
+    """Return a function that opens a listed file of a table; reads fail if the object was replaced since."""
 
     def open_file(file: File) -> BinaryIO:
         return cast(BinaryIO, StoreFile(ctx.store, ctx.key(file.path), file.size_bytes, file.etag))
@@ -125,8 +125,8 @@ def opener(ctx: CommitContext) -> Callable[[File], BinaryIO]:
 
 
 @contextlib.contextmanager
-def naming_file(path: str) -> Iterator[None]:
-    """Add the file's path to errors about a file's content."""
+def path_in_errors(path: str) -> Iterator[None]:
+    """Add a file's path to errors that the block raises about the file's content."""
 
     try:
         yield

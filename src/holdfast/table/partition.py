@@ -40,8 +40,8 @@ def unescape_name(escaped: str) -> str:
     return _ESCAPED.sub(lambda match: chr(int(match.group(1), 16)), escaped)
 
 
-def segment(column: str, value: str | None) -> str:
-    """Return one directory name, ``column=value``.
+def directory_name(column: str, value: str | None) -> str:
+    """Return the name of a partition directory, ``column=value``, with both parts escaped.
 
     Raises:
         InvalidRequestError: the name is longer than file systems allow, or the value is the empty string, which Spark's
@@ -86,7 +86,7 @@ def canonical_directory(directory: str, schema: pa.Schema) -> str:
             return directory
         try:
             values = parse_values([text], schema.field(name).type, name)
-            segments.append(segment(name, partition_texts(values, name)[0]))
+            segments.append(directory_name(name, partition_texts(values, name)[0]))
         except InvalidRequestError:
             return directory
     return "/".join(segments) if segments else directory
@@ -182,7 +182,7 @@ class _Codes:
 
 
 class PartitionSplitter:
-    """An object that splits record batches by partition.
+    """Splits record batches by partition.
 
     Args:
         schema: the schema of the batches.
@@ -224,7 +224,9 @@ class PartitionSplitter:
         if pat.is_dictionary(column.type):  # an incoming dictionary may contain a value twice, or null
             column = column.cast(column.type.value_type)
         encoded = pc.dictionary_encode(column, null_encoding="encode")
-        return _Codes(encoded.indices, [segment(name, text) for text in partition_texts(encoded.dictionary, name)])
+        return _Codes(
+            encoded.indices, [directory_name(name, text) for text in partition_texts(encoded.dictionary, name)]
+        )
 
 
 def _combine(columns: Sequence[_Codes]) -> Any:

@@ -26,7 +26,7 @@ from holdfast.errors import InvalidRequestError
 from holdfast.formats import FileFormat, FormatOptions, RowFilter, require_all
 from holdfast.formats.columns.conversion import keep_rows
 from holdfast.table.files import File as ListedFile
-from holdfast.table.files import naming_file
+from holdfast.table.files import path_in_errors
 from holdfast.table.partition import parse_partition_path, raw_partition_values
 from holdfast.table.partition_values import infer_type, parse_values
 from holdfast.wording import nearest
@@ -61,7 +61,7 @@ class ReadSettings:
 
 @dataclass(frozen=True, slots=True)
 class TableSchema:
-    """A table's columns.
+    """The columns of a table, and which of them are partition columns.
 
     Attributes:
         schema: all columns, in the order in which they are shown.
@@ -101,8 +101,8 @@ class _Sized(Protocol):
 File = TypeVar("File", bound=_Sized)
 
 
-def first_with_bytes(files: Sequence[File]) -> File | None:
-    """Return the first file that is not empty; if all are empty, the first file; None if there is no file."""
+def first_nonempty(files: Sequence[File]) -> File | None:
+    """Return the first file with a size above 0, else the first file; None if there is no file."""
     return next((file for file in files if file.size_bytes), files[0] if files else None)
 
 
@@ -124,7 +124,7 @@ def read_schema(
             columns have the same name.
         CorruptDataError: the file does not have the format.
     """
-    first = first_with_bytes(files)
+    first = first_nonempty(files)
     if first is None:
         raise InvalidRequestError("the schema is unknown, there is no file: give a schema, or check the URL")
     partition_by = tuple(parse_partition_path(first.path))
@@ -132,7 +132,7 @@ def read_schema(
     values = [raw_partition_values(path, partition_by) for path in directories]
     if not (first.size_bytes or settings.file_format.is_text):
         raise InvalidRequestError("the schema is unknown, every file is empty: give a schema, or check the URL")
-    with naming_file(first.path), open_file(first) as source:
+    with path_in_errors(first.path), open_file(first) as source:
         found = settings.file_format.read_schema(source, settings.options)
     inferred = {name: pa.field(name, infer_type([row[name] for row in values])) for name in partition_by}
     folded = {name.lower(): field for name, field in inferred.items()}
@@ -254,7 +254,7 @@ def read_splits(
     for split in splits:
         settings = settings_of(split.file.path)
         constants = _constants(split.file, schema)
-        with naming_file(split.file.path), open_file(split.file) as source:
+        with path_in_errors(split.file.path), open_file(split.file) as source:
             for batch in settings.file_format.read_batches(
                 source, data_schema, from_file, early, settings.options, split.row_groups
             ):

@@ -23,7 +23,7 @@ SparkType = Any
 
 
 class MismatchError(Exception):
-    """Two types do not fit together; this error never leaves the table layer.
+    """Raised if two types do not fit together; never leaves the table layer.
 
     Attributes:
         path: the path of the column or field.
@@ -41,7 +41,7 @@ class MismatchError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """The circumstances that decide which changes of a table's types are allowed.
+    """The circumstances that decide how an append may change the types of a table.
 
     Attributes:
         file_format: the files' format.
@@ -54,12 +54,12 @@ class Rules:
     written: bool
 
 
-def fold(fields: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    """Index fields by name in lower case, since Spark matches names in any case."""
+def by_folded_name(fields: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """Map the lower-case names of schema fields to the fields, since Spark ignores the case of names."""
     return {str(field["name"]).lower(): field for field in fields}
 
 
-def holds(wide: SparkType, narrow: SparkType) -> bool:
+def fits_exactly(wide: SparkType, narrow: SparkType) -> bool:
     """Check whether every value of the atomic type `narrow` can be represented exactly in `wide`."""
     if wide == narrow or narrow == "void":
         return True
@@ -85,7 +85,7 @@ def read_exactly(file_format: FileFormat[Any], wide: SparkType, narrow: SparkTyp
     """
     if narrow == "void" and wide != "void":
         return file_format.void_becomes_any
-    return holds(wide, narrow) and not (file_format.is_text and narrow == "float" and wide != "float")
+    return fits_exactly(wide, narrow) and not (file_format.is_text and narrow == "float" and wide != "float")
 
 
 def merge_types(path: str, known: SparkType, given: SparkType, rules: Rules) -> SparkType:
@@ -116,7 +116,7 @@ def merge_types(path: str, known: SparkType, given: SparkType, rules: Rules) -> 
         return {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": True}
     if known == given:
         return known
-    fits = read_exactly(rules.file_format, known, given) if rules.written else holds(known, given)
+    fits = read_exactly(rules.file_format, known, given) if rules.written else fits_exactly(known, given)
     if fits:
         return known
     widens = read_exactly(rules.file_format, given, known)
@@ -133,7 +133,7 @@ def merge_fields(
     Raises:
         MismatchError: a type does not fit, or a field is new and the table may not change.
     """
-    found = fold(given)
+    found = by_folded_name(given)
     fields = []
     for field in known:
         other = found.pop(str(field["name"]).lower(), None)
@@ -153,7 +153,7 @@ def merge_fields(
 
 
 def nullable_fields(fields: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Make fields nullable at every level, because rows that are added later may contain nulls."""
+    """Return schema fields made nullable at every level, because later rows may contain nulls."""
     return [{**field, "nullable": True, "type": _nullable(field["type"])} for field in fields]
 
 

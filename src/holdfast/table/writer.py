@@ -17,12 +17,12 @@ import pyarrow as pa
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import BatchWriter, FileFormat, FormatOptions
 from holdfast.formats.base import ByteSink
-from holdfast.formats.columns.conversion import BatchBuffer, conform
+from holdfast.formats.columns.conversion import BatchBuffer, convert_batch
 from holdfast.table.partition import PartitionSplitter, resolve_partition_columns
 
 
 class AttemptSink(ByteSink, Protocol):
-    """One new file of a task attempt; invisible until the job commits."""
+    """Receives the bytes of one new file of a task attempt, which is invisible until the job commits."""
 
     def close(self) -> None:
         """End the file; it now belongs to the attempt."""
@@ -34,7 +34,7 @@ class AttemptSink(ByteSink, Protocol):
 
 
 class AttemptFiles(Protocol):
-    """The files of one task attempt."""
+    """Names and opens the files of one task attempt."""
 
     def file_name(self, extension: str) -> str:
         """Return a base name that is new on each call, e.g. ``part-00003-<job>-<attempt>-00000.snappy.parquet``.
@@ -110,7 +110,7 @@ class WriteSettings:
 
 @dataclass(frozen=True, slots=True)
 class WriteCounts:
-    """Counts of what a task attempt wrote; `bytes` is the number of bytes that the sinks received."""
+    """The numbers of rows, files and bytes that a task attempt wrote."""
 
     files: int
     rows: int
@@ -164,7 +164,7 @@ class _File:
 
 
 class TableWriter:
-    """A writer of the files of one task attempt.
+    """Writes record batches to the partitioned files of one task attempt, with bounded memory.
 
     Guarantee: `max_records_per_file` is exact; rows of a partition keep their order within and across its files; at
     most `buffer_bytes` plus one batch are buffered in memory. Nothing becomes visible here.
@@ -198,7 +198,9 @@ class TableWriter:
         self._ended_received_bytes = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Append rows, converted to the table's schema: columns match by name in any case, missing ones are null.
+        """Append the rows of a batch, converted to the table's schema: columns match by name in any case.
+
+        Missing columns are null.
 
         Raises:
             InvalidRequestError: the batch has a column that the table lacks, a value does not fit its column's type, or
@@ -211,7 +213,7 @@ class TableWriter:
                     raise InvalidRequestError(
                         "the rows have different columns than the table: rename the column", column=name
                     )
-        batch = conform(batch, self._schema)
+        batch = convert_batch(batch, self._schema)
         if not self._splitter.columns:
             self._write_rows("", batch)
             return
@@ -220,7 +222,7 @@ class TableWriter:
             self._split_gathered()
 
     def close(self) -> WriteCounts:
-        """End all files.
+        """Write all buffered rows, and end all files.
 
         Returns:
             Counts of what was written. The row count of each file was passed to the attempt.

@@ -20,7 +20,7 @@ from holdfast import __version__, errors
 from holdfast.cli.app import cli
 from holdfast.cli.arguments import age, byte_count
 from holdfast.cli.failures import as_holdfast_error, exit_code
-from holdfast.cli.output import duration, size, when
+from holdfast.cli.output import duration_text, size_text, time_text
 from holdfast.errors import HoldfastError
 from holdfast.wording import counted
 from tests.patience import PATIENCE_S
@@ -362,10 +362,10 @@ def test_no_sizes(text: str) -> None:
 
 
 def test_values_for_a_person() -> None:
-    assert [size(0), size(1023), size(1536), size(5 * 1024**3), size(2 * 1024**5)] == [
+    assert [size_text(0), size_text(1023), size_text(1536), size_text(5 * 1024**3), size_text(2 * 1024**5)] == [
         *("0 B", "1023 B", "1.5 KiB", "5.0 GiB", "2048.0 TiB"),
     ]
-    assert [duration(0), duration(59), duration(60), duration(7200), duration(864000)] == [
+    assert [duration_text(0), duration_text(59), duration_text(60), duration_text(7200), duration_text(864000)] == [
         "0s",
         "59s",
         "1min",
@@ -374,7 +374,7 @@ def test_values_for_a_person() -> None:
     ]
     assert [counted(0, "job"), counted(1, "job"), counted(1200, "job")] == ["0 jobs", "1 job", "1,200 jobs"]
     assert [counted(1, "history", "histories"), counted(2, "history", "histories")] == ["1 history", "2 histories"]
-    assert when(0) == "1970-01-01 00:00:00Z"
+    assert time_text(0) == "1970-01-01 00:00:00Z"
 
 
 def test_an_empty_endpoint_is_refused() -> None:

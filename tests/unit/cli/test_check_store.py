@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.cli.check_store import _note_uploads, remove
+from holdfast.cli.check_store import _note_uploads, remove_directory
 from holdfast.commit import COMMITTERS
 from holdfast.errors import NotFoundError, UnavailableError
 from holdfast.runtime import ThreadRunner
@@ -208,7 +208,7 @@ def test_everything_that_was_written_is_removed() -> None:
         store.create_upload(f"c/{number}")
     store.put("d", b"another's")
     assert len(pending) == 5
-    assert remove(MinioLike(inner), "c/", pending, ThreadRunner(2)) == []
+    assert remove_directory(MinioLike(inner), "c/", pending, ThreadRunner(2)) == []
     assert [info.key for info in iter_objects(inner, "", markers=True)] == ["d"]
     assert list(iter_uploads(inner, "")) == []
 
@@ -224,7 +224,7 @@ def test_what_cannot_be_removed_is_named() -> None:
     inner = _Keeps(limits=TINY_PARTS)
     inner.put("c/a", b"1")
     inner.create_upload("c/b")
-    assert remove(inner, "c/", set(), ThreadRunner(2)) == ["c/a"]
+    assert remove_directory(inner, "c/", set(), ThreadRunner(2)) == ["c/a"]
     assert list(iter_uploads(inner, "")) == []
 
 

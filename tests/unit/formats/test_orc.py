@@ -13,8 +13,8 @@ from pyarrow import orc as pa_orc
 
 from holdfast.errors import CorruptDataError, HoldfastError, InvalidRequestError, UnsupportedError
 from holdfast.formats import get_format
-from holdfast.formats.columns.conversion import conform, plain_schema
-from holdfast.formats.orc_tail import decompressed, original_chunks
+from holdfast.formats.columns.conversion import convert_batch, plain_schema
+from holdfast.formats.orc_tail import decompress_chunks, uncompressed_chunks
 from tests.unit.formats.nested_batches import random_batches
 from tests.unit.formats.test_round_trip import read, write
 
@@ -202,7 +202,7 @@ def test_damage_is_named(codec: str) -> None:
 def test_original_chunks_are_read_back() -> None:
     data = bytes(range(256)) * 40
     for compression in (0, 1, 5):
-        assert decompressed(original_chunks(data, compression, 1000), compression) == data
+        assert decompress_chunks(uncompressed_chunks(data, compression, 1000), compression) == data
 
 
 # --- names of fields --------------------------------------------------------------------------------------------------
@@ -211,7 +211,7 @@ def test_fields_of_another_case_are_found_below_null() -> None:
     point = pa.field("element", pa.struct([pa.field("A", pa.int32())]), nullable=False)
     pairs = pa.array([[{"A": 1}, {"A": 2}], None], pa.list_(point, 2)).cast(pa.list_(point))
     lower = pa.schema([("x", pa.list_(pa.struct([("a", pa.int64())])))])
-    got = conform(pa.record_batch({"x": pairs}), lower)
+    got = convert_batch(pa.record_batch({"x": pairs}), lower)
     assert got["x"].to_pylist() == [[{"a": 1}, {"a": 2}], None]
 
 
@@ -222,7 +222,7 @@ def test_nulls_below_a_sliced_struct_keep_their_length() -> None:
     batch = pa.record_batch({"c": pa.array([None if row % 2 else {"s": {"v": None}} for row in range(10)], given)})
     wanted = pa.schema([("c", pa.struct([("s", inner)]))])
     for start in range(10):
-        got = conform(batch.slice(start, 4), wanted)
+        got = convert_batch(batch.slice(start, 4), wanted)
         got.validate(full=True)
         assert got.to_pylist() == batch.slice(start, 4).to_pylist()
 

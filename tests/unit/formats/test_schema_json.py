@@ -12,7 +12,13 @@ import pytest
 
 from holdfast.errors import UnsupportedError
 from holdfast.formats import get_format
-from holdfast.formats.columns.types import VARIANT, describe, spark_field, special_struct, with_spark_fields_of
+from holdfast.formats.columns.types import (
+    VARIANT,
+    attach_spark_json,
+    spark_json_of,
+    special_struct,
+    with_field_metadata_of,
+)
 from holdfast.formats.schema_json import recognized_schema, spark_schema_json
 
 POINT_STRUCT = {
@@ -27,7 +33,7 @@ def spark_json(kind: Any, **metadata: Any) -> dict[str, Any]:
 
 
 def printed(arrow: pa.DataType, spark: Any, **metadata: Any) -> dict[str, Any]:
-    field = describe(pa.field("c", arrow), spark_json(spark, **metadata))
+    field = attach_spark_json(pa.field("c", arrow), spark_json(spark, **metadata))
     found: dict[str, Any] = json.loads(spark_schema_json(pa.schema([field])))["fields"][0]
     return found
 
@@ -84,9 +90,9 @@ def test_without_a_word_of_spark_the_types_are_arrows() -> None:
 
 
 def test_a_schema_is_described_like_another() -> None:
-    one = pa.schema([describe(pa.field("c", pa.duration("us")), spark_json("interval day"))])
+    one = pa.schema([attach_spark_json(pa.field("c", pa.duration("us")), spark_json("interval day"))])
     other = pa.schema([pa.field("c", pa.duration("us"))])
-    assert spark_schema_json(with_spark_fields_of(other, one)) == spark_schema_json(one)
+    assert spark_schema_json(with_field_metadata_of(other, one)) == spark_schema_json(one)
 
 
 # --- files ------------------------------------------------------------------------------------------------------------
@@ -140,7 +146,7 @@ def test_variant_in_parts_is_refused_before_a_row_is_read(nested: bool) -> None:
 def test_intervals_of_spark_are_recognized() -> None:
     schema, values = read(parquet(pa.array([86_400_000_000, None]), "interval day"))
     assert schema.field("c").type == pa.duration("us")
-    found = spark_field(schema.field("c"))
+    found = spark_json_of(schema.field("c"))
     assert found is not None and found["type"] == "interval day"
     assert [None if value is None else value.days for value in values] == [1, None]
 

@@ -16,7 +16,7 @@ from holdfast.formats import get_format
 from holdfast.stores.base import iter_objects
 from holdfast.stores.local.store import LocalStore
 from holdfast.stores.memory import MemoryStore, memory_store
-from holdfast.table.files import StoreFile, opener
+from holdfast.table.files import StoreFile, file_opener
 from holdfast.table.reader import ReadSettings, plan_splits, read_schema, read_split
 
 
@@ -141,10 +141,10 @@ def test_a_table_whose_file_is_replaced_is_not_read_half_and_half() -> None:
     ctx = open_context("memory://replaced-meanwhile/t")
     settings = ReadSettings(file_format=get_format("parquet"), split_bytes=1024 * 1024)
     files = read_snapshot(ctx).files
-    schema = read_schema(files, opener(ctx), settings)
-    splits = plan_splits(files, opener(ctx), schema, settings)
+    schema = read_schema(files, file_opener(ctx), settings)
+    splits = plan_splits(files, file_opener(ctx), schema, settings)
     assert len(splits) == 2
-    assert sum(batch.num_rows for batch in read_split(splits[0], opener(ctx), schema, settings, ["x"])) == 200_000
+    assert sum(batch.num_rows for batch in read_split(splits[0], file_opener(ctx), schema, settings, ["x"])) == 200_000
     store.put("t/part-0.parquet", new)
     with pytest.raises(PreconditionError, match="list again"):
-        list(read_split(splits[1], opener(ctx), schema, settings, ["x"]))
+        list(read_split(splits[1], file_opener(ctx), schema, settings, ["x"]))

@@ -14,7 +14,7 @@ WALK_S = 60.0
 
 @dataclass(frozen=True, kw_only=True)
 class CheckOptions:
-    """The options as the user gave them; None or empty if not given.
+    """The parsed options of ``holdfast check``; None or empty if not given.
 
     Attributes:
         seconds: time limit of each scene, or of the whole walk through random histories.

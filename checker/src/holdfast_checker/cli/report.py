@@ -31,7 +31,7 @@ class CheckOutcome:
 
     Attributes:
         scenes: the results of exploring, for each family of scenes.
-        told: the violations to report, worst first.
+        told: the reported violations, worst first.
         story: the story of the worst violation.
     """
 

@@ -24,7 +24,10 @@ from holdfast_checker.subjects import find_subject
 
 
 def run_check(options: CheckOptions, out: Output) -> bool:
-    """Run what the options ask for and show it; return True if no problem was found.
+    """Run the exploration, walk or replay that the options ask for, and print the result.
+
+    Returns:
+        Whether no problem was found.
 
     Raises:
         Abort: the user interrupted the run; what was found so far has been shown.

@@ -129,7 +129,7 @@ class Scene(subject.Scene):
 
 @dataclass(frozen=True, kw_only=True)
 class Setting(Scene):
-    """What the actors of a world know about it: its scene, and what follows from it for a committer.
+    """A scene of a committer with values that follow from it: the context of a world's actors.
 
     Attributes:
         capabilities: what each store supports, by the name of the store.
@@ -192,7 +192,7 @@ def _ask(port: Port, operation: str, *args: object) -> object:
 
 # --- drivers ----------------------------------------------------------------------------------------------------------
 def start_job(setting: Setting, port: Port, mode: SaveMode, batch: int | None) -> JobRecord | None:
-    """Start a job, or report why it did not start: it was refused, it failed, or it has nothing to do."""
+    """Start a job; if that fails or there is nothing to do, report the outcome and return None."""
     ctx = setting.context(port)
     try:
         if batch is None:
@@ -211,7 +211,7 @@ def start_job(setting: Setting, port: Port, mode: SaveMode, batch: int | None) -
 
 
 def driver(setting: Setting, port: Port) -> None:
-    """Start the job, wait for its tasks, commit; abort after a commit that raised, or if tasks fail."""
+    """Run the driver: start the job, wait for its tasks, and commit; abort if tasks or the commit fail."""
     job = start_job(setting, port, setting.mode, setting.batch)
     if job is None:
         return
@@ -256,7 +256,7 @@ def attempt_program(setting: Setting, task: int, attempt: int, port: Port) -> No
 
 
 def run_attempt(setting: Setting, port: Port, job: JobRecord, task: int, attempt: int) -> None:
-    """Write the files of an attempt that has started, commit them, and report."""
+    """Write the files of a started attempt, commit them, and report to the driver."""
     try:
         with setting.committer.setup_task(setting.context(port), job, task) as running:
             write_files(setting, running, task, attempt)
@@ -304,12 +304,12 @@ def reader(setting: Setting, port: Port) -> None:
 
 
 def network(port: Port) -> None:
-    """As the network, cut one executor off from the driver."""
+    """Run the network: an actor that cuts one executor off from the driver."""
     _ask(port, "lose")
 
 
 def cancel(port: Port) -> None:
-    """As the user, cancel the job while its tasks run."""
+    """Run the user: an actor that cancels the job while its tasks run."""
     _ask(port, "cancel")
 
 

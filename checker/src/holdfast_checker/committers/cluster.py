@@ -29,7 +29,7 @@ class Order(enum.Enum):
 
 
 class Attempt(enum.Enum):
-    """What the driver knows about an attempt."""
+    """The state of a task attempt, as the driver knows it."""
 
     WAITING = "has not started"
     RUNNING = "runs"
@@ -39,7 +39,7 @@ class Attempt(enum.Enum):
 
 
 class Phase(enum.Enum):
-    """How far the job has progressed. If there are two drivers, the one that is further along determines the phase."""
+    """The phase of a job: that of its driver, or of the one further along if there are two."""
 
     STARTING = "starts"
     RUNNING = "waits for its tasks"
@@ -61,7 +61,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterState:
-    """Everything that drivers and tasks know about each other.
+    """The state of a simulated Spark cluster: attempts, accepted reports, drivers, and learned outcomes.
 
     Attributes:
         attempts: what the driver knows about each attempt, by task, then by attempt.
@@ -87,7 +87,7 @@ class ClusterState:
     offers: tuple[Offer, ...] = ()
 
     def outcome_of(self, who: str) -> str:
-        """Return the outcome that the actor `who` learned; empty if it has not ended."""
+        """Return the outcome that the actor `who` learned at its end; empty if it has not ended."""
         return next((told.outcome for told in self.told if told.who == who), "")
 
 

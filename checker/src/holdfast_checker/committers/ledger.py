@@ -62,7 +62,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """All that was ever written to a log.
+    """All decisions and marks that were ever written to the decision log of a destination.
 
     Attributes:
         base: number of the newest decision when the history started; this decision and all earlier ones are done.
@@ -119,7 +119,7 @@ def _decided(seq: int, data: bytes) -> Decision:
 
 @dataclass(frozen=True, slots=True)
 class LoggedImage(MemoryImage):
-    """The contents of the destination's store, and what was ever written to its log."""
+    """The contents of the destination's store, with a `Ledger` of everything that was written to its log."""
 
     ledger: Ledger = Ledger()
 

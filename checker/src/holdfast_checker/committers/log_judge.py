@@ -56,7 +56,7 @@ class Submission:
     chosen: bool = False
 
     def replaces(self, before: Shown) -> frozenset[str]:
-        """Return the existing paths that this job deletes."""
+        """Return the paths in `before` that the commit of this job deletes."""
         if self.mode is SaveMode.OVERWRITE:
             return frozenset(before.keys() - self.files.keys())
         if self.mode is SaveMode.OVERWRITE_PARTITIONS:
@@ -65,7 +65,7 @@ class Submission:
         return frozenset()
 
     def onto(self, before: Shown) -> Shown:
-        """Return the visible files after this job, given those before it."""
+        """Return the visible files after the commit of this job, given those before it."""
         gone = self.replaces(before)
         return {**{path: origin for path, origin in before.items() if path not in gone}, **self.files}
 
@@ -88,13 +88,13 @@ def after_decisions(old: Shown, made: Iterable[Decision], submissions: Mapping[s
 
 
 def taken_over(waiting: Iterable[Decision], submissions: Mapping[str, Submission]) -> frozenset[str]:
-    """Return the chosen paths of waiting decisions: until the visible mark, readers see no file there, old or new."""
+    """Return the paths that jobs chose in decisions not yet marked visible; readers see no files there."""
     jobs = [submissions[one.job] for one in waiting if one.commits]
     return frozenset(path for job in jobs if job.chosen for path in job.files)
 
 
 def unfit_decision(old: Shown, made: Sequence[Decision], submissions: Mapping[str, Submission]) -> str:
-    """Describe the first decision that must not follow those before it; empty if there is none."""
+    """Describe the first decision that must not follow those before it; return an empty string if there is none."""
     batches: dict[tuple[str, int], int] = {}
     for one in made:
         if not one.commits:
@@ -127,7 +127,7 @@ class Listing:
     reasons: dict[str, str] = field(default_factory=dict)
 
     def unlike(self, shown: Shown) -> str:
-        """Describe how a listing differs from what is allowed; empty if it does not."""
+        """Describe how listed files differ from what this model allows; return an empty string if they do not."""
         for path in sorted(shown.keys() | self.allowed.keys()):
             found, allowed = shown.get(path), self.allowed.get(path, frozenset({None}))
             if found in allowed:
@@ -219,7 +219,7 @@ def _unlike_recovered(told: Told, ledger: Ledger) -> str:
 
 # --- a state ----------------------------------------------------------------------------------------------------------
 def judge_state(sandbox: Sandbox, view: View) -> str:
-    """Describe how the destination differs from what its log allows; empty if it does not.
+    """Describe how a destination differs from what its log allows; return an empty string if it does not.
 
     States that look the same to the model are judged only once.
     """
@@ -284,7 +284,7 @@ def _unlike_visible(
 
 # --- a step -----------------------------------------------------------------------------------------------------------
 def success_goes_back(before: View, after: View) -> str:
-    """Describe how a step deletes _SUCCESS, or makes it report an earlier decision; empty if it does neither."""
+    """Describe how a step deletes _SUCCESS or makes it report an earlier decision; empty string if it does not."""
     was, now = (success_seq(cast("MemoryImage", view.states[DESTINATION])) for view in (before, after))
     if was is None or (now is not None and now >= was):
         return ""
@@ -292,7 +292,7 @@ def success_goes_back(before: View, after: View) -> str:
 
 
 def judge_told(sandbox: Sandbox, view: View, told: Told) -> str:
-    """Describe how an actor's outcome, or what it read, contradicts the log; empty if it does not."""
+    """Describe how an actor's outcome, or its read, contradicts the log; return an empty string if it does not."""
     ledger, cluster = ledger_in(view, DESTINATION), cluster_of(view)
     if told.outcome == "read":
         since, until, paths = cast("tuple[int, int, tuple[str, ...]]", told.detail)
@@ -322,7 +322,7 @@ def judge_told(sandbox: Sandbox, view: View, told: Told) -> str:
 
 # --- the end ----------------------------------------------------------------------------------------------------------
 def judge_end(sandbox: Sandbox, view: View) -> str:
-    """Run recovery after a history; describe how the state then differs from the model; empty if it does not."""
+    """Run recovery after a history, and describe how the state differs from the model; empty string if it does not."""
     settled, cluster = sandbox.settled(view), cluster_of(view)
     told = next((one for one in cluster.told if one.who == "driver"), None)
     if sandbox.setting.calm and (told is None or told.outcome != "committed" or not told.detail):

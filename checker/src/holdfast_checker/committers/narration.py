@@ -197,7 +197,7 @@ class _Words:
 
     # --- calls --------------------------------------------------------------------------------------------------------
     def act(self, event: Event) -> Act:
-        """Put a call into words."""
+        """Describe a call of a history, without its subject."""
         if event.call.resource == CLUSTER:
             words = _CLUSTER_CALLS[event.call.operation]
             return Act(verb=words if isinstance(words, str) else words(event), weight=_weight_of(event))

@@ -32,7 +32,7 @@ _CONTENT = re.compile(rb"job (\w+) task (\d+) attempt (\d+) file (\d+)")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Origin:
-    """Where a file comes from: its job, task and attempt. It is `damaged` if its bytes are not those of any attempt."""
+    """The origin of a file: its job, task and attempt; `damaged` if no attempt wrote these bytes."""
 
     job: str
     task: int = 0
@@ -104,7 +104,7 @@ def without_measurements(key: str, data: bytes) -> bytes:
 
 
 def of_job(found: Iterable[Origin], job: str = "main") -> frozenset[Origin]:
-    """Return the files of one job."""
+    """Return the files, among those found, that one job wrote."""
     return frozenset(origin for origin in found if origin.job == job)
 
 

@@ -56,7 +56,7 @@ class Winner:
 
 
 def of_main(found: Mapping[str, Origin]) -> dict[str, Origin]:
-    """Return the files of the job under test, and all damaged files."""
+    """Return the files, by path, that the job under test wrote or that are damaged."""
     return {path: origin for path, origin in found.items() if origin.job == "main" or origin.damaged}
 
 
@@ -86,24 +86,24 @@ def _partition(origin: Origin) -> str:
 
 
 def just_told(before: View, after: View) -> list[Told]:
-    """Return the outcomes that actors learned in this step."""
+    """Return the outcomes that actors learned in the step between two views."""
     old, now = cluster_of(before).told, cluster_of(after).told
     return [] if old is now else list((Counter(now) - Counter(old)).elements())
 
 
 def told_finished(before: View, after: View) -> str:
-    """Return the driver that learned in this step that the job is committed and finished; empty if none did."""
+    """Return the driver that learned, between two views, that the job is finished; empty string if none did."""
     told = (one for one in just_told(before, after) if "driver" in one.who)
     return next((one.who for one in told if one.outcome == "committed" and one.detail), "")
 
 
 def was_told(view: View, outcome: str) -> list[Told]:
-    """Return the entries of all drivers that learned this outcome."""
+    """Return the learned outcomes of the drivers that learned `outcome`."""
     return [told for told in cluster_of(view).told if told.outcome == outcome and "driver" in told.who]
 
 
 def in_words(origins: Iterable[Origin]) -> str:
-    """List origins as a part of a sentence."""
+    """Format the origins of files as a part of a sentence."""
     return ", ".join(map(str, sorted(origins))) or "nothing"
 
 

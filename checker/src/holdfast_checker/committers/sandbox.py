@@ -78,7 +78,7 @@ class Copy:
         return tuple(store.image().key for store in self.stores.values())
 
     def visible(self, home: str = HOME) -> Mapping[str, Origin]:
-        """Return the files that a plain reader sees."""
+        """Return the files, by path, that a plain reader of the copied destination sees."""
         return visible_in(self.stores[DESTINATION].image(), home)
 
     def left(self, job: str) -> list[str]:

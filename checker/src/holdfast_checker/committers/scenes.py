@@ -14,7 +14,7 @@ SECTIONS = read_sections("holdfast_checker.committers")
 
 
 def scenes_of(group: str) -> dict[str, Scene]:
-    """Return the scenes of a group, by name."""
+    """Return the scenes of a group in ``scenes.ini``, by name."""
     found = {}
     for name, fields in SECTIONS.items():
         if fields.get("features") and fields.get("group", "") == group:

@@ -31,7 +31,7 @@ _HISTORIES_EACH = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:
-    """A property that broke, and the first history in which it did.
+    """A violated property, with the first history (execution of a world) that violates it.
 
     Attributes:
         history: number of the random history; None if exploration found it.
@@ -120,7 +120,7 @@ class Check:
 
     @property
     def is_over(self) -> bool:
-        """Check whether the check has ended: all wanted properties broke, or `until` returned true."""
+        """Return whether the check has ended: all wanted properties are violated, or `until` returned true."""
         return self._until() or (bool(self.properties) and self.violations.keys() >= set(self.properties))
 
     def explore(self, scenes: Iterable[Scene], budget: Budget = Budget()) -> SceneReport:
@@ -187,7 +187,7 @@ class Check:
         return self.violations[violation.name]
 
     def story(self, violation: Violation) -> Story:
-        """Tell the story of a violation."""
+        """Describe the history of a violation in numbered sentences, as a `Story`."""
         world = self._world(violation.scene)
         return tell(world, violation.counterexample, self.subject.narrate(world))
 

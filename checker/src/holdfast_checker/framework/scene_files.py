@@ -43,13 +43,14 @@ _READERS: Mapping[Any, Callable[[str], object]] = {
 
 
 class Fields(dict[str, str]):
-    """The fields of a section that were not taken yet; what is left in the end are the actors."""
+    """The fields of a section of a scene file; `take` removes those it reads, so that the actors remain."""
 
     def take(self, kind: type, **readers: Callable[[str], object]) -> dict[str, Any]:
-        """Take the fields that a dataclass has too, as values of its types.
+        """Remove the fields whose names are those of a dataclass, and return them converted to its types.
 
         Args:
-            readers: how fields of other types are written, by their names.
+            kind: the dataclass.
+            readers: by field name, functions that parse values of other types.
         """
         known = {one.name: readers.get(one.name) or _READERS.get(one.type) for one in fields(kind)}
         return {name: reader(self.pop(name)) for name, reader in known.items() if name in self and reader is not None}
@@ -59,12 +60,12 @@ class Fields(dict[str, str]):
 
 
 def options_of(text: str) -> Fields:
-    """Read fields on one line, with a comma between them, as in ``group=3, drives``; one without a value is ``yes``."""
+    """Parse comma-separated fields such as ``group=3, drives``; a field without a value is ``yes``."""
     return Fields({name: value or "yes" for name, _equals, value in (one.partition("=") for one in text.split(", "))})
 
 
 def read_sections(package: str, file: str = "scenes.ini") -> dict[str, Fields]:
-    """Return the fields of each section in a file of a package."""
+    """Read a scene file of a package, and return the fields of each section by its name."""
     parser = configparser.ConfigParser(delimiters=("=",), interpolation=None)
     parser.optionxform = str  # type: ignore[assignment,method-assign]  # names of actors keep their case
     parser.read_string(importlib.resources.files(package).joinpath(file).read_text(encoding="utf-8"))
@@ -72,16 +73,16 @@ def read_sections(package: str, file: str = "scenes.ini") -> dict[str, Fields]:
 
 
 def read_scenes(package: str, make: Callable[[str, Fields], S]) -> dict[str, S]:
-    """Return the scenes in the file ``scenes.ini`` of a package, by name.
+    """Read the scenes in the file ``scenes.ini`` of a package, by name.
 
     Args:
-        make: makes a scene of its name and the fields of its section.
+        make: takes a section's name and fields, and returns the scene.
     """
     return {name: make(name, fields) for name, fields in read_sections(package).items()}
 
 
 def calls_of(text: str) -> Calls:
-    """Return the calls of a script; arguments that are numbers become integers."""
+    """Parse a script such as ``get x; put y 1`` into calls; arguments that are numbers become integers."""
     return tuple(tuple(map(_argument, shlex.split(one))) for one in text.split(";") if one.strip())
 
 

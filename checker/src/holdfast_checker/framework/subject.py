@@ -28,7 +28,7 @@ _DRAWN = re.compile(r"drawn-(\d+)-(\d+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """A short description of a world; each kind of subject adds what its worlds need.
+    """A short description of a simulated world; each kind of subject adds fields for its worlds.
 
     Attributes:
         name: up to a slash, the name of the family of scenes that belong together.
@@ -54,7 +54,7 @@ S = TypeVar("S", bound=Scene)
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A property of all worlds of a subject.
+    """A property that is checked in all worlds of a subject.
 
     Attributes:
         step, end: see `Property`. Both take the context of a world first, such as its setting.
@@ -67,26 +67,26 @@ class Rule:
     end: Callable[..., str | None] | None = None
 
     def of(self, context: Any) -> Property:
-        """Return the property of one world."""
+        """Return the property for one world, given that world's context."""
         step = None if self.step is None else partial(self.step, context)
         end = None if self.end is None else partial(self.end, context)
         return Property(name=self.name, title=self.title, meaning=self.meaning, step=step, end=end)
 
 
 def by_name(*named: Any) -> dict[str, Any]:
-    """Return rules or scenes by their names."""
+    """Map the names of rules or scenes to these objects."""
     return {one.name: one for one in named}
 
 
 class Judged:
-    """A world's context, which remembers what was judged before: many states differ in nothing that matters."""
+    """A world's context that caches the verdicts of properties, since many states are equal for a property."""
 
     @cached_property
     def _known(self) -> dict[Hashable, str | None]:
         return {}
 
     def once(self, key: Hashable, judge: Callable[[], str | None]) -> str | None:
-        """Return the judgment with this key."""
+        """Return the verdict with this key from the cache, or call `judge` for it: None, or what is violated."""
         if key not in self._known:
             self._known[key] = judge()
         return self._known[key]
@@ -94,7 +94,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """Something that a history may reach.
+    """A situation that at least one history (execution) of a scene must reach, so that the check is not empty.
 
     Attributes:
         meaning: what is reached, in a few words.
@@ -110,7 +110,7 @@ class Goal:
 
 
 class GoalTracker:
-    """Notes which goals the histories of a world reach, as a property that is never violated.
+    """Records which goals the histories of a world reach; acts as a property that is never violated.
 
     Args:
         wanted: names of the goals to look for; those that are not in `goals` are ignored.
@@ -128,7 +128,7 @@ class GoalTracker:
         return tuple(name for name in self.wanted if name not in self.reached)
 
     def watching(self, context: Any) -> Property:
-        """Return the property, which has no title."""
+        """Return the property, never violated, that records goals when it is evaluated in a world."""
 
         def step(before: View, after: View, actor: str) -> None:
             for name in self.missing:
@@ -149,7 +149,10 @@ class GoalTracker:
 def judged(
     scene: Scene, rules: Mapping[str, Rule], context: Any, tracker: GoalTracker | None = None
 ) -> tuple[Property, ...]:
-    """Return the properties that a scene judges, and the one that tracks goals. Errors of the code need no rule."""
+    """Return the properties to check in a scene's world, including the one that tracks goals.
+
+    Errors of the code need no rule.
+    """
     names = rules if scene.properties is None else scene.properties
     wanted = [rules[name].of(context) for name in names if name in rules]
     return tuple(wanted if tracker is None else [*wanted, tracker.watching(context)])
@@ -157,7 +160,7 @@ def judged(
 
 @dataclass(frozen=True, kw_only=True)
 class Subject(Generic[S]):
-    """What is checked, and how.
+    """A part of Holdfast that can be checked, with its scenes, properties and goals.
 
     Attributes:
         name: what users type.
@@ -188,7 +191,7 @@ class Subject(Generic[S]):
 
     @cached_property
     def families(self) -> Mapping[str, tuple[S, ...]]:
-        """Return the scenes that belong together, such as all pairs, by the name of the family."""
+        """Group the scenes by the names of their families, such as all pairs."""
         found: dict[str, tuple[S, ...]] = {}
         for scene in {**self.scenes, **self.others, **self.small}.values():
             found[scene.family] = (*found.get(scene.family, ()), scene)
@@ -234,7 +237,7 @@ LIST = "holdfast check --list"
 
 
 def find_name(name: str, known: Iterable[str], what: str) -> str:
-    """Return the known name that is spelled like this; ``-`` and ``_`` are equivalent, and so are large and small.
+    """Return the known name that equals `name`, ignoring case and the difference between ``-`` and ``_``.
 
     Raises:
         InvalidRequestError: the name is unknown; the message suggests the most similar name.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """One committed effect of a unit.
+    """One committed effect of a unit of work.
 
     Attributes:
         unit: the job and an explicit id of the unit within the job; never a position in an order that may change.
@@ -22,7 +22,7 @@ class Effect:
 
 
 def what_is_repeated(effects: Iterable[Effect]) -> list[str]:
-    """Describe units with more than one effect, which is never allowed, not even temporarily (T2)."""
+    """Return a description of each unit with more than one effect, which is never allowed (T2)."""
     listed = list(effects)
     counts = Counter(effect.unit for effect in listed)
     return [
@@ -33,7 +33,7 @@ def what_is_repeated(effects: Iterable[Effect]) -> list[str]:
 
 
 def what_is_missing(units: Iterable[Hashable], effects: Iterable[Effect]) -> list[str]:
-    """Describe units without an effect, and effects without a unit. Neither is allowed after a success (T2)."""
+    """Return descriptions of units without an effect, and of effects without a unit; a success allows neither (T2)."""
     wanted, there = dict.fromkeys(units), list(effects)
     done = {effect.unit for effect in there}
     found = [f"unit {unit!r} did not take effect" for unit in wanted if unit not in done]
@@ -41,7 +41,7 @@ def what_is_missing(units: Iterable[Hashable], effects: Iterable[Effect]) -> lis
 
 
 def what_strays(claimed: AbstractSet[Hashable], effects: Iterable[Effect]) -> list[str]:
-    """Describe how a record of progress differs from the committed effects (T9).
+    """Return descriptions of how a record of progress differs from the committed effects (T9).
 
     Args:
         claimed: the units that are done according to the record, so that a retry would skip them. If the record is a

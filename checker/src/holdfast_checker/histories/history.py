@@ -31,7 +31,7 @@ _NOTHING_HAPPENED = (ConflictError, InvalidRequestError, UnavailableError, Unsup
 
 
 class Outcome(enum.Enum):
-    """How an operation ended."""
+    """How an operation of a history ended."""
 
     OK = "ok"
     FAILED = "failed"
@@ -40,7 +40,7 @@ class Outcome(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One operation of a history.
+    """One operation of a recorded history, with its start and end.
 
     Attributes:
         who: the actor, which does one operation after the other.
@@ -71,7 +71,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Operations by position, and the last event's position. It is immutable: each event creates a new `History`."""
+    """A recorded history of operations with their positions; immutable, each event creates a new `History`."""
 
     operations: tuple[Operation, ...] = ()
     position: int = 0
@@ -88,7 +88,7 @@ class History:
         return self._with(last, replace(last, notes=(*last.notes, *notes)), self.position)
 
     def end(self, who: str, outcome: Outcome, value: object = None) -> History:
-        """Return the history in which the open operation of `who` has ended, ok or failed. Ends have odd positions."""
+        """Return the history in which the open operation of `who` has ended; ends have odd positions."""
         assert outcome is not Outcome.UNKNOWN, "an unknown outcome is not an event: the operation stays open"
         position = self.position + 1 - self.position % 2
         last = self._open(who)
@@ -152,7 +152,7 @@ def record(
     *,
     answers: tuple[type[HoldfastError], ...] = (),
 ) -> T:
-    """Run something as an operation of the history.
+    """Call `act`, and record the call as an operation of the history.
 
     Args:
         args: the arguments of the operation, as values.
@@ -179,7 +179,7 @@ def record(
 
 
 def mark(port: Port, name: str, *args: object) -> None:
-    """Record something that has just happened: all operations that begin later are known to begin after it."""
+    """Record an instantaneous event in the history; it precedes all operations that begin later."""
     port.call(Call(HISTORY, "mark", (port.name, name, *args)))
 
 

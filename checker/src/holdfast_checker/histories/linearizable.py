@@ -32,7 +32,7 @@ _TOLD = 8
 
 
 class Answer(enum.Enum):
-    """The answer to the question whether an order exists."""
+    """Whether a history is linearizable: yes, no, or unknown because the search was too long."""
 
     YES = "yes"
     NO = "no"
@@ -41,7 +41,7 @@ class Answer(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """An answer and, if it is not yes, an explanation."""
+    """The result of a check for linearizability: the answer and, unless it is yes, an explanation."""
 
     answer: Answer
     words: str = ""
@@ -187,17 +187,17 @@ CRASH = "crash"
 
 
 def of_clients(operations: Sequence[Operation]) -> list[Operation]:
-    """Return operations without the marks of crashes."""
+    """Return the operations of clients: those of a history without the marks of database crashes."""
     return [one for one in operations if one.name != CRASH]
 
 
 def crashes_in(operations: Sequence[Operation]) -> list[Operation]:
-    """Return the marks of crashes that have lost commits."""
+    """Return the marks, in a history, of database crashes that have lost commits."""
     return [one for one in operations if one.name == CRASH]
 
 
 def end_of_crashes(operations: Sequence[Operation]) -> int:
-    """Return the position after which no crash loses commits; -1 if none does."""
+    """Return the position in a history of the last crash that lost commits; -1 if there is none."""
     return max((one.ended or 0 for one in crashes_in(operations)), default=-1)
 
 
@@ -207,7 +207,9 @@ def judge_with_crashes(
     model: Model,
     undone: Callable[[Operation], Operation | None] = lambda operation: None,
 ) -> str:
-    """Return why operations have no order, whichever of them are undone; empty if they have one.
+    """Explain why a history with database crashes is not linearizable, whichever commits the crashes undid.
+
+    Return an empty string if it is linearizable.
 
     Args:
         operations: without the marks of crashes.

@@ -17,7 +17,7 @@ from holdfast.errors import HoldfastError
 
 
 class Fault(str, enum.Enum):
-    """What can go wrong; a world limits how often each kind of fault may happen."""
+    """A kind of fault, such as a crash or a lost reply; a world limits how often each kind may happen."""
 
     CRASH = "crash"
     """An actor dies permanently between two calls."""
@@ -37,7 +37,7 @@ class Fault(str, enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call on a resource. `args` are values, so the same call in the same state has the same alternatives."""
+    """A call on a simulated resource; `args` are immutable values, so that equal calls have equal results."""
 
     resource: str
     operation: str
@@ -46,7 +46,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the caller of a call gets: a value, or an error that is raised."""
+    """The result of a call for its caller: a value, or an error that is raised."""
 
     value: object = None
     error: HoldfastError | None = None
@@ -54,7 +54,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alternative:
-    """One way in which a call can end.
+    """One possible result of a call on a simulated resource.
 
     Attributes:
         state: the state of the resource afterwards.
@@ -108,7 +108,7 @@ def conflicts(one: Footprint, other: Footprint) -> bool:
 
 
 class Resource(Protocol):
-    """Something that actors share: a store, the messages of a cluster, a database."""
+    """A simulated resource that actors share, such as a store, a database or the messages of a cluster."""
 
     def initial(self) -> object:
         """Return the state in which every history starts."""
@@ -119,11 +119,11 @@ class Resource(Protocol):
         ...
 
     def alternatives(self, state: object, call: Call, actor: str) -> Sequence[Alternative]:
-        """Return the ways in which a call can end, starting with the one without a fault; none if the call blocks."""
+        """Return all possible results of a call, the one without a fault first; none if the call blocks."""
         ...
 
     def footprint(self, call: Call) -> Footprint:
-        """Return what the call may read or write. Naming too much is safe; naming too little is not."""
+        """Return the keys that a call may read or write. Too many are safe; too few hide interleavings."""
         ...
 
     def waits_for(self, state: object, call: Call) -> tuple[str, frozenset[Fault]] | None:
@@ -171,7 +171,7 @@ def canonical(value: object) -> Hashable:
 
 
 class Numbered(Generic[T]):
-    """A numbering of values from 0; values with equal keys get the same number."""
+    """Numbers values from 0; values with equal keys get the same number."""
 
     def __init__(self) -> None:
         self.values: list[T] = []

@@ -16,7 +16,7 @@ _FORMAT = "holdfast-counterexample/1"
 
 @dataclass(frozen=True)
 class Counterexample:
-    """A history whose last step breaks a property.
+    """A history (execution) of a world whose last step violates a property, as the scheduler's choices.
 
     Attributes:
         world: the name of the world; the history can be replayed only there.
@@ -73,7 +73,7 @@ def _decode(value: dict[str, Any]) -> Counterexample:
 
 @dataclass(frozen=True)
 class Replay:
-    """A replayed history.
+    """The steps and states of a history that was replayed from the scheduler's choices.
 
     Attributes:
         space: the state space that explains the numbers in `states`.
@@ -89,13 +89,13 @@ class Replay:
 
     @property
     def choices(self) -> tuple[Choice, ...]:
-        """Return the choices that were taken."""
+        """Return the scheduler's choices that were carried out."""
         actors = self.space.world.actors
         return tuple(Choice(actors[step.actor].name, step.label) for step in self.steps)
 
 
 def replay(world: World, choices: Iterable[Choice], *, lenient: bool = False) -> Replay:
-    """Follow choices through a world.
+    """Replay a history of a world, given the scheduler's choices.
 
     Guarantee: the same choices give the same history; if the code under test has changed, the same history or an error.
 

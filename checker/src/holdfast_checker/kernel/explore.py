@@ -58,7 +58,7 @@ class Budget:
 
 @dataclass(slots=True, kw_only=True)
 class Exploration:
-    """The result of an exploration.
+    """The result of exploring the histories of a world.
 
     Attributes:
         complete: whether every history was explored.
@@ -151,7 +151,7 @@ def explore(
     progress: Callable[[Exploration], None] = lambda found: None,
     clock: Clock | None = None,
 ) -> Exploration:
-    """Explore the histories of a world.
+    """Explore all histories of a small world, up to equivalence, and find violations of its properties.
 
     Guarantee: if `Exploration.complete` is set, every state that is reachable within the world's fault budgets was
     judged, or an equivalent one; if not, only some states were. The same world gives the same result, except for the

@@ -18,7 +18,7 @@ _CALLS_LIMIT = 5_000
 
 @dataclass(slots=True, eq=False)
 class Place:
-    """A position in a process's tree of histories: after certain replies, before a certain call.
+    """A position of a process in its execution: after certain replies, before a certain call.
 
     Attributes:
         call: the next call; None at the end.

@@ -23,7 +23,7 @@ BROKEN_CODE = "code"
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step from a state.
+    """One step of an actor from a state of a world: a call with one of its results, or the actor's death.
 
     Attributes:
         alternative: how the call ended; None if the actor died.
@@ -54,7 +54,7 @@ class _Outcome:
 
 
 class StateSpace:
-    """Everything that is known about a world so far: states, places and steps. It grows while the world is explored."""
+    """The known states of a world and the steps between them; grows while the world is explored."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -83,7 +83,7 @@ class StateSpace:
         return self._numbered[resource].number(self._resources[resource].key(state), state)
 
     def view(self, state: State) -> View:
-        """Return the states of the resources."""
+        """Return the states of all resources in a state of the world, as properties see them."""
         return View({name: self._numbered[i].values[state[i]] for i, name in enumerate(self.names)})
 
     def resource_keys(self, state: State) -> tuple[Hashable, ...]:
@@ -116,7 +116,7 @@ class StateSpace:
             yield from self.steps_of(state, actor)
 
     def is_over(self, state: State) -> bool:
-        """Check whether no actor can move anymore unless a fault happens."""
+        """Check whether, without a fault, no actor can take a step anymore."""
         return all(step.fault is not None for step in self.steps(state))
 
     def _left(self, state: State, fault: Fault) -> int:
@@ -163,7 +163,7 @@ class StateSpace:
 
     # --- properties ---------------------------------------------------------------------------------------------------
     def judge(self, before: State, step: Step) -> tuple[tuple[str, str], ...]:
-        """Return the properties that a step broke: pairs of a property's name and a description of the violation."""
+        """Return the properties that a step violates: pairs of a property's name and a description."""
         old, new = before[: self._first_place], step.target[: self._first_place]
         failure = self.place(step.target, step.actor).failure
         if failure:

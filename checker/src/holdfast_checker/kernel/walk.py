@@ -37,7 +37,7 @@ _LATE_FAULT = 1 / 2
 
 @dataclass(slots=True, kw_only=True)
 class Walks:
-    """The result of random walks, which may go through several worlds one after the other.
+    """The accumulated result of random histories, which may belong to several worlds.
 
     Attributes:
         next: number of the history to continue with.
@@ -177,7 +177,7 @@ def walk(
     until: Callable[[Walks], bool] = lambda found: False,
     clock: Clock | None = None,
 ) -> Walks:
-    """Walk through random histories of a world, and add them to `walks`, until a budget or `until` ends the walk.
+    """Run random histories of a world, and add their results to `walks`, until a budget or `until` ends the walk.
 
     Guarantee: history number n depends only on the world, `walks.seed` and n: two walks that each take half of the
     numbers see the same histories as one walk that takes all. Memory does not grow with time, except for 100 bytes for

@@ -44,7 +44,7 @@ class Actor:
 
 
 class Port:
-    """A process's only access to the world.
+    """The only access of a simulated process to its world: makes calls and gets their replies.
 
     Args:
         number: number of the actor, from 0; makes its tokens differ from those of other actors.
@@ -96,14 +96,14 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What properties may inspect: the states of all resources."""
+    """The states of all resources of a world, as properties inspect them."""
 
     states: Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Property:
-    """A condition that must hold.
+    """A condition that must hold in every step, or at the end, of each history of a world.
 
     Attributes:
         name: a short and constant name, such as ``C4``.
@@ -124,7 +124,7 @@ class Property:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """A world: everything that an exploration needs to know.
+    """A simulated world to explore: its actors, resources, fault budgets and properties.
 
     Attributes:
         name: for reports, and for counterexamples, which are replayed in the world of this name.

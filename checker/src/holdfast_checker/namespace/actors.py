@@ -42,7 +42,7 @@ Script: TypeAlias = Sequence[tuple[Any, ...]]
 
 @dataclass(frozen=True, kw_only=True)
 class Setting(Judged):
-    """What the actors of a world share.
+    """The initial state and configuration that all actors of a namespace world share.
 
     Attributes:
         start, blobs: the records, and the bytes in the object store, at the start.
@@ -59,7 +59,11 @@ class Setting(Judged):
     uploads: Mapping[str, Pending] = field(default_factory=dict)
 
     def open(self, port: Port, knows: Sequence[str]) -> tuple[Namespace, WorldClock, SimulatedHandle]:
-        """Open the namespace as a process does that has looked at some paths before the history began."""
+        """Open the namespace for a process that has looked up the paths `knows` before the history begins.
+
+        Returns:
+            The namespace, its clock, and its handle on the database.
+        """
         handle = LockingHandle if self.scene.locks else SimulatedHandle
         database = handle(port, self.start)
         clock = WorldClock(port, database, self.start_s, ticks=self.scene.later)
@@ -76,7 +80,7 @@ class Setting(Judged):
 
 
 def client(setting: Setting, script: Script, knows: Sequence[str], port: Port) -> None:
-    """Make the calls of a script; go on after errors that say what happened."""
+    """Run a client process: make the calls of a script, and continue after errors with a known outcome."""
     namespace, clock, _database = setting.open(port, knows)
     calls = Calls(namespace, clock, setting.uploads)
     unpublished = ""  # what a sync could not publish, the next call publishes
@@ -93,10 +97,10 @@ def client(setting: Setting, script: Script, knows: Sequence[str], port: Port) -
 
 
 def collector(setting: Setting, rounds: int, elects: bool, port: Port) -> None:
-    """Collect what is deleted, as long as it leads; what it did to leases is noted as an operation without an end.
+    """Run a garbage collector process for some rounds, while it is the elected leader.
 
     Args:
-        elects: False to take itself for the leader in any case.
+        elects: whether it takes part in the election; if not, it always acts as the leader.
     """
     namespace, clock, database = setting.open(port, ())
     election = LeaderElection(database, clock, port.token())
@@ -110,7 +114,7 @@ def collector(setting: Setting, rounds: int, elects: bool, port: Port) -> None:
 
 
 def sweeper(setting: Setting, port: Port) -> None:
-    """Sweep once: find blobs that nobody owns, and note them, for a collection a safety age later."""
+    """Run a sweeper process once: it records blobs that no file refers to as garbage."""
     namespace, _clock, _database = setting.open(port, ())
     try:
         namespace.sweep()
@@ -119,7 +123,7 @@ def sweeper(setting: Setting, port: Port) -> None:
 
 
 def passing_time(port: Port) -> None:
-    """Let much time pass, at some moment."""
+    """Run an actor whose single step advances the simulated clock by much time."""
     port.call(Call(HISTORY, "invoke", (port.name, "later", ())))
     port.call(Call(CLOCK, "pass"))
     port.call(Call(HISTORY, "end", (port.name, Outcome.OK, None)))

@@ -36,7 +36,7 @@ ANSWERS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pending:
-    """A pending upload, as those know it who write its parts, and those who end it."""
+    """An uncompleted upload of a file, as known to processes that write its parts or complete it."""
 
     key: str
     upload_id: str
@@ -44,7 +44,7 @@ class Pending:
 
 
 class Calls:
-    """Makes the calls that the model knows, on a namespace."""
+    """Executes operations, given by the names that the model uses, on a real `Namespace`."""
 
     def __init__(self, namespace: Namespace, clock: Clock, uploads: Mapping[str, Pending]) -> None:
         self.uploads = dict(uploads)
@@ -55,7 +55,7 @@ class Calls:
         self._written: dict[str, str] = {}  # what is not published yet
 
     def make(self, name: str, *args: object) -> object:
-        """Make one call, and return its answer."""
+        """Execute one operation by its name in the model, and return its result as a value."""
         act: Callable[..., object] = getattr(self, f"_{name}")
         return act(*args)
 

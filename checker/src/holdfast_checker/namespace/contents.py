@@ -53,7 +53,7 @@ class Contents:
 
     @cached_property
     def faults(self) -> tuple[str, ...]:
-        """Why the inodes are not a tree, with deleted trees beside it, or a writer has no lease."""
+        """Descriptions of how the inodes fail to be a tree (beside deleted trees), or of writers without a lease."""
         root = self.inodes.get(ROOT_KEY)
         found = [] if root is not None and root.is_directory else ["the root is no directory"]
         to_visit = [(b"", tree.root) for tree in self.deleted.values()] + ([] if root is None else [(ROOT_KEY, root)])
@@ -76,18 +76,18 @@ class Contents:
 
     @cached_property
     def blobs(self) -> frozenset[str]:
-        """The blobs of files in the object store."""
+        """The names of blobs in the object store that files refer to."""
         return frozenset(one.blob for inode in self.inodes.values() for one in inode.extents if not one.inline)
 
     @cached_property
     def lost_data(self) -> tuple[str, ...]:
-        """The blobs of files that should be in the database, and are not."""
+        """The names of blobs that files refer to and that should be in the database, but are missing."""
         inline = [one.blob for inode in self.inodes.values() for one in inode.extents if one.inline]
         return tuple(blob for blob in inline if data_key(blob) not in self.records)
 
     @cached_property
     def miscounts(self) -> tuple[str, ...]:
-        """What counters of quotas say, where it is not what is there."""
+        """Descriptions of quota counters that differ from the counted names and bytes."""
         found = []
         for key, inode in self.inodes.items():
             if inode.has_quota:
@@ -103,7 +103,7 @@ class Contents:
         return tuple(found)
 
     def below(self, inode: Inode) -> Iterator[Inode]:
-        """Yield an inode and all below it."""
+        """Yield an inode and all its descendants."""
         yield inode
         for key in self.children.get(inode.id, ()):
             yield from self.below(self.inodes[key])
@@ -111,7 +111,7 @@ class Contents:
     def paths(
         self, inode: Inode, path: tuple[str, ...] = (), above: frozenset[int] = frozenset()
     ) -> Iterator[tuple[tuple[str, ...], Inode]]:
-        """Yield the paths below an inode; a directory that is below itself has no second one."""
+        """Yield (path, inode) of an inode and all its descendants, of each directory once even in a cycle."""
         if inode.id in above:
             return
         yield path, inode
@@ -123,7 +123,7 @@ _KNOWN: dict[Records, Contents] = {}
 
 
 def contents_of(view: View) -> Contents:
-    """Return the records of the database, decoded; equal records are decoded once."""
+    """Return the decoded records of a namespace in a state of a world; equal records are decoded once."""
     records = cast("Image", view.states[DATABASE]).records
     if records not in _KNOWN:
         if len(_KNOWN) > 20_000:
@@ -133,7 +133,7 @@ def contents_of(view: View) -> Contents:
 
 
 def tree_of(records: Records, blobs: Mapping[str, bytes]) -> Tree:
-    """Return the state of the model that records mean."""
+    """Convert the records of a namespace and its blobs to the state of the sequential model."""
     contents = Contents(records.as_dict())
 
     def node(inode: Inode) -> Node:
@@ -147,7 +147,7 @@ def tree_of(records: Records, blobs: Mapping[str, bytes]) -> Tree:
 
 
 def bytes_of(contents: Contents, blobs: Mapping[str, bytes], extents: Iterable[Extent]) -> bytes:
-    """Return the bytes of a file, or of parts of it.
+    """Return the concatenated bytes of extents of a file, from the database or the blobs.
 
     Raises:
         KeyError: some of it does not exist.

@@ -31,11 +31,11 @@ class SimulatedHandle(SimulatedDatabase):
         self._polled: tuple[tuple[bytes, int], ...] = ()
 
     def begin(self) -> None:
-        """End the time before the history: from now on, each call is a step."""
+        """Start the history: from now on, each call of this handle is a step of the world."""
         self._start = None
 
     def wait(self) -> None:
-        """Wait until what was read last has changed; not at all if the last call was a commit."""
+        """Block until the records of the last read have changed; return at once if the last call was a commit."""
         if self._polled:
             self._port.call(Call(DATABASE, "wait", (self._polled,)))
 
@@ -74,7 +74,7 @@ class LockingHandle(SimulatedHandle, LockingDatabase):
 
 
 class WorldClock:
-    """The clock of one process. It waits for the others, not for the time.
+    """The clock of one simulated process, whose sleep waits for other actors' steps instead of time.
 
     Args:
         ticks: whether the time can change: then each look at the wall clock is a step.

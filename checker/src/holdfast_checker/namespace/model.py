@@ -20,7 +20,7 @@ Path: TypeAlias = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A directory or a file.
+    """A directory or a file of the model.
 
     Attributes:
         content: of a file; None for a directory.
@@ -66,11 +66,11 @@ class Tree:
 
 
 class RefusedError(Exception):
-    """The operation is impossible; the message is the name of the class of the error."""
+    """Raised by the model if an operation must fail; the message is the name of the error's class."""
 
 
 class State:
-    """A tree that is being changed.
+    """The state of a namespace's model while an operation changes it.
 
     Attributes:
         user: who changes it; empty for the superuser.
@@ -104,7 +104,7 @@ class State:
         return self.nodes.get(path)
 
     def check(self, path: Path, access: int) -> None:
-        """Refuse a user who lacks permission bits on what has a path."""
+        """Check that the user has the permission bits `access` on the node at a path, else raise `RefusedError`."""
         node = self.nodes.get(path)
         if self.user and node is not None:
             bits = node.bits >> 6 if node.owner == self.user else node.bits
@@ -112,7 +112,7 @@ class State:
                 raise RefusedError("PermissionDeniedError")
 
     def check_removal(self, path: Path) -> None:
-        """Refuse a user who may not remove a path from its directory."""
+        """Check that the user may remove a path from its directory, else raise `RefusedError`."""
         parent, node = self.nodes.get(path[:-1]), self.nodes.get(path)
         self.check(path[:-1], WRITE)
         if self.user and parent is not None and node is not None and parent.bits & STICKY:
@@ -127,7 +127,7 @@ class State:
         return [one for one in sorted(self.nodes) if len(one) == len(path) + 1 and one[: len(path)] == path]
 
     def below(self, path: Path) -> list[Path]:
-        """Return a path and all below it."""
+        """Return a path and all paths below it."""
         return [one for one in sorted(self.nodes) if one[: len(path)] == path]
 
     def make_parents(self, path: Path) -> None:
@@ -137,7 +137,7 @@ class State:
             self.nodes.setdefault(path[:depth], Node(owner=self.user))
 
     def check_quotas(self, before: dict[Path, Node]) -> None:
-        """Refuse what has made a directory larger than its quota allows."""
+        """Check that no directory has grown beyond its quota since `before`, else raise `RefusedError`."""
         for path, node in self.nodes.items():
             if node.quota and len(self.below(path)) > node.quota:
                 was = len([one for one in before if one[: len(path)] == path])
@@ -183,7 +183,7 @@ class State:
 
 
 def split(path: object) -> Path:
-    """Return the names on a path."""
+    """Split a path such as ``/a/b`` into its names."""
     return tuple(one for one in cast("str", path).split("/") if one)
 
 
@@ -433,7 +433,7 @@ _OPERATIONS: dict[str, Callable[..., object]] = {
 
 
 def apply(state: Hashable, operation: Operation) -> tuple[Hashable, object]:
-    """Return the state after an operation, and its answer."""
+    """Apply an operation to a state of the model; return the new state, and the operation's answer."""
     before = cast("Tree", state)
     after = State(before, operation.who)
     try:

@@ -50,12 +50,12 @@ class Event:
 
     @property
     def label(self) -> str:
-        """Return the label that says how the call ended."""
+        """Return the label of the call's result; empty for the ordinary one."""
         return DIES if self.alternative is None else self.alternative.label
 
     @property
     def reply(self) -> object:
-        """Return the value or the error that the actor got."""
+        """Return the value that the actor got from the call, or the error."""
         if self.alternative is None:
             return None
         return self.alternative.reply.error or self.alternative.reply.value
@@ -82,7 +82,7 @@ class Act:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Narrator:
-    """The words of one domain.
+    """The functions that put calls, faults and states of one domain into words.
 
     Attributes:
         act: puts a call into words; for a death, the call that is not made.
@@ -98,7 +98,7 @@ class Narrator:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A call, and the words for it."""
+    """A call of a history, with its description."""
 
     event: Event
     act: Act

@@ -22,7 +22,7 @@ _TEXT = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToldCall:
-    """One call, with all details.
+    """One call of a story, with all details.
 
     Attributes:
         arguments, reply: JSON values; bytes are represented by their length and the first few of them.

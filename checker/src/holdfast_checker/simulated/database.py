@@ -40,7 +40,7 @@ class Records:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """The state of a database.
+    """The state of a simulated database.
 
     Attributes:
         late: groups of commits that are on their way, each with its first version, in the order of these; their callers
@@ -56,16 +56,16 @@ class Image:
 
 
 def records_of(found: Mapping[bytes, Record]) -> Records:
-    """Return records as an immutable value."""
+    """Convert a mapping of records to an immutable, hashable value."""
     keys = tuple(sorted(found))
     return Records(keys, tuple(found[key] for key in keys))
 
 
 class Database:
-    """A resource: `get_many`, `scan`, `commit_group`, `make_durable`; and what happens to a server.
+    """A simulated transaction database: a resource whose calls are those of a backend, and failures of a server.
 
-    `carry_out` is the arrival of a late group of commits. `crash` takes away any number of the newest commits after the
-    last `make_durable`; all processes live on.
+    The calls are `get_many`, `scan`, `commit_group` and `make_durable`. `carry_out` is the arrival of a late group of
+    commits. `crash` takes away any number of the newest commits after the last `make_durable`; all processes live on.
 
     Args:
         start: the records at the start of every history.
@@ -147,7 +147,7 @@ class Database:
 
 
 def commit_group(records: Records, commits: Sequence[Commit], base: int) -> tuple[Records, tuple[Outcome, ...]]:
-    """Validate and apply a group in one step.
+    """Validate and apply a group of commits in one step; return the records afterwards, and the outcomes.
 
     Raises:
         InvalidRequestError: a commit cannot be right.
@@ -200,7 +200,7 @@ def _crash(image: Image) -> list[Alternative]:
 
 
 def scan_of(records: Records, start: object, end: object, limit: object, guards: object = ()) -> ScanPage:
-    """Return a page of records."""
+    """Return a page of the records in a range, as `Backend.scan` does."""
     first = bisect.bisect_left(records.keys, cast("bytes", start))
     last = max(first, bisect.bisect_left(records.keys, cast("bytes", end)))
     most = min(last, first + cast("int", limit))
@@ -212,31 +212,31 @@ def scan_of(records: Records, start: object, end: object, limit: object, guards:
 
 # --- what every simulated database does -------------------------------------------------------------------------------
 def unavailable(state: object) -> Alternative:
-    """Return the failure of a call, without effect, which the caller is told."""
+    """Return the result of a call that fails without effect, with an error that says so."""
     error = UnavailableError("the database is not available: retry later")
     return Alternative(state=state, reply=Reply(error=error), label="fails", fault=Fault.FAILURE)
 
 
 def lost(state: object, label: str, fault: Fault) -> Alternative:
-    """Return a way in which a call ends without a reply."""
+    """Return the result of a call whose reply is lost: the caller gets an error with unknown outcome."""
     error = OutcomeUnknownError("the database did not answer: read before repeating")
     return Alternative(state=state, reply=Reply(error=error), label=label, fault=fault)
 
 
 def record_accesses(keys: object, *, writes: bool) -> Footprint:
-    """Return the accesses to single records."""
+    """Return the footprint of a call on single records, given their keys."""
     return frozenset(Access(DATABASE, key.decode("latin-1"), writes=writes) for key in cast("Sequence[bytes]", keys))
 
 
 def range_accesses(first: object, last: object) -> Footprint:
-    """Return an access to all keys that begin like both ends of a range: more than the range, but never less."""
+    """Return the footprint of a call on a range: all keys with the common prefix of both ends."""
     start, end = cast("bytes", first), cast("bytes", last)
     length = next((at for at, (one, other) in enumerate(zip(start, end, strict=False)) if one != other), len(start))
     return frozenset({Access(DATABASE, start[:length].decode("latin-1"), below=True)})
 
 
 class Copy(MemoryBackend):
-    """A database that nobody else uses, with given records: the start of a world, a snapshot, or its end."""
+    """A private database with given records, such as those at the start or the end of a history."""
 
     def __init__(self, records: Records) -> None:
         super().__init__(CountingIds(1 << 44))
@@ -255,7 +255,7 @@ _EVERYTHING = (b"\0", b"\xff", 1_000_000)
 
 
 class SimulatedDatabase(Backend):
-    """A handle on a `Database`, whose commits are single steps."""
+    """A process's handle on a simulated `Database`, where each call is a single step."""
 
     def __init__(self, port: Port) -> None:
         self._port = port
@@ -290,6 +290,6 @@ class SimulatedDatabase(Backend):
 
 
 def versions(port: Port, count: int) -> int:
-    """Return the first of several consecutive versions that nobody else has."""
+    """Reserve `count` consecutive versions that no other process gets; return the first one."""
     first, *_others = [int(port.token(), 16) for _ in range(max(count, 1))]
     return first

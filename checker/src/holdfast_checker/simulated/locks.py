@@ -56,15 +56,15 @@ class LockedImage(Image):
     locks: frozenset[Lock] = frozenset()
 
     def excludes(self, key: bytes, actor: str, *, exclusive: bool) -> bool:
-        """Check whether the locks of others forbid a lock."""
+        """Check whether locks of other actors prevent `actor` from locking a key."""
         return any(one.key == key and one.holder != actor and (exclusive or one.exclusive) for one in self.locks)
 
     def is_locked(self, keys: Mapping[bytes, bool], actor: str) -> bool:
-        """Check whether the locks of others forbid one of several locks, given by key and whether it is exclusive."""
+        """Check whether locks of other actors prevent `actor` from locking keys, each exclusively (True) or not."""
         return any(self.excludes(key, actor, exclusive=exclusive) for key, exclusive in keys.items())
 
     def without(self, actor: str) -> LockedImage:
-        """Return the state after the end of a transaction."""
+        """Return the state after the transaction of `actor` has ended and released its locks."""
         if all(one.holder != actor for one in self.locks):
             return self
         return replace(self, locks=frozenset(one for one in self.locks if one.holder != actor))
@@ -157,7 +157,7 @@ class LockableDatabase(WaitableDatabase):
 
 
 def lock(image: LockedImage, actor: str, key: bytes, exclusive: bool) -> list[Alternative]:
-    """Lock a record and return it; None, without a lock, if no record is visible. There is no way if others hold it."""
+    """Return the results of locking a record: it, or None without a lock if none is visible; none if it must wait."""
     record = image.records.as_dict().get(key)
     if record is None:
         return [Alternative(state=image, reply=Reply(None))]
@@ -181,7 +181,7 @@ def _commit_of(call: Call) -> Call:
 
 
 def keys_of_commits(commits: Sequence[Commit]) -> dict[bytes, bool]:
-    """Return the keys that commits validate or write, and whether they write them."""
+    """Map the keys that commits validate or write to whether they write them."""
     found: dict[bytes, bool] = {}
     for commit in commits:
         for key in commit.reads:
@@ -191,12 +191,12 @@ def keys_of_commits(commits: Sequence[Commit]) -> dict[bytes, bool]:
 
 
 def lock_accesses(keys: Sequence[bytes], *, writes: bool) -> Footprint:
-    """Return the accesses of a call to the locks of `keys`."""
+    """Return the footprint of a call that looks at, or changes, the locks of `keys`."""
     return frozenset(Access(_LOCKS, key.decode("latin-1"), writes=writes) for key in keys)
 
 
 class SimulatedLocks:
-    """A transaction that locks what it reads.
+    """A simulated transaction that locks the records it reads.
 
     Args:
         as_value: makes a commit a value.
@@ -248,7 +248,7 @@ class SimulatedLocks:
 
 
 class LockingDatabase(SimulatedDatabase):
-    """A handle on a `LockableDatabase`."""
+    """A process's handle on a `LockableDatabase`."""
 
     @contextmanager
     def begin_locked_transaction(self) -> Iterator[LockedTransaction]:

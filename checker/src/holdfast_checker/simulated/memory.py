@@ -51,7 +51,7 @@ class ImageStore(MemoryStore):
             )
 
     def restore(self, image: MemoryImage) -> None:
-        """Restore the content of a snapshot, and nothing else."""
+        """Replace the contents of the store by those of a snapshot."""
         with self._lock:
             self._objects = dict(image.objects)
             self._keys = sorted(image.objects)

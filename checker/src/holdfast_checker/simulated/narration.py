@@ -20,7 +20,7 @@ from holdfast_checker.simulated.server import CLOCK
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """The sentence for a call.
+    """A template for the sentence that describes a call in a story.
 
     Attributes:
         verb: present tense, third person.

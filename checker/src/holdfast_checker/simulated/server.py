@@ -13,7 +13,7 @@ from holdfast_checker.simulated.database import DATABASE
 
 
 def server(budgets: Mapping[Fault, int], crashes: int, *, marks: bool) -> list[Actor]:
-    """Return one actor for each reply that may be lost, whose commit may come late, and one for each crash.
+    """Return the actors of a database server: one for each commit that may arrive late, and one for each crash.
 
     Args:
         marks: whether the history of the world tells when a crash has lost commits.
@@ -31,7 +31,7 @@ def numbered(name: str, number: int) -> str:
 
 
 def network(port: Port) -> None:
-    """As the network, deliver a commit that its caller no longer waits for."""
+    """Run the network: an actor that delivers a late commit, for which its caller no longer waits."""
     port.call(Call(DATABASE, "carry_out"))
 
 
@@ -50,7 +50,7 @@ CLOCK = "clock"
 
 
 class TimeSource:
-    """A resource: the time, which all processes share. `now` reads it, and `pass` lets much time pass.
+    """The time that all processes of a world share, as a resource: `now` reads it, and `pass` advances it.
 
     Args:
         start_s: the time at the start, seconds since the epoch.

@@ -56,7 +56,7 @@ the outcome for its caller. The whole stroke happens before any other actor move
 
 
 class StoreResource:
-    """A store that all actors share.
+    """A simulated object store, as a resource that all actors of a world share.
 
     Args:
         name: name of the resource.

@@ -25,7 +25,7 @@ from holdfast_checker.transactions.scripts import FAILED, MixedStateError, Playe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """One transaction of an actor.
+    """One transaction that an actor runs, and how it repeats it.
 
     Attributes:
         repeats: how often the actor starts over if it does not know the outcome, or nothing happened.
@@ -80,7 +80,7 @@ class _End(enum.Enum):
 
 
 def one_after_the_other(handle: Callable[[Port], Backend], works: Sequence[Work], port: Port) -> None:
-    """Run transactions one after the other, as long as the outcome of each is known."""
+    """Run an actor that runs transactions one after the other, and stops once an outcome is unknown."""
     store, setting = handle(port), _setting(port)
     for work in works:
         ends = (_transact(port, store, setting, work) for _ in range(1 + work.repeats))
@@ -125,7 +125,7 @@ def _transact(port: Port, store: Backend, setting: Environment, work: Work) -> _
 
 
 def commit_together(handle: Callable[[Port], Backend], scripts: Sequence[Script], port: Port) -> None:
-    """Read for several transactions, and commit as many as may form a group in one call; then the others.
+    """Run an actor that commits several transactions as a group in one call, then those left out.
 
     None of them may create a record in a range that is counted.
     """

@@ -16,12 +16,12 @@ from holdfast_checker.transactions.scripts import Content, Contents, Step, to_te
 
 
 def tell_steps(steps: Sequence[Step]) -> list[str]:
-    """Return each step as it is written in scripts."""
+    """Format each step of a transaction as scripts spell it."""
     return [shlex.join(str(one) for one in step if one is not None) for step in steps]
 
 
 def tell_content(content: Content) -> str:
-    """Return what a record holds: its value, and its number unless that is 0."""
+    """Describe the content of a record: its value, and its counter unless that is 0."""
     value, number = content
     return f"{value!r}, {number}" if number else repr(value)
 
@@ -38,7 +38,7 @@ def _tell_one(answer: object) -> str:
 
 
 def tell_answer(answer: object) -> str:
-    """Return how a transaction has ended, as a clause."""
+    """Describe the answer of a transaction as a clause of a sentence."""
     kind, *rest = cast("tuple[object, ...]", answer)
     if kind != "saw":
         return "that it was refused"
@@ -47,7 +47,7 @@ def tell_answer(answer: object) -> str:
 
 
 def tell_transaction(operation: Operation) -> str:
-    """Return who wanted what, and how that ended."""
+    """Describe a transaction: its actor, its steps, and its answer."""
     wanted = "; ".join(tell_steps(cast("Sequence[Step]", operation.args))) or "nothing"
     is_known = operation.outcome is Outcome.OK
     answer = f"'s answer {tell_answer(operation.value)}" if is_known else ", who got no answer"

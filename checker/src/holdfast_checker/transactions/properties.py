@@ -30,13 +30,13 @@ UNIT = "unit/"
 
 @dataclass(frozen=True)
 class Setting(Judged):
-    """What properties know about a world: the records at the start."""
+    """The context of properties of a transactions world: the records at the start."""
 
     start: Contents
 
 
 def contents_of(view: View) -> Contents:
-    """Return all records that are committed."""
+    """Return the committed records in a state of a world."""
     records = cast("Image", view.states[DATABASE]).records
     return tuple((key.decode(), (to_text(record.value), record.number)) for key, record in records.as_dict().items())
 
@@ -123,7 +123,7 @@ RULES: Mapping[str, Rule] = by_name(
 
 # --- goals ------------------------------------------------------------------------------------------------------------
 def of_operations(meaning: str, holds: Callable[[Sequence[Operation]], bool]) -> Goal:
-    """Return the goal that the operations of the clients show at the end of a history."""
+    """Return a goal that is reached if `holds` is true for the clients' operations at the end of a history."""
     return Goal(meaning, end=lambda context, view: holds(of_clients(operations_in(view))))
 
 

@@ -102,7 +102,7 @@ _LOCK_ATTEMPTS = 5
 
 
 class SteppedDatabase(SimulatedDatabase):
-    """A handle on a `Table`, whose commits take a step for each statement."""
+    """A process's handle on a `Table`; each statement inside of a commit is a step of its own."""
 
     def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
         port, base = self._port, versions(self._port, len(commits))
@@ -119,13 +119,17 @@ class SteppedDatabase(SimulatedDatabase):
 def lock_and_count(
     port: Port, commits: Sequence[Commit], steps: Sequence[Step]
 ) -> tuple[dict[bytes, Record], Mapping[tuple[int, int], int]]:
-    """Lock all records, then count the ranges: every insert into a range has waited for the guard, or is seen."""
+    """Lock the records of all steps, then count the records in the ranges of commits, as a SQL backend does.
+
+    Returns:
+        The existing locked records, and the counts by (commit, range).
+    """
     seen = lock_records(port, steps)
     return seen, count_ranges(port, commits)
 
 
 def lock_records(port: Port, steps: Sequence[Step]) -> dict[bytes, Record]:
-    """Lock the record of each step, in their order, and return those that exist."""
+    """Lock the record of each step, in order, and return the existing ones by key."""
     seen: dict[bytes, Record] = {}
     for step in steps:
         record = lock_record(port, step)
@@ -135,7 +139,7 @@ def lock_records(port: Port, steps: Sequence[Step]) -> dict[bytes, Record]:
 
 
 def lock_record(port: Port, step: Step) -> Record | None:
-    """Lock one record, or its absence; return the record.
+    """Lock the record of a step, or create a row in place of a missing one; return the record if it exists.
 
     Raises:
         UnavailableError: others keep creating and deleting the record.

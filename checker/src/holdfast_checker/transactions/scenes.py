@@ -22,7 +22,7 @@ _IN_STEPS = "-in-steps"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene(subject.Scene):
-    """A short description of a world.
+    """A short description of a world of transactions.
 
     Attributes:
         works: by actor, its transactions, one after the other.

@@ -41,12 +41,12 @@ def guard_of(name: str) -> str:
 
 
 class MixedStateError(Exception):
-    """A script has found two records that are equal in every state of the database, and that were not."""
+    """Raised if a script reads two records as different that are equal in every committed state."""
 
 
 @dataclass(slots=True)
 class Played:
-    """What a script has done so far.
+    """The record of what a script has done so far.
 
     Attributes:
         steps: plain steps, in order.
@@ -191,7 +191,7 @@ def play(
     looks: bool = True,
     pause: Callable[[], object] = lambda: None,
 ) -> None:
-    """Play a script.
+    """Run the steps of a script on a real transaction.
 
     A step ("unless", key) ends the script if the record exists. The other steps are methods of the player.
 
@@ -221,7 +221,7 @@ def to_bytes(value: str) -> bytes:
 
 
 def to_text(value: bytes) -> str:
-    """Return the value with these bytes; those of a mere counter are empty."""
+    """Decode the bytes of a record to its value; the inverse of `to_bytes`. A pure counter has an empty value."""
     return value.removeprefix(INTEGER).decode()
 
 

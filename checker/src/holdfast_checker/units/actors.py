@@ -34,7 +34,7 @@ _NOTED = ("conflicts", "deferred", "locked", "skipped", "stale", "unknown", "una
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What the actors of a world share.
+    """The configuration that all actors of a units world share.
 
     Attributes:
         jobs: those that were begun before the history.
@@ -50,7 +50,7 @@ class Surroundings:
     tracker: GoalTracker | None = None
 
     def open(self, port: Port, *, reads_ahead: bool = False) -> tuple[UnitsHandle, Environment]:
-        """Open the database as a process does."""
+        """Open the database for a process; return its handle, and its clock and ids."""
         watched = self.work.range if self.work is not None else (b"", b"")
         database = (AheadHandle if reads_ahead else UnitsHandle)(port, self.known, watched)
         clock = WorkerClock(database, UnitSettings().lease_s)
@@ -61,11 +61,11 @@ class Surroundings:
         run_unit(cells, key, self.setting.scripts[str(key)])
 
     def reads(self, key: Row, value: object) -> list[tuple[str, str]]:
-        """Name the cells that a unit will read."""
+        """Return the cells, as (table, row), that a unit declares before it runs."""
         return cells_of(self.setting.scripts[str(key)])
 
     def note(self, statistics: Statistics, database: UnitsHandle) -> None:
-        """Note which goals an attempt has reached."""
+        """Record the goals that an attempt has reached, given its statistics."""
         if self.tracker is not None:
             self.tracker.reached.update(name for name in _NOTED if getattr(statistics, name))
             if isinstance(database, AheadHandle) and database.has_read_ahead:
@@ -73,7 +73,7 @@ class Surroundings:
 
 
 def attempt(around: Surroundings, run: Run, port: Port) -> None:
-    """Run a task or a worker as Spark does, and report how it ended."""
+    """Run an attempt at a task, or a worker of a work list, as Spark does, and report how it ended."""
     settings = UnitSettings(
         group=run.group,
         rounds=run.rounds,
@@ -120,7 +120,7 @@ def _task(around: Surroundings, run: Run, execution: UnitExecution, database: Un
 
 
 def input_of(shards: Shards) -> JobInput:
-    """Return the input of a job: what the first pass over its rows finds."""
+    """Return the input of a job (keys and counts by task) as the first pass over its rows would."""
     return JobInput([survey_task((Unit.of(key, None).id for key in units), repeats=False) for units in shards])
 
 
@@ -146,7 +146,7 @@ def _work(around: Surroundings, run: Run, execution: UnitExecution, database: Un
 
 # --- those who get in the way -----------------------------------------------------------------------------------------
 def dropper(around: Surroundings, port: Port) -> None:
-    """Drop the table of cells, and create it again."""
+    """Run an actor that drops the table of cells and creates it again."""
     database, environment = around.open(port)
     db = Database(database, "memory://", environment)
     # A crash may undo the drop, or the creation: then the table exists, or it does not.
@@ -157,14 +157,14 @@ def dropper(around: Surroundings, port: Port) -> None:
 
 
 def forgetter(around: Surroundings, job: str, port: Port) -> None:
-    """Forget a job while its tasks run."""
+    """Run an actor that deletes the records of a job while its tasks run, like ``holdfast database forget``."""
     database, environment = around.open(port)
     with suppress(OutcomeUnknownError, UnavailableError):
         forget_job(database, job, environment)
 
 
 def ender(around: Surroundings, run: str, port: Port) -> None:
-    """End a run of a job, as a driver does that gives it up, and report what has not taken effect by then."""
+    """Run an actor that ends a run of a job, like a driver that gives up, and reports units without effect."""
     database, environment = around.open(port)
     with suppress(UnavailableError):
         end_run(database, around.jobs["job"], run, environment)

@@ -29,7 +29,7 @@ ENDER = "driver that gives up"
 
 @dataclass(frozen=True, kw_only=True)
 class Setting(Judged):
-    """What actors and properties know about a world: its scene, and what follows from it.
+    """The context of actors and properties of a units world: its scene, and values derived from it.
 
     Attributes:
         table_id, effects_id: the ids of the tables of cells and of effects at the start.
@@ -50,17 +50,17 @@ class Setting(Judged):
 
     @cached_property
     def drivers(self) -> frozenset[str]:
-        """Those who begin and end jobs."""
+        """The names of actors that begin and end jobs."""
         return frozenset(who for who, run in self.scene.runs.items() if run.drives)
 
     @cached_property
     def workers(self) -> frozenset[str]:
-        """Those who run units of the work list."""
+        """The names of actors that run units of the work list."""
         return frozenset(who for who, run in self.scene.runs.items() if run.job == LIST)
 
     @cached_property
     def only(self) -> Mapping[str, frozenset[str]]:
-        """By driver, the units that no other driver's input has."""
+        """The keys of units, by driver, that are in the input of no other driver."""
         runs, found = self.scene.runs, {}
         for who in self.drivers:
             others = [runs[name].without for name in self.drivers - {who}]
@@ -71,7 +71,7 @@ class Setting(Judged):
 
     @cached_property
     def wanted(self) -> Mapping[str, tuple[bytes, ...]]:
-        """By actor, the records of effects that exist when it has reported success."""
+        """The keys of effect records, by actor, that must exist once that actor has reported success."""
         found = {who: self._effects(self._units_of(run)) for who, run in self.scene.runs.items()}
         every = (unit for units in self.scene.jobs.get("job", ()) for unit in units)
         return {**found, ENDER: self._effects(every)}
@@ -86,7 +86,7 @@ class Setting(Judged):
 
 @dataclass
 class State:
-    """What the records of a database mean."""
+    """The decoded records of a units database: cells, effects, progress, jobs and work lists."""
 
     records: Records
     _copy: Copy = field(init=False)
@@ -106,7 +106,7 @@ class State:
 
     @cached_property
     def stray_cells(self) -> tuple[bytes, ...]:
-        """The keys of cells whose table was dropped, and is not waiting for the deletion of its cells either."""
+        """The keys of cells that no table has, not even one whose deletion is pending."""
         dropped = [dropped_id_of(key) for key in self.records.keys if _is_in(key, dropped_range())]
         ranges = [cells_range(one) for one in (*(table.id for table in list_tables(self._copy)), *dropped)]
         cells = (key for key in self.records.keys if _is_in(key, (cells_range(0)[0][:2], cells_range(2**64 - 1)[1])))
@@ -114,7 +114,7 @@ class State:
 
     @cached_property
     def effects(self) -> Mapping[str, tuple[int, object]]:
-        """How often each unit took effect, and what it had read; by its key."""
+        """How often each unit took effect, and the values it had read, by the unit's key."""
         return {
             str(row): (cast("int", columns.get(TIMES, 0)), columns.get(SAW)) for row, columns in self._rows(EFFECTS)
         }
@@ -131,13 +131,13 @@ class State:
 
     @cached_property
     def waiting(self) -> tuple[str, ...]:
-        """The keys that wait on the work list."""
+        """The keys of units that wait on the work list."""
         found = (work.item_of(key, record) for work, key, record in self._work())
         return tuple(str(item.key) for item in found if item is not None)
 
     @cached_property
     def claimed(self) -> tuple[str, ...]:
-        """The keys in all claims, each as often as it is in one."""
+        """The keys of units in all claims of workers, once for each claim."""
         claims = (decode_claim(key, record) for work, key, record in self._work() if work.item_of(key, record) is None)
         return tuple(str(item.key) for claim in claims for item in claim.items.values())
 
@@ -147,7 +147,7 @@ class State:
             yield from ((work, key, record) for key, record in self.records.as_dict().items() if start <= key < end)
 
     def done(self, units: Iterable[str]) -> list[Effect]:
-        """Return the effects of some units, each as often as it took effect."""
+        """Return the committed effects of the given units, one for each time that a unit took effect."""
         return [
             Effect(unit, f"commit {number}") for unit in units for number in range(self.effects.get(unit, (0, None))[0])
         ]
@@ -165,12 +165,12 @@ def _is_in(key: bytes, range_: tuple[bytes, bytes]) -> bool:
 
 
 def image_of(view: View) -> UnitsImage:
-    """Return the state of the database."""
+    """Return the state of the simulated units database in a view of a world."""
     return cast("UnitsImage", view.states[DATABASE])
 
 
 def state_of(view: View) -> State:
-    """Return what the records mean."""
+    """Return the decoded records of the units database in a view of a world."""
     return _state(image_of(view).records)
 
 

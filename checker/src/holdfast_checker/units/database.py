@@ -38,7 +38,7 @@ _Idle = tuple[bytes, bytes, _Seen]
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How an attempt ended.
+    """The end of an attempt at a task, as it was reported.
 
     Attributes:
         how: `DONE`, `DIED`, or the error, with the unit that it names; `GIVEN_UP` if it has ended a run.
@@ -63,11 +63,11 @@ class UnitsImage(LockedImage):
     ends: tuple[End, ...] = ()
 
     def with_end(self, end: End) -> UnitsImage:
-        """Return the state after the end of an attempt."""
+        """Return the state of the database after an attempt has reported its end."""
         return replace(self, ends=tuple(sorted((*self.ends, end), key=lambda one: one.who)))
 
     def end_of(self, who: str) -> End | None:
-        """Return how an attempt has ended; None if it has not."""
+        """Return the end of the attempt `who`; None if it has not ended."""
         return next((one for one in self.ends if one.who == who), None)
 
 
@@ -161,7 +161,7 @@ class UnitsHandle(LockingDatabase):
         self._seen: tuple[tuple[bytes, int], ...] | None = None
 
     def wait(self) -> bool:
-        """Wait until the range that was just read has changed; return whether the time of a lease has passed."""
+        """Block until the range of the last read has changed; return whether a lease has expired meanwhile."""
         if self._seen is None:
             return False
         return bool(self._port.call(Call(DATABASE, "idle", (*self._watched, self._seen))))
@@ -192,7 +192,7 @@ class UnitsHandle(LockingDatabase):
 
 
 class AheadHandle(UnitsHandle):
-    """A handle on a database that reads with a commit: as if at once, with others in between."""
+    """A `UnitsHandle` that can commit and read in one call, but as two steps, so that others may come between."""
 
     reads_ahead = True
     has_read_ahead = False

@@ -18,7 +18,7 @@ LIST = "list"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """An attempt.
+    """An attempt at a task, a worker of the work list, or a driver, in a scene.
 
     Attributes:
         job: `LIST` for a worker of the work list.
@@ -46,7 +46,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene(subject.Scene):
-    """A short description of a world.
+    """A short description of a world of computation units.
 
     Attributes:
         start: the cells at the start.

@@ -36,11 +36,11 @@ together, only one is, so that the other one comes from another snapshot."""
 
 
 class MixedStateError(Exception):
-    """A script has found two cells that are equal in every state of the database, and that were not."""
+    """Raised if a script reads two cells as different that are equal in every committed state."""
 
 
 class Cells(Protocol):
-    """What a script uses of a `UnitTransaction`."""
+    """The methods of `UnitTransaction` that scripts use."""
 
     def get(self, table: str, row: Row) -> Value | None: ...
 
@@ -56,10 +56,10 @@ class Cells(Protocol):
 
 
 def run_unit(cells: Cells, key: Row, script: Script) -> None:
-    """Play the script of a unit, and note its effect.
+    """Run the script of a unit on cells, and record in the same transaction that the unit took effect.
 
     Raises:
-        MixedStateError: what the script has read was not true at one instant.
+        MixedStateError: the script has not read from one snapshot.
     """
     saw = _play(cells, script)
     cells.add(EFFECTS, key, 1, column=TIMES)
@@ -67,13 +67,17 @@ def run_unit(cells: Cells, key: Row, script: Script) -> None:
 
 
 def cells_of(script: Script) -> list[tuple[str, str]]:
-    """Return cells that a script is known to read: tables and rows, each once."""
+    """Return the cells, as (table, row) without repetition, that a script is known to read."""
     rows = [row for kind, *arguments in script if kind in _READS for row in arguments[: _READS[kind]]]
     return [(CELLS, row) for row in dict.fromkeys(rows)]
 
 
 def apply(state: Hashable, operation: Operation) -> tuple[Hashable, object]:
-    """Run the script of a unit, which is the argument of the operation, on `Contents`; answer what it saw."""
+    """Apply a unit's script to plain cells: the sequential meaning of the unit.
+
+    Returns:
+        The cells afterwards, and the values that the script read.
+    """
     cells = _PlainCells(dict(cast("Contents", state)))
     if operation.name == "empty":
         return (), None

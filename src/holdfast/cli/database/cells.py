@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 
 from holdfast.cli.arguments import Word, filled
-from holdfast.cli.command import Run, Shape, Url, argument, command, option
+from holdfast.cli.command import CommandRun, OutputForm, Url, argument, command, option
 from holdfast.cli.database import rows
-from holdfast.cli.database.rows import Key, RowType, Table, open_url
+from holdfast.cli.database.rows import Key, RowType, Table, open_given_database
 from holdfast.cli.output import Column, documents
 from holdfast.cli.screen import in_one_line
 from holdfast.errors import InvalidRequestError, NotFoundError
@@ -32,8 +32,8 @@ ColumnName = Annotated[str, option("--column", "Column of the cell.", default="v
 
 
 # --- several rows -----------------------------------------------------------------------------------------------------
-@command(shape=Shape.LINES)
-def ls(run: Run, url: Url) -> None:
+@command(shape=OutputForm.LINES)
+def ls(run: CommandRun, url: Url) -> None:
     """List the tables at URL.
 
     Examples:
@@ -44,15 +44,17 @@ def ls(run: Run, url: Url) -> None:
     """
     columns = (
         Column("table", "table", lambda one: one.name),
-        Column("history", None, rows.history_form),
+        Column("history", None, rows.history_limit),
         Column("", "history", rows.history_text),
     )
-    run.out.lines(columns, open_url(run, url).tables(), nothing="no tables: make one with holdfast database create")
+    run.out.lines(
+        columns, open_given_database(run, url).tables(), nothing="no tables: make one with holdfast database create"
+    )
 
 
-@command(shape=Shape.LINES)
+@command(shape=OutputForm.LINES)
 def scan(
-    run: Run,
+    run: CommandRun,
     url: Url,
     table: Table,
     prefix: Annotated[str | None, _PREFIX],
@@ -83,11 +85,11 @@ def scan(
     if limit is None and not run.out.json:
         limit = _MOST_SHOWN
     shown = []
-    with open_url(run, url).snapshot() as snapshot:
+    with open_given_database(run, url).snapshot() as snapshot:
         found = snapshot.scan(table, **bounds)
         for row, columns in islice(found, None if limit is None else min(limit, sys.maxsize)):
             if run.out.json:
-                run.out.line(rows.row_form(row, columns))
+                run.out.line(rows.json_row_with_values(row, columns))
             else:
                 shown.append((rows.row_text(row), {name: rows.value_text(value) for name, value in columns.items()}))
         is_more = next(found, None) is not None
@@ -103,7 +105,7 @@ def scan(
 # --- a cell -----------------------------------------------------------------------------------------------------------
 @command(takes_hyphens=True)
 def get(
-    run: Run,
+    run: CommandRun,
     url: Url,
     table: Table,
     row: Key,
@@ -126,7 +128,7 @@ def get(
     if raw and (run.out.json or history):
         raise InvalidRequestError("standard output takes the value alone: leave out --raw, or --json and --history")
     key = rows.parse_row(row, row_type)
-    database = open_url(run, url)
+    database = open_given_database(run, url)
     about = {"table": table, "row": rows.json_row(key), "column": column}
     if history:
         found = database.history(table, key, column=column)
@@ -169,13 +171,13 @@ def _no_cell(database: Database, table: str, row: Row, column: str) -> NotFoundE
     if others:
         hint = f"the row has the columns {others}, see --column"
     else:
-        hint = rows.look_alike(database, table, row) or "the table has no such row"
+        hint = rows.similar_row_hint(database, table, row) or "the table has no such row"
     return NotFoundError(f"there is no such cell: {hint}", row=row, column=column)
 
 
 @command(takes_hyphens=True)
 def put(
-    run: Run,
+    run: CommandRun,
     url: Url,
     table: Table,
     row: Key,
@@ -195,7 +197,7 @@ def put(
     given in base64. A cell that exists is replaced.
     """
     key = rows.parse_row(row, row_type)
-    open_url(run, url).put(table, key, _parse(value, kind), column=column)
+    open_given_database(run, url).put(table, key, _parse(value, kind), column=column)
     run.out.document({"table": table, "row": rows.json_row(key), "column": column, "type": kind})
     run.out.say(f"put {kind} into {table}: {in_one_line(rows.row_text(key))}, {in_one_line(column)}")
 
@@ -232,7 +234,7 @@ def _parse_float(text: str) -> float:
 
 @command(takes_hyphens=True)
 def delete(
-    run: Run,
+    run: CommandRun,
     url: Url,
     table: Table,
     row: Key,
@@ -249,7 +251,7 @@ def delete(
     error. In a table with history, the earlier values stay in the history.
     """
     key = rows.parse_row(row, row_type)
-    database = open_url(run, url)
+    database = open_given_database(run, url)
 
     def remove(cells: CellTransaction) -> list[str]:
         chosen = [name for name in cells.columns(table, key) if column in (None, name)]
@@ -260,5 +262,5 @@ def delete(
     deleted = database.transact(remove)
     run.out.document({"table": table, "row": rows.json_row(key), "deleted": deleted})
     run.out.say(f"deleted {counted(len(deleted), 'cell')}" if deleted else "there was nothing to delete")
-    if not deleted and (hint := rows.look_alike(database, table, key)):
+    if not deleted and (hint := rows.similar_row_hint(database, table, key)):
         run.out.note(hint)

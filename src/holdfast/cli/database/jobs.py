@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import click
 
 from holdfast.cli.arguments import age, filled
-from holdfast.cli.command import Run, Shape, Url, argument, command, option
-from holdfast.cli.database.rows import Table, json_row, json_value, open_url, row_text
-from holdfast.cli.output import Column, document, grouped, when
+from holdfast.cli.command import CommandRun, OutputForm, Url, argument, command, option
+from holdfast.cli.database.rows import Table, json_row, json_value, open_given_database, row_text
+from holdfast.cli.output import Column, document, time_text, with_commas
 from holdfast.wording import percent
 
 if TYPE_CHECKING:
@@ -24,20 +24,20 @@ _JOB: tuple[Column, ...] = (
     Column("kind", "kind", lambda state: state.job.kind),
     Column("finished", "state", lambda state: state.job.is_finished, lambda one: "finished" if one else "not finished"),
     Column("share", "done", lambda state: state.share, lambda share: "-" if share is None else percent(share)),
-    Column("done", "units", lambda state: state.done, grouped),
+    Column("done", "units", lambda state: state.done, with_commas),
     Column("deferred", None, lambda state: state.deferred),
     Column("conflicts", None, lambda state: state.statistics.conflicts),
     Column("conflict_share", "conflicts", lambda state: round(state.statistics.conflict_share, 6), "{:.1%}".format),
     Column("tasks", None, lambda state: state.job.shards),
     Column("tasks_finished", None, lambda state: state.finished),
     Column("", "tasks", lambda state: f"{state.finished:,}/{state.job.shards:,}"),
-    Column("began", "began", lambda state: when(state.job.began_s)),
-    Column("ended", "ended", lambda state: None if state.job.ended_s is None else when(state.job.ended_s)),
+    Column("began", "began", lambda state: time_text(state.job.began_s)),
+    Column("ended", "ended", lambda state: None if state.job.ended_s is None else time_text(state.job.ended_s)),
 )
 
 
-@command(shape=Shape.LINES)
-def jobs(run: Run, url: Url, name: Annotated[str | None, argument(required=False, type=filled)]) -> None:
+@command(shape=OutputForm.LINES)
+def jobs(run: CommandRun, url: Url, name: Annotated[str | None, argument(required=False, type=filled)]) -> None:
     """List jobs and how far they are, or show what the job NAME cost.
 
     Examples:
@@ -55,7 +55,7 @@ def jobs(run: Run, url: Url, name: Annotated[str | None, argument(required=False
     from holdfast.units.jobs import list_jobs
     from holdfast.units.report import poll, state_of
 
-    database = open_url(run, url)
+    database = open_given_database(run, url)
     if name is not None:
         state = poll(database.backend, name)
         _show_job(run, state, state.report_at(database.environment.clock.now_s()))
@@ -65,7 +65,7 @@ def jobs(run: Run, url: Url, name: Annotated[str | None, argument(required=False
     run.out.lines(_JOB, found, nothing="no jobs: they appear when units run")
 
 
-def _show_job(run: Run, state: JobState, report: JobReport) -> None:
+def _show_job(run: CommandRun, state: JobState, report: JobReport) -> None:
     from holdfast.units.report import latency_text
 
     known = document(_JOB, state)
@@ -76,10 +76,10 @@ def _show_job(run: Run, state: JobState, report: JobReport) -> None:
     run.out.table(["figure", "value"], [*rows, *report.summary()])
     columns = (
         Column("", "task", lambda one: one[0]),
-        Column("", "units", lambda one: one[1].units, grouped),
+        Column("", "units", lambda one: one[1].units, with_commas),
         Column("", "units/s", lambda one: one[1].units / one[1].run_s if one[1].run_s else 0.0, "{:,.0f}".format),
         Column("", "conflicts", lambda one: one[1].conflict_share, "{:.1%}".format),
-        Column("", "repeated", lambda one: one[1].reruns, grouped),
+        Column("", "repeated", lambda one: one[1].reruns, with_commas),
         Column("", "group", lambda one: one[1].group_size, "{:.1f}".format),
         Column("", "latency", lambda one: one[1].commit_latency_s, latency_text),
         Column("", "functions", lambda one: one[1].time_shares["functions"], "{:.0%}".format),
@@ -92,7 +92,7 @@ def _show_job(run: Run, state: JobState, report: JobReport) -> None:
 
 
 @command()
-def forget(run: Run, url: Url, job: Annotated[str, argument(type=filled)]) -> None:
+def forget(run: CommandRun, url: Url, job: Annotated[str, argument(type=filled)]) -> None:
     """Delete what is known of JOB.
 
     Examples:
@@ -103,16 +103,16 @@ def forget(run: Run, url: Url, job: Annotated[str, argument(type=filled)]) -> No
     """
     from holdfast.units.jobs import forget_job
 
-    database = open_url(run, url)
+    database = open_given_database(run, url)
     forget_job(database.backend, job, database.environment)
     run.out.document({"job": job, "forgotten": True})
     run.out.say(f"forgot the job {job}: what its units have written stays")
 
 
 # --- watch ------------------------------------------------------------------------------------------------------------
-@command(shape=Shape.LINES)
+@command(shape=OutputForm.LINES)
 def watch(
-    run: Run,
+    run: CommandRun,
     url: Url,
     table: Table,
     job: Annotated[str | None, option("--job", "The job that writes to the table.", type=filled, metavar="NAME")],
@@ -133,7 +133,7 @@ def watch(
     from holdfast.units.watch import watch as views_of
 
     out = run.out
-    views = views_of(open_url(run, url), table, job=job, top=top, column=column, every_s=every)
+    views = views_of(open_given_database(run, url), table, job=job, top=top, column=column, every_s=every)
     with out.waiting("reading the table"):
         views = itertools.chain([next(views)], views)
     for view in views:

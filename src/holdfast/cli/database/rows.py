@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 from holdfast.cli.arguments import Word, filled, refuse_password
-from holdfast.cli.command import Run, argument, option
+from holdfast.cli.command import CommandRun, argument, option
 from holdfast.errors import InvalidRequestError, NotFoundError
 
 if TYPE_CHECKING:
@@ -37,8 +37,12 @@ RowType = Annotated[str, option("--row-type", _ROW_TYPES, type=Word(["text", "in
 
 
 # --- databases --------------------------------------------------------------------------------------------------------
-def open_url(run: Run, given: str, *, create: bool = False) -> Database:
-    """Open the database at a URL, or at the URL in the variable of a name; it is closed at the end of the run.
+def open_given_database(run: CommandRun, given: str, *, create: bool = False) -> Database:
+    """Open a database, and close it at the end of the command.
+
+    Args:
+        given: a URL, or a NAME whose variable ``HOLDFAST_DATABASE_<NAME>`` contains the URL.
+        create: whether to create what Holdfast needs in the database.
 
     Raises:
         HoldfastError: see `holdfast.records.open_database`; or the URL contains a password (which the message does not
@@ -83,14 +87,17 @@ def _url_in_variable(name: str) -> str:
 
 # --- rows -------------------------------------------------------------------------------------------------------------
 def parse_row(text: str, kind: str, *, is_prefix: bool = False) -> Row:
-    """Return the row that a user means by a text of this type."""
+    """Parse a row (the key of a row of cells) that a user typed, as a value of the type `kind`."""
     if kind == "int":
         return parse_integer(text, "row")
     return parse_json_row(text, is_prefix=is_prefix) if kind == "json" else text
 
 
 def parse_integer(text: str, what: str) -> int:
-    """Return the integer that a text is.
+    """Parse a decimal integer.
+
+    Args:
+        what: what the integer is, for the error.
 
     Raises:
         InvalidRequestError: the text is not an integer, or has more than 4,000 digits.
@@ -103,14 +110,14 @@ def parse_integer(text: str, what: str) -> int:
 
 # --- JSON -------------------------------------------------------------------------------------------------------------
 def json_row(row: Row) -> object:
-    """Return the JSON form of a row."""
+    """Convert the key of a row to a JSON value, as described at the top of this module."""
     if isinstance(row, tuple):
         return [json_row(part) for part in row]
     return json_value(row)
 
 
 def json_value(value: Value) -> object:
-    """Return the JSON form of a value."""
+    """Convert the value of a cell to a JSON value, as described at the top of this module."""
     if isinstance(value, bytes):
         return {"$bytes": base64.b64encode(value).decode("ascii")}
     if isinstance(value, bool | str | list):
@@ -128,18 +135,18 @@ def json_value(value: Value) -> object:
     }
 
 
-def row_form(row: Row, columns: Mapping[str, Value]) -> dict[str, object]:
-    """Return the JSON form of a row with its values."""
+def json_row_with_values(row: Row, columns: Mapping[str, Value]) -> dict[str, object]:
+    """Convert a row and the values of its cells, by column, to one JSON object."""
     return {"row": json_row(row), "columns": {name: json_value(value) for name, value in columns.items()}}
 
 
 def json_text(form: object) -> str:
-    """Return the text of a JSON form, on one line."""
+    """Serialize a JSON value to text on one line."""
     return json.dumps(form, ensure_ascii=False)
 
 
 def parse_json_row(text: str, *, is_prefix: bool = False) -> Row:
-    """Return the row of a JSON form.
+    """Parse JSON text into the key of a row.
 
     Args:
         is_prefix: whether a list is the beginning of a tuple, however short.
@@ -172,12 +179,12 @@ def _part(form: Any, text: str) -> Part:
 
 # --- for people -------------------------------------------------------------------------------------------------------
 def row_text(row: Row) -> str:
-    """Return a row for a person: in JSON, but for a text that cannot be taken for the JSON of a row."""
-    return row if isinstance(row, str) and row_in_text(row) is None else json_text(json_row(row))
+    """Format the key of a row for a person: as JSON, except for text that nobody can mistake for JSON."""
+    return row if isinstance(row, str) and row_if_json(row) is None else json_text(json_row(row))
 
 
-def row_in_text(text: str) -> Row | None:
-    """Return the row that a text in JSON is; None if the text is not the JSON of a row."""
+def row_if_json(text: str) -> Row | None:
+    """Parse text into the key of a row if it is the JSON of one; return None if not."""
     try:
         return parse_json_row(text)
     except InvalidRequestError:
@@ -185,7 +192,7 @@ def row_in_text(text: str) -> Row | None:
 
 
 def value_text(value: Value) -> str:
-    """Return a value for a person: bytes in hexadecimal, long arrays by their shape."""
+    """Format the value of a cell for a person: bytes in hexadecimal, long arrays by their shape."""
     if isinstance(value, str):
         return value
     if isinstance(value, bytes):
@@ -202,32 +209,32 @@ def value_text(value: Value) -> str:
 
 
 def type_name(value: Value) -> str:
-    """Return the name of the type of a value."""
+    """Return the name that the command line uses for the type of a cell's value, such as ``int``."""
     if isinstance(value, bool | list | dict):
         return "json"
     names = {bytes: "bytes", str: "text", int: "int", float: "float"}
     return names.get(type(value), "array")
 
 
-def look_alike(database: Database, table: str, row: Row) -> str:
-    """Return a clause that names the row with the same characters and another type, such as the integer 3 for the text.
+def similar_row_hint(database: Database, table: str, row: Row) -> str:
+    """Return a hint, for an error about a missing row, that the table has a row of another type with the same text.
 
-    It is empty if the table has no such row.
+    An example is the integer 3 instead of the text "3". The hint is empty if the table has no such row.
     """
-    other = row_in_text(row) if isinstance(row, str) else json_text(json_row(row))
+    other = row_if_json(row) if isinstance(row, str) else json_text(json_row(row))
     if other is None or not database.transact(lambda cells: cells.columns(table, other)):
         return ""
     kind = "text" if not isinstance(row, str) else "int" if isinstance(other, int) else "json"
     return f"the table has the row {row_text(other)} of another type, see --row-type {kind}"
 
 
-def history_form(table: Definition) -> int | str:
-    """Return how many values of each cell are kept: a number, or ``all``."""
+def history_limit(table: Definition) -> int | str:
+    """Return how many earlier values of each cell a table keeps: a number, or ``all``."""
     from holdfast.records.tables import ALL_VERSIONS
 
     return "all" if table.history == ALL_VERSIONS else table.history
 
 
 def history_text(table: Definition) -> str:
-    """Return the same for a person."""
-    return str(history_form(table)) if table.history else "none"
+    """Format how many earlier values of each cell a table keeps, for a person."""
+    return str(history_limit(table)) if table.history else "none"

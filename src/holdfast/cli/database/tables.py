@@ -6,9 +6,9 @@ from typing import Annotated
 
 import click
 
-from holdfast.cli.command import Run, Url, Yes, command, option
-from holdfast.cli.database.rows import Table, history_form, history_text, open_url
-from holdfast.cli.output import Column, documents, grouped, size
+from holdfast.cli.command import CommandRun, Url, Yes, command, option
+from holdfast.cli.database.rows import Table, history_limit, history_text, open_given_database
+from holdfast.cli.output import Column, documents, size_text, with_commas
 from holdfast.wording import counted
 
 
@@ -26,7 +26,7 @@ _KEPT = "Keep so many values of each cell, the present one among them.  [default
 
 @command()
 def create(
-    run: Run,
+    run: CommandRun,
     url: Url,
     table: Table,
     history: Annotated[
@@ -47,15 +47,15 @@ def create(
     from holdfast.records.tables import check_table_name
 
     check_table_name(table)  # before there is a new file
-    database = open_url(run, url, create=True)
+    database = open_given_database(run, url, create=True)
     made = database.create_table(table, history=history, exist_ok=exist_ok)
-    run.out.document({"url": database.url, "table": made.name, "history": history_form(made)})
+    run.out.document({"url": database.url, "table": made.name, "history": history_limit(made)})
     what = f"table {made.name} exists now" if exist_ok else f"created table {made.name}"
     run.out.say(f"{what}, history: {history_text(made)}")
 
 
 @command()
-def drop(run: Run, url: Url, table: Table, yes: Yes) -> None:
+def drop(run: CommandRun, url: Url, table: Table, yes: Yes) -> None:
     """Drop TABLE with all its cells.
 
     Examples:
@@ -65,7 +65,7 @@ def drop(run: Run, url: Url, table: Table, yes: Yes) -> None:
     The table is gone in one step; then its cells and their history are deleted. If this is interrupted, holdfast
     database gc deletes the rest. Programs that use the table fail, and change nothing.
     """
-    database = open_url(run, url)
+    database = open_given_database(run, url)
     database.table(table)
     if not yes:
         run.out.confirm(f"Drop the table {table} of {database.url} with all its cells?")
@@ -77,20 +77,20 @@ def drop(run: Run, url: Url, table: Table, yes: Yes) -> None:
 
 _SIZES = (
     Column("table", "table", lambda one: one[0]),
-    Column("rows", "rows", lambda one: one[1].rows, grouped),
-    Column("cells", "cells", lambda one: one[1].cells, grouped),
-    Column("versions", "versions", lambda one: one[1].versions, grouped),
-    Column("bytes", "size", lambda one: one[1].size_bytes, size),
+    Column("rows", "rows", lambda one: one[1].rows, with_commas),
+    Column("cells", "cells", lambda one: one[1].cells, with_commas),
+    Column("versions", "versions", lambda one: one[1].versions, with_commas),
+    Column("bytes", "size", lambda one: one[1].size_bytes, size_text),
 )
 _WORK = (
     Column("list", "work list", lambda one: one[0]),
-    Column("waiting", "waiting", lambda one: one[1][0], grouped),
-    Column("claimed", "claimed", lambda one: one[1][1], grouped),
+    Column("waiting", "waiting", lambda one: one[1][0], with_commas),
+    Column("claimed", "claimed", lambda one: one[1][1], with_commas),
 )
 
 
 @command()
-def stats(run: Run, url: Url) -> None:
+def stats(run: CommandRun, url: Url) -> None:
     """Count rows, cells and bytes, jobs and work lists.
 
     Examples:
@@ -107,7 +107,7 @@ def stats(run: Run, url: Url) -> None:
 
     out = run.out
     sizes = []
-    with out.waiting("counting") as show, open_url(run, url).snapshot() as snapshot:
+    with out.waiting("counting") as show, open_given_database(run, url).snapshot() as snapshot:
         reader = snapshot.reader
         for table in list_tables(reader):
             show(f"counting {table.name}")
@@ -130,7 +130,7 @@ def stats(run: Run, url: Url) -> None:
 
 
 @command()
-def gc(run: Run, url: Url) -> None:
+def gc(run: CommandRun, url: Url) -> None:
     """Delete what interrupted drops have left.
 
     Examples:
@@ -138,7 +138,7 @@ def gc(run: Run, url: Url) -> None:
 
     Works in small transactions. It is safe to interrupt, and several may run side by side.
     """
-    database = open_url(run, url)
+    database = open_given_database(run, url)
     with run.out.waiting("deleting cells"):
         deleted = database.collect()
     run.out.document({"url": database.url, "records": deleted})

@@ -1,4 +1,4 @@
 """The commands ``holdfast fs …``, which work with the files of namespaces.
 
-`items` turns URLs and patterns into what they name, `descent` walks trees, `places` and `transfer` copy files.
+`items` finds the files that URLs and patterns name, and walks trees; `plan`, `places` and `transfer` copy files.
 """

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import click
 
 from holdfast.cli.arguments import time_ms
-from holdfast.cli.command import Glob, Opens, Recursive, Run, Urls, argument, command, option
+from holdfast.cli.command import CommandRun, Glob, Opens, Recursive, Urls, argument, command, option
 from holdfast.cli.screen import in_one_line
 from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.wording import counted
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # --- mkdir and touch --------------------------------------------------------------------------------------------------
 @command(Opens.NAMESPACES)
 def mkdir(
-    run: Run,
+    run: CommandRun,
     urls: Urls,
     parents: Annotated[bool, option("-p --parents", "Make missing parents; accept directories that exist.")],
     mode: Annotated[str, option("-m --mode", "Mode, as for chmod.", metavar="MODE", default="755")],
@@ -36,11 +36,11 @@ def mkdir(
       holdfast fs mkdir holdfast://prod/data
       holdfast fs mkdir -p -m 770 holdfast://prod/a/b/c holdfast://prod/d
     """
-    from holdfast.cli.fs.items import Problems, find_path
+    from holdfast.cli.fs.items import PathErrors, find_path
 
     bits = parse_mode(mode)(0o755, True)
     paths = [find_path(run, url) for url in urls]
-    problems = Problems(run.out)
+    problems = PathErrors(run.out)
     created = []
     existing = 0
     for one in paths:
@@ -56,7 +56,7 @@ def mkdir(
 
 @command(Opens.NAMESPACES)
 def touch(
-    run: Run,
+    run: CommandRun,
     urls: Urls,
     glob: Glob,
     no_create: Annotated[bool, option("-c --no-create", "Create nothing.")],
@@ -70,7 +70,7 @@ def touch(
 
     A file that does not exist is created empty, unless you give -c. A time without a zone is UTC.
     """
-    from holdfast.cli.fs.items import Problems, find_items, find_path
+    from holdfast.cli.fs.items import PathErrors, find_items, find_path
     from holdfast.namespace.errors import PathExistsError, PathNotFoundError
     from holdfast.runtime import SystemClock
 
@@ -84,7 +84,7 @@ def touch(
                 raise
             missing += [] if no_create else [find_path(run, url)]
     now_ms = int(SystemClock().now_s() * 1000) if at_ms is None else at_ms
-    problems = Problems(run.out)
+    problems = PathErrors(run.out)
     created: list[str] = []
     touched: list[str] = []
     for one in missing:
@@ -109,7 +109,7 @@ _OWNER_LISTS = 0o500
 
 
 @command(Opens.NAMESPACES, takes_hyphens=True)
-def chmod(run: Run, mode: Annotated[str, argument()], urls: Urls, glob: Glob, recursive: Recursive) -> None:
+def chmod(run: CommandRun, mode: Annotated[str, argument()], urls: Urls, glob: Glob, recursive: Recursive) -> None:
     """Change permissions to MODE, or by MODE.
 
     Examples:
@@ -132,7 +132,7 @@ def chmod(run: Run, mode: Annotated[str, argument()], urls: Urls, glob: Glob, re
 
 @command(Opens.NAMESPACES)
 def chown(
-    run: Run, owner: Annotated[str, argument("OWNER[:GROUP]")], urls: Urls, glob: Glob, recursive: Recursive
+    run: CommandRun, owner: Annotated[str, argument("OWNER[:GROUP]")], urls: Urls, glob: Glob, recursive: Recursive
 ) -> None:
     """Give files and directories to another owner or group.
 
@@ -166,7 +166,9 @@ _STICKY = 0o1000
 
 
 def parse_mode(text: str) -> ModeChange:
-    """Return what a mode does to the modes of files and directories. A change without u, g or o is for all three.
+    """Parse a mode for chmod, octal or symbolic, into a function that changes the mode bits of a file or directory.
+
+    A symbolic change without u, g or o is for all three.
 
     Raises:
         InvalidRequestError: it is not a mode.
@@ -224,7 +226,7 @@ class _Action:
 
 # --- changing a tree --------------------------------------------------------------------------------------------------
 def _change_all(
-    run: Run,
+    run: CommandRun,
     urls: Sequence[str],
     glob: bool,
     change: Callable[[Item], None],
@@ -239,10 +241,10 @@ def _change_all(
             together.
         is_late: returns whether a directory changes only after everything below it, because the change locks it.
     """
-    from holdfast.cli.fs.items import THREADS, Problems, descend, find_items
+    from holdfast.cli.fs.items import THREADS, PathErrors, find_items, walk_tree
     from holdfast.runtime import ThreadRunner
 
-    problems = Problems(run.out)
+    problems = PathErrors(run.out)
     done = 0
     late: list[Item] = []
 
@@ -268,7 +270,7 @@ def _change_all(
             if not recursive:
                 yield top
                 continue
-            below = descend(top.namespace, top.status.path, failed=problems.below(top.base))
+            below = walk_tree(top.namespace, top.status.path, failed=problems.below(top.base))
             for item in itertools.chain([top], (top.at(status) for _, status in below)):
                 if not item.status.is_directory:
                     yield item

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from holdfast.cli.command import Glob, Opens, Overwrite, Run, Shape, Urls, argument, command, option
+from holdfast.cli.command import CommandRun, Glob, Opens, OutputForm, Overwrite, Urls, argument, command, option
 from holdfast.errors import InvalidRequestError
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ Threads = Annotated[int, option("-t --threads", "Parallel copies.", type=click.I
 
 
 @command(Opens.NAMESPACES)
-def cp(run: Run, sources: Sources, target: Target, glob: Glob, overwrite: Overwrite, threads: Threads) -> None:
+def cp(run: CommandRun, sources: Sources, target: Target, glob: Glob, overwrite: Overwrite, threads: Threads) -> None:
     """Copy files and directories, from or to a namespace.
 
     Examples:
@@ -45,7 +45,7 @@ def cp(run: Run, sources: Sources, target: Target, glob: Glob, overwrite: Overwr
 
 
 @command(Opens.NAMESPACES)
-def get(run: Run, sources: Sources, target: Target, glob: Glob, overwrite: Overwrite, threads: Threads) -> None:
+def get(run: CommandRun, sources: Sources, target: Target, glob: Glob, overwrite: Overwrite, threads: Threads) -> None:
     """Copy files and directories of a namespace to this machine.
 
     Examples:
@@ -68,7 +68,7 @@ def get(run: Run, sources: Sources, target: Target, glob: Glob, overwrite: Overw
 
 
 @command(Opens.NAMESPACES)
-def put(run: Run, sources: Sources, target: Target, overwrite: Overwrite, threads: Threads) -> None:
+def put(run: CommandRun, sources: Sources, target: Target, overwrite: Overwrite, threads: Threads) -> None:
     """Copy local files and directories into a namespace.
 
     Examples:
@@ -90,7 +90,7 @@ def put(run: Run, sources: Sources, target: Target, overwrite: Overwrite, thread
 
 
 def _copy(
-    run: Run,
+    run: CommandRun,
     sources: Sequence[str],
     target: str,
     sides: tuple[Side, Side],
@@ -98,11 +98,11 @@ def _copy(
     overwrite: bool,
     threads: int,
 ) -> None:
-    from holdfast.cli.fs.items import Problems
+    from holdfast.cli.fs.items import PathErrors
     from holdfast.cli.fs.plan import make_plan
     from holdfast.cli.fs.transfer import find_sources, find_target, transfer
 
-    problems = Problems(run.out)
+    problems = PathErrors(run.out)
     with run.out.waiting("planning"):
         goal = find_target(run, target, sides[1], overwrite=overwrite)
         plan = make_plan(find_sources(run, sources, sides[0], glob=glob), goal, problems)
@@ -114,8 +114,8 @@ _READERS = 4
 """How many pieces of a large file are read at the same time."""
 
 
-@command(Opens.NAMESPACES, Shape.BYTES)
-def cat(run: Run, urls: Urls, glob: Glob) -> None:
+@command(Opens.NAMESPACES, OutputForm.BYTES)
+def cat(run: CommandRun, urls: Urls, glob: Glob) -> None:
     """Print files, one after the other.
 
     Examples:
@@ -127,13 +127,13 @@ def cat(run: Run, urls: Urls, glob: Glob) -> None:
     _print_files(urls, run, glob=glob)
 
 
-def _print_files(urls: Sequence[str], run: Run, *, glob: bool) -> None:
+def _print_files(urls: Sequence[str], run: CommandRun, *, glob: bool) -> None:
     """Print the bytes of files, one after the other, and end the command if one of them could not be printed."""
-    from holdfast.cli.fs.items import Problems, find_items
+    from holdfast.cli.fs.items import PathErrors, find_items
     from holdfast.cli.fs.places import read_pieces
 
     items = find_items(run, urls, glob=glob)
-    problems = Problems(run.out)
+    problems = PathErrors(run.out)
     printed = 0
     for item in items:
         with problems.noted(item.url):

@@ -12,36 +12,39 @@ from types import FrameType
 _Handler = Callable[[int, FrameType | None], object]
 
 
-class Stopped(Exception):
-    """Work was given up, because a thread has noticed that it was asked to stop."""
+class StopRequested(Exception):
+    """Raised in a worker thread that gives up its work because Ctrl-C or SIGTERM arrived."""
 
 
 @dataclass
-class Stop:
-    """Whether threads are asked to stop. Not an event: its lock would block a signal handler that interrupts `set`."""
+class StopFlag:
+    """A flag that asks threads to stop, set by a signal handler.
+
+    It is no `threading.Event`, whose lock would block a signal handler that interrupts `set`.
+    """
 
     asked: bool = False
 
     def check(self) -> None:
-        """Give the work in hand up if this was asked.
+        """Check whether the threads are asked to stop.
 
         Raises:
-            Stopped: it was.
+            StopRequested: they are.
         """
         if self.asked:
-            raise Stopped
+            raise StopRequested
 
 
 @contextlib.contextmanager
-def stop_threads_first() -> Iterator[Stop]:
-    """Yield a `Stop` that Ctrl-C and SIGTERM set; the first of them takes its usual effect when the block has ended.
+def stop_threads_first() -> Iterator[StopFlag]:
+    """Yield a `StopFlag` that Ctrl-C and SIGTERM set; the first signal takes its usual effect after the block.
 
     An exception that a signal raises halfway through the start of a thread, or in the wait for threads, would leave
     some of them behind. So the block has to end soon after it is asked to; an error that ends it gives way to the
     signal. A second signal takes effect at once, for impatient users. Other threads than the main thread get no
     signals, and signals that were ignored stay so.
     """
-    stop = Stop()
+    stop = StopFlag()
     arrived: list[int] = []
     handlers = _handlers()
 
@@ -68,8 +71,8 @@ def stop_threads_first() -> Iterator[Stop]:
 
 
 @contextlib.contextmanager
-def hold_signals() -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM take effect when the block has ended, which must not take long."""
+def delay_signals() -> Iterator[None]:
+    """Delay the effect of Ctrl-C and SIGTERM to the end of the block, which must be short."""
     arrived: list[int] = []
     handlers = _handlers()
     try:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import click
 
-from holdfast.cli.command import Run
+from holdfast.cli.command import CommandRun
 from holdfast.cli.failures import PROBLEM, exit_code
-from holdfast.cli.output import Column, Output, size, when
+from holdfast.cli.output import Column, Output, size_text, time_text
 from holdfast.errors import (
     AccessDeniedError,
     FencedError,
@@ -41,11 +41,11 @@ THREADS = 8
 
 @dataclass(frozen=True, slots=True)
 class NamespacePath:
-    """A path in a namespace, which need not exist.
+    """A path in a namespace, where a file or directory may or may not exist.
 
     Attributes:
         base: the URL of the namespace, ``holdfast://name``.
-        path: checked, without a slash at its end.
+        path: the path, validated and without a slash at its end.
         in_directory: whether the URL ended in a slash, so that it means a directory.
     """
 
@@ -62,7 +62,7 @@ class NamespacePath:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A file or a directory that exists.
+    """An existing file or directory of a namespace.
 
     Attributes:
         base: the URL of the namespace, ``holdfast://name``.
@@ -78,7 +78,7 @@ class Item:
         return self.base + self.status.path
 
     def at(self, status: FileStatus) -> Item:
-        """Return another file or directory of the same namespace."""
+        """Return the `Item` of another file or directory of the same namespace, given its status."""
         return Item(self.namespace, self.base, status)
 
 
@@ -87,8 +87,8 @@ def is_namespace_url(text: str) -> bool:
     return text.lower().startswith("holdfast://")
 
 
-def find_path(run: Run, url: str) -> NamespacePath:
-    """Return the path that a URL names literally. Slashes that follow each other count as one.
+def find_path(run: CommandRun, url: str) -> NamespacePath:
+    """Parse a URL into a path in a namespace, without interpreting patterns; repeated slashes count as one.
 
     Raises:
         InvalidRequestError: it is no URL of a namespace.
@@ -99,17 +99,18 @@ def find_path(run: Run, url: str) -> NamespacePath:
     return NamespacePath(run.namespace(name), f"holdfast://{name}", str(checked), path.endswith("/"))
 
 
-def find_items(run: Run, urls: Sequence[str], *, glob: bool) -> list[Item]:
-    """Return what the URLs name, in their order; the matches of a pattern are sorted. Nothing occurs twice.
+def find_items(run: CommandRun, urls: Sequence[str], *, glob: bool) -> list[Item]:
+    """Return the existing files and directories that URLs or patterns name, without duplicates.
 
-    What a URL means never depends on what exists, so that a command that is repeated cannot reach anything else.
+    They are in the order of the URLs; the matches of a pattern are sorted. Whether a URL is a pattern never depends on
+    what exists.
 
     Args:
         glob: whether each URL is a pattern with ``*``, ``?``, ``[a-c]``, ``[!a]``, ``{a,b}`` and, for any number of
             directories, ``**``; if not, every character is literal. A slash at the end means directories only.
 
     Raises:
-        PathNotFoundError: nothing has a URL, or matches a pattern.
+        PathNotFoundError: a URL does not exist, or nothing matches a pattern.
         InvalidRequestError, HoldfastError: see `find_path`.
     """
     found: dict[str, Item] = {}
@@ -124,7 +125,7 @@ def _split(url: str) -> tuple[str, str]:
     return name, re.sub("//+", "/", path)
 
 
-def _find(run: Run, url: str, glob: bool) -> list[Item]:
+def _find(run: CommandRun, url: str, glob: bool) -> list[Item]:
     name, path = _split(url)
     namespace, base = run.namespace(name), f"holdfast://{name}"
     if glob:
@@ -155,8 +156,8 @@ def is_pattern(text: str) -> bool:
     return _SPECIAL.search(text) is not None
 
 
-def compile_word(word: str) -> re.Pattern[str]:
-    """Compile one path segment of a pattern; match the whole name with it.
+def compile_segment(word: str) -> re.Pattern[str]:
+    """Compile one path segment of a pattern to a regular expression that matches whole names.
 
     It may have ``*``, ``?``, ``[a-c]``, ``[!a]`` and ``{a,b}``. A backslash makes the next character literal.
 
@@ -219,14 +220,14 @@ def _step(
     if word == "**":
         if rest:
             yield parent, rest
-        for child in entries(namespace, parent.path):
+        for child in list_directory(namespace, parent.path):
             if child.is_directory:
                 yield child, words
             if not rest:
                 yield child, ()
     elif is_pattern(word):
-        expression = compile_word(word)
-        for child in entries(namespace, parent.path):
+        expression = compile_segment(word)
+        for child in list_directory(namespace, parent.path):
             if expression.fullmatch(child.name):
                 yield child, rest
     else:
@@ -237,8 +238,8 @@ def _step(
 
 
 # --- everything below a directory -------------------------------------------------------------------------------------
-def entries(namespace: Namespace, directory: str) -> Iterator[FileStatus]:
-    """Yield the entries of a directory in the order of their names; none if it is gone, or is a file by now."""
+def list_directory(namespace: Namespace, directory: str) -> Iterator[FileStatus]:
+    """Yield the entries of a directory, sorted by name; none if it was removed or replaced by a file."""
     try:
         for entry in namespace.list(directory):
             if entry.path != directory:
@@ -247,24 +248,24 @@ def entries(namespace: Namespace, directory: str) -> Iterator[FileStatus]:
         return
 
 
-def descend(
+def walk_tree(
     namespace: Namespace,
     directory: str,
     *,
     max_depth: int | None = None,
     failed: Callable[[str, HoldfastError], None] | None = None,
 ) -> Iterator[tuple[int, FileStatus]]:
-    """Yield everything below a directory with its depth, from 1: each directory just before its entries.
+    """Yield (depth, status) of every file and directory below a directory, each directory just before its entries.
 
-    A directory is listed after it was yielded, so a caller that changes it first sees its entries as they are then. At
-    any moment, memory holds a page of entries for each level.
+    The depth starts at 1. A directory is listed after it was yielded, so the caller may change it first. At any moment,
+    memory holds a page of entries for each level.
 
     Args:
         max_depth: the depth at which directories are not opened anymore; None for no limit.
         failed: called with the path of a directory that cannot be listed, and the error; the walk goes on. None raises
             the error.
     """
-    levels = [(directory, entries(namespace, directory))]
+    levels = [(directory, list_directory(namespace, directory))]
     if max_depth == 0:
         return
     while levels:
@@ -281,7 +282,7 @@ def descend(
             continue
         yield len(levels), entry
         if entry.is_directory and (max_depth is None or len(levels) < max_depth):
-            levels.append((entry.path, entries(namespace, entry.path)))
+            levels.append((entry.path, list_directory(namespace, entry.path)))
 
 
 # --- what is known of files and directories ---------------------------------------------------------------------------
@@ -294,7 +295,7 @@ ITEM = (
     Column("permissions", None, lambda item: item.status.permissions),
     Column("owner", None, lambda item: item.status.owner),
     Column("group", None, lambda item: item.status.group),
-    Column("modified", None, lambda item: when(item.status.mtime_ms / 1000)),
+    Column("modified", None, lambda item: time_text(item.status.mtime_ms / 1000)),
     Column("modified_ms", None, lambda item: item.status.mtime_ms),
     Column("accessed_ms", None, lambda item: item.status.atime_ms),
     Column("replication", None, lambda item: item.status.replication),
@@ -305,15 +306,15 @@ ITEM = (
 """All that is known about a file or a directory, for programs."""
 
 
-def titles(items: Sequence[Item]) -> dict[str, str]:
-    """Return what to call items in a table, by URL: their paths, or their URLs if they are in several namespaces."""
+def display_names(items: Sequence[Item]) -> dict[str, str]:
+    """Map the URL of each item to its name in a table: its path, or its URL if there are several namespaces."""
     is_one = len({item.base for item in items}) < 2
     return {item.url: item.status.path if is_one else item.url for item in items}
 
 
-def amount(*, human: bool) -> Callable[[int | None], str]:
-    """Return what formats a number of bytes, exact or in a unit."""
-    return lambda number: "-" if number is None else size(number) if human else str(number)
+def size_formatter(*, human: bool) -> Callable[[int | None], str]:
+    """Return a function that formats a number of bytes, exact or (`human`) in a unit, and None as ``-``."""
+    return lambda number: "-" if number is None else size_text(number) if human else str(number)
 
 
 # --- problems ---------------------------------------------------------------------------------------------------------
@@ -329,11 +330,14 @@ _ABOUT_EVERYTHING = (
 )
 
 
-class Problems:
-    """The problems of one run of a command, each with the path that has it.
+class PathErrors:
+    """Collects and reports errors about single paths, so that a command goes on with the other paths.
 
     Args:
-        lines: whether the command prints lines of JSON, so that each problem is such a line.
+        lines: whether the command prints lines of JSON, so that each error is such a line.
+
+    Attributes:
+        documents: the errors as JSON objects, for the command's document; empty if `lines` is set.
     """
 
     def __init__(self, out: Output, *, lines: bool = False) -> None:
@@ -343,10 +347,10 @@ class Problems:
         self.documents: list[dict[str, object]] = []
 
     def add(self, where: str, error: HoldfastError) -> None:
-        """Report the problem of one path.
+        """Report an error about the path or URL `where` on stderr and, with ``--json``, as a JSON object.
 
         Raises:
-            HoldfastError: the error itself, if it does not concern this path alone: the other paths would have it too.
+            HoldfastError: the error itself, if it would affect the other paths as well.
         """
         if isinstance(error, _ABOUT_EVERYTHING) and not isinstance(error, _ABOUT_ONE_PATH):
             raise error
@@ -362,19 +366,19 @@ class Problems:
             self._out.note(f"error: {error}")
 
     def below(self, base: str) -> Callable[[str, HoldfastError], None]:
-        """Return a function that reports the problem of a path in the namespace of this URL; see `add`."""
+        """Return a function that takes a path below the URL `base` and an error, and reports them; see `add`."""
         return lambda path, error: self.add(base + path, error)
 
     @contextlib.contextmanager
     def noted(self, where: str) -> Iterator[None]:
-        """Report an error of the block as the problem of one path; see `add`."""
+        """Catch a `HoldfastError` of the block, and report it as an error about the path `where`; see `add`."""
         try:
             yield
         except HoldfastError as error:
             self.add(where, error)
 
-    def items(self, run: Run, urls: Sequence[str], *, glob: bool) -> Iterator[Item]:
-        """Yield what each URL names, and report the problems of those that name nothing; see `find_items`."""
+    def items(self, run: CommandRun, urls: Sequence[str], *, glob: bool) -> Iterator[Item]:
+        """Yield the files and directories that URLs name, and report URLs that name nothing; see `find_items`."""
         for url in urls:
             found: list[Item] = []
             with self.noted(url):
@@ -382,10 +386,13 @@ class Problems:
             yield from found
 
     def end(self, succeeded: int) -> None:
-        """End the command with an exit code that tells whether there were problems.
+        """End the command with a non-zero exit code if errors were reported.
 
         Args:
-            succeeded: number of paths without a problem.
+            succeeded: number of paths without an error.
+
+        Raises:
+            Exit: errors were reported.
         """
         if not self._errors:
             return

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import click
 
 from holdfast.cli.arguments import Word, byte_count, time_ms
-from holdfast.cli.command import Glob, Human, Opens, Run, Shape, Url, Urls, command, option
+from holdfast.cli.command import CommandRun, Glob, Human, Opens, OutputForm, Url, Urls, command, option
 from holdfast.cli.failures import PROBLEM
-from holdfast.cli.output import Column, document, when
+from holdfast.cli.output import Column, document, time_text
 from holdfast.cli.screen import in_one_line
 
 if TYPE_CHECKING:
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 # --- ls ---------------------------------------------------------------------------------------------------------------
-@command(Opens.NAMESPACES, Shape.LINES)
+@command(Opens.NAMESPACES, OutputForm.LINES)
 def ls(
-    run: Run,
+    run: CommandRun,
     urls: Urls,
     glob: Glob,
     is_long: Annotated[bool, option("-l --long", "Show permissions, owner, size and time.")],
@@ -45,13 +45,13 @@ def ls(
       holdfast fs ls -l -t --glob 'holdfast://prod/logs/2013-0[1-6]*'
       holdfast fs ls -R --json holdfast://prod/data | jq -r .url
     """
-    from holdfast.cli.fs.items import ITEM, Problems, descend
+    from holdfast.cli.fs.items import ITEM, PathErrors, walk_tree
 
     if by_time and by_size:
         raise click.UsageError("-t and -S are two orders: leave one out")
     if itself and recursive:
         raise click.UsageError("-d shows no entries, and -R shows all: leave one out")
-    problems = Problems(run.out, lines=True)
+    problems = PathErrors(run.out, lines=True)
     found = list(problems.items(run, urls, glob=glob))
     plain = [item for item in found if itself or not item.status.is_directory]
     directories = [] if itself else [item for item in found if item.status.is_directory]
@@ -78,21 +78,23 @@ def ls(
         if titled:
             run.out.say(f"{in_one_line(item.url)}:")
         depth, failed = None if recursive else 1, problems.below(item.base)
-        below = descend(item.namespace, item.status.path, max_depth=depth, failed=failed)
+        below = walk_tree(item.namespace, item.status.path, max_depth=depth, failed=failed)
         show((item.at(status) for _, status in below), whole=recursive)
     problems.end(len(found))
 
 
-def _show_long(run: Run, items: Sequence[Item], *, human: bool, whole: bool) -> None:
-    from holdfast.cli.fs.items import amount
+def _show_long(run: CommandRun, items: Sequence[Item], *, human: bool, whole: bool) -> None:
+    from holdfast.cli.fs.items import size_formatter
 
     columns = (
         Column("", "mode", lambda item: item.status.permissions),
         Column("", "owner", lambda item: item.status.owner),
         Column("", "group", lambda item: item.status.group),
-        Column("", "size", lambda one: None if one.status.is_directory else one.status.size, amount(human=human)),
+        Column(
+            "", "size", lambda one: None if one.status.is_directory else one.status.size, size_formatter(human=human)
+        ),
         # seconds would leave names no room
-        Column("", "modified (UTC)", lambda item: when(item.status.mtime_ms / 1000)[:-4]),
+        Column("", "modified (UTC)", lambda item: time_text(item.status.mtime_ms / 1000)[:-4]),
         Column("", "name", lambda item: item.url if whole else item.status.name),
     )
     if items:
@@ -109,9 +111,9 @@ _NAME = option("-name", "The name matches; one of them, if repeated.", metavar="
 _SIZE = option("-size", "The file is larger, smaller or this large.", type=_size, metavar="[+-]N[kMGT]")
 
 
-@command(Opens.NAMESPACES, Shape.LINES)
+@command(Opens.NAMESPACES, OutputForm.LINES)
 def find(
-    run: Run,
+    run: CommandRun,
     urls: Urls,
     glob: Glob,
     names: Annotated[tuple[str, ...], _NAME],
@@ -132,9 +134,9 @@ def find(
     All conditions must hold. Sizes are +N for more than N bytes, -N for less, N for exactly N, with k, M, G or T for
     multiples of 1024. A directory comes just before its entries, which are sorted.
     """
-    from holdfast.cli.fs.items import ITEM, Problems, compile_word, descend, find_items
+    from holdfast.cli.fs.items import ITEM, PathErrors, compile_segment, find_items, walk_tree
 
-    patterns = [compile_word(one) for one in names]
+    patterns = [compile_segment(one) for one in names]
 
     def is_wanted(status: FileStatus) -> bool:
         return (
@@ -144,10 +146,10 @@ def find(
             and (newer_ms is None or status.mtime_ms > newer_ms)
         )
 
-    problems = Problems(run.out, lines=True)
+    problems = PathErrors(run.out, lines=True)
     tops = find_items(run, urls, glob=glob)
     for top in tops:
-        below = descend(top.namespace, top.status.path, max_depth=max_depth, failed=problems.below(top.base))
+        below = walk_tree(top.namespace, top.status.path, max_depth=max_depth, failed=problems.below(top.base))
         for _, status in itertools.chain([(0, top.status)], below):
             if is_wanted(status):
                 item = top.at(status)
@@ -163,18 +165,18 @@ def _compares(size_bytes: int, sign: str, amount: int) -> bool:
 
 
 # --- stat -------------------------------------------------------------------------------------------------------------
-@command(Opens.NAMESPACES, Shape.LINES)
-def stat(run: Run, urls: Urls, glob: Glob) -> None:
+@command(Opens.NAMESPACES, OutputForm.LINES)
+def stat(run: CommandRun, urls: Urls, glob: Glob) -> None:
     """Show everything that is known about files and directories.
 
     Examples:
       holdfast fs stat holdfast://prod/data/one.csv
       holdfast fs stat --json --glob 'holdfast://prod/data/*' | jq .modified_ms
     """
-    from holdfast.cli.fs.items import ITEM, Problems
+    from holdfast.cli.fs.items import ITEM, PathErrors
     from holdfast.cli.fs.sizes import quotas_of
 
-    problems = Problems(run.out, lines=True)
+    problems = PathErrors(run.out, lines=True)
     shown = 0
     for item in problems.items(run, urls, glob=glob):
         with problems.noted(item.url):
@@ -190,7 +192,7 @@ def stat(run: Run, urls: Urls, glob: Glob) -> None:
 # --- test -------------------------------------------------------------------------------------------------------------
 @command(Opens.NAMESPACES)
 def test(
-    run: Run,
+    run: CommandRun,
     url: Url,
     exists: Annotated[bool, option("-e", "Something has the path.")],
     is_file: Annotated[bool, option("-f", "It is a file.")],

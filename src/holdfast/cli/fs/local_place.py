@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from holdfast.cli.fs.interrupts import hold_signals
+from holdfast.cli.fs.interrupts import delay_signals
 from holdfast.cli.fs.places import PIECE_BYTES, Entry, Failed, Sink
 from holdfast.errors import HoldfastError, InvalidRequestError, StorageFullError
 from holdfast.namespace.errors import PathExistsError, PathNotFoundError
@@ -23,7 +23,7 @@ _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 
 class LocalPlace:
-    """The file system of this machine. Links are followed.
+    """The file system of this machine, as a source or target of copies. Links are followed.
 
     Args:
         ids: names the hidden files in which new files are written.
@@ -173,7 +173,7 @@ class _LocalSink:
 
     def discard(self) -> None:
         """Give the file up; see `Sink`. An impatient user's second Ctrl-C does not leave the hidden file behind."""
-        with hold_signals():
+        with delay_signals():
             with contextlib.suppress(OSError):
                 self._file.close()
             with contextlib.suppress(FileNotFoundError), _local_errors(self._hidden):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from holdfast.cli.command import Glob, Opens, Run, Urls, command, option
+from holdfast.cli.command import CommandRun, Glob, Opens, Urls, command, option
 from holdfast.cli.fs.copying import Sources, Target
 from holdfast.cli.screen import in_one_line
 from holdfast.errors import InvalidRequestError
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @command(Opens.NAMESPACES)
 def mv(
-    run: Run,
+    run: CommandRun,
     sources: Sources,
     target: Target,
     glob: Glob,
@@ -30,11 +30,11 @@ def mv(
     If TARGET is a directory, SOURCE moves into it; so it has to be one for several sources. Each move is one step,
     however large the directory: every reader sees the old path or the new one.
     """
-    from holdfast.cli.fs.items import Problems, find_items, find_path
+    from holdfast.cli.fs.items import PathErrors, find_items, find_path
 
     items = find_items(run, sources, glob=glob)
     goal = find_path(run, target)
-    problems = Problems(run.out)
+    problems = PathErrors(run.out)
     moved = []
     for item, path in _moves(items, goal):
         with problems.noted(item.url):
@@ -74,7 +74,7 @@ def _moves(items: list[Item], target: NamespacePath) -> list[tuple[Item, str]]:
 # --- rm ---------------------------------------------------------------------------------------------------------------
 @command(Opens.NAMESPACES)
 def rm(
-    run: Run,
+    run: CommandRun,
     urls: Urls,
     glob: Glob,
     recursive: Annotated[bool, option("-r -R --recursive", "Remove directories with everything below them.")],
@@ -93,7 +93,7 @@ def rm(
     everything to /user/NAME/.Trash/Current instead, under its present path, or to a directory beside Current that is
     named after the time, if the path is taken there.
     """
-    from holdfast.cli.fs.items import Problems, find_items
+    from holdfast.cli.fs.items import PathErrors, find_items
     from holdfast.namespace.errors import PathIsDirectoryError, PathNotFoundError
 
     found: dict[str, Item] = {}
@@ -111,7 +111,7 @@ def rm(
             raise InvalidRequestError("the root cannot be deleted: delete its entries", url=item.url)
         if trash:
             _check_trashable(item)
-    problems = Problems(run.out)
+    problems = PathErrors(run.out)
     removed = []
     for item in found.values():
         with problems.noted(item.url):

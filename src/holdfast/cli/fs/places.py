@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from holdfast.cli.fs.items import descend
+from holdfast.cli.fs.items import walk_tree
 from holdfast.commit import CommitContext
 from holdfast.commit.context import Place as StoreRoot
 from holdfast.commit.records import FileEntry
@@ -34,13 +34,13 @@ Failed = Callable[[str, HoldfastError], None]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A file or a directory at a place.
+    """A file or a directory to copy, in a namespace, in an object store or on this machine.
 
     Attributes:
-        path: as the place names it.
+        path: the path or key, as this place spells it.
         relative: the path below the directory that was listed, with ``/`` between its components; empty for what was
             looked up by itself.
-        size: of a file, bytes; None if it is unknown, as that of a pipe.
+        size: size of a file in bytes; None if it is unknown, as that of a pipe.
         etag: names the version of an object; empty if the place has no versions.
     """
 
@@ -52,12 +52,12 @@ class Entry:
 
 
 def read_pieces(read: Callable[[int, int], bytes], size: int, readers: int) -> Iterator[bytes]:
-    """Yield the pieces of a file in order.
+    """Yield the pieces of a file in order, while several are fetched in parallel.
 
     Args:
         read: returns the bytes of a piece, given its start and its length.
-        size: of the file, bytes.
-        readers: see `NamespacePlace.read`.
+        size: size of the file in bytes.
+        readers: how many pieces are fetched at the same time.
     """
     starts = range(0, size, PIECE_BYTES)
     runner: Runner = ThreadRunner(threads=readers) if readers > 1 and len(starts) > 1 else SerialRunner()
@@ -85,10 +85,10 @@ class Sink(Protocol):
 
 
 class NamespacePlace:
-    """A namespace. The other places have the same methods.
+    """A namespace, as a source or target of copies. `StorePlace` and `LocalPlace` have the same methods.
 
     Args:
-        base: its URL, ``holdfast://name``.
+        base: the URL of the namespace, ``holdfast://name``.
 
     Attributes:
         has_directories: whether a file needs a directory, and a directory can be empty. False for object stores.
@@ -101,7 +101,7 @@ class NamespacePlace:
         self._base = base
 
     def url(self, path: str) -> str:
-        """Return what to call a path in messages."""
+        """Return the URL of a path, for messages."""
         return self._base + path
 
     def name(self, path: str) -> str:
@@ -109,7 +109,7 @@ class NamespacePlace:
         return str(NsPath.parse(path)).rpartition("/")[2]
 
     def join(self, directory: str, relative: str) -> str:
-        """Return the path of something in a directory.
+        """Return the path of `relative` in `directory`.
 
         Raises:
             InvalidRequestError: no file at this place can have the path.
@@ -119,24 +119,24 @@ class NamespacePlace:
         return path
 
     def parent(self, path: str) -> str:
-        """Return the path of the directory that a path lies in."""
+        """Return the path of the directory that contains a path."""
         return str(NsPath.parse(path).parent)
 
     def find(self, path: str) -> Entry | None:
-        """Describe what has a path; None if nothing has."""
+        """Return the file or directory at a path; None if there is none."""
         status = self._namespace.find(path)
         return None if status is None else _entry(status, "")
 
     def below(self, path: str, failed: Failed) -> Iterator[Entry]:
-        """Yield everything below a directory, and call `failed` for what cannot be read."""
+        """Yield all files and directories below a directory; call `failed` for each that cannot be read."""
         start = len(path.rstrip("/")) + 1
-        for _, status in descend(
+        for _, status in walk_tree(
             self._namespace, path, failed=lambda directory, error: failed(self.url(directory), error)
         ):
             yield _entry(status, status.path[start:])
 
     def read(self, entry: Entry, readers: int = 1) -> Iterator[bytes]:
-        """Yield the content of a file. All pieces come from the file that is there when the first one is read.
+        """Yield the content of a file in pieces, all from the version that exists when the first one is read.
 
         Args:
             readers: how many pieces may be read at the same time, where each of them is a request; memory holds twice
@@ -146,15 +146,15 @@ class NamespacePlace:
         return read_pieces(file.read, file.size, readers)
 
     def create(self, path: str, *, overwrite: bool) -> Sink:
-        """Open a new file.
+        """Open a new file at a path for writing; it is invisible until it is closed.
 
         Args:
-            overwrite: whether a file may be replaced.
+            overwrite: whether it may replace an existing file.
         """
         return self._namespace.create(path, overwrite=overwrite, parents=False)
 
     def make_directory(self, path: str) -> None:
-        """Make a directory, whose parent exists; accept one that exists."""
+        """Make a directory in an existing one; do nothing if it exists."""
         self._namespace.mkdirs(path)
 
 
@@ -168,7 +168,7 @@ def _entry(status: FileStatus, relative: str) -> Entry:
 
 
 class ObjectSink:
-    """A new object, which one put writes if it is small, else an upload."""
+    """A `Sink` that writes a new object of a store: with one put if it is small, else with a multipart upload."""
 
     def __init__(self, ctx: CommitContext, key: str) -> None:
         self._ctx = ctx
@@ -232,10 +232,10 @@ class ObjectSink:
 
 
 class StorePlace:
-    """The store of a URL; paths are keys.
+    """An object store, as a source or target of copies; paths are keys.
 
     Args:
-        ctx: opened at the URL.
+        ctx: the context that was opened at a URL of the store.
     """
 
     has_directories = False

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from holdfast.cli.fs.items import THREADS, Problems
+from holdfast.cli.fs.items import THREADS, PathErrors
 from holdfast.cli.fs.local_place import LocalPlace
 from holdfast.cli.fs.places import Entry, NamespacePlace, StorePlace
 from holdfast.errors import DestinationExistsError, HoldfastError, InvalidRequestError
@@ -23,7 +23,7 @@ Side: TypeAlias = Literal["namespaces", "this machine", "anything"]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Something to copy, which exists."""
+    """An existing file or directory to copy."""
 
     place: Place
     entry: Entry
@@ -36,7 +36,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where to copy to.
+    """The place and path to which sources are copied; the path need not exist.
 
     Attributes:
         in_directory: whether the user wrote a slash at the end.
@@ -56,7 +56,7 @@ class Target:
 
 @dataclass(slots=True)
 class Plan:
-    """What a copy does.
+    """All directories that a copy makes, and all files that it copies.
 
     Attributes:
         directories: those to make at the target, each after the one that it is in.
@@ -72,13 +72,13 @@ class Plan:
 
     @property
     def size_bytes(self) -> int | None:
-        """The bytes of all files; None if the size of one is unknown."""
+        """The total size of all files in bytes; None if the size of one is unknown."""
         sizes = [one.entry.size for one in self.copies.values()]
         return None if None in sizes else sum(size or 0 for size in sizes)
 
 
-def make_plan(sources: Sequence[Source], target: Target, problems: Problems) -> Plan:
-    """Return what copying the sources to the target means: into it if it is a directory, else under its name.
+def make_plan(sources: Sequence[Source], target: Target, problems: PathErrors) -> Plan:
+    """Plan the copy of sources to a target: into it if it is a directory, else under its name. Nothing is written.
 
     Files that cannot be read or that cannot have their path at the target are reported as problems and left out.
 
@@ -198,7 +198,7 @@ def _add(plan: Plan, source: Source, target: Target, path: str, *, is_there: boo
         plan.existing.append(path)
 
 
-def _add_tree(plan: Plan, source: Source, target: Target, top: str, found: Entry | None, problems: Problems) -> None:
+def _add_tree(plan: Plan, source: Source, target: Target, top: str, found: Entry | None, problems: PathErrors) -> None:
     """Add everything below a directory. What is at the target already stays, but for files that are replaced."""
     place = target.place
     there: Mapping[str, bool] = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from holdfast.cli.arguments import byte_count
-from holdfast.cli.command import Glob, Human, Opens, Run, Shape, Urls, command, option
+from holdfast.cli.command import CommandRun, Glob, Human, Opens, OutputForm, Urls, command, option
 from holdfast.cli.output import Column, document
 
 if TYPE_CHECKING:
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 # --- du ---------------------------------------------------------------------------------------------------------------
-@command(Opens.NAMESPACES, Shape.LINES)
+@command(Opens.NAMESPACES, OutputForm.LINES)
 def du(
-    run: Run,
+    run: CommandRun,
     urls: Urls,
     glob: Glob,
     summarize: Annotated[bool, option("-s --summarize", "Show one total for each URL, not its entries.")],
@@ -30,9 +30,9 @@ def du(
 
     "space" is the size times the replication, which is what quotas count.
     """
-    from holdfast.cli.fs.items import Problems, amount, entries, titles
+    from holdfast.cli.fs.items import PathErrors, display_names, list_directory, size_formatter
 
-    in_units = amount(human=human)
+    in_units = size_formatter(human=human)
     columns = (
         Column("url", None, lambda one: one[0].url),
         Column("path", None, lambda one: one[0].status.path),
@@ -41,18 +41,18 @@ def du(
         Column("size", "size", lambda one: one[1].size, in_units),
         Column("space", "space", lambda one: one[1].space, in_units),
     )
-    problems = Problems(run.out, lines=True)
+    problems = PathErrors(run.out, lines=True)
     found = []
     with run.out.waiting("counting") as show:
         for top in problems.items(run, urls, glob=glob):
             goes_inside = top.status.is_directory and not summarize
-            below = (top.at(one) for one in entries(top.namespace, top.status.path)) if goes_inside else [top]
+            below = (top.at(one) for one in list_directory(top.namespace, top.status.path)) if goes_inside else [top]
             with problems.noted(top.url):
                 for item in below:
                     show(f"counting {item.url}")
                     with problems.noted(item.url):
                         found.append((item, item.namespace.content_summary(item.status.path)))
-    names = titles([item for item, _ in found])
+    names = display_names([item for item, _ in found])
     run.out.lines((*columns, Column("", "path", lambda one: names[one[0].url])), found)
     problems.end(len(found))
 
@@ -70,9 +70,9 @@ _NAMES = option("--names", "Set the most files and directories.", metavar="N|non
 _SPACE = option("--space", "Set the most bytes, times replication.", metavar="SIZE|none", type=_limit)
 
 
-@command(Opens.NAMESPACES, Shape.LINES)
+@command(Opens.NAMESPACES, OutputForm.LINES)
 def quota(
-    run: Run,
+    run: CommandRun,
     urls: Urls,
     glob: Glob,
     human: Human,
@@ -90,12 +90,12 @@ def quota(
     times replication. What was deleted counts until holdfast namespace gc has removed it. A quota that you do not name
     stays as it is. Only the superuser may set quotas; the directory is counted first, and cannot change meanwhile.
     """
-    from holdfast.cli.fs.items import Problems, find_items, titles
+    from holdfast.cli.fs.items import PathErrors, display_names, find_items
 
     def new(limit: int | None, present: int | None) -> int | None:
         return present if limit is None else None if limit == _NO_LIMIT else limit
 
-    problems = Problems(run.out, lines=True)
+    problems = PathErrors(run.out, lines=True)
     found: list[tuple[Item, QuotaUsage]] = []
     with run.out.waiting("counting"):
         for item in find_items(run, urls, glob=glob):
@@ -106,16 +106,16 @@ def quota(
                     item.namespace.set_quota(item.status.path, **limits)
                     usage = item.namespace.quota_usage(item.status.path)
                 found.append((item, usage))
-    shown = titles([item for item, _ in found])
+    shown = display_names([item for item, _ in found])
     run.out.lines((*_quotas(human=human), Column("", "path", lambda one: shown[one[0].url])), found)
     problems.end(len(found))
 
 
 def _quotas(*, human: bool) -> tuple[Column, ...]:
     """Return what is known of the quotas of a directory, of which an item and its usage are given."""
-    from holdfast.cli.fs.items import amount
+    from holdfast.cli.fs.items import size_formatter
 
-    in_units = amount(human=human)
+    in_units = size_formatter(human=human)
     return (
         Column("url", None, lambda one: one[0].url),
         Column("names_quota", "names quota", lambda one: one[1].names_quota),
@@ -130,7 +130,7 @@ def _used(quota: int | None, used: int) -> int | None:
 
 
 def quotas_of(item: Item) -> dict[str, object]:
-    """Return the quotas of a directory that has some, and what counts against them; else nothing."""
+    """Return the quotas of a directory and its usage, as JSON fields; empty if it has no quota."""
     usage = item.namespace.quota_usage(item.status.path)
     if usage.names_quota is None and usage.space_quota is None:
         return {}

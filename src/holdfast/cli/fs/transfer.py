@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from holdfast.cli.command import Run
-from holdfast.cli.fs.interrupts import Stop, Stopped, stop_threads_first
-from holdfast.cli.fs.items import Problems, find_items, find_path, is_namespace_url
+from holdfast.cli.command import CommandRun
+from holdfast.cli.fs.interrupts import StopFlag, StopRequested, stop_threads_first
+from holdfast.cli.fs.items import PathErrors, find_items, find_path, is_namespace_url
 from holdfast.cli.fs.local_place import STDIN, LocalPlace
 from holdfast.cli.fs.places import Entry, NamespacePlace, StorePlace
 from holdfast.cli.fs.plan import Place, Plan, Side, Source, Target
-from holdfast.cli.output import Output, size
+from holdfast.cli.output import Output, size_text
 from holdfast.cli.screen import in_one_line
 from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.namespace.errors import PathNotFoundError
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 
 # --- sources and target -----------------------------------------------------------------------------------------------
-def find_sources(run: Run, words: Sequence[str], side: Side, *, glob: bool = False) -> list[Source]:
-    """Return what URLs or local paths name; with `glob`, URLs of namespaces are patterns.
+def find_sources(run: CommandRun, words: Sequence[str], side: Side, *, glob: bool = False) -> list[Source]:
+    """Return the existing files and directories that URLs or local paths name, as sources of a copy.
 
     Raises:
         PathNotFoundError: a source does not exist.
@@ -44,8 +44,8 @@ def find_sources(run: Run, words: Sequence[str], side: Side, *, glob: bool = Fal
     return [Source(place, _entry(place, path)) for place, path in found]
 
 
-def find_target(run: Run, word: str, side: Side, *, overwrite: bool) -> Target:
-    """Return what a URL or a local path names, which need not exist.
+def find_target(run: CommandRun, word: str, side: Side, *, overwrite: bool) -> Target:
+    """Parse a URL or a local path into the target of a copy; the target need not exist.
 
     Raises:
         InvalidRequestError: it is neither a path nor a URL.
@@ -68,7 +68,7 @@ def _entry(place: Place, path: str) -> Entry:
     return entry
 
 
-def _outside(run: Run, word: str, side: Side) -> tuple[Place, str]:
+def _outside(run: CommandRun, word: str, side: Side) -> tuple[Place, str]:
     """Return the place outside of all namespaces that a word names, and the path there."""
     local = LocalPlace(SystemIds())
     if side == "this machine":
@@ -90,8 +90,8 @@ _READERS = 4
 """How many pieces of a single file are read at the same time; of several files, one of each."""
 
 
-def transfer(plan: Plan, target: Target, problems: Problems, out: Output, *, threads: int) -> None:
-    """Copy the files of a plan, and end the command with the number of copies.
+def transfer(plan: Plan, target: Target, problems: PathErrors, out: Output, *, threads: int) -> None:
+    """Copy the files of a plan in parallel, report the result, and end the command.
 
     Guarantee: every file at the target is complete. Files that were not copied when the command ends, for whatever
     reason, are not there.
@@ -105,7 +105,7 @@ def transfer(plan: Plan, target: Target, problems: Problems, out: Output, *, thr
     # In this thread, an interrupt ends even the wait for a pipe, which other threads would go on with.
     is_alone = len(copies) == 1 or plan.size_bytes is None
     runner: Runner = SerialRunner() if is_alone else ThreadRunner(threads=threads)
-    stopping = contextlib.nullcontext(Stop()) if is_alone else stop_threads_first()
+    stopping = contextlib.nullcontext(StopFlag()) if is_alone else stop_threads_first()
     with stopping as stop, out.progress(in_bytes=True) as progress:
         readers = 1 if len(copies) > 1 else _READERS
         copying = _Copying(target, stop, readers, plan.size_bytes or 0, progress)
@@ -120,13 +120,13 @@ def transfer(plan: Plan, target: Target, problems: Problems, out: Output, *, thr
                     raise
             stop.check()  # asked after the last piece
         except BaseException as error:
-            if len(copies) > 1 and isinstance(error, Stopped | KeyboardInterrupt | SystemExit | HoldfastError):
+            if len(copies) > 1 and isinstance(error, StopRequested | KeyboardInterrupt | SystemExit | HoldfastError):
                 out.note(f"copied {copying.files:,} of {counted(len(copies), 'file')}; no other file is there in part")
             raise
     _report(plan, target, problems, out, copying)
 
 
-def _report(plan: Plan, target: Target, problems: Problems, out: Output, done: _Copying) -> None:
+def _report(plan: Plan, target: Target, problems: PathErrors, out: Output, done: _Copying) -> None:
     made = len(plan.directories)
     out.document(
         {
@@ -138,7 +138,7 @@ def _report(plan: Plan, target: Target, problems: Problems, out: Output, done: _
         }
     )
     directories = f" and {counted(made, 'directory', 'directories')}" if made else ""
-    amount = size(done.size_bytes)
+    amount = size_text(done.size_bytes)
     out.say(f"copied {counted(done.files, 'file')}{directories}, {amount}, to {in_one_line(target.url)}")
     if plan.empty:
         left_out = counted(plan.empty, "empty directory", "empty directories")
@@ -159,7 +159,7 @@ class _Copying:
     """
 
     target: Target
-    stop: Stop
+    stop: StopFlag
     readers: int
     total_bytes: int
     progress: Progress

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 
 from holdfast.cli.arguments import age, byte_count, filled, refuse_password
-from holdfast.cli.command import Name, Opens, Run, command, option
+from holdfast.cli.command import CommandRun, Name, Opens, command, option
 from holdfast.cli.failures import exit_code
-from holdfast.cli.output import Column, documents, duration, size, when
+from holdfast.cli.output import Column, documents, duration_text, size_text, time_text
 from holdfast.errors import HoldfastError, InvalidRequestError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ SafetyAge = Annotated[float | None, option("--safety-age", _SAFETY, type=age)]
 
 @command(Opens.STORES)
 def init(
-    run: Run,
+    run: CommandRun,
     name: Name,
     database: Annotated[str | None, option("--database", _DATABASE, metavar="URL", type=filled)],
     data: Annotated[str, option("--data", _DATA, metavar="URL", type=filled, required=True)],
@@ -81,7 +81,7 @@ def init(
     _create(run, configuration, database, data, register=not no_register)
 
 
-def _create(run: Run, configuration: Configuration, database: str | None, data: str, *, register: bool) -> None:
+def _create(run: CommandRun, configuration: Configuration, database: str | None, data: str, *, register: bool) -> None:
     from holdfast.namespace import init_namespace
     from holdfast.namespace.catalog import known_namespaces, variable_of
     from holdfast.stores.registry import parse_store_options, providers_for, scheme_of
@@ -117,7 +117,7 @@ def _create(run: Run, configuration: Configuration, database: str | None, data: 
 
 
 @command(name="list")
-def list_namespaces(run: Run) -> None:
+def list_namespaces(run: CommandRun) -> None:
     """List the namespaces that you know, with their databases.
 
     Examples:
@@ -156,16 +156,16 @@ def list_namespaces(run: Run) -> None:
 _TEXTS: Mapping[str, Callable[[Any], str]] = {
     "data_options": lambda options: " ".join(f"{name}={value}" for name, value in options.items()) or "-",
     "permissions": lambda checked: "checked" if checked else "not checked",
-    "inline_bytes": size,
-    "block_size": size,
-    "safety_age_s": duration,
+    "inline_bytes": size_text,
+    "block_size": size_text,
+    "safety_age_s": duration_text,
     "leader": lambda leader: "none" if leader is None else f"{leader['holder']}, until {leader['until']}",
 }
 """How a person sees the value of a field."""
 
 
 @command(Opens.NAMESPACES)
-def status(run: Run, name: Name) -> None:
+def status(run: CommandRun, name: Name) -> None:
     """Show a namespace's configuration and its pending work.
 
     Examples:
@@ -196,12 +196,12 @@ def status(run: Run, name: Name) -> None:
         "layout": known.layout,
         "data": known.data,
         "data_options": dict(known.data_options),
-        "created": when(known.created_ms / 1000),
+        "created": time_text(known.created_ms / 1000),
         **{field: getattr(known, field) for field in ("superuser", "supergroup", "permissions", "inline_bytes")},
         **{field: getattr(known, field) for field in ("block_size", "replication", "safety_age_s")},
         "data_reachable": problem is None,
         **pending,
-        "leader": None if leader is None else {"holder": leader.holder, "until": when(leader.until_s)},
+        "leader": None if leader is None else {"holder": leader.holder, "until": time_text(leader.until_s)},
     }
     out.document(found)
     out.fields(found, _TEXTS)
@@ -224,7 +224,7 @@ def _problem_of_store(namespace: Namespace) -> HoldfastError | None:
 # --- set --------------------------------------------------------------------------------------------------------------
 @command(Opens.NAMESPACES, name="set")
 def change(
-    run: Run,
+    run: CommandRun,
     name: Name,
     safety_age: SafetyAge,
     superuser: Superuser,
@@ -267,6 +267,6 @@ def change(
     run.out.say(f"changed namespace {new.name}: programs that run already keep the old configuration until they end")
     if new.safety_age_s < new.longest_age_s:
         run.out.note(
-            f"deleted files go after {duration(new.safety_age_s)}; a sweep still spares blobs that no file refers to "
-            f"for {duration(new.longest_age_s)}, which writers that run may count on"
+            f"deleted files go after {duration_text(new.safety_age_s)}; a sweep still spares blobs that no file refers "
+            f"to for {duration_text(new.longest_age_s)}, which writers that run may count on"
         )

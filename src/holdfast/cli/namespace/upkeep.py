@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import click
 
 from holdfast.cli.arguments import age
-from holdfast.cli.command import Name, Opens, Run, Shape, command, option
+from holdfast.cli.command import CommandRun, Name, Opens, OutputForm, command, option
 from holdfast.cli.failures import PROBLEM
-from holdfast.cli.output import Output, duration, size
+from holdfast.cli.output import Output, duration_text, size_text
 from holdfast.errors import (
     ConflictError,
     FencedError,
@@ -37,7 +37,7 @@ _MOST_SHOWN = 20
 
 @command(Opens.NAMESPACES)
 def fsck(
-    run: Run,
+    run: CommandRun,
     name: Name,
     reads: Annotated[bool, option("--read", "Read all blobs, and check their bytes.")],
     repair: Annotated[bool, option("--repair", "Repair what is found.")],
@@ -75,7 +75,7 @@ def fsck(
     counts = report.counts
     what = (
         f"{counted(counts.directories, 'directory', 'directories')}, {counted(counts.files, 'file')} of "
-        f"{size(counts.file_bytes)}, {counted(counts.blobs, 'blob')} of {size(counts.blob_bytes)}"
+        f"{size_text(counts.file_bytes)}, {counted(counts.blobs, 'blob')} of {size_text(counts.blob_bytes)}"
         + (", not read: see --read" if counts.blobs and not report.has_read_blobs else "")
     )
     if report.leftovers:
@@ -120,9 +120,9 @@ def _interval(text: str) -> float:
     return seconds
 
 
-@command(Opens.NAMESPACES, Shape.LINES)
+@command(Opens.NAMESPACES, OutputForm.LINES)
 def gc(
-    run: Run,
+    run: CommandRun,
     name: Name,
     every: Annotated[float | None, option("--every", "Work again after 60, 15m, 1h …", type=_interval, metavar="AGE")],
     sweep: Annotated[bool, option("--sweep", "Also look for blobs that no file refers to: reads every record.")],
@@ -198,7 +198,7 @@ def _work(namespace: Namespace, election: LeaderElection, out: Output, *, sweeps
     out.say(_sentence(done))
     waiting = _count(namespace.database, *kind_range(b"g"))
     if waiting:
-        age = duration(namespace.configuration.safety_age_s)
+        age = duration_text(namespace.configuration.safety_age_s)
         out.say(f"kept for the safety age, {age}: {counted(waiting, 'blob')}")
 
 
@@ -213,11 +213,14 @@ def _sentence(done: CollectionResult) -> str:
 
 
 def sweep_namespace(namespace: Namespace, out: Output) -> dict[str, int]:
-    """Find blobs that no file refers to, and show how many. A collection deletes them a safety age later."""
+    """Record blobs that no file refers to as garbage, and print how many; return the counts.
+
+    The garbage collector deletes them a safety age later.
+    """
     with out.progress() as progress:
         swept = namespace.sweep(progress)
     if swept.blobs:
-        out.say(f"found {counted(swept.blobs, 'blob')} of no file, {size(swept.blob_bytes)}")
+        out.say(f"found {counted(swept.blobs, 'blob')} of no file, {size_text(swept.blob_bytes)}")
     if swept.records:
         out.say(f"deleted {counted(swept.records, 'record')} of directories that do not exist")
     if swept.uploads:
@@ -232,7 +235,7 @@ _MOST = 100_000
 
 
 def count_pending(namespace: Namespace, clock: Clock) -> dict[str, int]:
-    """Count the files that are being written, deleted trees, and blobs that no file refers to, also those to delete."""
+    """Count a namespace's pending work: files being written, deleted trees, and garbage blobs, by kind."""
     from holdfast.namespace.keys import garbage_key, kind_range
 
     database, (start, end) = namespace.database, kind_range(b"g")

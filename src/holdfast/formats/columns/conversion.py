@@ -12,22 +12,22 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from holdfast.errors import InvalidRequestError
-from holdfast.formats.columns.nesting import children, is_binary, is_list, is_string
+from holdfast.formats.columns.arrow_types import children, is_binary, is_list, is_string
 from holdfast.formats.filters import RowFilter
 
 
-def leaves(path: str, array: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the leaf columns below a column, named as in Parquet, with their values."""
+def leaf_columns(path: str, array: Any) -> Iterator[tuple[str, Any]]:
+    """Yield (path, values) of the leaf columns of a nested column, with paths as in Parquet."""
     kind = array.type
     if pat.is_map(kind):
         entries = array.cast(pa.list_(kind.field(0))).flatten()  # `keys` ignores the slice of a sliced array
-        yield from leaves(f"{path}.key_value.{kind.key_field.name}", entries.field(0))
-        yield from leaves(f"{path}.key_value.{kind.item_field.name}", entries.field(1))
+        yield from leaf_columns(f"{path}.key_value.{kind.key_field.name}", entries.field(0))
+        yield from leaf_columns(f"{path}.key_value.{kind.item_field.name}", entries.field(1))
     elif pat.is_list(kind) or pat.is_large_list(kind):
-        yield from leaves(f"{path}.list.element", array.flatten())
+        yield from leaf_columns(f"{path}.list.element", array.flatten())
     elif pat.is_struct(kind):
         for field, child in zip(kind, array.flatten(), strict=True):
-            yield from leaves(f"{path}.{field.name}", child)
+            yield from leaf_columns(f"{path}.{field.name}", child)
     else:
         yield path, array
 
@@ -63,12 +63,12 @@ def _plain_field(field: pa.Field) -> pa.Field:
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """Return the schema of the plain form, without metadata."""
+    """Return the schema in which all formats write these columns: no dictionaries, times in microseconds."""
     return pa.schema([_plain_field(field) for field in schema])
 
 
 def plain_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Convert the batch to the plain form `schema`; columns that already have this form are not touched.
+    """Convert a batch to `schema`, which `plain_schema` returned; columns with the right type are not touched.
 
     Raises:
         InvalidRequestError: a value would lose digits (nanoseconds that are not whole microseconds), or the batch has
@@ -84,11 +84,11 @@ def plain_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         column if column.type.equals(field.type) else cast_column(column, field)
         for column, field in zip(batch.columns, schema, strict=True)
     ]
-    return batch_of(columns, schema, batch.num_rows)
+    return build_batch(columns, schema, batch.num_rows)
 
 
 def cast_column(column: Any, field: pa.Field) -> Any:
-    """Cast the column to the field's type.
+    """Cast a column to the field's type without changing any value.
 
     Raises:
         InvalidRequestError: a value does not fit. It is never replaced by null or rounded.
@@ -109,7 +109,7 @@ def cast_column(column: Any, field: pa.Field) -> Any:
         ) from error
 
 
-def relabel(column: Any, kind: pa.DataType) -> Any:
+def reinterpret(column: Any, kind: pa.DataType) -> Any:
     """Reinterpret the column's bits as another type: dates, times or durations as integers, or vice versa."""
     if column.offset and pat.is_nested(column.type):
         column = pa.concat_arrays([column])
@@ -181,30 +181,32 @@ def with_child_arrays(array: Any, kind: pa.DataType, below: list[Any]) -> Any:
 
 
 def needed_schema(schema: pa.Schema, columns: Sequence[str], row_filter: RowFilter | None) -> pa.Schema:
-    """Return the part of a file's schema to read: the requested columns, then those that only the filter uses."""
+    """Return the part of a file's schema that must be read: the requested columns, then those of the filter only."""
     names = list(columns)
     if row_filter is not None:
         names += sorted(row_filter.columns - set(names))
     return pa.schema([schema.field(name) for name in names])
 
 
-def finish(
+def as_requested(
     batch: pa.RecordBatch, needed: pa.Schema, columns: Sequence[str], row_filter: RowFilter | None
 ) -> pa.RecordBatch:
-    """Turn a batch as stored in the file into the batch that `FileFormat.read_batches` yields.
+    """Convert a batch of a file to the requested schema, apply the filter, and drop columns of the filter only.
 
     The batch is converted to `needed`: columns are reordered and cast, and missing ones are filled with nulls. An exact
-    match of a name takes precedence; if there is none, case is ignored, as in Spark. Then the filter is applied, and
-    the columns that only the filter uses are dropped.
+    match of a name takes precedence; if there is none, case is ignored, as in Spark.
+
+    Args:
+        columns: the columns to return, in this order.
     """
-    batch = conform(batch, needed)
+    batch = convert_batch(batch, needed)
     if row_filter is not None:
         batch = keep_rows(batch, row_filter)
     return batch if len(needed) == len(columns) else batch.select(list(columns))
 
 
 def keep_rows(batch: pa.RecordBatch, row_filter: RowFilter) -> pa.RecordBatch:
-    """Return the rows that pass a filter.
+    """Return the rows of a batch that pass a filter.
 
     `RecordBatch.filter` would do, but in pyarrow before 21 it raises an IndexError if no row passes.
     """
@@ -212,8 +214,8 @@ def keep_rows(batch: pa.RecordBatch, row_filter: RowFilter) -> pa.RecordBatch:
     return found[0] if found else batch.slice(0, 0)
 
 
-def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Convert the batch to `schema`: reorder and cast columns, add missing ones as nulls, ignore the case of names.
+def convert_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Convert a batch to `schema`: reorder and cast columns, add missing ones as nulls, ignore the case of names.
 
     Raises:
         InvalidRequestError: a value does not fit its column's type.
@@ -232,7 +234,7 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
             if not column.type.equals(field.type):
                 column = cast_column(_with_names_like(column, field.type), field)
             columns.append(column)
-    return batch_of(columns, schema, batch.num_rows)
+    return build_batch(columns, schema, batch.num_rows)
 
 
 def _with_names_like(array: Any, like: pa.DataType) -> Any:
@@ -269,8 +271,8 @@ def _type_with_names_like(kind: pa.DataType, like: pa.DataType) -> pa.DataType:
     return kind
 
 
-def batch_of(columns: list[Any], schema: pa.Schema, rows: int) -> pa.RecordBatch:
-    """Build a batch of `rows` rows from `columns`, which are empty if the reader only counts rows."""
+def build_batch(columns: list[Any], schema: pa.Schema, rows: int) -> pa.RecordBatch:
+    """Build a record batch of `rows` rows from arrays; `columns` may be empty, if only the rows are counted."""
     if columns:
         return pa.RecordBatch.from_arrays(columns, schema=schema)
     return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), rows, [None]))
@@ -283,7 +285,7 @@ _SLIVERS = 64
 
 
 class BatchBuffer:
-    """Batches in order of arrival, with their size. Rows are not copied, except those of slivers."""
+    """Collects record batches with their total size; only the rows of tiny batches are copied."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from holdfast.errors import InvalidRequestError, UnsupportedError
-from holdfast.formats.columns.conversion import leaves
-from holdfast.formats.columns.nesting import holds
+from holdfast.formats.columns.arrow_types import contains_type
+from holdfast.formats.columns.conversion import leaf_columns
 
 GREGORIAN_DAY = -141_427
 """1582-10-15, in days since 1970-01-01: from then on all calendars agree."""
@@ -26,13 +26,13 @@ _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # 0001-01-01 and 9999-12-31
 _DAY_MICROS = 86_400_000_000
 
 
-def times_in(batch: pa.RecordBatch | pa.Table) -> Iterator[tuple[str, pa.DataType, Any]]:
-    """Yield each date or timestamp column, even nested ones: its path, type, and values as days or microseconds."""
+def time_columns(batch: pa.RecordBatch | pa.Table) -> Iterator[tuple[str, pa.DataType, Any]]:
+    """Yield (path, type, values) of each date or timestamp column, even nested, as days or microseconds."""
     for field, column in zip(batch.schema, batch.columns, strict=True):
-        if not holds(field.type, lambda kind: bool(pat.is_date32(kind) or pat.is_timestamp(kind))):
+        if not contains_type(field.type, lambda kind: bool(pat.is_date32(kind) or pat.is_timestamp(kind))):
             continue
         for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
-            for path, leaf in leaves(field.name, chunk):
+            for path, leaf in leaf_columns(field.name, chunk):
                 if pat.is_date32(leaf.type):
                     yield path, leaf.type, leaf.cast(pa.int32())
                 elif pat.is_timestamp(leaf.type):
@@ -50,7 +50,7 @@ def check_years(reader: str, batch: pa.RecordBatch) -> None:
     Raises:
         InvalidRequestError: a value is out of range.
     """
-    for path, kind, numbers in times_in(batch):
+    for path, kind, numbers in time_columns(batch):
         day = 1 if pat.is_date32(kind) else _DAY_MICROS
         bounds = pc.min_max(numbers).as_py()
         if bounds["min"] is not None and not _FIRST_DAY * day <= bounds["min"] <= bounds["max"] < (_LAST_DAY + 1) * day:
@@ -67,13 +67,13 @@ def has_old_calendar(notes: Mapping[bytes, bytes]) -> bool:
     )
 
 
-def refuse_old(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Check that rows of a file in the old calendar have no value that this calendar changes; return the rows.
+def refuse_old_calendar_values(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return rows of a file that uses the Julian calendar, after checking that this changes none of their values.
 
     Raises:
         UnsupportedError: there is such a value.
     """
-    for path, kind, numbers in times_in(batch):
+    for path, kind, numbers in time_columns(batch):
         first = GREGORIAN_DAY if pat.is_date32(kind) else FIRST_INSTANT_US
         least = pc.min(numbers).as_py()
         if least is not None and least < first and not (pat.is_timestamp(kind) and kind.tz is None):

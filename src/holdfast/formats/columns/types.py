@@ -17,19 +17,19 @@ import pyarrow.types as pat
 
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.formats import FORMATS, FileFormat
-from holdfast.formats.columns.nesting import children, holds, is_binary, is_list, is_string
+from holdfast.formats.columns.arrow_types import children, contains_type, is_binary, is_list, is_string
 
 _KEY = b"holdfast.spark.field"
 _FINE_TIME = re.compile(r"time\([7-9]\)")
 
 
-def describe(field: pa.Field, spark: Mapping[str, Any]) -> pa.Field:
-    """Return the field with Spark's description attached: the JSON of a ``StructField`` as Python values."""
+def attach_spark_json(field: pa.Field, spark: Mapping[str, Any]) -> pa.Field:
+    """Return the Arrow field with the JSON of Spark's ``StructField`` in its metadata; see `spark_json_of`."""
     return field.with_metadata({_KEY: json.dumps(spark, ensure_ascii=False)})
 
 
-def spark_field(field: pa.Field) -> Mapping[str, Any] | None:
-    """Return the description that `describe` attached to the field, or None."""
+def spark_json_of(field: pa.Field) -> Mapping[str, Any] | None:
+    """Return the parsed JSON of Spark's ``StructField`` from the field's metadata; None if it has none."""
     text = (field.metadata or {}).get(_KEY)
     if text is None:
         return None
@@ -37,8 +37,8 @@ def spark_field(field: pa.Field) -> Mapping[str, Any] | None:
     return found
 
 
-def with_spark_fields_of(schema: pa.Schema, like: pa.Schema) -> pa.Schema:
-    """Return the schema with the field metadata of another schema that has the same columns."""
+def with_field_metadata_of(schema: pa.Schema, like: pa.Schema) -> pa.Schema:
+    """Return `schema` with the field metadata of `like`, a schema with the same columns."""
     fields = (field.with_metadata(other.metadata) for field, other in zip(schema, like, strict=True))
     return pa.schema(fields)
 
@@ -48,7 +48,7 @@ def beyond_arrow(field: pa.Field) -> frozenset[str]:
 
     The kinds are those of `holdfast.formats.columns.types`; Spark's JSON reveals them.
     """
-    spark = spark_field(field)
+    spark = spark_json_of(field)
     return frozenset() if spark is None else frozenset(_words(spark))
 
 
@@ -114,7 +114,7 @@ def _kind_of(kind: pa.DataType) -> str | None:
 
 
 def kind_of(field: pa.Field) -> str | None:
-    """Return the kind of a column's type; None for a type that Spark does not have."""
+    """Return the kind of a column's type, such as ``integer``; None for a type that Spark does not have."""
     beyond = sorted(beyond_arrow(field))
     if beyond:
         return beyond[0]
@@ -179,7 +179,7 @@ def check_types(file_format: FileFormat[Any], schema: pa.Schema) -> None:
                 column=path,
                 type=str(kind),
             )
-        if holds(column.type, lambda kind: bool(pat.is_struct(kind)) and kind.num_fields == 0):
+        if contains_type(column.type, lambda kind: bool(pat.is_struct(kind)) and kind.num_fields == 0):
             raise InvalidRequestError("no format supports a struct without fields: add a field", column=column.name)
 
 
@@ -201,7 +201,7 @@ def check_map_keys(format_name: str, schema: pa.Schema) -> None:
         InvalidRequestError: a map has keys of another type, which Spark's reader would reject.
     """
     for column in schema:
-        if holds(column.type, lambda kind: bool(pat.is_map(kind)) and not is_string(kind.key_type)):
+        if contains_type(column.type, lambda kind: bool(pat.is_map(kind)) and not is_string(kind.key_type)):
             raise InvalidRequestError(
                 f"{format_name} maps need string keys: cast the keys or use parquet", column=column.name
             )
@@ -215,20 +215,20 @@ def _advice(file_format: FileFormat[Any], kind: str) -> str:
     return f"{reason and ', '}{reason}: {' or '.join([act, *(f'use {name}' for name in others)])}"
 
 
-def _unsupported(path: str, kind: pa.DataType, holds: frozenset[str]) -> Iterator[tuple[str, pa.DataType, str]]:
+def _unsupported(path: str, kind: pa.DataType, supported: frozenset[str]) -> Iterator[tuple[str, pa.DataType, str]]:
     if pat.is_dictionary(kind):
         kind = kind.value_type
     word = _kind_of(kind)
     if word is None:
         yield path, kind, "unknown"
-    elif word not in holds:
+    elif word not in supported:
         yield path, kind, word
     for child in () if special_struct(kind) else children(kind):
-        yield from _unsupported(f"{path}.{child.name}", child.type, holds)
+        yield from _unsupported(f"{path}.{child.name}", child.type, supported)
 
 
-def _beyond(column: pa.Field, holds: frozenset[str]) -> Iterator[tuple[str, pa.DataType, str]]:
-    for word in sorted(beyond_arrow(column) - holds):
+def _beyond(column: pa.Field, supported: frozenset[str]) -> Iterator[tuple[str, pa.DataType, str]]:
+    for word in sorted(beyond_arrow(column) - supported):
         yield column.name, column.type, word
 
 

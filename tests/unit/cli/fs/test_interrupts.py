@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.fs.interrupts import Stopped, hold_signals, stop_threads_first
+from holdfast.cli.fs.interrupts import StopRequested, delay_signals, stop_threads_first
 from holdfast.cli.fs.local_place import LocalPlace
 from holdfast.runtime import SystemIds, ThreadRunner
 
@@ -48,7 +48,7 @@ def _end(*events: signal.Signals | BaseException) -> tuple[BaseException, list[b
                 signal.raise_signal(event)
                 asked.append(stop.asked)
 
-    with pytest.raises((KeyboardInterrupt, SystemExit, Stopped, ValueError)) as caught:
+    with pytest.raises((KeyboardInterrupt, SystemExit, StopRequested, ValueError)) as caught:
         run()
     return caught.value, asked
 
@@ -66,7 +66,7 @@ def test_a_signal_takes_effect_when_the_block_has_ended(number: signal.Signals) 
 
 
 @pytest.mark.parametrize("number", SIGNALS)
-@pytest.mark.parametrize("kind", [Stopped, ValueError])
+@pytest.mark.parametrize("kind", [StopRequested, ValueError])
 def test_an_error_of_the_block_gives_way_to_the_signal(number: signal.Signals, kind: type[Exception]) -> None:
     error, asked = _end(number, kind("a consequence"))
     assert (_is_of(number, error), type(error.__context__), asked) == (True, kind, [False, True])
@@ -79,7 +79,7 @@ def test_a_second_signal_takes_effect_at_once(first: signal.Signals, second: sig
     assert (_is_of(second, error), asked) == (True, [False, True])
 
 
-@pytest.mark.parametrize("error", [Stopped(), ValueError("a bug"), KeyboardInterrupt()], ids=repr)
+@pytest.mark.parametrize("error", [StopRequested(), ValueError("a bug"), KeyboardInterrupt()], ids=repr)
 def test_without_a_signal_errors_are_raised_as_they_are(error: BaseException) -> None:
     assert _end(error) == (error, [False])
 
@@ -114,7 +114,7 @@ def test_signals_are_held_until_the_end_of_short_work(number: signal.Signals) ->
     done: list[int] = []
 
     def work() -> None:
-        with hold_signals():
+        with delay_signals():
             for step in range(3):
                 signal.raise_signal(number)
                 done.append(step)
@@ -122,7 +122,7 @@ def test_signals_are_held_until_the_end_of_short_work(number: signal.Signals) ->
     with pytest.raises((KeyboardInterrupt, SystemExit)) as caught:
         work()
     assert (_is_of(number, caught.value), done) == (True, [0, 1, 2])
-    with hold_signals():
+    with delay_signals():
         pass
 
 

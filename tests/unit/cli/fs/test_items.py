@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.cli.arguments import Reach
-from holdfast.cli.command import Run
-from holdfast.cli.fs.items import compile_word, find_items
+from holdfast.cli.command import CommandRun
+from holdfast.cli.fs.items import compile_segment, find_items
 from holdfast.cli.output import Output
 from holdfast.errors import InvalidRequestError
 from holdfast.namespace import Namespace
@@ -26,7 +26,7 @@ def files(ns: Namespace) -> None:
 
 
 def _found(*patterns: str) -> list[str]:
-    run = Run(Output(), Reach())
+    run = CommandRun(Output(), Reach())
     with run.closing:
         found = find_items(run, [f"holdfast://ns{one}" for one in patterns], glob=True)
         return [item.status.path for item in found]
@@ -108,7 +108,7 @@ def test_braces_that_mean_too_many_words_are_refused() -> None:
     ],
 )
 def test_words(pattern: str, matching: str, others: str) -> None:
-    compiled = compile_word(pattern)
+    compiled = compile_segment(pattern)
     assert [letter for letter in matching + others if compiled.fullmatch(letter)] == list(matching)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.fs.items import Problems
+from holdfast.cli.fs.items import PathErrors
 from holdfast.cli.fs.local_place import LocalPlace
 from holdfast.cli.fs.places import Entry, Failed, NamespacePlace, Sink
 from holdfast.cli.fs.plan import Source, Target, make_plan
@@ -120,7 +120,7 @@ class _Item:
 
 def _transfer(source: _Shelf, target: _Shelf) -> None:
     out = Output()
-    problems = Problems(out)
+    problems = PathErrors(out)
     goal = Target(target, "", in_directory=False, overwrite=False)
     plan = make_plan([Source(source, Entry("", is_directory=True))], goal, problems)
     transfer(plan, goal, problems, out, threads=4)

@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import FORMATS, get_format
-from holdfast.formats.columns.types import SPATIAL, VARIANT, describe, kind_of
+from holdfast.formats.columns.types import SPATIAL, VARIANT, attach_spark_json, kind_of
 
 GEOMETRY = pa.struct(
     [
@@ -18,7 +18,7 @@ GEOMETRY = pa.struct(
 
 
 def described(kind: pa.DataType, spark: object, **metadata: object) -> pa.Field:
-    return describe(pa.field("c", kind), {"name": "c", "type": spark, "nullable": True, "metadata": metadata})
+    return attach_spark_json(pa.field("c", kind), {"name": "c", "type": spark, "nullable": True, "metadata": metadata})
 
 
 POINT = {"type": "udt", "class": "x.Point", "sqlType": {"type": "struct", "fields": []}}

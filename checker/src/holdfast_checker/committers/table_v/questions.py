@@ -28,7 +28,7 @@ from holdfast_checker.simulated.memory import MemoryImage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedState(ClusterState):
-    """What drivers and tasks know, and in addition what only the properties of experiments may know.
+    """The state of a simulated cluster, with facts that only the properties of experiments may use.
 
     Attributes:
         lost: by task, then by attempt, the state in which the attempt died, failed or was cut off; None if none of this
@@ -41,7 +41,7 @@ class ObservedState(ClusterState):
 
 
 def observed(view: View) -> ObservedState:
-    """Return what drivers and tasks know, and how attempts were lost."""
+    """Return the state of the simulated cluster in a view of an experiment's world."""
     found = cluster_of(view)
     assert isinstance(found, ObservedState)
     return found
@@ -108,7 +108,7 @@ _Wrong = Callable[[Sandbox, View], str]
 
 # --- what is wrong with a job's output --------------------------------------------------------------------------------
 def wrong_output(sandbox: Sandbox, view: View) -> str:
-    """Describe how the output violates C1 or C2; empty if it does not."""
+    """Describe how the output violates C1 or C2; return an empty string if it does not."""
     for winner in winners(observed(view), visible(view), sandbox.setting.files):
         if winner.attempt is None:
             return f"the destination lacks {in_words(winner.missing)}"
@@ -119,7 +119,7 @@ def wrong_output(sandbox: Sandbox, view: View) -> str:
 
 
 def wrong_attempt(sandbox: Sandbox, view: View) -> str:
-    """Describe how the output violates C1, C2 or C3; empty if it does not."""
+    """Describe how the output violates C1, C2 or C3; return an empty string if it does not."""
     for winner in winners(observed(view), visible(view), sandbox.setting.files):
         if winner.attempt not in (None, winner.accepted):
             return f"the driver accepted attempt {winner.accepted}, and the files are those of attempt {winner.attempt}"
@@ -136,7 +136,7 @@ def wrong_end(sandbox: Sandbox, view: View, driver: str = "driver", wrong: _Wron
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a reader sees.
+    """The result of a read of a destination by a committer's intended readers.
 
     Attributes:
         files: the files of accepted attempts that the reader sees.

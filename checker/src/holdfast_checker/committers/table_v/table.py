@@ -134,7 +134,7 @@ REASONS: Mapping[tuple[str, str], str] = {
 # --- answers ----------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """One committer's answer to one row.
+    """The answer for one committer to one question (row) of Table V.
 
     Attributes:
         holds: the answer that exploration found to the paper's question.
@@ -167,7 +167,7 @@ class Cell:
 
     @property
     def declared(self) -> Answer:
-        """Return what `holdfast committers` declares."""
+        """Return the answer that `holdfast committers` declares for this committer and row."""
         return self.committer.guarantees[self.row.name]
 
     @property
@@ -409,7 +409,7 @@ STATES = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """The answers of committers.
+    """The answers of committers to the rows of Table V.
 
     Attributes:
         cells: the answers, by (name of the row, name of the committer), row by row.
@@ -423,7 +423,7 @@ class Table:
     seconds: float
 
     def cell(self, row: str, committer: str) -> Cell:
-        """Return one answer."""
+        """Return the answer of a committer to a row, given both names."""
         return self.cells[row, committer]
 
     def differences(self) -> list[Cell]:

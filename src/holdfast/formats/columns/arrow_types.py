@@ -26,10 +26,10 @@ def is_list(kind: pa.DataType) -> bool:
 
 
 def children(kind: pa.DataType) -> list[pa.Field]:
-    """Return the direct child fields of a nested type."""
+    """Return the direct child fields of a nested Arrow type; none for other types."""
     return [kind.field(i) for i in range(kind.num_fields)] if pat.is_nested(kind) else []
 
 
-def holds(kind: pa.DataType, matches: Callable[[pa.DataType], bool]) -> bool:
-    """Check whether the type, or a type nested in it, matches."""
-    return matches(kind) or any(holds(child.type, matches) for child in children(kind))
+def contains_type(kind: pa.DataType, matches: Callable[[pa.DataType], bool]) -> bool:
+    """Check whether `matches` is true for a type or for any type nested in it."""
+    return matches(kind) or any(contains_type(child.type, matches) for child in children(kind))
