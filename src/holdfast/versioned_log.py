@@ -46,9 +46,9 @@ from holdfast.stores.base import (
     Put,
     Require,
     RequireEmpty,
+    as_transactional,
     batched_keys,
     iter_objects,
-    transactional,
 )
 
 # --- records ----------------------------------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ class RecordStore:
             PreconditionError, NotFoundError: the store refused one of `changes`, and the record does not exist. Nothing
                 happened.
         """
-        store = transactional(self.store)
+        store = as_transactional(self.store)
         whole = [Put(self.key(path), data, Create()), *changes]
 
         def attempt() -> bytes:
@@ -155,7 +155,7 @@ class RecordStore:
             PreconditionError, NotFoundError: the store refused one of `conditions`.
             OutcomeUnknownError, UnavailableError: see `create`.
         """
-        store = transactional(self.store)
+        store = as_transactional(self.store)
         self._until_answered(path, lambda: store.apply([Put(self.key(path), data), *conditions]))
 
     def _until_answered(self, path: str, attempt: Callable[[], T]) -> T:
@@ -518,7 +518,7 @@ class VersionedLog(Generic[E]):
             if stale or entries:
                 newest = Require(self.records.key(self.path(view.head)))
                 with suppress(PreconditionError):
-                    transactional(store).apply([newest, *map(Delete, dict.fromkeys([*stale, *entries, *marks]))])
+                    as_transactional(store).apply([newest, *map(Delete, dict.fromkeys([*stale, *entries, *marks]))])
             return
         for batch in batched_keys(stale):
             store.delete_many(batch)

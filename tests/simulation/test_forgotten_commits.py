@@ -22,9 +22,9 @@ from holdfast.commit import (
 from holdfast.commit.layout import is_hidden
 from holdfast.commit.records import JobRecord, SaveMode
 from holdfast.commit.two_phase import roll_forward
-from holdfast.commit.two_phase.decision_log import WRITE_ID, find_write, read_log
+from holdfast.commit.two_phase.decision_log import WRITE_ID, find_by_write_id, read_log
 from holdfast.commit.two_phase.streams import join_batch, plan_batch
-from holdfast.commit.writes import TOKEN, find_files, find_written
+from holdfast.commit.writes import TOKEN, find_by_file_names, find_by_token
 from holdfast.errors import HoldfastError, LogRemovedError, NotFoundError, OutcomeUnknownError, UnavailableError
 from holdfast.namespace.object_store.store import ChangeSet, NamespaceStore
 from holdfast.options.keywords import from_text, from_url
@@ -259,9 +259,9 @@ def test_the_abort_of_a_first_job_that_is_lost_leaves_nothing_in_the_way(
 
 
 _FOUND: dict[str, Callable[[CommitContext, JobRecord], object]] = {
-    "write id": lambda ctx, _job: find_write(ctx, read_log(ctx), "daily"),
-    "token of the call": lambda ctx, _job: find_written(ctx, "call"),
-    "names of its files": lambda ctx, job: find_files(ctx, job.job.rpartition("-")[2]),
+    "write id": lambda ctx, _job: find_by_write_id(ctx, read_log(ctx), "daily"),
+    "token of the call": lambda ctx, _job: find_by_token(ctx, "call"),
+    "names of its files": lambda ctx, job: find_by_file_names(ctx, job.job.rpartition("-")[2]),
     "mode ignore": lambda ctx, _job: TWO_PHASE.setup_job(ctx, SaveMode.IGNORE) is None,
 }
 

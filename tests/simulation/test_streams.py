@@ -14,7 +14,7 @@ import pytest
 
 from holdfast.commit import TWO_PHASE, CommitContext, JobOutcome, JobRecord, SaveMode, StreamBatch, TaskCommit, recover
 from holdfast.commit.two_phase.decision_log import read_log
-from holdfast.commit.two_phase.streams import join_batch, plan_batch, settle_batch
+from holdfast.commit.two_phase.streams import join_batch, plan_batch, roll_forward_decisions
 from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.stores.base import iter_objects
 from holdfast.stores.interceptors import InterceptedStore, Operation
@@ -59,7 +59,7 @@ def write_tasks(ctx: CommitContext, batch: StreamBatch, name: str, mode: SaveMod
 
 def commit(ctx: CommitContext, reports: Reports) -> JobOutcome | None:
     if reports.job is None:
-        settle_batch(ctx)
+        roll_forward_decisions(ctx)
         return None
     return TWO_PHASE.commit_job(ctx, reports.job, reports.commits, TASKS)
 
@@ -334,7 +334,7 @@ def test_a_batch_without_data_does_not_trim_a_decision_that_is_stuck(publication
     assert not run_job(broken, "stuck").finished
     for _ in range(3):
         TWO_PHASE.abort_job(broken, start(broken))
-    settle_batch(broken)
+    roll_forward_decisions(broken)
     assert read_log(world.context()).unfinished == [1]
     recover(world.context())
     assert_settled(world, expected("stuck"))

@@ -24,7 +24,7 @@ from holdfast.commit import (
     verify,
 )
 from holdfast.commit.layout import SUCCESS, log_entry
-from holdfast.commit.two_phase.decision_log import WRITE_ID, find_write, read_log
+from holdfast.commit.two_phase.decision_log import WRITE_ID, find_by_write_id, read_log
 from holdfast.commit.two_phase.records import Replaced
 from holdfast.commit.two_phase.replacement import ReplacementPlan
 from holdfast.commit.two_phase.streams import join_batch, plan_batch
@@ -449,7 +449,7 @@ def test_a_write_id_is_recorded_in_the_transaction() -> None:
     with pytest.raises(SimulatedCrash):
         TWO_PHASE.commit_job(world.context(store=InterceptedStore(world.store, die)), job, messages, TASKS)
     ctx = world.context()
-    found = find_write(ctx, read_log(ctx), "daily")
+    found = find_by_write_id(ctx, read_log(ctx), "daily")
     assert found is not None and (found.job, found.finished) == (job.job, True)
     assert not TWO_PHASE.commit_job(ctx, twin, its_messages, TASKS).committed
     assert world.contents() == expected("new")

@@ -9,7 +9,7 @@ from typing import TypeVar
 import pytest
 
 from holdfast.commit import TWO_PHASE, CommitContext, SaveMode, recover, verify
-from holdfast.commit.intents import QUIET_S, is_intents
+from holdfast.commit.intents import QUIET_S, is_intent_record
 from holdfast.commit.records import TaskCommit
 from holdfast.commit.two_phase.pending_uploads import NOTES, find_uploads
 from holdfast.commit.upload_owners import find_pending
@@ -40,7 +40,7 @@ def minio(world: World) -> CommitContext:
 
 
 def announcements(world: World) -> list[str]:
-    return [info.key for info in iter_objects(world.store, HOME) if is_intents(info.key)]
+    return [info.key for info in iter_objects(world.store, HOME) if is_intent_record(info.key)]
 
 
 def settle(world: World) -> None:

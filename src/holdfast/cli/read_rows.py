@@ -19,7 +19,7 @@ import pyarrow.types as pat
 from holdfast.cli.inspection import require_anything
 from holdfast.commit import CommitContext, Snapshot, VisibleFile, read_snapshot
 from holdfast.commit.context import Place
-from holdfast.commit.nesting import refuse_part
+from holdfast.commit.nested_destinations import refuse_part
 from holdfast.errors import InvalidRequestError, NotFoundError
 from holdfast.formats import RowFilter
 from holdfast.formats.columns.types import beyond_arrow

@@ -93,7 +93,7 @@ class TaskReports:
 Details: TypeAlias = Mapping[str, object]
 
 
-def find_nothing(ctx: CommitContext) -> Iterable[Leftover]:
+def find_no_leftovers(ctx: CommitContext) -> Iterable[Leftover]:
     """Return no leftovers: for committers that keep a decision log, which `recover` reads, or that store no records."""
     return ()
 
@@ -146,7 +146,7 @@ class Committer:
     open_file: Callable[[TaskScope, str], UploadSink | RenameSink]
     commit_task: Callable[[TaskScope, tuple[FileEntry, ...]], TaskCommit]
     abort_task: Callable[[CommitContext, JobRecord, FileOwner], None]
-    find_leftovers: Callable[[CommitContext], Iterable[Leftover]] = find_nothing
+    find_leftovers: Callable[[CommitContext], Iterable[Leftover]] = find_no_leftovers
     knows_job: Callable[[CommitContext, JobId, Sequence[str]], bool] = lambda ctx, job, folders: False
 
     # --- driver -------------------------------------------------------------------------------------------------------
@@ -222,7 +222,7 @@ class Committer:
         return TaskAttempt(ctx, job, task, self)
 
     # --- requirements -------------------------------------------------------------------------------------------------
-    def refusal(self, capabilities: Capabilities, settings: CommitSettings = _DEFAULTS) -> str:
+    def why_unfit(self, capabilities: Capabilities, settings: CommitSettings = _DEFAULTS) -> str:
         """Return the reason why the committer does not run on a store with these capabilities; empty if it does."""
         for need in self.needs:
             if not need.met(capabilities) and not (need.waivable and settings.allow_unfenced):
@@ -240,9 +240,9 @@ class Committer:
             InvalidRequestError: the committer does not support the mode.
         """
         can = ctx.store.capabilities
-        refused = self.refusal(can, ctx.settings)
+        refused = self.why_unfit(can, ctx.settings)
         if refused:
-            waiver = "" if self.refusal(can, UNFENCED) else ", or accept that with allow_unfenced"
+            waiver = "" if self.why_unfit(can, UNFENCED) else ", or accept that with allow_unfenced"
             raise UnsupportedError(f"{refused}: choose {others}{waiver}", url=ctx.url)
         if mode not in self.modes:
             known = ", ".join(sorted(one.value for one in self.modes))

@@ -35,7 +35,7 @@ the table; the job then stays undecided.
 """
 
 
-def files_only(ctx: CommitContext, job: JobRecord, table: Mapping[str, object] | None) -> Mapping[str, object] | None:
+def replace_only(ctx: CommitContext, job: JobRecord, table: Mapping[str, object] | None) -> Mapping[str, object] | None:
     """Check a job that writes arbitrary files, not rows: it may replace a table, but not add to one (a `Contract`).
 
     Raises:
@@ -43,11 +43,11 @@ def files_only(ctx: CommitContext, job: JobRecord, table: Mapping[str, object] |
             from the table's.
     """
     if table is not None and job.mode in (SaveMode.APPEND, SaveMode.OVERWRITE_PARTITIONS):
-        raise table_in_the_way(ctx, table)
+        raise table_exists_error(ctx, table)
     return None
 
 
-def table_in_the_way(ctx: CommitContext, table: Mapping[str, object]) -> InvalidRequestError:
+def table_exists_error(ctx: CommitContext, table: Mapping[str, object]) -> InvalidRequestError:
     """Return the error for a job that would add arbitrary files to a table."""
     return InvalidRequestError(
         "the destination contains a table, and other files would make it unreadable: write them elsewhere, add rows "
@@ -151,7 +151,7 @@ class CommitContext:
     environment: Environment = field(default_factory=Environment)
     settings: CommitSettings = field(default_factory=CommitSettings)
     progress: Progress = silent
-    contract: Contract = files_only
+    contract: Contract = replace_only
     partition: Callable[[str], str] = str
 
     def __post_init__(self) -> None:

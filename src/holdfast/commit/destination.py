@@ -8,11 +8,11 @@ from typing import TypeVar, cast
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import JobId, file_owner, new_job_id
-from holdfast.commit.nesting import refuse_nested
+from holdfast.commit.nested_destinations import refuse_nested
 from holdfast.commit.records import JobRecord, SaveMode, Totals
 from holdfast.commit.success_file import read_success
 from holdfast.errors import CorruptDataError, DestinationExistsError, InvalidRequestError, NotFoundError
-from holdfast.stores.base import RenameStore, batched_keys, transactional
+from holdfast.stores.base import RenameStore, as_transactional, batched_keys
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ def durably(ctx: CommitContext, found: T, look: Callable[[], T]) -> T:
     """
     if not found or not ctx.store.capabilities.transactions:
         return found
-    transactional(ctx.store).make_durable()
+    as_transactional(ctx.store).make_durable()
     return look()
 
 
@@ -38,7 +38,7 @@ def has_output(ctx: CommitContext) -> bool:
     return next(layout.iter_visible(ctx.store, ctx.prefix), None) is not None
 
 
-def written_by(ctx: CommitContext, job: JobId) -> Totals:
+def count_job_files(ctx: CommitContext, job: JobId) -> Totals:
     """Count the visible files whose names contain the job's id, and their bytes; rows are not counted."""
     totals = Totals()
     for path, info in layout.iter_visible(ctx.store, ctx.prefix):

@@ -42,7 +42,7 @@ _BATCH_FILES = 64
 _RECORD = re.compile(r"(.+)\.intents-\d+\.jsonl", re.DOTALL)
 
 
-def is_intents(key: str) -> bool:
+def is_intent_record(key: str) -> bool:
     """Check whether `key` is the key of an intent record."""
     return _RECORD.fullmatch(key) is not None
 
@@ -108,7 +108,7 @@ def unreported_intents(records: Iterable[str], keys: Collection[str]) -> set[str
     unreported = set()
     for key in records:
         found = _RECORD.fullmatch(key)
-        assert found is not None, "is_intents selected them"
+        assert found is not None, "is_intent_record selected them"
         # An attempt writes its manifest last: it starts no upload afterwards.
         if f"{found[1]}.jsonl" not in keys:
             unreported.add(key)
@@ -120,7 +120,7 @@ def announced_keys(ctx: CommitContext, records: Iterable[str]) -> set[str]:
     return _announced(ctx, ctx.prefix, records)[0]
 
 
-def judge_keys(
+def find_abortable_keys(
     ctx: CommitContext, records: Iterable[str], wanted: set[str], has_ended: Callable[[JobId, str], bool]
 ) -> tuple[set[str], set[str]]:
     """Find the keys in `wanted` that ended jobs announced: those whose uploads may be aborted, and contested ones.
@@ -179,7 +179,7 @@ def _records(ctx: CommitContext, home: str) -> Iterator[tuple[JobId, str]]:
     try:
         for info in iter_objects(ctx.store, jobs):
             name = info.key[len(jobs) :].partition("/")[0]
-            if is_job_id(name) and is_intents(info.key):
+            if is_job_id(name) and is_intent_record(info.key):
                 yield JobId(name), info.key
     except AccessDeniedError:
         if len(home) >= len(ctx.prefix):

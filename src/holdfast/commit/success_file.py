@@ -155,7 +155,7 @@ def _lenient(key: str, data: bytes) -> SuccessReport | None:
         return None
 
 
-def succeed(
+def report_success(
     measure: Measure,
     job: JobRecord,
     *,

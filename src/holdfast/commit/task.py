@@ -18,7 +18,7 @@ from holdfast.commit.records import FileEntry, JobRecord, TaskCommit, Totals
 from holdfast.commit.sinks import FileSink, PartBudget, UploadSink
 from holdfast.errors import HoldfastError, InvalidRequestError, NotFoundError, OutcomeUnknownError
 from holdfast.runtime import BackgroundExecutor
-from holdfast.stores.base import Complete, Part, Require, UploadInfo, iter_uploads, multipart, transactional
+from holdfast.stores.base import Complete, Part, Require, UploadInfo, as_transactional, iter_uploads, multipart
 from holdfast.wording import is_unicode
 
 
@@ -207,7 +207,7 @@ class TaskAttempt:
         store = self._scope.ctx.store
         if store.capabilities.transactions:
             # Once Spark has been told, it does not run the task again.
-            transactional(store).make_durable(self._written(report, files))
+            as_transactional(store).make_durable(self._written(report, files))
         self._committed = True
         return report
 
@@ -279,7 +279,7 @@ def is_published(ctx: CommitContext, file: FileEntry, written_by: AttemptId | No
     return written_by is None or found.metadata.get(ATTEMPT_METADATA) in allowed
 
 
-def settle(ctx: CommitContext, path: str, move: Callable[[], object], is_there: Callable[[bool], bool]) -> bool:
+def ensure_moved(ctx: CommitContext, path: str, move: Callable[[], object], is_there: Callable[[bool], bool]) -> bool:
     """Publish or move a file, again if the store's reply was lost, and return whether it is at its target.
 
     If a reply was lost, or another process has moved the file, the next call of `move` raises `NotFoundError`, and
@@ -361,7 +361,7 @@ def complete_upload(
         OutcomeUnknownError: the reply was lost three times.
     """
     store = multipart(ctx.store)
-    return settle(
+    return ensure_moved(
         ctx,
         file.path,
         lambda: store.complete_upload(ctx.key(file.path), file.upload_id, parts or file.upload_parts),

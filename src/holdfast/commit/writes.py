@@ -55,7 +55,7 @@ def is_job_of(job: str, token: str) -> bool:
     return is_job_id(job) and job.endswith(f"-{token}")
 
 
-def find_written(ctx: CommitContext, token: str) -> JobOutcome | None:
+def find_by_token(ctx: CommitContext, token: str) -> JobOutcome | None:
     """Return the committed job of a write, from the log or, failing that, from ``_SUCCESS``; None if neither has it.
 
     Guarantee: on a store with transactions, the commit is durable.
@@ -114,7 +114,7 @@ def _in_report(ctx: CommitContext, token: str) -> JobOutcome | None:
     )
 
 
-def find_files(ctx: CommitContext, token: str) -> JobOutcome | None:
+def find_by_file_names(ctx: CommitContext, token: str) -> JobOutcome | None:
     """Find a write's visible files by the job id in their names, for a write without log entry and ``_SUCCESS``.
 
     Guarantee: never returns files of a write with another token. On a store with transactions, they are durable.
@@ -192,7 +192,7 @@ def end_write(ctx: CommitContext, committer: Committer, token: str) -> EndedWrit
     leftover = _find_leftover(ctx, token)
     if leftover is not None:
         leftover.recover()
-    written = find_written(ctx, token)
+    written = find_by_token(ctx, token)
     if written is not None:
         return EndedWrite(end=WriteEnd.COMMITTED, job=written.job)
     if leftover is not None and leftover.action is Action.FORWARD:
@@ -222,12 +222,12 @@ def _abort_by_files(ctx: CommitContext, committer: Committer, token: str, job: s
 
     Some committers make files visible early and store no record of the job.
     """
-    files = find_files(ctx, token)
+    files = find_by_file_names(ctx, token)
     if files is not None and committer.keeps_log:
         return EndedWrite(end=WriteEnd.COMMITTED, job=files.job)  # its files appear only after a decision
     if files is not None and not committer.leaves_records:
         committer.abort_job(ctx, _record(files.job, committer))
-        job, files = files.job, find_files(ctx, token)
+        job, files = files.job, find_by_file_names(ctx, token)
     if files is not None:
         return EndedWrite(end=WriteEnd.ABORTED, job=files.job, visible_files=files.totals.files)
     return EndedWrite(end=WriteEnd.ABORTED, job=job)

@@ -24,7 +24,7 @@ from holdfast.namespace.configuration import DataClaim
 from holdfast.namespace.errors import LeaseLostError
 from holdfast.namespace.inode import Extent
 from holdfast.runtime import Clock, Ids, Moment
-from holdfast.stores.base import ObjectStore, Part, WritableFile, multipart, rename
+from holdfast.stores.base import ObjectStore, Part, WritableFile, as_renaming, multipart
 
 # --- frames -----------------------------------------------------------------------------------------------------------
 # A frame is 64 KiB of content, the last one what is left, and then the CRC-32 of the blob's name, the number of the
@@ -334,7 +334,7 @@ class BlobWriter:
         self._buffer = bytearray()
         self._upload_id: str | None = None
         self._parts: list[Part] = []
-        self._file = rename(blobs.store).open_write(self._key) if blobs.store.capabilities.rename else None
+        self._file = as_renaming(blobs.store).open_write(self._key) if blobs.store.capabilities.rename else None
 
     @property
     def has_date(self) -> bool:

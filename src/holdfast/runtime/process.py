@@ -48,7 +48,7 @@ class Fork:
         return self._state() is None
 
 
-class Forked(Protocol):
+class ForkListener(Protocol):
     """An object that `watch_forks` registers, to be called before and after forks of its process. It must not raise."""
 
     def before_fork(self, fork: Fork) -> bool:
@@ -79,12 +79,12 @@ class _State:
     """
 
     def __init__(self) -> None:
-        self.asked: list[Forked] = []
+        self.asked: list[ForkListener] = []
         self.ready: set[int] = set()
         self.renewed: set[int] = set()
 
 
-_watching: weakref.WeakValueDictionary[int, Forked] = weakref.WeakValueDictionary()
+_watching: weakref.WeakValueDictionary[int, ForkListener] = weakref.WeakValueDictionary()
 _own = threading.local()
 _latest: dict[int, Fork] = {}
 """The latest fork of each thread."""
@@ -93,7 +93,7 @@ _ROUNDS = 3
 """How often objects are asked that other threads have made while the earlier ones got ready."""
 
 
-def watch_forks(one: Forked) -> list[Fork]:
+def watch_forks(one: ForkListener) -> list[Fork]:
     """Register an object whose methods are called at each fork of this process, as long as the object exists.
 
     This never waits, also while another thread forks: the caller may hold a lock for which that thread waits.
@@ -115,7 +115,7 @@ def require_process(pid: int) -> None:
         raise UnavailableError("the transaction belongs to the process that began it: begin another one here")
 
 
-class Renewed:
+class RenewedOnFork:
     """Base class of objects that are reinitialized in a forked child, without the locks and requests of its parent.
 
     A subclass defines `_renew`, which does that, and calls `__init__` once `_renew` may be called.
@@ -149,7 +149,7 @@ def keep_inherited(*found: object) -> None:
     _inherited.extend(found)
 
 
-def _alive() -> list[Forked]:
+def _alive() -> list[ForkListener]:
     # One atomic step takes all references: other threads may add objects meanwhile.
     return [found for one in _watching.valuerefs() if (found := one()) is not None]
 

@@ -18,7 +18,7 @@ from holdfast.commit import (
     get_committer,
     require_fit,
 )
-from holdfast.commit.context import table_in_the_way
+from holdfast.commit.context import table_exists_error
 from holdfast.commit.two_phase.decision_log import read_log, read_newest
 from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.options.keywords import as_mode, from_options, from_text, from_url, with_absolute_paths
@@ -108,7 +108,7 @@ class Job:
         if newest is None or newest.state.table is None:
             return
         if self._mode not in (SaveMode.OVERWRITE, SaveMode.FAIL) or not self._committer.keeps_log:
-            raise table_in_the_way(ctx, newest.state.table)
+            raise table_exists_error(ctx, newest.state.table)
 
     def run(self, data: Any, function: Callable[..., Any]) -> list[Any]:
         """Call ``function(task, rows)`` for each partition of a DataFrame or an RDD, in Spark's tasks.

@@ -12,7 +12,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from holdfast.commit import CommitContext, Snapshot, VisibleFile, read_snapshot
-from holdfast.commit.nesting import refuse_part
+from holdfast.commit.nested_destinations import refuse_part
 from holdfast.errors import HoldfastError, InvalidRequestError, NotFoundError
 from holdfast.formats import get_format
 from holdfast.options.read import ReadOptions

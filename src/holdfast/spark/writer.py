@@ -22,8 +22,8 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pyspark.sql.types import StructType
 
 from holdfast.commit import TWO_PHASE, JobRecord, SaveMode, StreamBatch, get_committer, require_fit
-from holdfast.commit.two_phase.decision_log import find_write, read_log
-from holdfast.commit.two_phase.streams import join_batch, plan_batch, settle_batch
+from holdfast.commit.two_phase.decision_log import find_by_write_id, read_log
+from holdfast.commit.two_phase.streams import join_batch, plan_batch, roll_forward_decisions
 from holdfast.commit.writes import JobIds, refuse_running
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.options.write import StreamOptions, WriteOptions
@@ -63,7 +63,7 @@ class HoldfastWriter(DataSourceArrowWriter):
             self._job: JobRecord | None = None
             self._table = table
             if options.write_id:
-                if find_write(ctx, view, options.write_id) is not None:
+                if find_by_write_id(ctx, view, options.write_id) is not None:
                     return
                 refuse_running(ctx, options.write_id)
             self._table = table.fit_to_table(ctx, view)
@@ -191,7 +191,7 @@ class HoldfastStreamWriter(DataSourceStreamArrowWriter):
             written = next((report.written for report in reports if report.written is not None), None)
             with (self._table if written is None else self._table.with_files(written)).open_destination() as ctx:
                 if not jobs:
-                    settle_batch(ctx)
+                    roll_forward_decisions(ctx)
                     return
                 if len(jobs) > 1 or jobs[0].stream is None or jobs[0].stream.batch != batchId:
                     raise InvalidRequestError(

@@ -479,14 +479,14 @@ def multipart(store: ObjectStore) -> MultipartStore:
     return store  # type: ignore[return-value]  # wrappers implement every method
 
 
-def rename(store: ObjectStore) -> RenameStore:
+def as_renaming(store: ObjectStore) -> RenameStore:
     """Return the store as a `RenameStore`; raise `UnsupportedError` if it is none."""
     if not store.capabilities.rename:
         raise UnsupportedError("the store has no atomic rename")
     return store  # type: ignore[return-value]  # wrappers implement every method
 
 
-def transactional(store: ObjectStore) -> TransactionalStore:
+def as_transactional(store: ObjectStore) -> TransactionalStore:
     """Return the store as a `TransactionalStore`; raise `UnsupportedError` if it is none."""
     if not store.capabilities.transactions:
         raise UnsupportedError("the store cannot make several changes in one step")

@@ -211,7 +211,7 @@ class GivenOptions:
                 raise InvalidRequestError("the value of an option must be valid Unicode: change it", option=one.spelled)
             first = self._given.setdefault(one.name, one)
             if first.text != one.text and not first.text.lower() == one.text.lower() in ("true", "false"):
-                raise contradiction(first.spelled, one.spelled)
+                raise contradiction_error(first.spelled, one.spelled)
 
     @property
     def unknown(self) -> list[GivenOption]:
@@ -262,7 +262,7 @@ def _parsed(name: str, text: str, parse: Callable[[str], T], secret: bool) -> T:
         raise InvalidRequestError(message, option=name, value=text) from error
 
 
-def contradiction(first: str, second: str) -> InvalidRequestError:
+def contradiction_error(first: str, second: str) -> InvalidRequestError:
     """Return the error for two values of one option that differ.
 
     Args:

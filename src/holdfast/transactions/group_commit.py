@@ -21,7 +21,7 @@ from typing import Generic, TypeVar
 
 from holdfast.errors import HoldfastError, InvalidRequestError, UnavailableError
 from holdfast.runtime import Clock, SystemClock
-from holdfast.runtime.process import Renewed
+from holdfast.runtime.process import RenewedOnFork
 from holdfast.transactions.base import Backend, Commit, LockedTransaction, Outcome, Record, ScanPage, SnapshotReader
 from holdfast.transactions.pool import Permits
 from holdfast.transactions.validation import count_independent, keys_of_commit
@@ -180,7 +180,7 @@ class _Entry(Generic[Q, A]):
         self.wake.acquire()
 
 
-class Combiner(Renewed, Generic[Q, A]):
+class Combiner(RenewedOnFork, Generic[Q, A]):
     """Runs a function over batches of requests that several threads submit concurrently.
 
     A caller that finds no leader becomes one: it takes all that wait, up to the limit, runs the function and wakes the

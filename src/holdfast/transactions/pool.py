@@ -23,7 +23,7 @@ from typing import Generic, Protocol, TypeVar
 
 from holdfast.errors import UnavailableError
 from holdfast.runtime import Clock
-from holdfast.runtime.process import Renewed, keep_inherited
+from holdfast.runtime.process import RenewedOnFork, keep_inherited
 
 _LONGEST_NAP_S = 0.05
 """A waiting caller looks again after so long: nothing wakes it when the caller before it was interrupted."""
@@ -42,7 +42,7 @@ class Permit:
         self.wake.acquire()
 
 
-class Permits(Renewed):
+class Permits(RenewedOnFork):
     """A semaphore that lets `count` callers work at the same time, first come, first served.
 
     The child of a fork has permits of its own.
@@ -122,7 +122,7 @@ class Pooled(Protocol):
 C = TypeVar("C", bound=Pooled)
 
 
-class Pool(Renewed, Generic[C]):
+class Pool(RenewedOnFork, Generic[C]):
     """A pool of the connections of one process, which are opened when they are needed.
 
     Guarantee: a process that was forked opens its own, and leaves those of its parent alone, even one that was lent

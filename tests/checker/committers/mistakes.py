@@ -24,7 +24,7 @@ from holdfast.commit.two_phase.decision import Decided, StuckDecision
 from holdfast.commit.two_phase.decision_log import append_entry, find_decision, write_mark
 from holdfast.commit.two_phase.job import abort_job, commit_job
 from holdfast.commit.two_phase.manifests import ManifestCache, Prepared
-from holdfast.commit.two_phase.pending_uploads import Leftovers, LiveJobs
+from holdfast.commit.two_phase.pending_uploads import LiveJobs, UploadRecords
 from holdfast.commit.two_phase.publication import Publication, publication_of
 from holdfast.commit.two_phase.records import LogEntry, decode_entry, decode_manifest, encode_entry
 from holdfast.commit.two_phase.replacement import delete_replaced
@@ -338,7 +338,7 @@ def abort_every_upload_of_the_job(
     shipped: Callable[..., None], ctx: CommitContext, job: JobRecord, owner: FileOwner
 ) -> None:
     """In place of the task abort: abort every pending upload of the job."""
-    left = Leftovers(listing=UploadListing.BY_DIRECTORY)
+    left = UploadRecords(listing=UploadListing.BY_DIRECTORY)
     publication_of(job).sweep(ctx, lambda found, key: found == job.job, left)
     shipped(ctx, job, owner)
 
@@ -371,7 +371,7 @@ def look_in_own_destination(shipped: Callable[..., bool], self: LiveJobs, job: J
 
 
 def list_below_bare_prefix(
-    shipped: Callable[..., list[UploadInfo] | None], ctx: CommitContext, prefix: str, left: Leftovers
+    shipped: Callable[..., list[UploadInfo] | None], ctx: CommitContext, prefix: str, left: UploadRecords
 ) -> list[UploadInfo] | None:
     """In place of `_list_below`: list pending uploads under the prefix without its slash."""
     bare = prefix.rstrip("/")

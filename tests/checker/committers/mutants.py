@@ -223,7 +223,7 @@ MUTANTS = (
     Mutant(
         name="unknown-completion-is-success",
         slip="A completion that was not answered is considered done.",
-        swaps=(swap(task.settle, mistakes.take_silence_for_completion),),
+        swaps=(swap(task.ensure_moved, mistakes.take_silence_for_completion),),
         scene=_FAILURE,
         breaks=("C1",),
     ),

@@ -16,7 +16,7 @@ from holdfast.commit.two_phase.manifests import Prepared
 from holdfast.commit.two_phase.records import LogEntry, Replaced
 from holdfast.commit.two_phase.roll_forward import JobFiles
 from holdfast.errors import OutcomeUnknownError
-from holdfast.stores.base import Change, Create, Delete, Overwrite, Put, Require, RequireEmpty, transactional
+from holdfast.stores.base import Change, Create, Delete, Overwrite, Put, Require, RequireEmpty, as_transactional
 from holdfast.versioned_log import LogView, RecordStore
 
 __all__ = [
@@ -52,7 +52,7 @@ def _apply_after(
     """Make some changes with the entry, and the others in a second step if the entry is the caller's."""
     winner = shipped(ctx, entry, view, now)
     if later and winner.token == entry.token:
-        transactional(ctx.store).apply(later)
+        as_transactional(ctx.store).apply(later)
     return winner
 
 
@@ -68,7 +68,7 @@ def publish_first(
 ) -> LogEntry:
     """In place of `append_entry`: do everything in one transaction, and decide afterwards."""
     if changes:
-        transactional(ctx.store).apply(changes)
+        as_transactional(ctx.store).apply(changes)
     return shipped(ctx, entry, view)
 
 
@@ -78,7 +78,7 @@ def delete_first(
     """In place of `append_entry`: delete what the job replaces before the transaction."""
     gone = [one for one in changes if isinstance(one, Delete) and not layout.is_hidden(_path(ctx, one))]
     if gone:
-        transactional(ctx.store).apply(gone)
+        as_transactional(ctx.store).apply(gone)
     return shipped(ctx, entry, view, [one for one in changes if one not in gone])
 
 
@@ -117,7 +117,7 @@ def take_silence_for_commit(
 ) -> bytes:
     """In place of `RecordStore.create_with`: consider a transaction made although it was not answered."""
     with suppress(OutcomeUnknownError):
-        transactional(self.store).apply([Put(self.key(path), data, Create()), *changes])
+        as_transactional(self.store).apply([Put(self.key(path), data, Create()), *changes])
         return data
     return data
 

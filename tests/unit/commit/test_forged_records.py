@@ -17,9 +17,9 @@ from holdfast.commit.intents import find_announcers
 from holdfast.commit.layout import attempt_file, intents, log_entry, manifest
 from holdfast.commit.records import FileEntry, JobRecord, Kind, ManifestRef, StreamBatch, Totals
 from holdfast.commit.two_phase import records as two_phase_records
-from holdfast.commit.two_phase.decision_log import WRITE_ID, find_write, read_log
+from holdfast.commit.two_phase.decision_log import WRITE_ID, find_by_write_id, read_log
 from holdfast.commit.two_phase.records import ListRef, LogEntry, LogState, StreamMark, TaskManifest
-from holdfast.commit.writes import find_written
+from holdfast.commit.writes import find_by_token
 from holdfast.errors import CorruptDataError
 from holdfast.stores.base import UploadInfo
 from tests.simulation.world import HOME, World
@@ -252,11 +252,11 @@ def test_invalid_counts_of_a_report_are_ignored(value: object) -> None:
     assert job is not None
     bucket.commit(ctx, job, [bucket.run_task(ctx, job, 0, [b"12345"])])
     report = json.loads(ctx.store.get(ctx.key("_SUCCESS")))
-    assert (found := find_written(ctx, "t")) is not None
+    assert (found := find_by_token(ctx, "t")) is not None
     assert found.totals.files == 1
     report["metrics"]["files"] = value
     ctx.store.put(ctx.key("_SUCCESS"), json.dumps(report).encode())
-    assert (found := find_written(ctx, "t")) is not None
+    assert (found := find_by_token(ctx, "t")) is not None
     assert found.totals.files == 0
 
 
@@ -266,7 +266,7 @@ def test_an_aborted_write_is_not_remembered() -> None:
     job = TWO_PHASE.setup_job(world.context(), SaveMode.APPEND, {WRITE_ID: "nightly"})
     assert job is not None
     TWO_PHASE.abort_job(world.context(), job)
-    assert find_write(world.context(), read_log(world.context()), "nightly") is None
+    assert find_by_write_id(world.context(), read_log(world.context()), "nightly") is None
 
 
 def test_who_has_announced_an_upload_is_looked_up_by_its_key() -> None:

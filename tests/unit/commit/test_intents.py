@@ -11,7 +11,7 @@ import pytest
 from holdfast.commit import TWO_PHASE, CommitContext, TaskCommit, read_history, recover, verify
 from holdfast.commit.codec import decode_intents, encode_intents
 from holdfast.commit.ids import AttemptId, FileOwner, JobId
-from holdfast.commit.intents import QUIET_S, find_announcers, is_intents
+from holdfast.commit.intents import QUIET_S, find_announcers, is_intent_record
 from holdfast.commit.layout import intents, manifest
 from holdfast.commit.records import JobRecord
 from holdfast.errors import AccessDeniedError, CorruptDataError, OutcomeUnknownError, UnavailableError
@@ -43,7 +43,7 @@ def give_up(ctx: CommitContext, job: JobRecord) -> None:
 
 
 def records(world: World) -> list[str]:
-    return [key for key in world.leftovers() if is_intents(key)]
+    return [key for key in world.leftovers() if is_intent_record(key)]
 
 
 # --- cost -------------------------------------------------------------------------------------------------------------
@@ -91,7 +91,7 @@ def test_waiting_files_hold_a_quarter_of_the_budget() -> None:
 def test_names_of_ours_need_no_announcement() -> None:
     world, recorded = World("upload"), Recorder()
     run_job(world.context(store=InterceptedStore(world.store, recorded)), "new")
-    assert not any(is_intents(call.key) for call in recorded.calls)
+    assert not any(is_intent_record(call.key) for call in recorded.calls)
 
 
 def test_in_threads() -> None:
@@ -183,12 +183,12 @@ def test_a_dropped_file_is_no_part_of_the_attempt() -> None:
 
 # --- records ----------------------------------------------------------------------------------------------------------
 def test_a_destination_whose_name_has_a_line_break_has_records_too() -> None:
-    assert is_intents(f"a\nb/{KEY}")
+    assert is_intent_record(f"a\nb/{KEY}")
 
 
 def test_round_trip() -> None:
     assert decode_intents(f"out put/{KEY}", encode_intents(OWNER, PATHS)) == (OWNER, PATHS)
-    assert is_intents(KEY) and not is_intents(manifest(OWNER.job, OWNER.task, OWNER.attempt))
+    assert is_intent_record(KEY) and not is_intent_record(manifest(OWNER.job, OWNER.task, OWNER.attempt))
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from holdfast.commit import (
     verify,
 )
 from holdfast.commit.layout import job_record
-from holdfast.commit.nesting import refuse_part
+from holdfast.commit.nested_destinations import refuse_part
 from holdfast.commit.two_phase.streams import plan_batch
 from holdfast.errors import AccessDeniedError, ConflictError, CorruptDataError, InvalidRequestError
 from holdfast.stores.base import iter_objects

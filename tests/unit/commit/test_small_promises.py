@@ -11,7 +11,7 @@ from holdfast.commit import TWO_PHASE, CommitContext, Place, SaveMode, codec, ve
 from holdfast.commit.context import StagingPlaces
 from holdfast.commit.destination import delete_visible
 from holdfast.commit.ids import AttemptId, FileOwner, JobId, file_name
-from holdfast.commit.intents import find_announcers, is_intents
+from holdfast.commit.intents import find_announcers, is_intent_record
 from holdfast.commit.layout import attempt_file, intents, manifest
 from holdfast.commit.leftovers import FOREIGN_QUIET_S as QUIET_S
 from holdfast.commit.leftovers import ForeignJobPolicy
@@ -19,7 +19,7 @@ from holdfast.commit.records import FileEntry
 from holdfast.commit.recovery import recover
 from holdfast.commit.success_file import read_success
 from holdfast.commit.two_phase import records as two_phase_records
-from holdfast.commit.two_phase.pending_uploads import Leftovers, is_manifest, reported_uploads
+from holdfast.commit.two_phase.pending_uploads import UploadRecords, is_manifest, reported_uploads
 from holdfast.commit.two_phase.publication import RENAMES
 from holdfast.commit.two_phase.records import TaskManifest
 from holdfast.errors import HoldfastError, NotFoundError, OutcomeUnknownError, UnavailableError
@@ -57,7 +57,7 @@ def test_a_record_of_intents_that_is_swept_meanwhile_announces_nothing() -> None
         key = ctx.key(intents(JOB, task, OWNER.attempt, 0))
         ctx.store.put(key, codec.encode_intents(owner, [f"file {task}"]))
     uploads = [UploadInfo(key=ctx.key(f"file {task}"), upload_id="u") for task in (3, 4)]
-    late = world.context(store=Vanishing(world.store, lambda key: is_intents(key) and "/attempts/00003-" in key))
+    late = world.context(store=Vanishing(world.store, lambda key: is_intent_record(key) and "/attempts/00003-" in key))
     assert find_announcers(ctx, uploads) == {ctx.key(f"file {task}"): {JOB} for task in (3, 4)}
     assert find_announcers(late, uploads) == {ctx.key("file 4"): {JOB}}
 
@@ -88,7 +88,7 @@ def test_how_many_files_were_deleted_is_told() -> None:
 
 def test_a_store_without_uploads_has_none_to_sweep() -> None:
     ctx = World("rename").context()
-    assert RENAMES.sweep(ctx, lambda job, key: True, Leftovers(listing=UploadListing.NOT_AT_ALL)) == (
+    assert RENAMES.sweep(ctx, lambda job, key: True, UploadRecords(listing=UploadListing.NOT_AT_ALL)) == (
         0,
         False,
     )

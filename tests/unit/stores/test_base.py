@@ -20,12 +20,12 @@ from holdfast.stores.base import (
     Update,
     UploadInfo,
     UploadPage,
+    as_renaming,
+    as_transactional,
     batched_keys,
     iter_objects,
     iter_uploads,
     multipart,
-    rename,
-    transactional,
 )
 from holdfast.stores.checks import check_changes, check_key, check_move
 from holdfast.stores.memory import MemoryStore
@@ -94,8 +94,8 @@ def test_capabilities_decide_what_a_store_is() -> None:
     with pytest.raises(UnsupportedError, match="no multipart"):
         multipart(MemoryStore(limits=None))
     with pytest.raises(UnsupportedError, match="no atomic rename"):
-        rename(MemoryStore())
-    assert rename(MemoryStore(rename=True)).capabilities.rename
+        as_renaming(MemoryStore())
+    assert as_renaming(MemoryStore(rename=True)).capabilities.rename
 
 
 @pytest.mark.parametrize("key", ["", "/a", "a\0b", "\ud800", "x" * 1025, "é" * 513])
@@ -159,5 +159,5 @@ def test_a_secret_in_an_object_is_not_shown() -> None:
 
 def test_a_store_without_transactions_is_not_taken_for_one() -> None:
     with pytest.raises(UnsupportedError, match="several changes"):
-        transactional(MemoryStore())
-    assert transactional(MemoryStore(transactions=True)).capabilities.transactions
+        as_transactional(MemoryStore())
+    assert as_transactional(MemoryStore(transactions=True)).capabilities.transactions

@@ -25,7 +25,7 @@ from holdfast.commit import (
 from holdfast.commit.context import StagingPlaces
 from holdfast.commit.recovery import recover
 from holdfast.commit.two_phase.snapshot import read_snapshot
-from holdfast.commit.two_phase.streams import join_batch, plan_batch, settle_batch
+from holdfast.commit.two_phase.streams import join_batch, plan_batch, roll_forward_decisions
 from holdfast.errors import DestinationExistsError, HoldfastError
 from holdfast.runtime import Environment, SerialRunner
 from holdfast.stores.base import Capabilities
@@ -201,7 +201,7 @@ def start_job(setting: Setting, port: Port, mode: SaveMode, batch: int | None) -
             stream = StreamBatch(stream="stream", checkpoint="checkpoint", batch=batch)
             job = join_batch(ctx, plan_batch(ctx, mode, {}), stream)
             if job is None:
-                settle_batch(ctx)
+                roll_forward_decisions(ctx)
     except HoldfastError as error:
         _ask(port, "tell", "refused" if isinstance(error, DestinationExistsError) else "failed", type(error).__name__)
         return None

@@ -22,7 +22,7 @@ from holdfast.commit.context import Measure
 from holdfast.commit.destination import new_truncating_job
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord
 from holdfast.commit.sinks import UploadSink
-from holdfast.commit.success_file import has_succeeded, succeed
+from holdfast.commit.success_file import has_succeeded, report_success
 from holdfast.commit.task import TaskScope, complete_upload, open_upload, report_task, reported_totals
 from holdfast.errors import ConflictError
 from holdfast.guarantees import ANOTHER_ENDS, EMPTIED, NO_RECORD, UNDONE_BY_HAND, UNKNOWN, Answer, no, yes
@@ -31,7 +31,7 @@ from holdfast.guarantees import ANOTHER_ENDS, EMPTIED, NO_RECORD, UNDONE_BY_HAND
 def commit_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOutcome:
     """Write ``_SUCCESS``, which names no files because the driver does not know them. Idempotent."""
     present = reports.check(job)
-    return succeed(measure, job, totals=reported_totals(present), tasks=len(present), paths=())
+    return report_success(measure, job, totals=reported_totals(present), tasks=len(present), paths=())
 
 
 def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:

@@ -27,7 +27,7 @@ from holdfast.commit.hadoop.pending import PendingSet
 from holdfast.commit.hadoop.uri import encode_uri
 from holdfast.commit.ids import JobId
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, TaskCommit, Totals
-from holdfast.commit.success_file import succeed
+from holdfast.commit.success_file import report_success
 from holdfast.commit.task import TaskScope, abort_named_uploads, open_upload, totals_of
 from holdfast.errors import HoldfastError
 from holdfast.guarantees import (
@@ -55,7 +55,7 @@ def commit_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOut
     """Write ``_SUCCESS``, without file names, which tasks do not report; then abort uploads of failed attempts."""
     reported = reports.check(job)
     totals = sum((commit.totals for commit in reported), Totals())
-    outcome = succeed(measure, job, totals=totals, tasks=len(reported), paths=())
+    outcome = report_success(measure, job, totals=totals, tasks=len(reported), paths=())
     with measure.stage("job_stage_cleanup"):
         left = _abort_pending(measure, job.job)
     return replace(outcome, finished=not left, pending_reason=left)

@@ -25,7 +25,7 @@ from holdfast.commit.destination import delete_visible, new_truncating_job
 from holdfast.commit.ids import AttemptId, FileOwner, JobId
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, TaskCommit
 from holdfast.commit.sinks import UploadSink
-from holdfast.commit.success_file import has_succeeded, succeed
+from holdfast.commit.success_file import has_succeeded, report_success
 from holdfast.commit.task import TaskScope, report_task, reported_totals
 from holdfast.errors import HoldfastError
 from holdfast.guarantees import EMPTIED, NO_RECORD, STILL_WRITING, TWO_DRIVERS, UNKNOWN, Answer, no, yes
@@ -93,7 +93,7 @@ def commit_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOut
         paths = sorted(path for path, attempt in _list_job(measure.ctx, job.job) if attempt in winners)
 
     totals = reported_totals(present)
-    outcome = succeed(measure, job, totals=totals, tasks=len(present), paths=paths, limit=len(paths))
+    outcome = report_success(measure, job, totals=totals, tasks=len(present), paths=paths, limit=len(paths))
     of_job = _is_of_job(job.job)
     try:
         with measure.stage("job_stage_cleanup"):

@@ -24,7 +24,7 @@ from holdfast.commit.hadoop.pending import PendingSet, SinglePending
 from holdfast.commit.ids import AttemptId, FileOwner, attempt_name, attempt_owner
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, Totals
 from holdfast.commit.statistics import NO_STATISTICS, Statistics
-from holdfast.commit.success_file import FILENAME_LIMIT, succeed
+from holdfast.commit.success_file import FILENAME_LIMIT, report_success
 from holdfast.commit.task import complete_upload, is_published
 from holdfast.errors import HoldfastError, NotFoundError, OutcomeUnknownError
 from holdfast.stores.base import Support, iter_uploads, iter_uploads_of, multipart
@@ -238,9 +238,9 @@ def complete_all(
     return Published(sets=run.loaded, totals=totals, paths=tuple(paths), statistics=run.statistics)
 
 
-def succeed_with(measure: Measure, job: JobRecord, published: Published) -> JobOutcome:
+def report_completion(measure: Measure, job: JobRecord, published: Published) -> JobOutcome:
     """Write the report of a job whose uploads are completed to ``_SUCCESS``, and return the job's outcome."""
-    return succeed(
+    return report_success(
         measure,
         job,
         totals=published.totals,

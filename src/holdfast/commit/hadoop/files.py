@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator
 from typing import cast
 
 from holdfast.commit.context import CommitContext
-from holdfast.commit.task import settle
+from holdfast.commit.task import ensure_moved
 from holdfast.errors import NotFoundError, UnsupportedError
-from holdfast.stores.base import CopyStore, ObjectInfo, batched_keys, iter_objects, iter_uploads, multipart, rename
+from holdfast.stores.base import CopyStore, ObjectInfo, as_renaming, batched_keys, iter_objects, iter_uploads, multipart
 
 
 # --- listing ----------------------------------------------------------------------------------------------------------
@@ -86,13 +86,13 @@ def move_file(ctx: CommitContext, source: str, target: str) -> None:
     Crash: before or after the move on a store with rename; on other stores both files may exist.
     """
     if ctx.store.capabilities.rename:
-        store = rename(ctx.store)
+        store = as_renaming(ctx.store)
         step: Callable[[], None] = lambda: store.rename(ctx.key(source), ctx.key(target))  # noqa: E731  # one of two
     elif ctx.store.capabilities.copy:
         step = lambda: _copy_and_delete(ctx, source, target)  # noqa: E731  # one of two
     else:
         raise UnsupportedError("the store neither renames nor copies files: choose another committer", url=ctx.url)
-    if not settle(ctx, target, step, lambda is_retry: is_retry and file_info(ctx, target) is not None):
+    if not ensure_moved(ctx, target, step, lambda is_retry: is_retry and file_info(ctx, target) is not None):
         raise NotFoundError("the file does not exist: it may have been moved before", path=source)
 
 
@@ -118,10 +118,10 @@ def move_dir(ctx: CommitContext, source: str, target: str) -> None:
     moved.
     """
     if ctx.store.capabilities.rename_dir:
-        store = rename(ctx.store)
+        store = as_renaming(ctx.store)
         move: Callable[[], None] = lambda: store.rename_dir(ctx.key(source), ctx.key(target))  # noqa: E731  # a step
         with contextlib.suppress(UnsupportedError):  # a link leads to another file system
-            if settle(ctx, target, move, lambda is_retry: is_retry and is_dir(ctx, target)):
+            if ensure_moved(ctx, target, move, lambda is_retry: is_retry and is_dir(ctx, target)):
                 return
             raise NotFoundError("the directory does not exist: it may have been moved before", path=source)
     paths = [path for path, _info in list_files(ctx, source)]

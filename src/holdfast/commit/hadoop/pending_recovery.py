@@ -31,7 +31,7 @@ from functools import partial
 
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext, Measure
-from holdfast.commit.hadoop.completion import Upload, complete_all, has_unlisted_upload, is_visible, succeed_with
+from holdfast.commit.hadoop.completion import Upload, complete_all, has_unlisted_upload, is_visible, report_completion
 from holdfast.commit.hadoop.pending import PendingSet, SinglePending
 from holdfast.commit.ids import JobId
 from holdfast.commit.leftovers import Action, Leftover
@@ -271,7 +271,7 @@ def _finish(ctx: CommitContext, job: PendingJob, expected: Action, decide: Decid
             measure, job.sets(), lambda name: PendingSet(job_id=job.job, commits=tuple(job.load(name))), revert=False
         )
         record = JobRecord(job=JobId(job.job), committer=job.committer, mode=job.mode, started_at_s=0.0)
-        succeed_with(measure, record, published)
+        report_completion(measure, record, published)
     if action is Action.BACK:
         # Delete files before aborting uploads: while uploads are pending, the next run comes to the same decision.
         for batch in batched_keys(sorted(found.visible)):

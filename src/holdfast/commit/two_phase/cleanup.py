@@ -17,7 +17,7 @@ from holdfast.commit.intents import QUIET_S, unreported_intents
 from holdfast.commit.leftovers import is_quiet
 from holdfast.commit.records import JobRecord
 from holdfast.commit.two_phase.manifests import load_refs
-from holdfast.commit.two_phase.pending_uploads import Leftovers, LiveJobs
+from holdfast.commit.two_phase.pending_uploads import LiveJobs, UploadRecords
 from holdfast.commit.two_phase.publication import Publication, publication_of
 from holdfast.commit.two_phase.records import LogEntry, dead_batches
 from holdfast.errors import InvalidRequestError, NotFoundError, UnsupportedError
@@ -106,7 +106,7 @@ def clean_up(
     Args:
         listing: how the server lists pending uploads.
         quiet_s: an attempt that has not written anything for this long is considered dead.
-        limit: how many uploads of the server's listing to inspect; None for all (see `Leftovers`).
+        limit: how many uploads of the server's listing to inspect; None for all (see `UploadRecords`).
         decided: the decision of the job to clean up after, if there is one; its committed uploads are already
             completed.
         reported: keys of manifests that a transaction has deleted: their attempts have reported.
@@ -118,10 +118,10 @@ def clean_up(
     """
     prefix = ctx.key(layout.JOBS)
     keys: set[str] = set()
-    left = Leftovers(listing=listing, limit=limit)
+    left = UploadRecords(listing=listing, limit=limit)
     for job, objects in layout.iter_job_folders(ctx.store, ctx.prefix):
         if jobs.has_ended(job, prefix):
-            folder = Leftovers()
+            folder = UploadRecords()
             for info in objects:
                 keys.add(info.key)
                 folder.note(info)

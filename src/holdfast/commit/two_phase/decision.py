@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext, Measure
 from holdfast.commit.destination import durably, is_to_be_skipped
-from holdfast.commit.nesting import is_first, refuse_nested
+from holdfast.commit.nested_destinations import has_no_commit, refuse_nested
 from holdfast.commit.records import JobRecord, JobReport, Kind, SaveMode, Totals
 from holdfast.commit.two_phase.decision_log import (
     append_entry,
-    destination_gone,
+    destination_gone_error,
     find_decision,
-    is_written,
+    is_write_id_used,
     job_exists,
     read_entry,
     read_log,
@@ -201,7 +201,7 @@ def _append_commit(measure: Measure, job: JobRecord, prepared: Prepared, view: L
     ctx = measure.ctx
     draft = _draft_entry(ctx, job, prepared)
     files = plan_files(ctx, job, prepared) if publication_of(job).at_once else None
-    refuse_nested(ctx, first=is_first(ctx, view), deciding=True)
+    refuse_nested(ctx, first=has_no_commit(ctx, view), deciding=True)
     _refuse_expired(ctx, job, prepared)
     for attempt in range(ctx.settings.conflict_attempts):
         stuck = help_earlier_jobs(ctx, view)
@@ -255,7 +255,7 @@ def _commit_entry(
         if not job_exists(measure.ctx, entry.job):
             if read_log(measure.ctx).head >= entry.seq:
                 return None  # another job of the same stream was decided first, and has cleaned up after this one
-            raise destination_gone(measure.ctx)
+            raise destination_gone_error(measure.ctx)
         winner = append_entry(measure.ctx, entry, view)  # the commit point
     else:
         winner, report = commit_at_once(measure, entry, view, files, plan)  # the commit point
@@ -299,7 +299,7 @@ def is_already_committed(ctx: CommitContext, job: JobRecord, state: LogState, vi
         newest = read_newest(ctx, read_log(ctx))
         return newest is not None and is_committed_batch(job, newest.state.streams)  # else the log has moved on
 
-    return durably(ctx, is_committed_batch(job, state.streams), is_still_committed) or is_written(ctx, job, view)
+    return durably(ctx, is_committed_batch(job, state.streams), is_still_committed) or is_write_id_used(ctx, job, view)
 
 
 def read_log_after(ctx: CommitContext, seen: int, attempt: int) -> LogView:

@@ -86,7 +86,7 @@ def find_decision(ctx: CommitContext, view: LogView, job: JobId, after: int) -> 
         found = log.find(view, lambda entry: entry.job == job, after)
         return durably(ctx, found, lambda: log.find(log.read(), lambda entry: entry.job == job, after))
     except LogRemovedError as error:
-        raise destination_gone(ctx) from error
+        raise destination_gone_error(ctx) from error
     except LogTrimmedError as error:
         raise _left_behind(ctx, job) from error
 
@@ -111,12 +111,12 @@ def append_entry(ctx: CommitContext, entry: LogEntry, view: LogView, changes: Se
     try:
         return decision_log(ctx).append(entry, encode_entry(entry), lambda other: other.job == entry.job, view, changes)
     except LogRemovedError as error:
-        raise destination_gone(ctx) from error
+        raise destination_gone_error(ctx) from error
     except LogTrimmedError as error:
         raise _left_behind(ctx, entry.job) from error
 
 
-def destination_gone(ctx: CommitContext) -> LogRemovedError:
+def destination_gone_error(ctx: CommitContext) -> LogRemovedError:
     """Return the error for a job whose record, or the log before it, no longer exists, though the job is undecided."""
     return LogRemovedError(
         "the destination was renamed or deleted while the job ran, or its records were, perhaps by a failover: if it "
@@ -148,7 +148,7 @@ def write_mark(ctx: CommitContext, entry: LogEntry, mark: str, data: bytes = b"{
     try:
         decision_log(ctx).mark(entry, mark, data)
     except LogRemovedError as error:
-        raise destination_gone(ctx) from error
+        raise destination_gone_error(ctx) from error
 
 
 def trim_log(ctx: CommitContext, view: LogView) -> None:
@@ -176,7 +176,7 @@ def write_id_of(job: JobRecord) -> str:
     return found if isinstance(found, str) else ""
 
 
-def find_write(ctx: CommitContext, view: LogView, write_id: str) -> JobOutcome | None:
+def find_by_write_id(ctx: CommitContext, view: LogView, write_id: str) -> JobOutcome | None:
     """Return the committed job with this write id; None if there is none, or if its record has expired (`KEPT_S`).
 
     Guarantee: on a store with transactions, the commit is durable.
@@ -198,10 +198,10 @@ def _find(ctx: CommitContext, view: LogView, write_id: str) -> JobOutcome | None
     return _read(ctx, write_id)
 
 
-def is_written(ctx: CommitContext, job: JobRecord, view: LogView) -> bool:
+def is_write_id_used(ctx: CommitContext, job: JobRecord, view: LogView) -> bool:
     """Check, in the log and in the record of the write id, whether another job with the same write id is committed."""
     write_id = write_id_of(job)
-    return bool(write_id) and find_write(ctx, view, write_id) is not None
+    return bool(write_id) and find_by_write_id(ctx, view, write_id) is not None
 
 
 def write_record(entry: LogEntry) -> tuple[str, bytes] | None:

@@ -14,15 +14,15 @@ from holdfast.commit import layout
 from holdfast.commit.codec import encode_job
 from holdfast.commit.committer import TaskReports
 from holdfast.commit.context import CommitContext, Measure
-from holdfast.commit.destination import is_to_be_skipped, refuse_file, refuse_taken, written_by
+from holdfast.commit.destination import count_job_files, is_to_be_skipped, refuse_file, refuse_taken
 from holdfast.commit.ids import new_job_id
-from holdfast.commit.nesting import is_first, refuse_nested
+from holdfast.commit.nested_destinations import has_no_commit, refuse_nested
 from holdfast.commit.records import JobOutcome, JobRecord, Kind, SaveMode
 from holdfast.commit.two_phase.cleanup import clean_up_ended_job, log_refusals
 from holdfast.commit.two_phase.decision import Decided, decide, is_already_committed, read_log_after
 from holdfast.commit.two_phase.decision_log import (
     append_entry,
-    destination_gone,
+    destination_gone_error,
     find_decision,
     forget_writes,
     job_exists,
@@ -84,7 +84,7 @@ def describe_job(
     view = view or read_log(ctx)
     refuse_file(ctx)
     refuse_taken(ctx, [layout.SUCCESS, layout.log_entry(view.head + 1)])
-    refuse_nested(ctx, first=is_first(ctx, view))
+    refuse_nested(ctx, first=has_no_commit(ctx, view))
     if is_to_be_skipped(ctx, mode):
         return None
     return JobRecord(
@@ -295,7 +295,7 @@ def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
                 # A process that ends a job deletes its record after the entry, so a new look shows the entry.
                 entry = find_decision(ctx, read_log(ctx), job.job, job.base_seq)
                 if entry is None:
-                    raise destination_gone(ctx)  # no entry is needed: without the record, nobody can commit the job
+                    raise destination_gone_error(ctx)  # without the record, nobody can commit the job
             entry = entry or _append_abort(ctx, job, view)
         except FencedError as error:
             return _end_fenced_job(ctx, job, error, is_announced=job_exists(ctx, job.job))
@@ -339,7 +339,7 @@ def _end_fenced_job(ctx: CommitContext, job: JobRecord, error: FencedError, *, i
     Raises:
         OutcomeUnknownError: the job has neither visible files nor a record.
     """
-    totals = written_by(ctx, job.job)
+    totals = count_job_files(ctx, job.job)
     is_gone = isinstance(error, LogRemovedError)
     if not (totals.files or is_announced or is_gone):
         raise OutcomeUnknownError(

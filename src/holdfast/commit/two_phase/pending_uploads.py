@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import JobId
-from holdfast.commit.intents import announced_keys, is_intents
+from holdfast.commit.intents import announced_keys, is_intent_record
 from holdfast.commit.records import FileEntry, JobRecord
 from holdfast.commit.two_phase.records import (
     StreamMark,
@@ -122,11 +122,11 @@ def probe_key(ctx: CommitContext) -> str:
 
 def is_manifest(key: str) -> bool:
     """Check whether `key` is the key of an attempt's manifest."""
-    return _MANIFEST.fullmatch(key.rpartition(layout.JOBS)[2]) is not None and not is_intents(key)
+    return _MANIFEST.fullmatch(key.rpartition(layout.JOBS)[2]) is not None and not is_intent_record(key)
 
 
 @dataclass(slots=True, kw_only=True)
-class Leftovers:
+class UploadRecords:
     """The records in job folders that name uploads (manifests, intents), for a sweep, which aborts leftover uploads.
 
     Attributes:
@@ -146,7 +146,7 @@ class Leftovers:
 
     def note(self, info: ObjectInfo) -> None:
         """Add an object that was listed in a job folder, if it is a manifest or an intent record."""
-        if is_intents(info.key):
+        if is_intent_record(info.key):
             self.intents[info.key] = info.modified_at_s
         elif is_manifest(info.key):
             self.manifests[info.key] = info.modified_at_s
@@ -194,7 +194,7 @@ def missing_uploads(ctx: CommitContext, job: JobRecord, manifests: Iterable[Task
     return [path for path in ctx.runner.map(missing, unseen) if path]
 
 
-def list_keys(ctx: CommitContext, keys: Iterable[str]) -> Iterator[UploadInfo]:
+def uploads_to(ctx: CommitContext, keys: Iterable[str]) -> Iterator[UploadInfo]:
     """List the pending uploads to these keys, key by key; empty if the server cannot list uploads even by key."""
     return (upload for found in ctx.runner.map(lambda key: _list_key(ctx, key), keys) for upload in found)
 
@@ -221,7 +221,7 @@ def find_uploads(ctx: CommitContext) -> tuple[list[UploadInfo], str]:
     records, announced = _read_job_folders(ctx)
     reported = list(reported_uploads(ctx, records.manifests))
     keys = {upload.key for upload in reported} | announced_keys(ctx, records.intents)
-    found = list(list_keys(ctx, sorted(keys)))
+    found = list(uploads_to(ctx, sorted(keys)))
     if found:
         return found, NOTES[UploadListing.BY_KEY]
     if announced:
@@ -229,9 +229,9 @@ def find_uploads(ctx: CommitContext) -> tuple[list[UploadInfo], str]:
     return [], NOTES[UploadListing.BY_DIRECTORY]
 
 
-def _read_job_folders(ctx: CommitContext) -> tuple[Leftovers, bool]:
+def _read_job_folders(ctx: CommitContext) -> tuple[UploadRecords, bool]:
     """Return the records of all jobs, and whether any of the jobs has announced its uploads."""
-    records, announced = Leftovers(), False
+    records, announced = UploadRecords(), False
     for job, objects in layout.iter_job_folders(ctx.store, ctx.prefix):
         for info in objects:
             records.note(info)

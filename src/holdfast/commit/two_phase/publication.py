@@ -15,14 +15,14 @@ from dataclasses import dataclass, replace
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import AttemptId, JobId, file_owner
-from holdfast.commit.intents import announced_keys, judge_keys
+from holdfast.commit.intents import announced_keys, find_abortable_keys
 from holdfast.commit.records import FileEntry, JobRecord
 from holdfast.commit.sinks import RenameSink, UploadSink
-from holdfast.commit.task import TaskScope, complete_upload, is_published, open_upload, settle
-from holdfast.commit.two_phase.pending_uploads import Leftovers, list_keys, reported_uploads
+from holdfast.commit.task import TaskScope, complete_upload, ensure_moved, is_published, open_upload
+from holdfast.commit.two_phase.pending_uploads import UploadRecords, reported_uploads, uploads_to
 from holdfast.commit.two_phase.records import PUBLICATION_NAMES
 from holdfast.errors import AccessDeniedError, CorruptDataError, UnsupportedError
-from holdfast.stores.base import ObjectStore, UploadInfo, iter_uploads, multipart, rename
+from holdfast.stores.base import ObjectStore, UploadInfo, as_renaming, iter_uploads, multipart
 from holdfast.stores.probe import UploadListing
 
 _log = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ class Publication:
     open_file: Callable[[TaskScope, str], UploadSink | RenameSink]
     check: Callable[[CommitContext, Sequence[str]], None]
     publish_file: Callable[[CommitContext, FileEntry, AttemptId], bool]
-    sweep: Callable[[CommitContext, HasEnded, Leftovers], tuple[int, bool]]
+    sweep: Callable[[CommitContext, HasEnded, UploadRecords], tuple[int, bool]]
     at_once: bool = False
 
 
@@ -71,14 +71,14 @@ def _accept_any(ctx: CommitContext, targets: Sequence[str]) -> None:
     """Accept all targets: on an object store nothing can block a key, and a transaction checks the keys itself."""
 
 
-def _sweep_uploads(ctx: CommitContext, has_ended: HasEnded, left: Leftovers) -> tuple[int, bool]:
+def _sweep_uploads(ctx: CommitContext, has_ended: HasEnded, left: UploadRecords) -> tuple[int, bool]:
     """Abort the uploads that manifests name, then the uploads of dead attempts that the server lists."""
     aborted, refused = _abort(ctx, reported_uploads(ctx, left.manifests), left)
     more, contested = _sweep_below(ctx, ctx.prefix, has_ended, left)
     return aborted + more, contested or refused
 
 
-def _abort(ctx: CommitContext, uploads: Iterable[UploadInfo], left: Leftovers) -> tuple[int, bool]:
+def _abort(ctx: CommitContext, uploads: Iterable[UploadInfo], left: UploadRecords) -> tuple[int, bool]:
     """Abort uploads; return their number, and whether access was denied. In recovery, raise that error instead."""
     store = multipart(ctx.store)
 
@@ -96,7 +96,7 @@ def _abort(ctx: CommitContext, uploads: Iterable[UploadInfo], left: Leftovers) -
     return sum(aborted), not all(aborted)
 
 
-def _list_below(ctx: CommitContext, prefix: str, left: Leftovers) -> list[UploadInfo] | None:
+def _list_below(ctx: CommitContext, prefix: str, left: UploadRecords) -> list[UploadInfo] | None:
     """List pending uploads below a prefix; return None if access is denied. In recovery, raise that error instead."""
     try:
         return list(itertools.islice(iter_uploads(multipart(ctx.store), prefix), left.limit))
@@ -107,12 +107,12 @@ def _list_below(ctx: CommitContext, prefix: str, left: Leftovers) -> list[Upload
         return None
 
 
-def _sweep_below(ctx: CommitContext, prefix: str, has_ended: HasEnded, left: Leftovers) -> tuple[int, bool]:
+def _sweep_below(ctx: CommitContext, prefix: str, has_ended: HasEnded, left: UploadRecords) -> tuple[int, bool]:
     """Abort uploads below a prefix whose key or intent record names a job that has ended (C7)."""
 
     def listed() -> list[UploadInfo]:
         found = _list_below(ctx, prefix, left) if left.listing is UploadListing.BY_DIRECTORY else None
-        return list(list_keys(ctx, sorted(announced_keys(ctx, left.unreported)))) if found is None else found
+        return list(uploads_to(ctx, sorted(announced_keys(ctx, left.unreported)))) if found is None else found
 
     def leftovers() -> tuple[list[UploadInfo], bool]:
         found: list[UploadInfo] = []
@@ -129,7 +129,7 @@ def _sweep_below(ctx: CommitContext, prefix: str, has_ended: HasEnded, left: Lef
         cut_off = len(uploads) == left.limit  # beyond the limit there may be uploads that intents name
         if not (unnamed and left.intents):
             return found, cut_off
-        keys, contested = judge_keys(ctx, left.intents, {upload.key for upload in unnamed}, has_ended)
+        keys, contested = find_abortable_keys(ctx, left.intents, {upload.key for upload in unnamed}, has_ended)
         return found + [upload for upload in unnamed if upload.key in keys], bool(contested) or cut_off
 
     aborted, contested = 0, False
@@ -149,11 +149,11 @@ def _sweep_below(ctx: CommitContext, prefix: str, has_ended: HasEnded, left: Lef
 def _open_attempt_file(scope: TaskScope, path: str) -> RenameSink:
     owner = scope.owner
     source = layout.attempt_file(owner.job, owner.task, owner.attempt, path)
-    return RenameSink(rename(scope.ctx.store), scope.ctx.key(source), source, path, background=scope.background)
+    return RenameSink(as_renaming(scope.ctx.store), scope.ctx.key(source), source, path, background=scope.background)
 
 
 def _check_targets(ctx: CommitContext, targets: Sequence[str]) -> None:
-    rename(ctx.store).check_targets([ctx.key(target) for target in targets])
+    as_renaming(ctx.store).check_targets([ctx.key(target) for target in targets])
 
 
 def _rename_file(ctx: CommitContext, file: FileEntry, written_by: AttemptId) -> bool:
@@ -161,8 +161,8 @@ def _rename_file(ctx: CommitContext, file: FileEntry, written_by: AttemptId) -> 
 
     A source can be renamed only once. So a late caller finds no source, and cannot replace a newer file at the target.
     """
-    store = rename(ctx.store)
-    return settle(
+    store = as_renaming(ctx.store)
+    return ensure_moved(
         ctx,
         file.path,
         lambda: store.rename(ctx.key(file.source), ctx.key(file.path)),
@@ -170,7 +170,7 @@ def _rename_file(ctx: CommitContext, file: FileEntry, written_by: AttemptId) -> 
     )
 
 
-def _sweep_unfinished_files(ctx: CommitContext, has_ended: HasEnded, left: Leftovers) -> tuple[int, bool]:
+def _sweep_unfinished_files(ctx: CommitContext, has_ended: HasEnded, left: UploadRecords) -> tuple[int, bool]:
     """Abort unfinished writes of killed attempts. Their complete files are deleted with the job's folder."""
     if ctx.store.capabilities.multipart is None:
         return 0, False

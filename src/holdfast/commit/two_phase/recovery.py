@@ -17,7 +17,7 @@ from holdfast.commit.records import JobRecord, Kind
 from holdfast.commit.two_phase.cleanup import clean_up
 from holdfast.commit.two_phase.decision_log import job_exists, read_entries, read_entry, read_log
 from holdfast.commit.two_phase.job import abort_job
-from holdfast.commit.two_phase.pending_uploads import NOTES, LiveJobs, find_listing, is_manifest, list_keys, probe_key
+from holdfast.commit.two_phase.pending_uploads import NOTES, LiveJobs, find_listing, is_manifest, probe_key, uploads_to
 from holdfast.commit.two_phase.publication import RENAMES, UPLOADS
 from holdfast.commit.two_phase.records import LogEntry, decode_open_job
 from holdfast.commit.two_phase.roll_forward import check_publishable, roll_forward
@@ -117,7 +117,7 @@ def _abort_stray_uploads(ctx: CommitContext, older_than_s: float) -> int:
     if ctx.store.capabilities.multipart is None:
         return 0
     store, now_s = multipart(ctx.store), ctx.clock.now_s()
-    found = [] if ctx.store.capabilities.lists_uploads is Support.YES else list(list_keys(ctx, [probe_key(ctx)]))
+    found = [] if ctx.store.capabilities.lists_uploads is Support.YES else list(uploads_to(ctx, [probe_key(ctx)]))
     if ctx.store.capabilities.rename:
         found += [
             upload for upload in iter_uploads(store, ctx.prefix) if layout.is_record(upload.key[len(ctx.prefix) :])

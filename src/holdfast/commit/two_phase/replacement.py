@@ -14,7 +14,7 @@ from holdfast.commit import layout
 from holdfast.commit.codec import digest
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import file_owner
-from holdfast.commit.nesting import refuse_inner
+from holdfast.commit.nested_destinations import refuse_inner
 from holdfast.commit.records import JobRecord, SaveMode
 from holdfast.commit.two_phase.manifests import Prepared
 from holdfast.commit.two_phase.records import ListRef, LogEntry, Replaced, decode_replaced, encode_replaced

@@ -28,7 +28,7 @@ from holdfast.commit.success_file import FILENAME_LIMIT, encode_report, write_su
 from holdfast.commit.two_phase.cleanup import clean_up_decided_job
 from holdfast.commit.two_phase.decision_log import (
     append_entry,
-    destination_gone,
+    destination_gone_error,
     record_exists,
     remember_write,
     write_mark,
@@ -434,7 +434,7 @@ def commit_at_once(
         return append_entry(ctx, entry, view, changes), report
     except PreconditionError as error:
         if error.variables.get("key") in files.required:
-            raise destination_gone(ctx) from error
+            raise destination_gone_error(ctx) from error
         path = _refused_file(ctx, error)
         if not path:
             return None, report

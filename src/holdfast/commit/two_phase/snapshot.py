@@ -17,7 +17,7 @@ from holdfast.commit import layout
 from holdfast.commit.codec import crc_field, guarded, iter_lines, text_field
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import JobId, file_owner
-from holdfast.commit.nesting import refuse_inner
+from holdfast.commit.nested_destinations import refuse_inner
 from holdfast.commit.records import Kind
 from holdfast.commit.two_phase.decision_log import read_entry, read_log
 from holdfast.commit.two_phase.manifests import committed_manifests

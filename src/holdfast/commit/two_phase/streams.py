@@ -3,7 +3,7 @@
 plan_batch              on the driver, before the batch is known: create a job record, and read the streams' progress
 join_batch              in every task: add the batch to the record and announce it; all tasks make the same record
 commit_job, abort_job   the committer's steps, called with the record that the tasks report
-settle_batch            for a batch without new data: roll logged decisions forward
+roll_forward_decisions for a batch without new data: roll logged decisions forward
 
 Spark creates a new writer for every phase of every batch, and tells only the tasks which query and batch they belong
 to. So the job record travels from the plan through the tasks to the commit.
@@ -103,7 +103,7 @@ def _is_announced(ctx: CommitContext, job: JobRecord) -> bool:
         return False
 
 
-def settle_batch(ctx: CommitContext) -> None:
+def roll_forward_decisions(ctx: CommitContext) -> None:
     """Finish a batch without new data: carry out (roll forward) every decision of the destination that is not done.
 
     The batch may be a replay, whose earlier driver died right after the commit.

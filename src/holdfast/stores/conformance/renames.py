@@ -9,7 +9,7 @@ from typing import cast
 from holdfast.conformance import equal, refused
 from holdfast.errors import InvalidRequestError, NotFoundError, PreconditionError, UnsupportedError
 from holdfast.runtime import ThreadRunner
-from holdfast.stores.base import CopyStore, Create, Support, iter_uploads, rename
+from holdfast.stores.base import CopyStore, Create, Support, as_renaming, iter_uploads
 from holdfast.stores.conformance.subject import Subject
 
 _RACERS = 8
@@ -69,7 +69,7 @@ def check_rename_twice(subject: Subject) -> None:
     """Check that a repeated rename reports a missing source and changes nothing."""
     subject.store.put(subject.key("a"), b"1")
     subject.files.rename(subject.key("a"), subject.key("b"))
-    again = rename(subject.other).rename
+    again = as_renaming(subject.other).rename
     refused(NotFoundError, lambda: again(subject.key("a"), subject.key("b")), "rename again")
     equal(subject.store.get(subject.key("b")), b"1", "content")
 
@@ -222,7 +222,7 @@ def check_rename_dir_twice(subject: Subject) -> None:
     """Check that a repeated rename reports a missing source and changes nothing, as after a lost reply."""
     subject.write("source/a")
     _rename_dir(subject, "source", "target")
-    again = functools.partial(rename(subject.other).rename_dir, subject.key("source"), subject.key("target"))
+    again = functools.partial(as_renaming(subject.other).rename_dir, subject.key("source"), subject.key("target"))
     refused(NotFoundError, again, "rename again")
     subject.holds({"target/a": "source/a"}, "afterwards")
 

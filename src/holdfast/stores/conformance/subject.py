@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from holdfast.conformance import equal
 from holdfast.runtime import ThreadRunner
-from holdfast.stores.base import MultipartStore, ObjectStore, Part, RenameStore, iter_objects, multipart, rename
+from holdfast.stores.base import MultipartStore, ObjectStore, Part, RenameStore, as_renaming, iter_objects, multipart
 
 T = TypeVar("T")
 _RACERS = 8
@@ -73,7 +73,7 @@ class Subject:
     @property
     def files(self) -> RenameStore:
         """The store as a `RenameStore`."""
-        return rename(self.store)
+        return as_renaming(self.store)
 
     def listed(self, relative: str = "") -> list[str]:
         """List the keys below the prefix, relative to it and sorted, because servers order directories differently."""

@@ -24,9 +24,9 @@ from holdfast.stores.base import (
     Require,
     RequireEmpty,
     Update,
+    as_transactional,
     iter_uploads,
     multipart,
-    transactional,
 )
 from holdfast.stores.conformance.objects import race
 from holdfast.stores.conformance.subject import Subject
@@ -38,9 +38,9 @@ _MANY = 1500
 def check_apply(subject: Subject) -> None:
     """Check that `apply` makes a put, completes an upload and deletes an object, and that conditions change nothing."""
     subject.write("old", "kept")
-    transactional(subject.store).apply([])
+    as_transactional(subject.store).apply([])
     upload_id, parts = subject.uploaded("data/new", b"uploaded")
-    transactional(subject.store).apply(
+    as_transactional(subject.store).apply(
         [
             Put(subject.key("log/1"), b"decision", Create()),
             Complete(subject.key("data/new"), upload_id, tuple(parts)),
@@ -64,7 +64,7 @@ def check_apply_replaces(subject: Subject) -> None:
     subject.write("put", "upload", "updated")
     etag = subject.store.head(subject.key("updated")).etag
     upload_id, parts = subject.uploaded("upload", b"second")
-    transactional(subject.store).apply(
+    as_transactional(subject.store).apply(
         [
             Put(subject.key("put"), b"second"),
             Put(subject.key("updated"), b"second", Update(etag)),
@@ -81,7 +81,7 @@ def check_apply_delete(subject: Subject) -> None:
     same, other = (subject.store.head(subject.key(name)).etag for name in ("same", "other"))
     subject.store.put(subject.key("other"), b"third")
     changes = [Delete(subject.key("same"), same), Delete(subject.key("other"), other), Delete(subject.key("missing"))]
-    transactional(subject.store).apply([*changes, Delete(subject.key("gone"), other)])
+    as_transactional(subject.store).apply([*changes, Delete(subject.key("gone"), other)])
     equal(subject.listed(), ["other"], "listing")
     equal(subject.other.get(subject.key("other")), b"third", "content")
 
@@ -103,7 +103,7 @@ def check_apply_refused(subject: Subject) -> None:
     for change in refused:
         _refused_alone(subject, PreconditionError, change)
     equal(_pending(subject), [(subject.key("there"), upload_id)], "pending uploads")
-    transactional(subject.store).apply([Complete(subject.key("there"), upload_id, tuple(parts), Overwrite())])
+    as_transactional(subject.store).apply([Complete(subject.key("there"), upload_id, tuple(parts), Overwrite())])
     equal(subject.other.get(subject.key("there")), b"uploaded", "content of the upload")
 
 
@@ -123,7 +123,7 @@ def check_apply_impossible(subject: Subject) -> None:
     _refused_alone(subject, InvalidRequestError, Complete(subject.key("upload"), upload_id, ()))
     _refused_alone(subject, InvalidRequestError, Put(subject.key("first"), b"again"))
     _refused_alone(subject, InvalidRequestError, Put("", b""))
-    transactional(subject.store).apply([Complete(subject.key("upload"), upload_id, tuple(parts))])
+    as_transactional(subject.store).apply([Complete(subject.key("upload"), upload_id, tuple(parts))])
     equal(subject.listed(), ["upload", "victim"], "listing after the upload was completed")
 
 
@@ -137,8 +137,8 @@ def check_apply_file_and_directory(subject: Subject) -> None:
         _refused_alone(subject, InvalidRequestError, put, Delete(subject.key(gone)))
     for clash in (("new", "new/a"), ("new/a", "new")):
         _refused_alone(subject, InvalidRequestError, *(Put(subject.key(name), b"1") for name in clash))
-    transactional(subject.store).apply([Delete(subject.key("file")), Delete(subject.key("dir/sub/only"))])
-    transactional(subject.store).apply([Put(subject.key("file/a"), b"1"), Put(subject.key("dir"), b"1")])
+    as_transactional(subject.store).apply([Delete(subject.key("file")), Delete(subject.key("dir/sub/only"))])
+    as_transactional(subject.store).apply([Put(subject.key("file/a"), b"1"), Put(subject.key("dir"), b"1")])
     equal(subject.listed(), ["dir", "file/a", "victim"], "listing after two calls")
 
 
@@ -146,11 +146,11 @@ def check_apply_twice(subject: Subject) -> None:
     """Check that changes that took effect are refused when they are repeated, as after a lost reply."""
     upload_id, parts = subject.uploaded("data", b"uploaded")
     completed = Complete(subject.key("data"), upload_id, tuple(parts))
-    transactional(subject.store).apply([Put(subject.key("log/1"), b"mine", Create()), completed])
+    as_transactional(subject.store).apply([Put(subject.key("log/1"), b"mine", Create()), completed])
     repeated: Sequence[Sequence[Change]] = ([Put(subject.key("log/1"), b"mine", Create()), completed], [completed])
     for changes in repeated:
         try:
-            transactional(subject.other).apply(changes)
+            as_transactional(subject.other).apply(changes)
         except (PreconditionError, NotFoundError):
             continue
         expect(False, "changes that took effect before are refused")
@@ -160,10 +160,10 @@ def check_apply_twice(subject: Subject) -> None:
 def check_apply_many(subject: Subject) -> None:
     """Check that a call may make more changes than fit into one page of a listing."""
     names = [f"many/{number:05d}" for number in range(_MANY)]
-    transactional(subject.store).apply([Put(subject.key(name), name.encode(), Create()) for name in names])
+    as_transactional(subject.store).apply([Put(subject.key(name), name.encode(), Create()) for name in names])
     equal(subject.listed(), names, "listing after the puts")
     _refused_alone(subject, PreconditionError, *(Put(subject.key(name), b"", Create()) for name in names[-1:]))
-    transactional(subject.store).apply([Delete(subject.key(name)) for name in names])
+    as_transactional(subject.store).apply([Delete(subject.key(name)) for name in names])
     equal(subject.listed(), [], "listing after the deletes")
 
 
@@ -175,7 +175,7 @@ def check_apply_race(subject: Subject) -> None:
         def change(racer: int, store: ObjectStore, home: str = home) -> None:
             names = [subject.key(f"{home}/{racer}-{number}") for number in range(3)]
             claim = Put(subject.key(f"{home}/claim"), b"%d" % racer, Create())
-            transactional(store).apply([*(Put(name, b"x") for name in names), claim])
+            as_transactional(store).apply([*(Put(name, b"x") for name in names), claim])
 
         race(subject, subject.key(f"{home}/claim"), change, "callers")
         winner = int(subject.other.get(subject.key(f"{home}/claim")))
@@ -212,7 +212,7 @@ def _refused_alone(subject: Subject, error: type[HoldfastError], *changes: Chang
     before = subject.listed()
     first, last = Put(subject.key("first"), b"1"), Put(subject.key("last"), b"2")
     try:
-        transactional(subject.store).apply([first, *changes, Delete(subject.key("victim")), last])
+        as_transactional(subject.store).apply([first, *changes, Delete(subject.key("victim")), last])
     except error as found:
         named = found.variables.get("key")
         expect(named in [change.key for change in changes], f"the error names the key of {changes}, not {named}")
@@ -229,7 +229,7 @@ def _until_it_is_done(store: ObjectStore, changes: Sequence[Change]) -> None:
     """Apply changes that only this caller makes, repeatedly if the store is busy."""
     for _ in range(20):
         try:
-            transactional(store).apply(changes)
+            as_transactional(store).apply(changes)
         except UnavailableError:
             continue
         return

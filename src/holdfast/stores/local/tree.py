@@ -124,7 +124,7 @@ def os_errors(key: str) -> Iterator[None]:
         raise _translated(error, key) from error
 
 
-def link_inside(key: str) -> InvalidRequestError:
+def link_inside_error(key: str) -> InvalidRequestError:
     """Return the error for a key below a symbolic link to a directory, which listings do not follow."""
     return InvalidRequestError(
         "a directory inside the destination is a symbolic link, which Holdfast does not follow: replace it by the "
@@ -327,7 +327,7 @@ class LocalTree:
         home = kept if f"{directory}/".startswith(kept) else self.root
         below = os.path.relpath(directory, home)
         if os.path.realpath(directory) != os.path.normpath(os.path.join(os.path.realpath(home), below)):
-            raise link_inside(key)
+            raise link_inside_error(key)
 
     def refuse_target(self, target: str) -> None:
         """Raise `OSError` or `InvalidRequestError` if no file can be created at a key now."""

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator
 
 from holdfast.stores.base import ObjectInfo, ObjectPage, UploadInfo
-from holdfast.stores.local.tree import HIDDEN_PREFIX, etag_of, link_inside, parse_hidden
+from holdfast.stores.local.tree import HIDDEN_PREFIX, etag_of, link_inside_error, parse_hidden
 
 _WAITING = 16
 _PEEK = 1000  # a caller that asks for fewer keys usually tests whether there are any, and does not ask for more
@@ -88,7 +88,7 @@ def _walk(root: str, directory: str, prefix: str, start_after: str) -> Iterator[
                 key > start_after or start_after.startswith(key)
             ):
                 if os.path.islink(os.path.join(root, key[:-1])):
-                    raise link_inside(key[:-1])
+                    raise link_inside_error(key[:-1])
                 below.append(_opened(root, key))
                 break
         else:

@@ -31,7 +31,7 @@ from holdfast.errors import (
 )
 from holdfast.runtime import Backoff, Clock, Ids, SeededRandom
 from holdfast.runtime.process import keep_inherited
-from holdfast.stores.s3.errors import Request, status_of, tls_mistake, translated
+from holdfast.stores.s3.errors import Request, status_of, tls_error, translate_error
 from holdfast.stores.s3.options import S3Options
 
 T = TypeVar("T")
@@ -201,7 +201,7 @@ class S3Connection:
         except (BotoCoreError, ClientError, ValueError) as error:
             endpoint = self.endpoint()
             self._has_answered = self._has_answered or isinstance(error, ClientError)
-            mistake = tls_mistake(error, endpoint, self.options.ca_bundle, has_answered=self._has_answered)
-            raise mistake or translated(error, endpoint, request) from error
+            mistake = tls_error(error, endpoint, self.options.ca_bundle, has_answered=self._has_answered)
+            raise mistake or translate_error(error, endpoint, request) from error
         self._has_answered = True
         return answer

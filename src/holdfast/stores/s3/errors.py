@@ -101,7 +101,7 @@ class Request:
         return {"bucket": self.bucket, "key": self.key, "operation": self.operation, **more}
 
 
-def translated(error: Exception, endpoint: str, request: Request) -> HoldfastError:
+def translate_error(error: Exception, endpoint: str, request: Request) -> HoldfastError:
     """Convert a botocore error into the error that tells the caller what to do next.
 
     The error never contains a credential: it shows only the code and the request id of the response.
@@ -177,7 +177,7 @@ _NO_TLS = frozenset(("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILU
 _NO_FILE = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 
 
-def tls_mistake(
+def tls_error(
     error: Exception, endpoint: str, ca_bundle: str | None, *, has_answered: bool
 ) -> InvalidRequestError | None:
     """Return the error for a mistake in certificates or the URL scheme; None if `error` has another cause.

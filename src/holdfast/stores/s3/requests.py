@@ -50,7 +50,7 @@ def create_upload(client: Any, bucket: str, key: str, metadata: Mapping[str, str
     """
     if all(_PLAIN.fullmatch(text) for pair in metadata.items() for text in pair):
         headers = {f"x-amz-meta-{name.lower()}": value for name, value in metadata.items()}
-        answer = exchange(client, bucket, "POST", key, "uploads", headers, b"")
+        answer = send_request(client, bucket, "POST", key, "uploads", headers, b"")
         if answer is not None:
             if answer.status == 200 and answer.text("UploadId"):
                 return answer.text("UploadId")
@@ -71,7 +71,7 @@ def upload_part(client: Any, bucket: str, key: str, upload_id: str, number: int,
     """
     if len(data) < _SMALL_BYTES:
         query = f"partNumber={number}&uploadId={percent_encode(upload_id)}"
-        answer = exchange(client, bucket, "PUT", key, query, {}, bytes(data))
+        answer = send_request(client, bucket, "PUT", key, query, {}, bytes(data))
         if answer is not None:
             if answer.status == 200:
                 return str(answer.headers.get("ETag", "")).strip('"')
@@ -89,7 +89,7 @@ def complete_upload(client: Any, bucket: str, key: str, upload_id: str, parts: S
     """
     query = f"uploadId={percent_encode(upload_id)}"
     headers = {"content-type": "application/xml"}
-    answer = exchange(client, bucket, "POST", key, query, headers, _body(parts))
+    answer = send_request(client, bucket, "POST", key, query, headers, _body(parts))
     if answer is not None:
         if answer.status == 200 and answer.root == "CompleteMultipartUploadResult":
             return answer.text("ETag").strip('"')
@@ -131,7 +131,7 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     """The response of S3 to a request; `document` is None if the body is not XML."""
 
     status: int
@@ -181,9 +181,9 @@ class _Route:
 _routes: weakref.WeakKeyDictionary[Any, dict[str, _Route | None]] = weakref.WeakKeyDictionary()
 
 
-def exchange(
+def send_request(
     client: Any, bucket: str, method: str, key: str, query: str, headers: Mapping[str, str], body: bytes
-) -> Answer | None:
+) -> Response | None:
     """Sign a request for a key and send it once, through the connections of a botocore client.
 
     Args:
@@ -210,7 +210,7 @@ def exchange(
     path = route.path + percent_encode(key, safe=_KEY_SAFE)
     timestamp = get_current_datetime().strftime(SIGV4_TIMESTAMP)
     named = {**headers, "host": route.host}
-    sent = signed(credentials.get_frozen_credentials(), route.region, method, path, query, named, body, timestamp)
+    sent = sign_headers(credentials.get_frozen_credentials(), route.region, method, path, query, named, body, timestamp)
     answer = _sent(route, method, f"{path}?{query}", {**sent, "user-agent": client.meta.config.user_agent}, body)
     if answer.status in (301, 307) or answer.text("Code") in _ELSEWHERE:
         known[bucket] = None
@@ -258,7 +258,7 @@ def _pool(client: Any, address: str) -> Any:
     return pool
 
 
-def _sent(route: _Route, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Answer:
+def _sent(route: _Route, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Response:
     """Send a request over a connection of the pool, which connects if needed, with TLS.
 
     Neither the pool's own loop nor urllib3's responses are used: they would double the time.
@@ -276,7 +276,7 @@ def _sent(route: _Route, method: str, target: str, headers: Mapping[str, str], b
         raise
     finally:
         route.pool._put_conn(connection)
-    return Answer(answer.status, answer.headers, _parsed(content))
+    return Response(answer.status, answer.headers, _parsed(content))
 
 
 _AS_BOTOCORE = (  # how its own session converts urllib3's errors, in the same order
@@ -312,7 +312,7 @@ def _parsed(content: bytes) -> ElementTree.Element | None:
 _ALGORITHM = "AWS4-HMAC-SHA256"
 
 
-def signed(
+def sign_headers(
     credentials: Any,
     region: str,
     method: str,

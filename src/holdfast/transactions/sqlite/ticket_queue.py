@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 
 from holdfast.errors import UnavailableError
 from holdfast.runtime import Clock
-from holdfast.runtime.process import Renewed
+from holdfast.runtime.process import RenewedOnFork
 from holdfast.transactions.pool import Permits
 from holdfast.transactions.sqlite.file import file_error
 
@@ -185,7 +185,7 @@ def _counters(following: int, served: int) -> bytes:
     return following.to_bytes(_COUNTER_BYTES, "big") + served.to_bytes(_COUNTER_BYTES, "big")
 
 
-class _Queues(Renewed):
+class _Queues(RenewedOnFork):
     """The queues of this process, one for each file."""
 
     def __init__(self) -> None:

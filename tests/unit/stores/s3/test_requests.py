@@ -26,8 +26,8 @@ from hypothesis import strategies as st
 
 from holdfast.stores.base import Part
 from holdfast.stores.s3 import requests
-from holdfast.stores.s3.errors import tls_mistake
-from holdfast.stores.s3.requests import complete_upload, create_upload, signed, upload_part
+from holdfast.stores.s3.errors import tls_error
+from holdfast.stores.s3.requests import complete_upload, create_upload, sign_headers, upload_part
 from tests.patience import PATIENCE_S
 from tests.servers.tls import Authority, TlsFront
 from tests.unit.stores.s3.scripted_server import LOST, Answer, ScriptedServer, error
@@ -90,7 +90,7 @@ def test_signatures_are_those_of_botocore(
         expected = as_botocore_signs(keys, method, url, headers, body)
     frozen: ReadOnlyCredentials = keys.get_frozen_credentials()
     named = {**headers, "host": place.netloc}
-    ours = signed(frozen, "us-east-1", method, path, query, named, body, "20261122T120000Z")
+    ours = sign_headers(frozen, "us-east-1", method, path, query, named, body, "20261122T120000Z")
     assert ours == {"host": place.netloc, **expected}
 
 
@@ -160,7 +160,7 @@ def test_a_bucket_elsewhere_is_followed_by_botocore_from_then_on(status: int, co
 
 
 def test_buckets_with_signatures_of_their_own_are_left_to_botocore(server: ScriptedServer) -> None:
-    assert requests.exchange(make_client(server.url), "b--use1-az4--x-s3", "POST", "k", "uploads", {}, b"") is None
+    assert requests.send_request(make_client(server.url), "b--use1-az4--x-s3", "POST", "k", "uploads", {}, b"") is None
     assert server.requests == []
 
 
@@ -179,7 +179,7 @@ def test_else_botocore_sends_the_same(server: ScriptedServer, way: str, monkeypa
     if way == "another botocore":
         monkeypatch.setattr(requests, "_pool", lambda _client, _address: None)
     if way == "no credentials":
-        assert requests.exchange(_Anonymous(client), "bucket", "POST", "a", "uploads", {}, b"") is None
+        assert requests.send_request(_Anonymous(client), "bucket", "POST", "a", "uploads", {}, b"") is None
     assert complete_upload(client, "bucket", "a b/ü+~", "u/1=", PARTS) == "e9"
     (_, own), (_, other) = server.requests
     assert urlsplit(other)._replace(scheme="", netloc="").geturl() == own
@@ -240,7 +240,7 @@ def test_errors_over_a_connection_that_stands_are_the_same(
         assert complete_upload(client, "bucket", "a", "u", PARTS) == "e9"
         with pytest.raises((expected, boto.SSLError) if has_tls else expected) as raised:
             complete_upload(client, "bucket", "a", "u", PARTS)
-        assert tls_mistake(raised.value, url, None, has_answered=True) is None
+        assert tls_error(raised.value, url, None, has_answered=True) is None
         assert complete_upload(client, "bucket", "a", "u", PARTS) == "e9"
         assert len(server.requests) == 3
         client.close()
@@ -267,7 +267,7 @@ def test_a_header_with_a_line_end_is_never_sent(server: ScriptedServer) -> None:
     client = make_client(server.url)
     complete_upload(client, "bucket", "a", "u", PARTS)
     with pytest.raises(boto.HTTPClientError):
-        requests.exchange(client, "bucket", "PUT", "a", "partNumber=1", {"x-amz-meta-a": "b\r\nc: d"}, b"")
+        requests.send_request(client, "bucket", "PUT", "a", "partNumber=1", {"x-amz-meta-a": "b\r\nc: d"}, b"")
     assert len(server.requests) == 1
     assert complete_upload(client, "bucket", "a", "u", PARTS) == "e9"
 

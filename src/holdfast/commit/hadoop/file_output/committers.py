@@ -47,9 +47,9 @@ from holdfast.commit.hadoop.file_output.directories import (
     job_attempt_dir,
     merge_paths_v1,
     merge_paths_v2,
+    needs_task_commit,
     open_attempt_file,
     recorded_job,
-    require_attempt,
     require_job,
     start_file_job,
     working_directory,
@@ -58,7 +58,7 @@ from holdfast.commit.hadoop.files import delete_dir, list_children, list_files, 
 from holdfast.commit.ids import FileOwner, JobId, file_job, is_job_id
 from holdfast.commit.leftovers import Action, Leftover
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, TaskCommit
-from holdfast.commit.success_file import FILENAME_LIMIT, has_succeeded, succeed
+from holdfast.commit.success_file import FILENAME_LIMIT, has_succeeded, report_success
 from holdfast.commit.task import TaskScope, report_task, reported_totals
 from holdfast.errors import ConflictError, NotFoundError
 from holdfast.guarantees import Answer, no, yes
@@ -212,7 +212,7 @@ def commit_v1_attempt(ctx: CommitContext, job: JobRecord, owner: FileOwner, writ
 
     Crash: an earlier attempt's directory may be deleted although this attempt's directory is not renamed yet.
     """
-    if require_attempt(ctx, job, owner, written):
+    if needs_task_commit(ctx, job, owner, written):
         target = committed_dir(job, owner.task)
         delete_dir(ctx, target)
         move_dir(ctx, attempt_dir(job, owner), target)
@@ -255,7 +255,7 @@ def commit_v1_job(measure: Measure, job: JobRecord, reports: TaskReports) -> Job
                 names += [path[len(directory) + 1 :] for path, _info in list_files(measure.ctx, directory)]
             merge_paths_v1(measure.ctx, directory)
             measure.ctx.progress("tasks", done, len(committed))
-    return clean_up(measure, job, succeed(measure, job, totals=totals, tasks=len(committed), paths=names))
+    return clean_up(measure, job, report_success(measure, job, totals=totals, tasks=len(committed), paths=names))
 
 
 def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
@@ -283,7 +283,7 @@ def commit_v2_job(measure: Measure, job: JobRecord, reports: TaskReports) -> Job
     present = reports.check(job)
     if not has_succeeded(measure.ctx, job.job):
         require_job(measure.ctx, job)
-    outcome = succeed(measure, job, totals=reported_totals(present), tasks=len(present), paths=())
+    outcome = report_success(measure, job, totals=reported_totals(present), tasks=len(present), paths=())
     return clean_up(measure, job, outcome)
 
 
@@ -292,7 +292,7 @@ def commit_v2_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit
 
     Crash: some of the files are visible, and nothing ever deletes them.
     """
-    if require_attempt(scope.ctx, scope.job, scope.owner, len(files)):
+    if needs_task_commit(scope.ctx, scope.job, scope.owner, len(files)):
         with scope.measure.stage("task_stage_rename_files"):
             merge_paths_v2(scope.ctx, attempt_dir(scope.job, scope.owner))
     return report_task(scope.owner, files)

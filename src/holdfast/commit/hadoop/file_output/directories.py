@@ -27,7 +27,7 @@ from holdfast.commit.sinks import RenameSink
 from holdfast.commit.success_file import end_with_cleanup
 from holdfast.commit.task import TaskScope
 from holdfast.errors import NotFoundError
-from holdfast.stores.base import rename
+from holdfast.stores.base import as_renaming
 
 TEMPORARY = "_temporary"
 _DIRECTORY = re.compile(
@@ -108,10 +108,10 @@ def committed_dir(job: JobRecord, task: int) -> str:
 def open_attempt_file(scope: TaskScope, path: str) -> RenameSink:
     """Open a new file in the attempt's directory, for the target `path` relative to the destination."""
     source = f"{attempt_dir(scope.job, scope.owner)}/{path}"
-    return RenameSink(rename(scope.ctx.store), scope.ctx.key(source), source, path, background=scope.background)
+    return RenameSink(as_renaming(scope.ctx.store), scope.ctx.key(source), source, path, background=scope.background)
 
 
-def require_attempt(ctx: CommitContext, job: JobRecord, owner: FileOwner, written: int) -> bool:
+def needs_task_commit(ctx: CommitContext, job: JobRecord, owner: FileOwner, written: int) -> bool:
     """Check whether the attempt has files to commit, like Hadoop's ``needsTaskCommit``.
 
     Args:

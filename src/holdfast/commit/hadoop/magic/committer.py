@@ -28,7 +28,7 @@ from holdfast import guarantees
 from holdfast.commit.committer import CONSISTENT_LISTING, MULTIPART, Committer, TaskReports
 from holdfast.commit.context import CommitContext, Measure
 from holdfast.commit.destination import new_truncating_job
-from holdfast.commit.hadoop.completion import abort_all, complete_all, succeed_with
+from holdfast.commit.hadoop.completion import abort_all, complete_all, report_completion
 from holdfast.commit.hadoop.files import delete_dir
 from holdfast.commit.hadoop.magic.files import (
     attempt_dir,
@@ -124,7 +124,7 @@ def commit_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOut
             return load_pendingset(measure, job.job, path, data)
 
         published = complete_all(measure, list(names), load)
-    outcome = succeed_with(measure, job, published)
+    outcome = report_completion(measure, job, published)
     return end_with_cleanup(measure, outcome, partial(clean_up, measure, job.job, with_sets=False))
 
 

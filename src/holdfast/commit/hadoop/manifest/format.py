@@ -86,7 +86,7 @@ def job_attempt_dir(job: JobRecord) -> str:
     return f"{job_dir(job.job)}/{job.job_attempt:02d}"
 
 
-def job_mark(job: JobRecord) -> str:
+def job_record_path(job: JobRecord) -> str:
     """Return the path of the job's record, which takes the place of Hadoop's job attempt directory."""
     return f"{job_attempt_dir(job)}/job.json"
 

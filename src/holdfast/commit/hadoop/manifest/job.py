@@ -24,14 +24,14 @@ from holdfast.commit.hadoop.manifest.format import (
     decode_intermediate_manifest,
     job_attempt_dir,
     job_dir,
-    job_mark,
+    job_record_path,
     manifests_dir,
 )
 from holdfast.commit.ids import file_job, task_name
 from holdfast.commit.records import JobOutcome, JobRecord, SaveMode, TaskCommit, Totals
 from holdfast.commit.statistics import NO_STATISTICS, Statistics
-from holdfast.commit.success_file import end_with_cleanup, has_succeeded, succeed
-from holdfast.commit.task import settle
+from holdfast.commit.success_file import end_with_cleanup, has_succeeded, report_success
+from holdfast.commit.task import ensure_moved
 from holdfast.errors import (
     CorruptDataError,
     DestinationExistsError,
@@ -39,7 +39,7 @@ from holdfast.errors import (
     NotFoundError,
     PreconditionError,
 )
-from holdfast.stores.base import Create, ObjectInfo, Overwrite, Support, rename
+from holdfast.stores.base import Create, ObjectInfo, Overwrite, Support, as_renaming
 from holdfast.wording import OR_OVERWRITE
 
 
@@ -64,7 +64,7 @@ def setup_job(ctx: CommitContext, committer: str, mode: SaveMode, details: Mappi
         raise DestinationExistsError(taken, url=ctx.url, job=job.job)
     is_conditional = ctx.store.capabilities.conditional_put is Support.YES
     try:
-        ctx.store.put(ctx.key(job_mark(job)), encode_job(job), Create() if is_conditional else Overwrite())
+        ctx.store.put(ctx.key(job_record_path(job)), encode_job(job), Create() if is_conditional else Overwrite())
     except PreconditionError as error:
         raise DestinationExistsError(taken, url=ctx.url, job=job.job) from error
     return job
@@ -108,7 +108,7 @@ def commit_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOut
 
 def finish_job(measure: Measure, job: JobRecord, loaded: LoadedJob) -> JobOutcome:
     """Finish a job whose files are all renamed: write ``_SUCCESS``, clean up, and return the outcome."""
-    outcome = succeed(
+    outcome = report_success(
         measure,
         job,
         totals=loaded.totals,
@@ -144,7 +144,7 @@ def clean_up(measure: Measure, job: JobRecord, outcome: JobOutcome) -> JobOutcom
 
     def delete() -> None:
         if outcome.committed:
-            ctx.store.delete(ctx.key(job_mark(job)))
+            ctx.store.delete(ctx.key(job_record_path(job)))
         delete_dir(ctx, job_dir(job.job))
 
     return end_with_cleanup(measure, outcome, delete)
@@ -182,7 +182,7 @@ def require_open(ctx: CommitContext, job: JobRecord) -> None:
         NotFoundError: the job was already committed or aborted (scenarios 8, 10), or the destination was renamed or
             deleted.
     """
-    if file_info(ctx, job_mark(job)) is None:
+    if file_info(ctx, job_record_path(job)) is None:
         raise NotFoundError(
             "the job's directory does not exist, because the job was committed or aborted before, or the destination "
             "was renamed or deleted: unless files of it are visible, run it again",
@@ -258,7 +258,7 @@ def make_room(measure: Measure, job: JobRecord, loaded: LoadedJob) -> None:
     ctx = measure.ctx
     partitions = {path.rpartition("/")[0]: path for path in loaded.files}
     chosen = {path for path in loaded.files if file_job(path) != job.job}
-    rename(ctx.store).check_targets([ctx.key(path) for path in sorted(chosen.union(partitions.values()))])
+    as_renaming(ctx.store).check_targets([ctx.key(path) for path in sorted(chosen.union(partitions.values()))])
     if job.mode is SaveMode.OVERWRITE:
         delete_visible(ctx, lambda path: path not in loaded.files)
     elif job.mode is SaveMode.OVERWRITE_PARTITIONS:
@@ -318,7 +318,7 @@ def _rename_file(measure: Measure, file: ManifestFile) -> None:
     already tried the rename.
     """
     ctx = measure.ctx
-    store = rename(ctx.store)
+    store = as_renaming(ctx.store)
 
     def move() -> None:
         with measure.recorder.timed("commit_file_rename"):
@@ -328,7 +328,7 @@ def _rename_file(measure: Measure, file: ManifestFile) -> None:
         found = file_info(ctx, file.dest) if is_retry or file.etag else None
         return found is not None and is_same_file(file, found)
 
-    if not settle(ctx, file.dest, move, has_arrived):
+    if not ensure_moved(ctx, file.dest, move, has_arrived):
         raise NotFoundError(
             "a file of a committed task does not exist, so the job cannot be committed: run it again",
             source=file.source,

@@ -16,21 +16,21 @@ from holdfast.commit.hadoop.manifest.format import (
     attempt_dir,
     attempt_manifest,
     encode_intermediate_manifest,
-    job_mark,
+    job_record_path,
     task_manifest,
 )
 from holdfast.commit.ids import FileOwner, attempt_name, task_name
 from holdfast.commit.records import FileEntry, JobRecord, TaskCommit
 from holdfast.commit.sinks import RenameSink
-from holdfast.commit.task import TaskScope, report_task, settle
+from holdfast.commit.task import TaskScope, ensure_moved, report_task
 from holdfast.errors import ConflictError, NotFoundError
-from holdfast.stores.base import rename
+from holdfast.stores.base import as_renaming
 
 
 def open_file(scope: TaskScope, path: str) -> RenameSink:
     """Open a new file in the attempt's directory; the job commit will rename it to `path`."""
     source = f"{attempt_dir(scope.job, scope.owner)}/{path}"
-    return RenameSink(rename(scope.ctx.store), scope.ctx.key(source), source, path, background=scope.background)
+    return RenameSink(as_renaming(scope.ctx.store), scope.ctx.key(source), source, path, background=scope.background)
 
 
 def commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
@@ -84,7 +84,7 @@ def _scan(
         found.append(
             ManifestFile(source=source, dest=file.path, size_bytes=info.size_bytes, etag=info.etag, rows=file.rows)
         )
-    if written or (not found and file_info(ctx, job_mark(job)) is None):
+    if written or (not found and file_info(ctx, job_record_path(job)) is None):
         raise NotFoundError(
             "files of the task attempt do not exist, most likely because its job is over: run the job again",
             directory=directory,
@@ -95,7 +95,7 @@ def _scan(
 
 def _save(scope: TaskScope, manifest: IntermediateManifest) -> None:
     """Save the manifest under a name of the attempt, delete that of an earlier attempt, and rename the new one."""
-    ctx, store = scope.ctx, rename(scope.ctx.store)
+    ctx, store = scope.ctx, as_renaming(scope.ctx.store)
     draft, final = attempt_manifest(scope.job, scope.owner), task_manifest(scope.job, scope.owner.task)
     data = encode_intermediate_manifest(replace(manifest, statistics=scope.measure.statistics()), ctx.url)
     ctx.store.put(ctx.key(draft), data)
@@ -105,7 +105,7 @@ def _save(scope: TaskScope, manifest: IntermediateManifest) -> None:
         # The store's client may have repeated a rename whose reply was lost.
         return file_info(ctx, final) is not None and ctx.store.get(ctx.key(final)) == data
 
-    if not settle(ctx, final, lambda: store.rename(ctx.key(draft), ctx.key(final)), has_arrived):
+    if not ensure_moved(ctx, final, lambda: store.rename(ctx.key(draft), ctx.key(final)), has_arrived):
         raise NotFoundError("the manifest of the attempt was deleted, most likely because its job is over", path=draft)
 
 

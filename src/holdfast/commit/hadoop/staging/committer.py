@@ -39,7 +39,7 @@ from holdfast.commit.hadoop.completion import (
     abort_sets,
     complete_all,
     pending_of_entry,
-    succeed_with,
+    report_completion,
 )
 from holdfast.commit.hadoop.file_output.committers import commit_v1_attempt
 from holdfast.commit.hadoop.file_output.directories import abort_attempt
@@ -70,7 +70,7 @@ from holdfast.commit.success_file import end_with_cleanup, has_succeeded
 from holdfast.commit.task import TaskScope, discard, open_upload, report_task
 from holdfast.errors import CorruptDataError, HoldfastError, NotFoundError
 from holdfast.guarantees import Answer, no, yes
-from holdfast.stores.base import iter_objects, rename
+from holdfast.stores.base import as_renaming, iter_objects
 
 _log = logging.getLogger(__name__)
 
@@ -125,7 +125,7 @@ def commit_job(conflicts: ConflictPolicy, measure: Measure, job: JobRecord, repo
     except Exception:
         end_with_cleanup(measure, JobOutcome(job=job.job, committed=False), partial(clean_up, measure, job))
         raise
-    outcome = succeed_with(measure, job, published)
+    outcome = report_completion(measure, job, published)
     return end_with_cleanup(measure, outcome, partial(clean_up, measure, job, with_sets=False))
 
 
@@ -152,7 +152,7 @@ def open_file(scope: TaskScope, path: str) -> RenameSink:
     """Open a new file of the attempt in this machine's scratch directory; the task commit uploads it to `path`."""
     scratch = scratch_context(scope.ctx)
     source = f"{scratch_dir(scope.job.job, scope.owner)}/{path}"
-    return RenameSink(rename(scratch.store), scratch.key(source), "", path, background=scope.background)
+    return RenameSink(as_renaming(scratch.store), scratch.key(source), "", path, background=scope.background)
 
 
 def commit_task(conflicts: ConflictPolicy, scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:

@@ -19,7 +19,7 @@ from holdfast.commit import (
     TaskCommit,
     require_fit,
 )
-from holdfast.commit.hadoop.manifest.format import attempt_dir, job_mark, manifests_dir, task_manifest
+from holdfast.commit.hadoop.manifest.format import attempt_dir, job_record_path, manifests_dir, task_manifest
 from holdfast.commit.ids import FileOwner
 from holdfast.commit.records import JobOutcome
 from holdfast.commit.success_file import parse_success, read_success
@@ -133,20 +133,20 @@ def test_second_start_of_a_job() -> None:
         return bucket.context().with_environment(clock=SimulatedClock(), ids=CountingIds())
 
     job = bucket.start(same_moment())
-    before = bucket.store.get(HOME + job_mark(job))
+    before = bucket.store.get(HOME + job_record_path(job))
     with pytest.raises(DestinationExistsError, match="started before"):
         bucket.start(same_moment())
-    assert bucket.store.get(HOME + job_mark(job)) == before
-    bucket.store.delete(HOME + job_mark(job))
-    taken = Before(Operation.PUT, lambda: bucket.store.put(HOME + job_mark(job), before))
+    assert bucket.store.get(HOME + job_record_path(job)) == before
+    bucket.store.delete(HOME + job_record_path(job))
+    taken = Before(Operation.PUT, lambda: bucket.store.put(HOME + job_record_path(job), before))
     with pytest.raises(DestinationExistsError, match="started before"):
         bucket.start(replace(same_moment(), store=InterceptedStore(bucket.store, taken)))
-    bucket.store.delete(HOME + job_mark(job))
+    bucket.store.delete(HOME + job_record_path(job))
     bucket.store.put(f"{HOME}{manifests_dir(job)}/x", b"left by a job that skipped its clean-up")
     with pytest.raises(DestinationExistsError, match="started before"):
         bucket.start(same_moment())
     second = replace(job, job_attempt=1)
-    assert job_mark(second) == f"_temporary/manifest_{job.job}/01/job.json"
+    assert job_record_path(second) == f"_temporary/manifest_{job.job}/01/job.json"
 
 
 @pytest.mark.parametrize("rename", [False, True])

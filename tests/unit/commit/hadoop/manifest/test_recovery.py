@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from holdfast.commit import COMMITTERS, CommitContext, JobRecord, SaveMode, TaskCommit
-from holdfast.commit.hadoop.manifest.format import job_mark, task_manifest
+from holdfast.commit.hadoop.manifest.format import job_record_path, task_manifest
 from holdfast.commit.leftovers import Action, Leftover
 from holdfast.commit.success_file import read_success
 from holdfast.errors import NotFoundError, OutcomeUnknownError, UnavailableError
@@ -444,7 +444,7 @@ def test_later_success_marker_stays() -> None:
 @pytest.mark.parametrize("damaged", ["record", "manifest"])
 def test_damaged_records_are_kept(damaged: str) -> None:
     bucket, job = half_committed(OWN)
-    path = job_mark(job) if damaged == "record" else task_manifest(job, 0)
+    path = job_record_path(job) if damaged == "record" else task_manifest(job, 0)
     bucket.store.put(HOME + path, b"{")
     (found,) = leftovers(bucket)
     assert found.action is Action.KEEP and "cannot be used" in found.reason
@@ -456,7 +456,7 @@ def test_record_of_another_job() -> None:
     """Stored records are untrusted: a record that names another job is ignored."""
     bucket, job = half_committed(OWN)
     other = bucket.start(bucket.context())
-    bucket.store.put(HOME + job_mark(job), bucket.store.get(HOME + job_mark(other)))
+    bucket.store.put(HOME + job_record_path(job), bucket.store.get(HOME + job_record_path(other)))
     assert [found.action for found in leftovers(bucket)] == [Action.KEEP, Action.BACK]
 
 
@@ -483,7 +483,7 @@ def test_others_in_the_temporary_directory() -> None:
 def test_newest_attempt_at_a_job_counts() -> None:
     bucket, job = half_committed(OWN)
     second = replace(job, job_attempt=1)
-    bucket.store.put(HOME + job_mark(second), bucket.store.get(HOME + job_mark(job)))
+    bucket.store.put(HOME + job_record_path(second), bucket.store.get(HOME + job_record_path(job)))
     run_attempt(bucket, bucket.context(), second, 0, {"d/x": b"x"})
     (found,) = leftovers(bucket)
     assert found.action is Action.BACK and found.files == 1

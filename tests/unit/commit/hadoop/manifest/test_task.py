@@ -12,7 +12,7 @@ from holdfast.commit.hadoop.manifest.format import (
     attempt_dir,
     attempt_manifest,
     decode_intermediate_manifest,
-    job_mark,
+    job_record_path,
     task_manifest,
 )
 from holdfast.commit.ids import FileOwner
@@ -184,7 +184,7 @@ def test_saving_fails(operation: Operation) -> None:
     fault = Fault(FaultMode.FAIL, operation, "*-manifest.json*")
     with pytest.raises(UnavailableError, match="injected"):
         run_attempt(bucket, faulty_context(bucket, fault), job, 0, {"a": b"1"})
-    assert [info.key for info in iter_objects(bucket.store, HOME)] == [HOME + job_mark(job)]
+    assert [info.key for info in iter_objects(bucket.store, HOME)] == [HOME + job_record_path(job)]
 
 
 @pytest.mark.parametrize("mode", [FaultMode.FAIL, FaultMode.LOST_REPLY])
@@ -231,7 +231,7 @@ def test_abort_of_a_task() -> None:
     attempt.abort()
     with MANIFEST.setup_task(ctx, job, 1):
         pass
-    assert [info.key for info in iter_objects(bucket.store, HOME)] == [HOME + job_mark(job)]
+    assert [info.key for info in iter_objects(bucket.store, HOME)] == [HOME + job_record_path(job)]
     assert not MANIFEST.abort_job(ctx, job).committed
     assert bucket.debris() == [] and bucket.visible() == {}
 

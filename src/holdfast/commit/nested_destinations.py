@@ -30,7 +30,7 @@ from holdfast.versioned_log import LogView, VersionedLog
 _FEW = 10  # more than one, because a directory marker may be among the keys
 
 
-def is_first(ctx: CommitContext, view: LogView) -> bool:
+def has_no_commit(ctx: CommitContext, view: LogView) -> bool:
     """Check whether no job has been committed at the destination yet, according to its log.
 
     Costs no request if a decision is marked ``visible``; if none is, up to one request per log entry.
