@@ -11,7 +11,7 @@ import pytest
 from holdfast.cli.output import Output
 from holdfast.guarantees import Answer
 from holdfast_checker.cli.report import show_table
-from holdfast_checker.committers.table_v.table import _COLUMNS, ATTRIBUTES, REASONS, Table, build_table
+from holdfast_checker.committers.table_v.table import PAPERS, REASONS, Table, build_table
 from tests.unit.cli.destinations import run
 
 
@@ -37,8 +37,7 @@ def test_differences_are_shown_with_their_reason(
     said = {**cell.committer.guarantees, cell.row.name: Answer(holds=False, why="said so")}
     odd = replace(cell, committer=replace(cell.committer, guarantees=said), holds=True)
     changed = replace(table, cells={**table.cells, (cell.row.name, "direct"): odd})
-    column = tuple(name != cell.row.name for name in ATTRIBUTES)
-    monkeypatch.setitem(_COLUMNS, "direct", column)  # type: ignore[arg-type]  # a dict
+    monkeypatch.setitem(PAPERS["direct"], cell.row.name, "no")
     assert not show_table(changed, Output())
     capsys.readouterr()
     monkeypatch.setitem(REASONS, ("direct", cell.row.name), "Somebody was wrong.")  # type: ignore[arg-type]  # a dict

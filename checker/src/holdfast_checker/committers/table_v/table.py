@@ -51,62 +51,16 @@ from holdfast_checker.committers.properties import PART_OF
 from holdfast_checker.committers.scenes import SCENES
 from holdfast_checker.committers.table_v.experiments import build_experiment
 from holdfast_checker.committers.worlds import build_world
+from holdfast_checker.framework.scene_files import Fields, read_sections
 from holdfast_checker.kernel.counterexample import Counterexample, encode
 from holdfast_checker.kernel.explore import Budget, Exploration, explore
 from holdfast_checker.kernel.state_space import BROKEN_CODE
 from holdfast_checker.specimens import COMPARED
 
-# Paper 000, Table V, column by column.
-_DIRECT = (False, False, False, True, True, True, True, True, False)
-_STOCATOR = (True, False, True, True, True, True, True, True, False)
-_S3A = (True, False, True, True, False, False, True, False, True)
-_EMR = (True, True, True, True, False, True, False, True, False)
+_YES: Mapping[str | None, bool | None] = {"yes": True, "no": False, None: None}
 
-# What the text says about committers that are not in the table; None where it says nothing.
-_FILE_V1 = (
-    None,
-    True,  # 000 III.B: a second job attempt can reuse the output of all committed tasks
-    True,  # 000 III.B: aborted by deleting its attempt path
-    True,  # 000 III.B: cleaned up by deleting the output of all job attempts
-    False,  # 000 III.B: what starts with "_" is not visible
-    False,  # 002: all is renamed into the destination in the job commit
-    True,  # 000 III: "an atomic task commit"
-    False,  # 000 X: "itself non-atomic in job commit"
-    True,  # 000 IV: its task commit can be repeated, even if the first attempt has become partitioned
-)
-_FILE_V2 = (
-    None,
-    None,
-    None,
-    None,  # 000 III.C and 002: what is committed stays visible, as with EMR, for which Table V says True
-    None,
-    True,  # 000 III: "intermediate work is visible"
-    False,  # 000 III.C: "now a non-atomic operation"
-    None,
-    False,  # 002, "Why the V2 committer is incorrect/unsafe"
-)
-_MANIFEST = (
-    None,
-    False,  # 002: "targets Spark, where there is no attempt at recovery"
-    None,
-    None,
-    None,
-    None,
-    True,  # 002: "provides an atomic task commit"
-    None,
-    None,
-)
-_COLUMNS: Mapping[str, tuple[bool | None, ...]] = {
-    "magic": _S3A,
-    "staging-directory": _S3A,
-    "staging-partitioned": _S3A,
-    "manifest": _MANIFEST,
-    "file-v1": _FILE_V1,
-    "file-v2": _FILE_V2,
-    "direct": _DIRECT,
-    "stocator": _STOCATOR,
-    "emr": _EMR,
-}
+PAPERS = read_sections("holdfast_checker.committers.table_v", "papers.ini")
+"""What papers 000 and 002 answer ("yes" or "no"), by committer and row."""
 
 _STAGING_PARTITIONED = (
     "The pending sets pass through file-v1's task commit, which deletes what another attempt has committed before it "
@@ -162,8 +116,7 @@ class Cell:
     @property
     def paper(self) -> bool | None:
         """Return the answer of papers 000 or 002; None if they have none."""
-        column = dict(zip(ATTRIBUTES, _COLUMNS.get(self.committer.name, ()), strict=False))
-        return column.get(self.row.name)
+        return _YES[PAPERS.get(self.committer.name, Fields()).get(self.row.name)]
 
     @property
     def declared(self) -> Answer:
