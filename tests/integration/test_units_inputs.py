@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from holdfast.errors import FencedError, InvalidRequestError
 from holdfast.records.database import Database, open_database
 from holdfast.spark.units import TransactionalMap, TransactionalReduce, runner
-from holdfast.units.jobs import begin_job, forget_job
+from holdfast.units.jobs import begin_job, forget_job, list_jobs
 from holdfast.units.report import JobReport
 from holdfast.units.work_list import open_work_list
 from tests.integration.spark_session import by_value
@@ -177,7 +177,7 @@ def test_unsuitable_inputs_are_refused_in_one_sentence(name: str, spark: SparkSe
         TransactionalMap(note, database=db).run(make(spark), key=key, tasks=1)
     assert sentence in str(caught.value)
     assert "\n" not in str(caught.value)
-    assert seen(db) == {}
+    assert (seen(db), list_jobs(db.backend)) == ({}, [])
 
 
 @pytest.mark.slow

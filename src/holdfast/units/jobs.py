@@ -22,7 +22,7 @@ from holdfast.records.keys import JOB, new_id
 from holdfast.records.row_keys import integer_of
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Backend, Record, SnapshotReader
-from holdfast.transactions.transaction import Transaction, run_until_known
+from holdfast.transactions.transaction import Transaction, run_transaction, run_until_known
 from holdfast.units.job_input import JobInput
 from holdfast.units.progress import (
     GONE,
@@ -466,6 +466,18 @@ def forget_job(database: Backend, name: str, environment: Environment) -> None:
         _delete_progress(transaction, job)
 
     _durably(database, forget, environment, name, lambda _done, found: found is None or found.id not in seen)
+
+
+def drop_unfixed_job(database: Backend, job: Job, environment: Environment) -> None:
+    """Delete the records of a job whose rows were refused, unless its input is fixed by now, by another driver."""
+
+    def drop(transaction: Transaction) -> None:
+        found = _find(transaction, job.name)
+        if found is not None and found.id == job.id and not found.is_fixed:
+            transaction.delete(job_key(job.name))
+            _delete_progress(transaction, found)
+
+    run_transaction(database, drop, environment)
 
 
 def _delete_progress(transaction: Transaction, job: Job) -> None:

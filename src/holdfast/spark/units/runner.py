@@ -35,6 +35,7 @@ from holdfast.units.jobs import (
     WORK_LIST,
     Job,
     begin_job,
+    drop_unfixed_job,
     end_job,
     end_run,
     fix_input,
@@ -248,7 +249,12 @@ class TransactionalMap:
                 environment=environment,
             )
             begun.append(job.id)
-            prepared = prepare(job)
+            try:
+                prepared = prepare(job)
+            except InvalidRequestError:
+                drop_unfixed_job(backend, job, environment)
+                begun.clear()
+                raise
             if prepared.job_input is not None:
                 job = fix_input(backend, job, prepared.job_input, environment)
             if job.is_finished:
@@ -369,8 +375,7 @@ def report_changed_rows(job: Job) -> Iterator[None]:
     """Raise an `InputChangedError` in place of the first pass's errors about rows, if the job already has an input.
 
     The rows are then not those with which the job began. What else the first pass advises, another key or a function
-    for
-    all rows of a key, would be refused.
+    for all rows of a key, would be refused.
     """
     try:
         yield
