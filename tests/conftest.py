@@ -1,7 +1,8 @@
 """Isolate every test from the machine's settings, order the modules, and fail a session that leaves processes running.
 
-`make test` runs ``pytest -n 3``. Each worker takes whole modules, so that all modules with Spark share one application
-per worker. At its end a worker checks for leftover threads and processes of its tests, and the session checks again.
+`make test` runs ``pytest -n 3``. Each worker takes whole modules, and one of them takes all modules with Spark, which
+share one application. At its end a worker checks for leftover threads and processes of its tests, and the session
+checks again.
 """
 
 from __future__ import annotations
@@ -85,6 +86,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     mark_in_turn(items)
     if _is_worker(config):
         items[:] = in_order(items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Schedule the default suite with one Spark application; the slow tests with Spark need all workers."""
+    from tests.spark_worker import SparkOnOneWorker
+
+    is_default = config.getoption("dist") == "loadfile" and config.getoption("markexpr") == "not slow"
+    return SparkOnOneWorker(config, log) if is_default else None
 
 
 def pytest_collection_finish() -> None:
