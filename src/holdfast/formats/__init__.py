@@ -2,6 +2,10 @@
 
 A format's module, and with it pyarrow, is imported when the format is first requested: a process of a Spark job needs
 only one.
+
+To add a format: a module such as `avro` (for rows of objects) and a line of `_NAMES`; an extra, in pyproject.toml and
+`cli.failures`; a dialect in tests/matrix/cells.py and its deviations, then ``python -m tests.matrix.document``; `FLAT`
+in unit/formats/test_round_trip.py; docs/reference/formats.md and options.md.
 """
 
 from __future__ import annotations

@@ -111,6 +111,10 @@ class Namespace:
         It shares the connections of this one, what it has read and the times that it has still to write. So it need not
         be closed: closing it does nothing, and closing this one ends it too.
 
+        Args:
+            groups: of the user. Unlike `open_namespace`, this looks none up: pass `opening.groups_of(user)` for those
+                that this machine knows.
+
         Raises:
             InvalidRequestError: no user can have the name.
         """

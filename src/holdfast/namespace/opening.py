@@ -171,7 +171,7 @@ def open_namespace(
         destination = open_destination(configuration.data, _data_store_options(configuration, store_options))
         blobs = BlobStore(destination.store, destination.key(""), environment.ids, configuration.claim)
         user = user_of_process() if user is None else user  # an empty name is refused
-        groups = _groups_of(user) if groups is None else groups
+        groups = groups_of(user) if groups is None else groups
         return Namespace(store, blobs, configuration, environment, user=user, groups=groups)
     except BaseException:
         store.close()
@@ -192,7 +192,7 @@ def user_of_process() -> str:
         ) from error
 
 
-def _groups_of(user: str) -> list[str]:
+def groups_of(user: str) -> list[str]:
     """Return the groups of a user on this machine; none if it does not know the user."""
     try:
         found = pwd.getpwnam(user)

@@ -2,7 +2,8 @@
 
 Unknown, invalid or contradictory options are refused in one sentence before any work starts: an option that is
 silently ignored costs its user a day. Names are Spark's own wherever Spark has one. To add an option, add a field to
-`WriteOptions` and a line to the table above it.
+`WriteOptions` and a line to the table above it; an option of the commit is a field of `CommitSettings` and a line of
+`_COMMIT`. Then unit/options/test_keywords.py and docs/reference/options.md.
 """
 
 from __future__ import annotations

@@ -108,8 +108,7 @@ def track_batch_commits(
     commits.
 
     Guarantee: when the iterator ends, all of these transactions have taken effect, durably. A single batch is not
-    counted,
-    and is only as durable as any other commit.
+    counted, and is only as durable as any other commit.
 
     Raises:
         ConflictError: the database has lost some of them.

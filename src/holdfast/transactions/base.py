@@ -69,10 +69,8 @@ class RangeCount:
     """A condition of a commit: exactly `count` records have a key from `start` (included) to `end` (excluded).
 
     It protects a range that a transaction has scanned against phantoms, records that others insert meanwhile. The
-    database
-    counts while it holds an exclusive lock on `guard`. So the condition still holds when the commit takes effect,
-    provided
-    that every commit that inserts into the range has `guard` among its reads.
+    database counts while it holds an exclusive lock on `guard`. So the condition still holds when the commit takes
+    effect, provided that every commit that inserts into the range has `guard` among its reads.
 
     Attributes:
         guard: key of the record that protects the range; it need not exist.
@@ -225,8 +223,7 @@ class Backend(SnapshotReader, Protocol):
         """Validate and apply one transaction, and return whether it took effect or conflicts.
 
         Guarantee: the transaction takes effect in one step, durably, or not at all. At that moment, everything that it
-        read
-        is unchanged.
+        read is unchanged.
 
         Raises:
             InvalidRequestError: a key or a value is too long, or a key occurs twice; nothing happened.
@@ -280,8 +277,7 @@ class Backend(SnapshotReader, Protocol):
         """Open a snapshot for a ``with`` block: a reader whose calls all see the records as they were at one moment.
 
         The snapshot contains every commit that returned before this call began. It is for checks and collections that
-        must
-        see all records at one moment. It delays the clean-up inside the database, so end it within minutes.
+        must see all records at one moment. It delays the clean-up inside the database, so end it within minutes.
         """
         raise UnsupportedError("this database has no lasting snapshots: use another one")
 

@@ -6,7 +6,10 @@ database of a URL, as an entry point, one per scheme::
     [project.entry-points."holdfast.databases"]
     cockroachdb = "holdfast_cockroachdb:open_backend"
 
-Such a backend has to pass the acceptance suite in tests/conformance/backends.
+Copy `mysql/` if the database reads at READ COMMITTED. With SERIALIZABLE, do what `SqliteBackend._apply` does, repeat
+serialization failures (`sql.retry_pauses`), and look up lost replies (`sql.find_outcome`, table ``sessions``). The
+backend has to pass the acceptance suite in tests/conformance/backends, which is not installed: its tests import it from
+a checkout, as tests/conformance/test_backends.py does.
 """
 
 from __future__ import annotations

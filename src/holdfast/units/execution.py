@@ -442,9 +442,8 @@ class LockedReads:
     """Reads records of one unit in a locked transaction, so that they stay locked until the unit's commit.
 
     Guarantee: no other transaction changes a record that was read. An absent record is not locked: that it is still
-    absent
-    is validated by the commit, like the guards of ranges. Of what was read, this process keeps only the keys of absent
-    records.
+    absent is validated by the commit, like the guards of ranges. Of what was read, this process keeps only the keys of
+    absent records.
 
     Args:
         exclusive: whether others may not even read what was read. Units that write what they read would otherwise wait

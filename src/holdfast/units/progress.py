@@ -95,7 +95,7 @@ class Statistics:
 
     @staticmethod
     def of(found: object) -> Statistics:
-        """Decode figures that `to_json` has returned.
+        """Decode figures that `to_json` has returned; those that a later release added are ignored.
 
         Raises:
             CorruptDataError: they are damaged.
@@ -103,8 +103,9 @@ class Statistics:
         statistics = Statistics()
         try:
             for name, value in dict(found).items():  # type: ignore[call-overload]  # anything else is damage
-                setattr(statistics, name, type(getattr(statistics, name))(value))
-        except (TypeError, ValueError, OverflowError, AttributeError) as error:
+                if name in _NAMES:
+                    setattr(statistics, name, type(getattr(statistics, name))(value))
+        except (TypeError, ValueError, OverflowError) as error:
             raise CorruptDataError("stored statistics cannot be read: keep the database and report it") from error
         return statistics
 

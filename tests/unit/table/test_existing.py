@@ -16,7 +16,7 @@ import pytest
 from holdfast.commit import CommitContext, open_context
 from holdfast.commit.layout import iter_visible
 from holdfast.errors import InvalidRequestError
-from holdfast.formats import get_format
+from holdfast.formats import FORMATS, get_format
 from holdfast.formats.schema_json import spark_schema_json
 from holdfast.stores.base import ObjectInfo
 from holdfast.table.contract import TableRecord, decode_table
@@ -159,7 +159,7 @@ def spark_word(kind: pa.DataType) -> Any:
     return json.loads(spark_schema_json(pa.schema([("c", kind)])))["fields"][0]["type"]
 
 
-SELF_DESCRIBING = ["parquet", "orc", "avro", "arrow"]
+SELF_DESCRIBING = [name for name, one in FORMATS.items() if not one.is_text]
 
 
 @pytest.mark.parametrize("file_format", SELF_DESCRIBING)

@@ -42,6 +42,7 @@ def test_figures_read_back() -> None:
     found = filled(3)
     assert Statistics.of(found.to_json()) == found
     assert list(found.to_json()) == [one.name for one in fields(found)]
+    assert Statistics.of({**found.to_json(), "added_later": 1}) == found
 
 
 def test_a_record_has_the_figures_of_all_attempts() -> None:

@@ -7,6 +7,12 @@ destination or `recover` runs those whose mark is missing.
 On stores that make many changes in one step, `commit_at_once` decides the job and does all of this, apart from the
 cleanup, in one transaction; it also deletes the records that are not needed after the decision. So every reader sees
 the job at one instant (C4), and no process ever finds such a decision half carried out.
+
+To add a step: a `Step` of `WHEN_VISIBLE`, before `CLEAN_UP`, which deletes the manifests; the same as a `Change` in
+`_records`; its path in `layout`. `decision_log.remember_write` is an example. Recovery knows neither the settings of
+the writer nor its contract: a step has only the `LogEntry`. What later jobs continue is in `LogState`; the schema is
+in ``entry.state.table``, the files in `committed_manifests`. Tests: simulation/test_crashes.py,
+unit/commit/two_phase/test_transaction.py.
 """
 
 from __future__ import annotations

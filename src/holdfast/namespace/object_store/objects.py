@@ -17,7 +17,7 @@ from holdfast.namespace.errors import (
     PathIsDirectoryError,
     PermissionDeniedError,
 )
-from holdfast.namespace.inode import MADE_FOR_OBJECTS, Extent, Inode
+from holdfast.namespace.inode import MADE_FOR_OBJECTS, Extent, Inode, InodeKind
 from holdfast.namespace.keys import children_range, data_key, upload_key
 from holdfast.namespace.listing import etag_of
 from holdfast.namespace.operation import Changes, Context
@@ -228,7 +228,7 @@ class RemoveEmptyDirectory(OnePath):
     def extra_range(self, chains: Sequence[Chain]) -> tuple[bytes, bytes] | None:
         """Return the range of the directory's children if it may be removed."""
         target = chains[0].target
-        return children_range(target.id) if target is not None and _is_as_made(target) else None
+        return children_range(target.id) if target is not None and is_as_made(target) else None
 
     def execute(self, view: View, context: Context) -> Changes[bool]:
         """Return the changes that delete the directory.
@@ -240,7 +240,7 @@ class RemoveEmptyDirectory(OnePath):
         if chain.target is None:
             check_path(chain, context)
             return Changes(True)
-        if not _is_as_made(chain.target) or view.has_children:
+        if not is_as_made(chain.target) or view.has_children:
             return Changes(False)
         return Delete(path=self.path).execute(view, context)
 
@@ -249,9 +249,20 @@ def _rights(inode: Inode) -> bytes:
     return f"{inode.mode:o} {inode.owner} {inode.group}".encode()
 
 
-def _is_as_made(inode: Inode) -> bool:
-    """Check whether a directory was made for an object, and is unchanged since."""
-    return not inode.has_quota and not inode.unknown and inode.xattrs == {MADE_FOR_OBJECTS: _rights(inode)}
+def is_as_made(inode: Inode) -> bool:
+    """Check whether a directory was made for an object, and is unchanged since: other fields have their defaults."""
+    return inode == Inode(
+        id=inode.id,
+        kind=InodeKind.DIRECTORY,
+        mode=inode.mode,
+        owner=inode.owner,
+        group=inode.group,
+        mtime_ms=inode.mtime_ms,
+        atime_ms=inode.atime_ms,
+        moving=inode.moving,
+        moving_until_ms=inode.moving_until_ms,
+        xattrs={MADE_FOR_OBJECTS: _rights(inode)},
+    )
 
 
 # --- pending uploads --------------------------------------------------------------------------------------------------

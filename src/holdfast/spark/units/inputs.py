@@ -70,8 +70,7 @@ class ShuffledRows:
 
     Attributes:
         collect: runs a function in each task, over its rows. Spark keeps the files of a shuffle, so the second pass
-            over
-            an RDD does not evaluate the source; over Spark Connect, which has no RDDs, each pass does.
+            over an RDD does not evaluate the source; over Spark Connect, which has no RDDs, each pass does.
         in_slots: runs a function in as many tasks without rows.
         ids_of, pairs_of: return the ids of the units of rows, or their keys and values.
     """

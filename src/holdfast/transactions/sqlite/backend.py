@@ -173,8 +173,7 @@ class SqliteBackend(Backend):
         """Flush the write-ahead log of the file to disk: commits of other processes may not have flushed it.
 
         The log lies beside the file itself, not beside a link to it, and may be opened beside SQLite, whose locks are
-        on
-        other files. A checkpoint that has emptied the log has flushed the file.
+        on other files. A checkpoint that has emptied the log has flushed the file.
 
         Source: the SQLite manual, "PRAGMA synchronous" (NORMAL) and "How To Corrupt" (2.2: closing a file ends locks).
         """

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields, replace
 
 import pytest
 
 from holdfast.errors import UnavailableError
+from holdfast.namespace.inode import MADE_FOR_OBJECTS, Extent, Inode, InodeKind
 from holdfast.namespace.namespace import Namespace
+from holdfast.namespace.object_store.objects import is_as_made
 from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.stores.base import Delete, Put
 from holdfast.transactions.base import Commit
@@ -66,6 +69,36 @@ def test_a_directory_that_somebody_has_changed_stays(change: Callable[[Namespace
     change(store.namespace)
     store.delete("a/b/f")
     assert _directories(store) == ["/a", "/a/b"]
+
+
+OTHERS = {
+    "xattrs": {"user.team": b"x"},
+    "names_quota": 1,
+    "space_quota": 1,
+    "quota_id": 1,
+    "unknown": {"policy": "HOT"},
+    "namespace": "n",
+    "replication": 1,
+    "block_size": 512,
+    "extents": (Extent("blob", 1),),
+    "cuts": 1,
+    "writer": "w",
+    "kind": InodeKind.FILE,
+}
+"""Another value for each field that a client may set, and that a directory for an object has not."""
+
+
+def test_every_field_that_somebody_has_changed_keeps_the_directory() -> None:
+    """Also those that a later release adds: whoever adds a field decides here."""
+    rights = {MADE_FOR_OBJECTS: b"755 ann staff"}
+    made = Inode(
+        id=7, kind=InodeKind.DIRECTORY, mode=0o755, owner="ann", group="staff", mtime_ms=1, atime_ms=2, xattrs=rights
+    )
+    assert is_as_made(made)
+    free = {"id", "mode", "owner", "group", "mtime_ms", "atime_ms", "moving", "moving_until_ms"}
+    assert {one.name for one in fields(Inode)} == free | OTHERS.keys()
+    for name, value in OTHERS.items():
+        assert not is_as_made(replace(made, **{name: value})), name
 
 
 def test_a_directory_that_somebody_made_stays() -> None:

@@ -19,7 +19,7 @@ CREATE TABLE sessions (
 
 -- Validate and apply a group of independent transactions: the validation and update phases of paper 004 (3.4, 3.5).
 --
--- The steps come ordered by key, then by transaction (transactions/steps.py); kinds: 1 read, 2 guard, 3 insert, 4 put,
+-- The steps come ordered by key, then by transaction (transactions/validation.py); kinds: 1 read, 2 guard, 3 insert, 4 put,
 -- 5 delete, 6 add. `expected` is a version, 0 for absence, -1 for any. `guards` are indexes of steps.
 -- A read that several transactions have in common is one step; `sharing_calls` are all of them but the first.
 --
