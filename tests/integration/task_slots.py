@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from pyspark import SparkContext
+from pyspark.sql import SparkSession
 
 from tests.patience import wait_until
 
@@ -24,8 +25,15 @@ def require_all_slots(context: SparkContext, module: str) -> None:
     """Check that an application runs as many tasks at the same time as it has cores; end it if it does not.
 
     Raises:
-        AssertionError: it does not; the message names the test module that has just run.
+        AssertionError: it does not, or its JVM has died; the message names the test module that has just run.
     """
+    process = getattr(SparkContext._gateway, "proc", None)
+    if process is not None and process.poll() is not None:
+        process.stdin.close()
+        # PySpark keeps them for good, and no later module could start an application.
+        SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+        SparkSession._instantiatedSession = None
+        raise AssertionError(f"Spark's JVM has died with exit code {process.returncode} before the end of {module}")
     try:
         free, cores = free_slots(context)
         assert free == cores, f"Spark has {free} free slots for tasks on {cores} cores after {module}, and nothing runs"

@@ -12,6 +12,7 @@ pytest.importorskip("pyspark.sql")
 from pyspark.sql import SparkSession
 
 from tests.integration import task_slots
+from tests.integration.spark_session import new_session
 from tests.integration.task_slots import free_slots, require_all_slots
 
 pytestmark = pytest.mark.spark
@@ -26,6 +27,17 @@ def test_slots_are_free_when_tasks_have_ended(spark: SparkSession, monkeypatch: 
     read = task_slots._number
     monkeypatch.setattr(task_slots, "_number", lambda *given: 2 if given[-1] == "CPUS_PER_TASK" else read(*given))
     assert free_slots(context) == (1, 2)
+
+
+@pytest.mark.slow
+def test_after_the_death_of_the_jvm_the_next_module_gets_another(spark: SparkSession) -> None:
+    context = spark.sparkContext
+    process = context._gateway.proc
+    process.kill()
+    process.wait()
+    with pytest.raises(AssertionError, match=r"JVM has died with exit code -9 before the end of tests/this_module\.py"):
+        require_all_slots(context, "tests/this_module.py")
+    assert new_session().range(3).count() == 3
 
 
 def test_an_application_that_has_lost_a_slot_ends(monkeypatch: pytest.MonkeyPatch) -> None:
