@@ -99,8 +99,7 @@ def transfer(plan: Plan, target: Target, problems: PathErrors, out: Output, *, t
     Args:
         threads: how many files are copied at the same time.
     """
-    for directory in plan.directories:
-        target.place.make_directory(directory)
+    _make_directories(plan, target, problems, out)
     copies = list(plan.copies.items())
     # In this thread, an interrupt ends even the wait for a pipe, which other threads would go on with.
     is_alone = len(copies) == 1 or plan.size_bytes is None
@@ -124,6 +123,29 @@ def transfer(plan: Plan, target: Target, problems: PathErrors, out: Output, *, t
                 out.note(f"copied {copying.files:,} of {counted(len(copies), 'file')}; no other file is there in part")
             raise
     _report(plan, target, problems, out, copying)
+
+
+def _make_directories(plan: Plan, target: Target, problems: PathErrors, out: Output) -> None:
+    """Make the directories of a plan; those that cannot be made, and all below them, are taken out of the plan."""
+    missing: list[str] = []
+
+    def is_left_out(path: str) -> bool:
+        return any(path.startswith(f"{one.rstrip('/')}/") for one in missing)
+
+    for directory in list(plan.directories):
+        if not is_left_out(directory):
+            try:
+                target.place.make_directory(directory)
+                continue
+            except HoldfastError as error:
+                problems.add(target.place.url(directory), error)
+                missing.append(directory)
+        del plan.directories[directory]
+    files = [path for path in plan.copies if is_left_out(path)]
+    for path in files:
+        del plan.copies[path]
+    if files:
+        out.note(f"left out: {counted(len(files), 'file')} of directories that could not be made")
 
 
 def _report(plan: Plan, target: Target, problems: PathErrors, out: Output, done: _Copying) -> None:

@@ -194,12 +194,15 @@ def test_thousands_of_small_files(ns: Namespace, here: Path) -> None:
     assert len(list((here / "back").iterdir())) == 1200
 
 
-def test_a_directory_that_cannot_be_made_is_one_problem(ns: Namespace, here: Path) -> None:
-    """Defect: each directory and file below it was a problem of its own, and twenty of them were shown."""
-    _write(here, *(f"t/{name}/{number}" for name in "abc" for number in range(9)))
-    result = run_fs("put", "t", ":/", "--user", "bob")
-    assert (result.exit_code, result.stderr.count("error:")) == (2, 1), result.stderr
-    assert shown(ns) == []
+def test_a_directory_that_cannot_be_made_leaves_out_only_what_is_in_it(ns: Namespace, here: Path) -> None:
+    """Defect: nothing was copied, and ``--json`` had no list of what failed."""
+    fill(ns, "/d/t/x")
+    _write(here, "t/a", "t/x/1", "t/y/2")
+    result = run_fs("put", "--json", "t", ":/d/")
+    assert result.exit_code == 1
+    document = json.loads(result.stdout)
+    assert {one["url"].rpartition("/")[2] for one in document["failed"]} == {"x"}
+    assert (document["files"], shown(ns)) == (2, ["/d/", "/d/t/", "/d/t/a", "/d/t/x", "/d/t/y/", "/d/t/y/2"])
 
 
 # --- get --------------------------------------------------------------------------------------------------------------
