@@ -117,3 +117,7 @@ class LogTrimmedError(FencedError):
 
 class CorruptDataError(HoldfastError):
     """A stored record or a response is invalid. Keep the bytes and report them; do not delete them."""
+
+
+MALFORMED = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
+"""What Python raises when JSON from a store or a database does not parse, or has another form than it should have."""

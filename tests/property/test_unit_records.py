@@ -11,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import CorruptDataError
+from holdfast.records.tables import Table
 from holdfast.transactions.base import Record
 from holdfast.units.jobs import Job, job_key
 from holdfast.units.progress import Statistics, TaskProgress
+from holdfast.units.work_list import decode_claim
 
 _COUNTS = st.integers(0, 10**9)
 _JSON = st.recursive(
@@ -43,7 +45,13 @@ def test_progress_reads_back_equal(progress: TaskProgress) -> None:
 
 
 def _read(value: bytes) -> None:
-    for read in (lambda: TaskProgress.of(value), lambda: Job.of(job_key("a"), Record(1, value))):
+    record = Record(1, value)
+    for read in (
+        lambda: TaskProgress.of(value),
+        lambda: Job.of(job_key("a"), record),
+        lambda: Table.of("a", record),
+        lambda: decode_claim(b"a", record),
+    ):
         with suppress(CorruptDataError):
             read()
 
@@ -53,7 +61,9 @@ def test_what_is_no_record_is_refused(value: bytes) -> None:
     _read(value)
 
 
-@pytest.mark.parametrize("value", [b'{"count":Infinity,"last":"","id":1e999,"ended":null}', b"[" * 100_000])
+@pytest.mark.parametrize(
+    "value", [b'{"count":Infinity,"last":"","id":1e999,"ended":null}', b"[" * 100_000, b'{"id":[]}']
+)
 def test_a_record_that_no_number_and_no_stack_holds(value: bytes) -> None:
     _read(value)
 

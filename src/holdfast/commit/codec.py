@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from holdfast.commit import layout
 from holdfast.commit.ids import AttemptId, FileOwner, JobId, file_owner, is_job_id
 from holdfast.commit.records import JobRecord, SaveMode, StreamBatch, Totals
-from holdfast.errors import CorruptDataError
+from holdfast.errors import MALFORMED, CorruptDataError
 
 T = TypeVar("T")
 
@@ -44,7 +44,7 @@ def guarded(key: str, decode: Callable[[], T]) -> T:
     """
     try:
         return decode()
-    except (BadFieldError, ValueError, TypeError, KeyError, RecursionError) as error:
+    except (BadFieldError, *MALFORMED) as error:
         raise CorruptDataError(
             "a stored record cannot be read; its bytes are kept: report them, or restore the record",
             key=key,

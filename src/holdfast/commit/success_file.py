@@ -18,7 +18,14 @@ from holdfast.commit import layout
 from holdfast.commit.context import CommitContext, Measure
 from holdfast.commit.records import JobOutcome, JobRecord, JobReport, Totals
 from holdfast.commit.statistics import NO_STATISTICS, Statistics, encode_statistics
-from holdfast.errors import CorruptDataError, HoldfastError, NotFoundError, PreconditionError, UnsupportedError
+from holdfast.errors import (
+    MALFORMED,
+    CorruptDataError,
+    HoldfastError,
+    NotFoundError,
+    PreconditionError,
+    UnsupportedError,
+)
 from holdfast.stores.base import Create, Overwrite, PutMode, Update
 
 FILENAME_LIMIT = 100
@@ -90,7 +97,7 @@ def parse_success(key: str, data: bytes) -> SuccessReport:
         report = json.loads(data)
         if not isinstance(report, dict) or not str(report["name"]).startswith(_NAME.rpartition("/")[0]):
             raise ValueError("not a success report")
-    except (ValueError, KeyError, RecursionError) as error:
+    except MALFORMED as error:
         raise CorruptDataError("the success report cannot be read; its bytes are kept", key=key) from error
     return report
 
@@ -99,7 +106,8 @@ def report_seq(report: SuccessReport | None) -> int:
     """Return the number of the decision that a report describes; 0 if another tool wrote the report."""
     diagnostics = (report or {}).get("diagnostics")
     text = diagnostics.get("holdfast.seq", "0") if isinstance(diagnostics, dict) else "0"
-    return int(text) if isinstance(text, str) and text.isascii() and text.isdigit() else 0
+    is_number = isinstance(text, str) and len(text) <= 20 and text.isascii() and text.isdigit()
+    return int(text) if is_number else 0
 
 
 def write_success(ctx: CommitContext, report: JobReport, seq: int) -> None:

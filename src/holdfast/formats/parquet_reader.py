@@ -99,13 +99,14 @@ def _spark_types(text: bytes | None) -> Mapping[str, object]:
     """Parse Spark's schema JSON and map the columns to their types in it; empty if the writer did not store it."""
     try:
         return {} if text is None else _fields_of(json.loads(text))
-    except ValueError:
-        return {}  # Spark 1 used another notation
+    except (ValueError, RecursionError):
+        return {}  # Spark 1 used another notation, and any writer may use the key
 
 
 def _fields_of(noted: object) -> dict[str, object]:
     fields = noted.get("fields") if isinstance(noted, dict) else None
-    return {field["name"]: field["type"] for field in fields or ()}
+    known = [field for field in fields if isinstance(field, dict)] if isinstance(fields, list) else []
+    return {str(field.get("name")): field.get("type") for field in known}
 
 
 @dataclass(frozen=True, slots=True)

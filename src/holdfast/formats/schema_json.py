@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as pat
 
-from holdfast.errors import CorruptDataError, InvalidRequestError
+from holdfast.errors import MALFORMED, CorruptDataError, InvalidRequestError
 from holdfast.formats.columns.arrow_types import children, is_binary, is_list, is_string
 from holdfast.formats.columns.conversion import map_children
 from holdfast.formats.columns.types import VARIANT, attach_spark_json, spark_json_of, special_struct
@@ -139,18 +139,12 @@ def recognized_schema(schema: pa.Schema, spark_json: bytes | str | None) -> pa.S
         schema: the file's columns, as Arrow reads them.
         spark_json: the schema that Spark stored in the file; None if Spark did not write it.
     """
-    known = dict(_known_fields(spark_json))
-    return pa.schema([_recognized(field, known[field.name]) if field.name in known else field for field in schema])
-
-
-def _known_fields(spark_json: bytes | str | None) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    if spark_json is None:
-        return
     try:
-        fields = json.loads(spark_json)["fields"]
-        yield from ((str(field["name"]), field) for field in fields if "type" in field)
-    except (ValueError, TypeError, KeyError):
-        return  # not Spark's JSON: any writer may use the key, so the file's own types apply
+        fields = [] if spark_json is None else json.loads(spark_json)["fields"]
+        known = {str(field["name"]): field for field in fields if "type" in field}
+        return pa.schema([_recognized(field, known[field.name]) if field.name in known else field for field in schema])
+    except MALFORMED:
+        return schema.remove_metadata()  # not Spark's JSON: any writer may use the key, so the file's own types apply
 
 
 def _recognized(field: pa.Field, spark: Mapping[str, Any]) -> pa.Field:
@@ -192,7 +186,7 @@ def arrow_schema_of(text: str) -> pa.Schema:
         if described["type"] != "struct":
             raise ValueError(described["type"])
         return pa.schema([_described_column(field) for field in described["fields"]])
-    except (KeyError, TypeError, ValueError) as error:
+    except MALFORMED as error:
         if isinstance(error, InvalidRequestError):  # it is a ValueError too
             raise
         raise CorruptDataError("a stored schema is not Spark's: keep the bytes and report", schema=text) from error

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 
-from holdfast.errors import CorruptDataError, InvalidRequestError, NotFoundError, PreconditionError
+from holdfast.errors import MALFORMED, CorruptDataError, InvalidRequestError, NotFoundError, PreconditionError
 from holdfast.namespace.inode import Inode, InodeKind, check_block_size, check_replication, encode_inode, is_number
 from holdfast.namespace.keys import CONFIGURATION, ROOT_ID, ROOT_KEY, children_range
 from holdfast.namespace.permissions import check_name
@@ -65,7 +65,7 @@ class DataClaim:
         try:
             fields = json.loads(mark)
             name, identity = str(fields["namespace"]), fields["identity"]
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
+        except MALFORMED as error:
             raise CorruptDataError(
                 "the mark beside the blobs of a namespace cannot be read: if no other namespace has its data there, "
                 "delete it",
@@ -252,7 +252,7 @@ def decode_configuration(record: Record | None, identity: str | None = None) -> 
                 entries=unknown,
             )
         found = Configuration(**fields)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except MALFORMED as error:
         raise CorruptDataError("the configuration of the namespace is damaged: restore the database") from error
     if identity not in (None, found.identity):
         raise another_namespace()

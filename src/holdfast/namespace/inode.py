@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from holdfast.errors import CorruptDataError, InvalidRequestError, UnsupportedError
+from holdfast.errors import MALFORMED, CorruptDataError, InvalidRequestError, UnsupportedError
 from holdfast.namespace.keys import is_id
 
 INODE_FORMAT = 1
@@ -189,10 +189,6 @@ def is_unexpired(until_s: float, now_s: float, term_s: float) -> bool:
 # --- records ----------------------------------------------------------------------------------------------------------
 _MOST = 2**63 - 1
 """The largest number of a record: lengths and times must fit in the columns of databases."""
-
-
-MALFORMED = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
-"""What Python raises if a record does not have the form that it should have."""
 
 
 @contextmanager

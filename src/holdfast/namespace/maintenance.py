@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from holdfast.errors import ConflictError, FencedError, UnavailableError
+from holdfast.errors import MALFORMED, ConflictError, FencedError, UnavailableError
 from holdfast.namespace.inode import is_unexpired
 from holdfast.namespace.keys import DAMAGED, LEADER, MAINTENANCE, ROOT_KEY
 from holdfast.namespace.operation import Changes
@@ -50,7 +50,7 @@ class Term:
         try:
             fields = json.loads(value)
             return Term(str(fields["holder"]), float(fields["until"]))
-        except (ValueError, KeyError, TypeError, RecursionError):
+        except MALFORMED:
             return Term("", 0.0)
 
 
@@ -245,7 +245,7 @@ def damaged_at_s(database: Backend) -> float:
         return -1.0
     try:
         return float(json.loads(record.value)["at"])
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except MALFORMED:
         return float("inf")
 
 

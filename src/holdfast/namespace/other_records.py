@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from holdfast.errors import NotFoundError
+from holdfast.errors import MALFORMED, NotFoundError
 from holdfast.namespace.inode import (
     Extent,
     Inode,
@@ -292,5 +292,5 @@ def decode_metadata(xattrs: Mapping[str, bytes]) -> dict[str, str]:
     try:
         found = json.loads(xattrs.get(METADATA, b"{}"))
         return {str(name): str(text) for name, text in found.items()}
-    except (ValueError, AttributeError):
+    except MALFORMED:
         return {}

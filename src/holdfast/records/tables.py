@@ -6,7 +6,7 @@ import json
 import re
 from dataclasses import dataclass
 
-from holdfast.errors import CorruptDataError, InvalidRequestError, NotFoundError
+from holdfast.errors import MALFORMED, CorruptDataError, InvalidRequestError, NotFoundError
 from holdfast.records.batches import read_records
 from holdfast.records.keys import table_key, table_name_of, tables_range
 from holdfast.transactions.base import MAX_NUMBER, Record, SnapshotReader
@@ -53,7 +53,7 @@ class Table:
         try:
             found = json.loads(record.value)
             table_id, history = found["id"], found["history"]
-        except (ValueError, TypeError, KeyError) as error:
+        except MALFORMED as error:
             raise CorruptDataError("the definition of a table cannot be read: report it", table=name) from error
         if not (type(table_id) is int and 0 <= table_id < 2**63 and type(history) is int and history >= 0):
             raise CorruptDataError("the definition of a table cannot be read: report it", table=name)

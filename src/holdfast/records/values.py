@@ -24,7 +24,7 @@ import sys
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from holdfast.errors import CorruptDataError, InvalidRequestError, UnsupportedError
+from holdfast.errors import MALFORMED, CorruptDataError, InvalidRequestError, UnsupportedError
 from holdfast.transactions.base import INTEGER, MAX_VALUE_BYTES, takes_adds
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _utf8(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as error:
-        raise InvalidRequestError("a text with lone surrogates cannot be stored: database its bytes") from error
+        raise InvalidRequestError("a text with lone surrogates cannot be stored: store its bytes") from error
 
 
 def _json(value: object) -> bytes:
@@ -171,7 +171,7 @@ def decode_value(encoded: bytes, number: int = 0) -> Value:
             return _decode_json(rest)
         if kind == b"a":
             return _decode_array(rest)
-    except (ValueError, struct.error, TypeError, IndexError, OverflowError, RecursionError) as error:
+    except (*MALFORMED, struct.error, IndexError) as error:
         raise CorruptDataError("a stored value cannot be read: keep the database and report it") from error
     raise CorruptDataError("a stored value has an unknown type: keep the database and report it", type=kind)
 
@@ -228,7 +228,7 @@ def parse_json(text: str) -> bool | list[Any] | dict[str, Any]:
         raise InvalidRequestError("the value is no JSON: check its quotes and brackets") from error
     if not isinstance(value, bool | list | dict):
         raise InvalidRequestError(
-            "a JSON value is a list, an object, true or false: database texts and numbers with types of their own"
+            "a JSON value is a list, an object, true or false: store texts and numbers with types of their own"
         )
     return value
 

@@ -309,7 +309,7 @@ def number(least: int, most: int) -> Callable[[str], int]:
 
     def parse(text: str) -> int:
         word = text.strip()
-        if not (word.isascii() and word.isdigit() and least <= int(word) <= most):
+        if not (word.isascii() and word.isdigit() and len(word) <= 20 and least <= int(word) <= most):
             raise InvalidRequestError(f"not a whole number from {least} to {most}: write one")
         return int(word)
 

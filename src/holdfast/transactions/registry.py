@@ -174,7 +174,7 @@ def parse_connections(text: str) -> int:
     Raises:
         InvalidRequestError: it is no such number.
     """
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= _MOST_CONNECTIONS:
+    if not (text.isascii() and text.isdigit() and len(text) <= 20 and 1 <= int(text) <= _MOST_CONNECTIONS):
         raise InvalidRequestError(f"connections is a number from 1 to {_MOST_CONNECTIONS}: change the URL", given=text)
     return int(text)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from holdfast.errors import (
+    MALFORMED,
     ConflictError,
     CorruptDataError,
     FencedError,
@@ -147,7 +148,7 @@ class Job:
                 report=dict(found["report"]),
                 ended_runs=tuple(map(str, found["ended_runs"])),
             )
-        except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
+        except MALFORMED as error:
             raise CorruptDataError("the record of a job cannot be read: report it", job=name) from error
 
 

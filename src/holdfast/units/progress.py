@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from functools import reduce
 from operator import add, attrgetter, sub
 
-from holdfast.errors import CorruptDataError
+from holdfast.errors import MALFORMED, CorruptDataError
 from holdfast.records.keys import COUNTER, PROGRESS, id_bytes
 
 
@@ -105,7 +105,7 @@ class Statistics:
             for name, value in dict(found).items():  # type: ignore[call-overload]  # anything else is damage
                 if name in _NAMES:
                     setattr(statistics, name, type(getattr(statistics, name))(value))
-        except (TypeError, ValueError, OverflowError) as error:
+        except MALFORMED as error:
             raise CorruptDataError("stored statistics cannot be read: keep the database and report it") from error
         return statistics
 
@@ -205,7 +205,7 @@ class TaskProgress:
                 is_finished=found["finished"] is True,
                 statistics=Statistics.of(found["statistics"]),
             )
-        except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
+        except MALFORMED as error:
             raise CorruptDataError("the progress of a task cannot be read: report it") from error
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from holdfast.errors import CorruptDataError
+from holdfast.errors import MALFORMED, CorruptDataError
 from holdfast.transactions.base import Backend, SnapshotReader
 from holdfast.units.jobs import Job, find_job, read_progress
 from holdfast.units.progress import Statistics, TaskProgress
@@ -130,7 +130,7 @@ class JobReport:
                 seconds=float(str(found["seconds"])),
                 earlier=int(str(found.get("earlier", 0))),
             )
-        except (KeyError, ValueError) as error:
+        except MALFORMED as error:
             raise CorruptDataError("the report of a job cannot be read: keep the database and report it") from error
 
 

@@ -33,7 +33,14 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TypeAlias
 
-from holdfast.errors import ConflictError, CorruptDataError, InvalidRequestError, NotFoundError, OutcomeUnknownError
+from holdfast.errors import (
+    MALFORMED,
+    ConflictError,
+    CorruptDataError,
+    InvalidRequestError,
+    NotFoundError,
+    OutcomeUnknownError,
+)
 from holdfast.records.batches import collect_dropped, read_records, split_into_batches, track_batch_commits
 from holdfast.records.database import Database, require_open_database
 from holdfast.records.keys import BEAT, ID_BYTES, WORK, WORK_LIST, dropped_key, id_bytes, new_id
@@ -179,7 +186,7 @@ def _definition_key(name: object) -> bytes:
 def _definition(name: str, record: Record) -> WorkList:
     try:
         list_id = json.loads(record.value)["id"]
-    except (ValueError, TypeError, KeyError) as error:
+    except MALFORMED as error:
         raise CorruptDataError("the definition of a work list cannot be read: report it", list=name) from error
     if type(list_id) is not int or not 0 <= list_id < 2**63:
         raise CorruptDataError("the definition of a work list cannot be read: report it", list=name)
@@ -320,7 +327,7 @@ def decode_claim(key: bytes, record: Record) -> Claim:
             WorkItem(b64decode(place, validate=True), b64decode(encoded, validate=True))
             for place, encoded in json.loads(record.value)
         ]
-    except (ValueError, TypeError) as error:
+    except MALFORMED as error:
         raise CorruptDataError("a claim of a work list cannot be read: report it", key=key) from error
     return Claim(key, record.version, {one.place: one for one in items})
 

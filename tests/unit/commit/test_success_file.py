@@ -42,6 +42,18 @@ def test_statistics_of_tasks_and_driver_are_in_success() -> None:
         assert any(name.startswith("job_stage_publish") for name in statistics[kind])
 
 
+@pytest.mark.parametrize("seq", ["9" * 5000, "-1", "1.5", "", 7, None, [], {}])
+def test_a_damaged_report_stops_no_later_job(seq: object) -> None:
+    """Defect: a number of more digits than Python reads failed all later jobs after their decision, and recovery."""
+    world = World("upload")
+    run_job(world.context(), "first")
+    report = json.loads(world.store.get(f"{HOME}_SUCCESS"))
+    report["diagnostics"]["holdfast.seq"] = seq
+    world.store.put(f"{HOME}_SUCCESS", json.dumps(report).encode())
+    run_job(world.context(), "second")
+    assert json.loads(world.store.get(f"{HOME}_SUCCESS"))["diagnostics"]["holdfast.seq"] == "2"
+
+
 def test_report_directory_gets_a_copy() -> None:
     world = World("upload")
     ctx, reports = reporting(world)

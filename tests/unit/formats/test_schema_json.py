@@ -151,7 +151,32 @@ def test_intervals_of_spark_are_recognized() -> None:
     assert [None if value is None else value.days for value in values] == [1, None]
 
 
-@pytest.mark.parametrize("note", [b"{", b"[]", b'{"fields":[1]}', b'{"fields":[{"name":"c"}]}', None])
-def test_a_note_that_is_none_changes_nothing(note: bytes | None) -> None:
-    schema = pa.schema([("c", pa.int64())])
-    assert recognized_schema(schema, note).equals(schema, check_metadata=True)
+FOREIGN_NOTES = [
+    b"{",
+    b"[]",
+    b"[" * 50_000,
+    b'{"fields":1}',
+    b'{"fields":[1]}',
+    b'{"fields":{"a":1}}',
+    b'{"fields":[{"nme":"c"}]}',
+    b'{"fields":[{"name":"c"}]}',
+    b'{"fields":[{"name":"c","type":{"type":"udt"}}]}',
+    b'{"fields":[{"name":"c","type":{"type":"struct","fields":null}}]}',
+    b'{"fields":[{"name":"c","type":{"type":"struct","fields":[7]}}]}',
+]
+"""What any writer may put under Spark's key."""
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.struct([("x", pa.int64())])])
+@pytest.mark.parametrize("note", [*FOREIGN_NOTES, None])
+def test_a_note_of_another_writer_changes_nothing(note: bytes | None, kind: pa.DataType) -> None:
+    schema = pa.schema([("c", kind)])
+    assert recognized_schema(schema, note).equals(schema)
+
+
+@pytest.mark.parametrize("note", FOREIGN_NOTES)
+def test_a_file_with_a_note_of_another_writer_is_read(note: bytes) -> None:
+    file = io.BytesIO()
+    table = pa.table({"c": pa.array([{"x": 1}, None])})
+    pq.write_table(table.replace_schema_metadata({b"org.apache.spark.sql.parquet.row.metadata": note}), file)
+    assert read(file)[1] == [{"x": 1}, None]

@@ -10,7 +10,8 @@ from holdfast.errors import CorruptDataError
 from holdfast.namespace.blobs import BlobStore, file_id_of
 from holdfast.namespace.inode import Inode, InodeKind, decode_inode, encode_inode
 from holdfast.namespace.keys import MOST_ID, deleted_key, inode_key, lease_key
-from holdfast.namespace.other_records import DeletedTree, Lease
+from holdfast.namespace.maintenance import Term
+from holdfast.namespace.other_records import METADATA, DeletedTree, Lease, decode_metadata
 from holdfast.runtime import SystemIds
 from holdfast.stores.memory import MemoryStore
 
@@ -51,6 +52,20 @@ def test_inodes(value: bytes) -> None:
 def test_leases(value: bytes) -> None:
     with pytest.raises(CorruptDataError):
         Lease.decode(lease_key(1), value)
+
+
+DAMAGED = [b"", b"[]", b"7", b"null", b"[" * 100_000, b"[1", b'{"until":1%s,"holder":"a"}' % (b"0" * 400)]
+
+
+@pytest.mark.parametrize("value", DAMAGED)
+def test_a_damaged_term_is_over(value: bytes) -> None:
+    assert Term.decode(value) == Term("", 0.0)
+
+
+@pytest.mark.parametrize("value", [*DAMAGED[:-1], b"[" * 16_000])
+def test_damaged_metadata_is_that_of_another_program(value: bytes) -> None:
+    """Whoever may write a file may write this attribute: no reader of a table may stumble over it."""
+    assert decode_metadata({METADATA: value}) == {}
 
 
 @pytest.mark.parametrize(

@@ -222,7 +222,10 @@ def similar_row_hint(database: Database, table: str, row: Row) -> str:
     An example is the integer 3 instead of the text "3". The hint is empty if the table has no such row.
     """
     other = row_if_json(row) if isinstance(row, str) else json_text(json_row(row))
-    if other is None or not database.transact(lambda cells: cells.columns(table, other)):
+    try:
+        if other is None or not database.transact(lambda cells: cells.columns(table, other)):
+            return ""
+    except InvalidRequestError:  # no row can have the name
         return ""
     kind = "text" if not isinstance(row, str) else "int" if isinstance(other, int) else "json"
     return f"the table has the row {row_text(other)} of another type, see --row-type {kind}"

@@ -257,6 +257,7 @@ def test_what_json_cannot_express_has_a_form_of_its_own(db: Database, url: str) 
 def test_a_missing_cell_is_told(db: Database, url: str) -> None:
     assert "the table has no such row" in _printed("get", url, "stock", "plums", exit_code=2)
     assert "columns color, value" in _printed("get", url, "stock", "apples", "--column", "colour", exit_code=2)
+    assert "the table has no such row" in _printed("get", url, "stock", "9" * 26, exit_code=2)
     found = run("database", "get", url, "stock", "plums", "--json")
     assert json.loads(found.stdout)["kind"] == "NotFoundError"
 
