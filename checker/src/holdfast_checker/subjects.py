@@ -1,4 +1,4 @@
-"""List what can be checked: each committer, the transactions of databases, the namespace, and computation units."""
+"""List the subjects of ``holdfast check``: each committer, database transactions, the namespace, computation units."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _OTHERS = {**STORES, **TRANSACTIONAL, ALL_ONCE.name: ALL_ONCE, LARGE.name: LARGE
 
 
 def committer_subject(committer: Committer) -> Subject[Scene]:
-    """Return the `Subject` with which a committer is checked."""
+    """Return the checker's description (`Subject`) of a committer: its scenes, properties and goals."""
     has_log = committer.name == TWO_PHASE.name
 
     def build(scene: Scene, tracker: GoalTracker | None) -> World:
@@ -65,7 +65,7 @@ def _find(name: str) -> Scene | None:
 
 
 def declared(committer: Committer, name: str) -> Answer | None:
-    """Return what `holdfast committers` declares about a property of a committer; None if nothing."""
+    """Return the declared guarantee of a committer about a property, as `holdfast committers` shows it, or None."""
     return committer.guarantees.get(PART_OF.get(name, name))
 
 

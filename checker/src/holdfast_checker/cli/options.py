@@ -1,4 +1,4 @@
-"""The options of ``holdfast check``."""
+"""Define the options of ``holdfast check``, and their default limits."""
 
 from __future__ import annotations
 

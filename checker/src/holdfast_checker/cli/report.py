@@ -1,4 +1,4 @@
-"""Show the result of ``holdfast check``: tables and a story for a person, one JSON document for a program."""
+"""Print the result of ``holdfast check``: tables and a story as text, or one JSON document."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class CheckOutcome:
 
 # --- after the search -------------------------------------------------------------------------------------------------
 def show_outcome(outcome: CheckOutcome, out: Output) -> None:
-    """Show what was explored and which properties were violated; save the counterexamples if the user asked for it."""
+    """Print what was explored, and the violated properties; write counterexamples to files if ``--save`` is given."""
     subject = outcome.check.subject
     if out.json:
         out.document(_document(outcome))
@@ -196,7 +196,7 @@ def _broken(check: Check, found: Violation) -> dict[str, object]:
 
 # --- a saved history --------------------------------------------------------------------------------------------------
 def show_replay(counterexample: Counterexample, story: Story | None, options: CheckOptions, out: Output) -> None:
-    """Show whether a saved history still violates its property."""
+    """Print whether a saved counterexample still violates its property, with its story if it does."""
     out.document(
         {
             "world": counterexample.world,
@@ -214,7 +214,7 @@ def show_replay(counterexample: Counterexample, story: Story | None, options: Ch
 
 # --- the list ---------------------------------------------------------------------------------------------------------
 def show_list(out: Output) -> None:
-    """List committers, and the scenes and properties of each kind of subject."""
+    """Print the list of committers, and the scenes and properties of each kind of subject."""
     kinds = {"committers": committer_subject(TWO_PHASE), **SUBJECTS}
     listed: dict[str, dict[str, list[tuple[str, ...]]]] = {
         kind: {
@@ -247,14 +247,20 @@ _LEGEND = "* unless what --json names; ? so far: not all histories were explored
 
 
 def show_all(budget: Budget, out: Output) -> bool:
-    """Explore every committer and show the results; return True if they are as declared or differ for known reasons."""
+    """Explore all committers and print the table of their guarantees.
+
+    Returns:
+        Whether each answer is as declared, or differs for a known reason."""
     with out.progress() as advance:
         table = build_table(budget=budget, progress=lambda done, total: advance("worlds", done, total))
     return show_table(table, out)
 
 
 def show_table(table: Table, out: Output) -> bool:
-    """Show a table of results; return True if they are as declared or differ for known reasons."""
+    """Print the table of committers and their guarantees, and where it differs from the declarations or the papers.
+
+    Returns:
+        Whether each answer is as declared, or differs for a known reason."""
     out.document(table.document())
     columns = {name: [_marked(table.cell(row.name, name)) for row in table.rows] for name in table.committers}
     out.side_by_side("guarantee", [row.title for row in table.rows], columns)

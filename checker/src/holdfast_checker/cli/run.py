@@ -1,4 +1,4 @@
-"""Run ``holdfast check``: explore, walk or replay, and show the result, even after an interrupt."""
+"""Run ``holdfast check``: explore, run random executions, or replay; print the result, even after an interrupt."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from holdfast_checker.subjects import find_subject
 
 
 def run_check(options: CheckOptions, out: Output) -> bool:
-    """Run the exploration, walk or replay that the options ask for, and print the result.
+    """Run the exploration, random executions or replay that the options ask for, and print the result.
 
     Returns:
         Whether no problem was found.

@@ -1,1 +1,1 @@
-"""Check committers: define the actors of a job, the properties that must hold, and how to tell a history in words."""
+"""Model-check commit protocols: the actors of a Spark job, the properties of its output, and descriptions in words."""

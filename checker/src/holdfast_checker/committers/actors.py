@@ -1,4 +1,4 @@
-"""Define the actors of a job: each runs the shipped code through its own handles on the simulated stores.
+"""Define the actors of a simulated Spark job, which run the shipped commit code: driver, task attempts, recovery.
 
 Nothing here makes a decision that belongs to the code under test. These functions do what Spark and Holdfast's data
 source do around that code: pass the job to its tasks, ask for permission to commit, report, and, after a commit that
@@ -56,13 +56,17 @@ SETTINGS = CommitSettings(part_size_bytes=1 << 20, conflict_attempts=6, roll_for
 
 
 def time_of(actor: str) -> float:
-    """Return the time at which an actor acts. When recovery acts, it finds only the main job's objects old."""
+    """Return the simulated time at which an actor runs, in seconds since the epoch.
+
+    Recovery runs when only the objects of the main job are old enough to be taken for abandoned."""
     return START_S if actor in ("driver", "second driver") or actor.startswith("task ") else LATER_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherJob:
-    """Another job on the destination. One process runs all of it; its only task writes a file into each directory.
+    """Describes a further job that writes to the same destination while the tested job runs.
+
+    One process runs all of the job; its only task writes a file into each directory.
 
     Attributes:
         name: name of the actor; the job's files contain its first word.
@@ -70,7 +74,7 @@ class OtherJob:
         later: whether the job starts only after the main job's driver has ended or is gone.
         batch: number of the micro-batch that the job writes; None if the job belongs to no stream.
         times: how many jobs of this description run, one after another.
-        at_once: whether each of these jobs runs to its end before any other actor moves, so that worlds stay small.
+        at_once: whether each of these jobs runs as one atomic step, so that worlds stay small.
     """
 
     name: str = "other job"
@@ -84,7 +88,7 @@ class OtherJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene(subject.Scene):
-    """A short description of a world; `build_world` builds the world.
+    """The declaration of a simulated job to check: its tasks, faults, other actors, and store; see `build_world`.
 
     Attributes:
         store: options of `MemoryStore` for the destination, in addition to those for the committer.
@@ -129,7 +133,7 @@ class Scene(subject.Scene):
 
 @dataclass(frozen=True, kw_only=True)
 class Setting(Scene):
-    """A scene of a committer with values that follow from it: the context of a world's actors.
+    """The configuration that the actors of a world share: its scene, the committer under test, and its stores.
 
     Attributes:
         capabilities: what each store supports, by the name of the store.
@@ -140,7 +144,9 @@ class Setting(Scene):
 
     @classmethod
     def of(cls, scene: Scene, committer: Committer, capabilities: Mapping[str, Capabilities]) -> Setting:
-        """Return the setting of a scene; it overwrites by partitions if the committer supports no other overwrite."""
+        """Derive the configuration of a world from a scene and a committer.
+
+        A job that overwrites does so by partitions if the committer supports no other overwrite."""
         given = {one.name: getattr(scene, one.name) for one in fields(scene)}
         if scene.mode is SaveMode.OVERWRITE and scene.mode not in committer.modes:
             given["mode"] = SaveMode.OVERWRITE_PARTITIONS
@@ -153,20 +159,20 @@ class Setting(Scene):
 
     @property
     def calm(self) -> bool:
-        """Check whether no fault happens and no other job interferes; every job must then be committed."""
+        """Check whether every job of the world must be committed, since no fault and no other job can prevent it."""
         refuses = self.mode in (SaveMode.FAIL, SaveMode.IGNORE) or (self.chosen and (self.others or self.old))
         fences = self.retention is not None  # a short log fences slow drivers
         return not (self.budgets or self.cancel or refuses or fences or self.batch is not None)
 
     @property
     def settings(self) -> CommitSettings:
-        """The commit settings, with few retries, so that histories stay short."""
+        """The commit settings of all jobs in the world, with few retries, so that executions stay short."""
         size = -(-len(content("main", 0, 0, 0)) // self.parts) if self.parts > 1 else SETTINGS.part_size_bytes
         kept = SETTINGS.log_retention_entries if self.retention is None else self.retention
         return replace(SETTINGS, part_size_bytes=size, log_retention_entries=kept)
 
     def context(self, port: Port, home: str = HOME) -> CommitContext:
-        """Return a process's context: handles on the stores of the world, simulated time, and its own ids."""
+        """Build the `CommitContext` of a simulated process: handles on the stores, simulated time, and its own ids."""
 
         def place(name: str, prefix: str) -> Place:
             store = SimulatedStore(port, name, self.capabilities[name])
@@ -192,7 +198,7 @@ def _ask(port: Port, operation: str, *args: object) -> object:
 
 # --- drivers ----------------------------------------------------------------------------------------------------------
 def start_job(setting: Setting, port: Port, mode: SaveMode, batch: int | None) -> JobRecord | None:
-    """Start a job; if that fails or there is nothing to do, report the outcome and return None."""
+    """Set up a job and return its record; if that fails or the mode skips the job, report the outcome, return None."""
     ctx = setting.context(port)
     try:
         if batch is None:
@@ -211,7 +217,7 @@ def start_job(setting: Setting, port: Port, mode: SaveMode, batch: int | None) -
 
 
 def driver(setting: Setting, port: Port) -> None:
-    """Run the driver: start the job, wait for its tasks, and commit; abort if tasks or the commit fail."""
+    """Run the driver of the tested job: set up, wait for the tasks, commit; abort if a task or the commit fails."""
     job = start_job(setting, port, setting.mode, setting.batch)
     if job is None:
         return
@@ -221,13 +227,13 @@ def driver(setting: Setting, port: Port) -> None:
 
 
 def second_driver(setting: Setting, port: Port) -> None:
-    """Commit or abort the same job in another process, as Spark does after it presumed the first driver dead."""
+    """Run a second driver, which commits or aborts the same job, because the first one is presumed dead."""
     job, reports = cast("tuple[JobRecord, tuple[TaskCommit, ...] | None]", _ask(port, "take_over"))
     end_job(setting, port, job, reports)
 
 
 def end_job(setting: Setting, port: Port, job: JobRecord, reports: tuple[TaskCommit, ...] | None) -> bool:
-    """Commit if there are reports; abort if there are none, or if the commit raised an error; then report the outcome.
+    """Commit a job with its tasks' reports; abort it if `reports` is None or the commit fails; report the outcome.
 
     Returns:
         Whether the job is committed.
@@ -251,12 +257,12 @@ def end_job(setting: Setting, port: Port, job: JobRecord, reports: tuple[TaskCom
 
 # --- tasks ------------------------------------------------------------------------------------------------------------
 def attempt_program(setting: Setting, task: int, attempt: int, port: Port) -> None:
-    """Run an attempt: write its files, commit, report."""
+    """Run a task attempt once the driver starts it: write its files, commit, and report to the driver."""
     run_attempt(setting, port, cast("JobRecord", _ask(port, "begin", task, attempt)), task, attempt)
 
 
 def run_attempt(setting: Setting, port: Port, job: JobRecord, task: int, attempt: int) -> None:
-    """Write the files of a started attempt, commit them, and report to the driver."""
+    """Run a task attempt that the driver has started: write its files, commit them, and report to the driver."""
     try:
         with setting.committer.setup_task(setting.context(port), job, task) as running:
             write_files(setting, running, task, attempt)
@@ -270,7 +276,7 @@ def run_attempt(setting: Setting, port: Port, job: JobRecord, task: int, attempt
 
 
 def write_files(setting: Setting, running: TaskAttempt, task: int, attempt: int) -> None:
-    """Write the files of an attempt, without committing them."""
+    """Write the output files of a task attempt, without committing them."""
     for number in range(setting.files):
         name = chosen_name(task, number) if setting.chosen else running.file_name(".txt")
         sink = running.open(f"{directory(attempt, number)}/{name}")
@@ -280,7 +286,7 @@ def write_files(setting: Setting, running: TaskAttempt, task: int, attempt: int)
 
 # --- others -----------------------------------------------------------------------------------------------------------
 def recovery(setting: Setting, port: Port) -> None:
-    """Run `holdfast recover` for jobs that have been inactive for an hour."""
+    """Run recovery, like `holdfast recover`, for jobs that have been inactive for an hour, and report what it did."""
     _ask(port, "take_for_dead")
     try:
         report = recover(setting.context(port), older_than_s=QUIET_S, committers=(setting.committer,))
@@ -304,17 +310,17 @@ def reader(setting: Setting, port: Port) -> None:
 
 
 def network(port: Port) -> None:
-    """Run the network: an actor that cuts one executor off from the driver."""
+    """Cut one executor off from the driver, which presumes it dead although it keeps running."""
     _ask(port, "lose")
 
 
 def cancel(port: Port) -> None:
-    """Run the user: an actor that cancels the job while its tasks run."""
+    """Cancel the tested job while its tasks run, as a user may do."""
     _ask(port, "cancel")
 
 
 def other_job(setting: Setting, one: OtherJob, port: Port) -> None:
-    """Run jobs one after another until one is not committed; each reports its outcome."""
+    """Run further jobs on the destination, one after another, until one is not committed; each reports its outcome."""
     if one.later:
         port.call(Call(CLUSTER, "await_end"))
     for number in range(one.times):
@@ -330,7 +336,7 @@ def other_job(setting: Setting, one: OtherJob, port: Port) -> None:
 
 
 def stroke(setting: Setting, one: OtherJob, number: int, do: Callable[[Call], object], token: str) -> object:
-    """Run job number `number` as a single call to a store, and return its outcome: see `Stroke`."""
+    """Run a whole further job as one atomic call on the store, and return its outcome: see `Stroke`."""
     port = _DirectPort(one.name, do, int(token, 16))
     _run_one(setting, port, one, number)
     return port.told

@@ -1,4 +1,4 @@
-"""Simulate Spark's part: which attempts run, which reports the driver accepts, and which outcomes actors learn.
+"""Simulate a Spark cluster: it starts task attempts, accepts their reports, and records the outcomes of jobs.
 
 The simulation guarantees what Spark guarantees, and no more. An attempt that the driver has lost keeps running: nothing
 stops it. The driver accepts one attempt per task. There are two orders. Attempts ask the driver for permission before
@@ -22,7 +22,7 @@ CLUSTER = "cluster"
 
 
 class Order(enum.Enum):
-    """When an attempt commits: once the driver permits it, or as soon as it has written."""
+    """When a task attempt commits: after the driver permits it, or as soon as its files are written."""
 
     ASK_FIRST = "asks the driver, then commits"
     REPORT = "commits, then reports"
@@ -39,7 +39,7 @@ class Attempt(enum.Enum):
 
 
 class Phase(enum.Enum):
-    """The phase of a job: that of its driver, or of the one further along if there are two."""
+    """The phase of a simulated job, from start to commit or abort; with two drivers, that of the one further along."""
 
     STARTING = "starts"
     RUNNING = "waits for its tasks"
@@ -49,9 +49,9 @@ class Phase(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """The outcome that an actor learned at its end, such as ``committed``, ``aborted`` or ``unknown``.
+    """The outcome of a job as a process learned it at its end, such as ``committed``, ``aborted`` or ``unknown``.
 
-    `detail` says more to properties, such as whether the job is finished.
+    `detail` holds more for properties, such as whether the job's clean-up is finished.
     """
 
     who: str
@@ -87,17 +87,17 @@ class ClusterState:
     offers: tuple[Offer, ...] = ()
 
     def outcome_of(self, who: str) -> str:
-        """Return the outcome that the actor `who` learned at its end; empty if it has not ended."""
+        """Return the outcome of the job that actor `who` learned at its end; an empty string if it has not ended."""
         return next((told.outcome for told in self.told if told.who == who), "")
 
 
 def attempt_actor(task: int, attempt: int) -> str:
-    """Return the name of an attempt's actor."""
+    """Return the name of the actor that runs a task attempt: ``task 0 attempt 1``."""
     return f"task {task} attempt {attempt}"
 
 
 class Cluster:
-    """The resource that simulates Spark: drivers, tasks, and their messages.
+    """A simulated Spark cluster, as a shared resource: drivers, task attempts, and the messages between them.
 
     Args:
         speculation: whether a second attempt may start while the first one runs.
@@ -122,7 +122,7 @@ class Cluster:
         return way(cast("ClusterState", state), call, actor)
 
     def footprint(self, call: Call) -> Footprint:
-        """Return the accesses of a call, with one key per task, so that calls about different tasks are independent."""
+        """Return the accesses of a call, for partial-order reduction: calls about different tasks are independent."""
 
         def access(key: str, *, writes: bool = False) -> Access:
             return Access(CLUSTER, key, writes=writes)

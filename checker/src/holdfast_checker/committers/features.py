@@ -1,4 +1,4 @@
-"""Combine features into scenes: each feature defines what exists, who acts, or what can go wrong.
+"""Combine features, such as ``crash`` or ``recovery``, into scenes (simulated worlds) for committers.
 
 A scene's name consists of the names of its features, as in ``crash+recovery+overwrites``, so it identifies the world.
 Without any feature there are two tasks with one attempt and one file each, which append to an empty destination, and no
@@ -23,7 +23,7 @@ from holdfast_checker.framework.scene_files import Fields, options_of, read_sect
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """One aspect of a world.
+    """One named aspect of a scene, such as a kind of fault, a further actor, or a kind of store.
 
     Attributes:
         summary: describes the feature in a few words.
@@ -124,7 +124,7 @@ _OF_ONE_JOB = frozenset({"C1", "C2", "C3", "C6", "C8", "C9", "C10", "replaced-da
 
 
 def combine(features: Iterable[Feature]) -> Scene:
-    """Return the scene with these features.
+    """Combine features into one scene, whose coverage goals follow from the features.
 
     Raises:
         InvalidRequestError: two of the features exclude each other.
@@ -171,6 +171,6 @@ def _goals(names: frozenset[str]) -> tuple[str, ...]:
 
 
 def features_of(name: str) -> list[Feature] | None:
-    """Return the features in a scene's name; None if one of them is unknown."""
+    """Parse a scene's name such as ``crash+recovery`` into features; return None if one of them is unknown."""
     parts = [part.strip().lower().replace("_", "-") for part in name.split("+")]
     return [FEATURES[part] for part in parts] if all(part in FEATURES for part in parts) else None

@@ -1,4 +1,4 @@
-"""Define the goals of scenes: a committer that aborts every job violates no property."""
+"""Define coverage goals for committers: situations, such as a committed job, that some execution must reach."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ GOALS: Mapping[str, Goal] = {
     "read-with": Goal("a reader sees the job", step=_reads(new=True)),
     "read-between": Goal("a read ends when the job is decided and not yet visible", step=_reads_before_the_mark),
 }
-"""All goals, by name."""
+"""All coverage goals for committers, by name."""
 
 WITHOUT_LOG = ("committed",)
-"""The goals that a committer can reach which keeps no log."""
+"""The names of the goals that a committer without a decision log can reach."""

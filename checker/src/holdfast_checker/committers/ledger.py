@@ -31,7 +31,7 @@ _RECORD = re.compile(rf"{re.escape(LOG_PREFIX)}(\d{{20}})\.(json|visible|done)")
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A decision in the log.
+    """An entry of a destination's decision log, which commits or aborts one job.
 
     Attributes:
         batch: (stream, number) of the job, if it belongs to a stream.
@@ -47,7 +47,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """The announcement of a job other than the driver's that it is about to commit.
+    """The announcement of a further job (not the tested one) that it is about to commit; read only by properties.
 
     Attributes:
         who: the actor.
@@ -81,7 +81,7 @@ class Ledger:
     wrong: str = ""
 
     def with_record(self, seq: int, kind: str, data: bytes, *, created: bool = False) -> Ledger:
-        """Return the ledger after a process has put a record into the log.
+        """Return the ledger extended by a decision or mark that a process has written to the decision log.
 
         Args:
             created: whether the put required that no record existed. If it did, and the number was used before, the log
@@ -119,16 +119,16 @@ def _decided(seq: int, data: bytes) -> Decision:
 
 @dataclass(frozen=True, slots=True)
 class LoggedImage(MemoryImage):
-    """The contents of the destination's store, with a `Ledger` of everything that was written to its log."""
+    """The state of the destination's simulated store, with a `Ledger` of all decisions ever written to its log."""
 
     ledger: Ledger = Ledger()
 
 
 class LoggedStore(StoreResource):
-    """The destination's store, with a ledger. Processes see of it only what the call ``notes`` returns.
+    """A simulated store that also records, in a `Ledger`, every decision that was ever written to the decision log.
 
-    ``notes`` is how a reading actor notes where in the log its read began: it returns how many decisions have been
-    marked visible. A `Stroke` makes the call ``note`` to add an offer.
+    The call ``notes`` returns how many decisions are marked visible: a reader calls it when its read begins and ends.
+    A `Stroke` makes the call ``note`` to add an `Offer`.
     """
 
     def fill(self, image: MemoryImage) -> None:
@@ -176,12 +176,12 @@ def _records(image: MemoryImage) -> Iterable[tuple[int, str, bytes]]:
 
 
 def ledger_in(view: View, name: str) -> Ledger:
-    """Return the ledger of the store with this name."""
+    """Return the ledger (record of all decisions) of the named store in a state of the world."""
     return cast("LoggedImage", view.states[name]).ledger
 
 
 def read_ledger(before: Ledger, image: MemoryImage) -> Ledger:
-    """Return the ledger after an unobserved process has changed the store from `before` to `image`."""
+    """Return the ledger `before`, extended by all decisions and marks that are new in the store's contents `image`."""
     for seq, kind, data in _records(image):
         while kind == "json" and seq > before.base + len(before.decisions) + 1:  # made and trimmed, so done
             missed = Decision(before.base + len(before.decisions) + 1, "", commits=False, batch=None, data=b"")

@@ -1,4 +1,4 @@
-"""Compare a destination with a model of its log: what listings and readers see, and which outcomes actors learn.
+"""Compare the visible files of a destination, and reported outcomes, with a sequential model of its decision log.
 
 The model knows the output of jobs and the meaning of save modes, but not how the protocol works:
 
@@ -42,7 +42,7 @@ _NEEDS_NOTHING = (SaveMode.FAIL, SaveMode.IGNORE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """The output that a job wants to commit.
+    """The files that a job submits for its commit, with its save mode.
 
     Attributes:
         who: the actor that commits the job.
@@ -56,7 +56,7 @@ class Submission:
     chosen: bool = False
 
     def replaces(self, before: Shown) -> frozenset[str]:
-        """Return the paths in `before` that the commit of this job deletes."""
+        """Return the paths of visible files that the commit of this job deletes, given the visible files before it."""
         if self.mode is SaveMode.OVERWRITE:
             return frozenset(before.keys() - self.files.keys())
         if self.mode is SaveMode.OVERWRITE_PARTITIONS:
@@ -65,7 +65,7 @@ class Submission:
         return frozenset()
 
     def onto(self, before: Shown) -> Shown:
-        """Return the visible files after the commit of this job, given those before it."""
+        """Return the visible files after the commit of this job, given the visible files before it."""
         gone = self.replaces(before)
         return {**{path: origin for path, origin in before.items() if path not in gone}, **self.files}
 
@@ -75,7 +75,7 @@ def _directory(path: str) -> str:
 
 
 def after_decisions(old: Shown, made: Iterable[Decision], submissions: Mapping[str, Submission]) -> Shown:
-    """Return the visible files after these decisions, carried out one after another.
+    """Apply decisions of the log one after another, and return the files that are visible afterwards.
 
     Args:
         old: the visible files before the first decision.
@@ -88,13 +88,13 @@ def after_decisions(old: Shown, made: Iterable[Decision], submissions: Mapping[s
 
 
 def taken_over(waiting: Iterable[Decision], submissions: Mapping[str, Submission]) -> frozenset[str]:
-    """Return the paths that jobs chose in decisions not yet marked visible; readers see no files there."""
+    """Return the caller-chosen paths of commits that are not yet marked visible; readers see no files there."""
     jobs = [submissions[one.job] for one in waiting if one.commits]
     return frozenset(path for job in jobs if job.chosen for path in job.files)
 
 
 def unfit_decision(old: Shown, made: Sequence[Decision], submissions: Mapping[str, Submission]) -> str:
-    """Describe the first decision that must not follow those before it; return an empty string if there is none."""
+    """Describe the first decision that the model forbids after those before it; empty string if all are valid."""
     batches: dict[tuple[str, int], int] = {}
     for one in made:
         if not one.commits:
@@ -115,7 +115,7 @@ def unfit_decision(old: Shown, made: Sequence[Decision], submissions: Mapping[st
 
 @dataclass(slots=True)
 class Listing:
-    """What a plain listing may show at one moment.
+    """The set of results that the model allows for a plain listing at one moment.
 
     Attributes:
         allowed: for each path, the origins that its file may have, including None if the file may be missing. No other
@@ -127,7 +127,7 @@ class Listing:
     reasons: dict[str, str] = field(default_factory=dict)
 
     def unlike(self, shown: Shown) -> str:
-        """Describe how listed files differ from what this model allows; return an empty string if they do not."""
+        """Describe how listed files differ from every allowed result; return an empty string if they are allowed."""
         for path in sorted(shown.keys() | self.allowed.keys()):
             found, allowed = shown.get(path), self.allowed.get(path, frozenset({None}))
             if found in allowed:
@@ -141,7 +141,7 @@ class Listing:
 
 
 def listing_of(old: Shown, ledger: Ledger, submissions: Mapping[str, Submission]) -> Listing:
-    """Return what a plain listing may show after the decisions of a ledger, given their marks."""
+    """Return what a plain listing may show after the decisions of a ledger, given which are visible and done."""
     found = Listing({path: frozenset({origin}) for path, origin in old.items()})
     found.reasons.update(dict.fromkeys(old, "no decision replaces it"))
     for one in ledger.decisions:
@@ -170,7 +170,7 @@ _SUCCESS = HOME + layout.SUCCESS
 
 
 def submissions_of(sandbox: Sandbox, cluster: ClusterState, ledger: Ledger) -> Mapping[str, Submission]:
-    """Return the submissions (the output that a job wants to commit) of all jobs so far, by job id."""
+    """Return the submission (files and save mode) of each job that has been able to commit so far, by job id."""
     setting = sandbox.setting
     found: dict[str, Submission] = {}
     if cluster.job is not None and None not in cluster.accepted:
@@ -219,7 +219,7 @@ def _unlike_recovered(told: Told, ledger: Ledger) -> str:
 
 # --- a state ----------------------------------------------------------------------------------------------------------
 def judge_state(sandbox: Sandbox, view: View) -> str:
-    """Describe how a destination differs from what its log allows; return an empty string if it does not.
+    """Describe how the files of a destination contradict its decision log; return an empty string if they do not.
 
     States that look the same to the model are judged only once.
     """
@@ -284,7 +284,7 @@ def _unlike_visible(
 
 # --- a step -----------------------------------------------------------------------------------------------------------
 def success_goes_back(before: View, after: View) -> str:
-    """Describe how a step deletes _SUCCESS or makes it report an earlier decision; empty string if it does not."""
+    """Describe how a step deletes ``_SUCCESS`` or sets it back to an earlier decision; empty if it does neither."""
     was, now = (success_seq(cast("MemoryImage", view.states[DESTINATION])) for view in (before, after))
     if was is None or (now is not None and now >= was):
         return ""
@@ -292,7 +292,7 @@ def success_goes_back(before: View, after: View) -> str:
 
 
 def judge_told(sandbox: Sandbox, view: View, told: Told) -> str:
-    """Describe how an actor's outcome, or its read, contradicts the log; return an empty string if it does not."""
+    """Describe how an outcome or a read that an actor reported contradicts the decision log; empty if it does not."""
     ledger, cluster = ledger_in(view, DESTINATION), cluster_of(view)
     if told.outcome == "read":
         since, until, paths = cast("tuple[int, int, tuple[str, ...]]", told.detail)
@@ -322,7 +322,7 @@ def judge_told(sandbox: Sandbox, view: View, told: Told) -> str:
 
 # --- the end ----------------------------------------------------------------------------------------------------------
 def judge_end(sandbox: Sandbox, view: View) -> str:
-    """Run recovery after a history, and describe how the state differs from the model; empty string if it does not."""
+    """Run recovery at the end of an execution, and describe how the result contradicts the model; empty if not."""
     settled, cluster = sandbox.settled(view), cluster_of(view)
     told = next((one for one in cluster.told if one.who == "driver"), None)
     if sandbox.setting.calm and (told is None or told.outcome != "committed" or not told.detail):
@@ -367,7 +367,7 @@ def _is_looked_at(key: str) -> bool:
 
 
 def success_seq(image: MemoryImage) -> int | None:
-    """Return the number of the decision that _SUCCESS reports; None if there is no _SUCCESS."""
+    """Return the number of the log decision that the file ``_SUCCESS`` reports; None if there is no such file."""
     found = image.objects.get(_SUCCESS)
     return None if found is None else report_seq(json.loads(found.data))
 

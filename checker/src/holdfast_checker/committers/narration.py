@@ -1,4 +1,4 @@
-"""Put the calls and the state of a job into words: a template for each call."""
+"""Describe the calls and the state of a simulated job in words, for counterexamples."""
 
 from __future__ import annotations
 
@@ -63,17 +63,17 @@ _BOOKKEEPING = ("its draft", "a draft", "the record", "the visible mark", "the d
 
 
 def short(text: str) -> str:
-    """Shorten each id in a key to the numbers of the actor that made it and of the id: ``part-00000-…1.1-c000.txt``."""
+    """Shorten each id in a text to the number of its creator and its own number: ``part-00000-…1.1-c000.txt``."""
     return _IDS.sub(lambda found: f"…{int(found[0][-12:-8], 16):x}.{int(found[0][-8:], 16):x}", text)
 
 
 def path_of(key: str) -> str:
-    """Return a key relative to the destination; empty for the destination itself."""
+    """Return the path of an object relative to the destination; empty for the destination itself."""
     return "" if f"{key}/" == HOME else key.removeprefix(HOME)
 
 
 def is_bookkeeping(name: str) -> bool:
-    """Check whether `name`, from `_Words.name`, names a record that decides nothing."""
+    """Check whether an object's description names a record that decides nothing, such as a draft or a mark."""
     return name.startswith(_BOOKKEEPING) or name.endswith(("record", "marker"))
 
 
@@ -153,7 +153,7 @@ def name_decision(key: str, seq: int, data: bytes) -> str:
 
 # --- the narrator -----------------------------------------------------------------------------------------------------
 def job_narrator(world: World) -> Narrator:
-    """Return the narrator for a world of a committer. It calls attempts by the names of the actors that run them."""
+    """Return the functions that describe the calls and states of a committer's world in words."""
     words = _Words(tuple(actor.name for actor in world.actors))
     return Narrator(act=words.act, fault=words.fault, holds=words.holds)
 

@@ -1,4 +1,4 @@
-"""Define what attempts write: the content of a file names its job, task and attempt.
+"""Define the output files of simulated task attempts; the content of each names its job, task, attempt and number.
 
 The attempts at a task write overlapping but different files, like retries of real tasks whose input arrives in a
 different order. Every attempt writes file 0 into partition 0. Attempt ``a`` writes file ``n`` into partition ``n + a``,
@@ -32,7 +32,7 @@ _CONTENT = re.compile(rb"job (\w+) task (\d+) attempt (\d+) file (\d+)")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Origin:
-    """The origin of a file: its job, task and attempt; `damaged` if no attempt wrote these bytes."""
+    """The origin of an output file: job, task, attempt and number; `damaged` if no attempt wrote these bytes."""
 
     job: str
     task: int = 0
@@ -46,28 +46,28 @@ class Origin:
 
 
 def content(job: str, task: int, attempt: int, number: int) -> bytes:
-    """Return the bytes that an attempt writes to a file."""
+    """Return the bytes that a task attempt writes to its output file `number`; they name the file's origin."""
     return f"job {job} task {task} attempt {attempt} file {number}".encode()
 
 
 def directory(attempt: int, number: int) -> str:
-    """Return the partition directory into which an attempt writes a file."""
+    """Return the partition directory into which a task attempt writes its output file `number`."""
     return f"day={number + attempt if number and attempt != 1 else 0}"
 
 
 def chosen_name(task: int, number: int) -> str:
-    """Return the name of a file in worlds in which jobs choose names: the same for every attempt and job."""
+    """Return the file name in worlds in which jobs choose names themselves: the same for every attempt and job."""
     return f"chosen-{task}-{number}.txt"
 
 
 def files_of(job: str, task: int, attempt: int, files: int) -> frozenset[Origin]:
-    """Return the origins of all files that an attempt writes."""
+    """Return the origins of all output files that a task attempt writes."""
     return frozenset(Origin(job, task, attempt, number) for number in range(files))
 
 
 @lru_cache(maxsize=4096)
 def origin_of(data: bytes) -> Origin:
-    """Return the origin of a file with these bytes."""
+    """Parse the content of an output file to its origin; bytes that no attempt writes are `damaged`."""
     match = _CONTENT.fullmatch(data)
     if match is None:
         return Origin(job=data.decode(errors="replace"), damaged=True)
@@ -75,14 +75,14 @@ def origin_of(data: bytes) -> Origin:
 
 
 def visible(view: View, home: str = HOME) -> Mapping[str, Origin]:
-    """Return the files that a plain reader of the destination sees, as a map from path to origin."""
+    """Return the files that a plain listing of the destination shows in a state of the world, by path."""
     image = view.states[DESTINATION]
     assert isinstance(image, MemoryImage)
     return visible_in(image, home)
 
 
 def visible_in(image: MemoryImage, home: str = HOME) -> Mapping[str, Origin]:
-    """Return the files that a plain reader sees in an image of the store, as a map from path to origin."""
+    """Return the files that a plain listing of the destination shows in a snapshot of its store, by path."""
     return {
         key[len(home) :]: origin_of(found.data)
         for key, found in image.objects.items()
@@ -91,10 +91,10 @@ def visible_in(image: MemoryImage, home: str = HOME) -> Mapping[str, Origin]:
 
 
 def without_measurements(key: str, data: bytes) -> bytes:
-    """Remove the name of the driver's machine and the number of its store calls from a job's report.
+    """Remove from the bytes of a job's report what no protocol step reads: host name and number of store calls.
 
-    No step of a protocol reads these values, and some of them depend on what other actors did in the meantime. If they
-    were kept, histories that are otherwise equal would end with different bytes.
+    Some of these values depend on what other actors did in the meantime, so states that are otherwise equal would
+    differ. Other objects are returned unchanged.
     """
     if not key.endswith(f"/{SUCCESS}"):
         return data
@@ -104,12 +104,12 @@ def without_measurements(key: str, data: bytes) -> bytes:
 
 
 def of_job(found: Iterable[Origin], job: str = "main") -> frozenset[Origin]:
-    """Return the files, among those found, that one job wrote."""
+    """Select the files that one job wrote."""
     return frozenset(origin for origin in found if origin.job == job)
 
 
 def is_observed(call: Call) -> bool:
-    """Check whether a call may change what properties look at: visible files, and what drivers know and report."""
+    """Check whether properties can observe the effect of a call, such as a visible file or a reported outcome."""
     if call.resource == DESTINATION:
         return any(map(_is_seen, _written(call)))
     return call.resource == "cluster" and call.operation in ("await_tasks", "tell", "post_job", "cancel", "take_over")

@@ -1,4 +1,4 @@
-"""Define the properties of jobs: C1 to C10 (see ARCHITECTURE.md), and others that users rely on."""
+"""Define the properties of commit protocols that the checker verifies: invariants C1 to C10, and further ones."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ class Winner:
 
 
 def of_main(found: Mapping[str, Origin]) -> dict[str, Origin]:
-    """Return the files, by path, that the job under test wrote or that are damaged."""
+    """Select the files, by path, that the tested job wrote, or whose content is damaged."""
     return {path: origin for path, origin in found.items() if origin.job == "main" or origin.damaged}
 
 
 def winners(cluster: ClusterState, visible: Mapping[str, Origin], files: int) -> list[Winner]:
-    """Find the attempt of each task whose files are all visible: the accepted one if possible, else any."""
+    """Find, for each task, an attempt whose files are all visible: the one that the driver accepted if possible."""
     files_there = of_main(visible)
     there = files_there.values()
     odd = {origin for origin, times in Counter(there).items() if times > 1}
@@ -86,24 +86,27 @@ def _partition(origin: Origin) -> str:
 
 
 def just_told(before: View, after: View) -> list[Told]:
-    """Return the outcomes that actors learned in the step between two views."""
+    """Return the job outcomes that actors learned in the step between two states of the world."""
     old, now = cluster_of(before).told, cluster_of(after).told
     return [] if old is now else list((Counter(now) - Counter(old)).elements())
 
 
 def told_finished(before: View, after: View) -> str:
-    """Return the driver that learned, between two views, that the job is finished; empty string if none did."""
+    """Return the name of the driver that learned, in this step, that the job is committed and its clean-up finished.
+
+    Returns:
+        An empty string if no driver did."""
     told = (one for one in just_told(before, after) if "driver" in one.who)
     return next((one.who for one in told if one.outcome == "committed" and one.detail), "")
 
 
 def was_told(view: View, outcome: str) -> list[Told]:
-    """Return the learned outcomes of the drivers that learned `outcome`."""
+    """Return the entries of the drivers that have learned the given outcome of the tested job."""
     return [told for told in cluster_of(view).told if told.outcome == outcome and "driver" in told.who]
 
 
 def in_words(origins: Iterable[Origin]) -> str:
-    """Format the origins of files as a part of a sentence."""
+    """Format origins of files as a comma-separated list for messages; ``nothing`` if there are none."""
     return ", ".join(map(str, sorted(origins))) or "nothing"
 
 
@@ -494,7 +497,7 @@ _BY_HARM = (
 )
 
 RULES: Mapping[str, Rule] = by_name(*_BY_HARM)
-"""The properties of jobs, by name."""
+"""The properties of commit protocols, by name, the one whose violation is the most harmful first."""
 
 PART_OF: Mapping[str, str] = {"no-leftovers": "C9", "whole-reads": "C4", "plain-reads": "C4"}
 """For properties without a row in `holdfast.guarantees`: the name of the row that covers the property."""

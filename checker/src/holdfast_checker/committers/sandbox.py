@@ -1,6 +1,6 @@
-"""Run recovery, and repeat steps, on copies of a world's stores, for properties that judge the end of a history.
+"""Run recovery and further steps on copies of a world's stores, for properties of the end of an execution.
 
-Everything here works on copies; the history itself is not touched.
+The states of the execution itself do not change.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Bystander:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """Copies of a view's stores, on which a check can run further steps.
+    """Copies of all stores of a world in one state, on which a property can run recovery, commits and aborts.
 
     Attributes:
         recovered: what recovery did with each job and why, and the errors of recoveries that failed.
@@ -58,7 +58,7 @@ class Copy:
     troubles: list[str] = field(default_factory=list)
 
     def context(self, home: str = HOME) -> CommitContext:
-        """Return the context for a process that starts after the history, on the copied stores."""
+        """Build the `CommitContext` of a process that starts after the end of the execution, on the copied stores."""
         places = {
             name: Place(store=self.stores[name], prefix="later/" if name == "scratch" else "", url=f"memory://{name}")
             for name in ("scratch", "shared")
@@ -74,11 +74,11 @@ class Copy:
         )
 
     def key(self) -> Hashable:
-        """Return a key that is equal for copies with equal contents."""
+        """Return a hashable key of the contents of all copied stores: equal for equal contents."""
         return tuple(store.image().key for store in self.stores.values())
 
     def visible(self, home: str = HOME) -> Mapping[str, Origin]:
-        """Return the files, by path, that a plain reader of the copied destination sees."""
+        """Return the files, by path, that a plain listing of the copied destination shows."""
         return visible_in(self.stores[DESTINATION].image(), home)
 
     def left(self, job: str) -> list[str]:
@@ -92,7 +92,7 @@ class Copy:
         return found
 
     def recover(self) -> bool:
-        """Run `holdfast recover` once; return whether it changed anything.
+        """Run recovery, like `holdfast recover`, once on the copies; return whether it changed anything.
 
         Only the committer under test is asked for leftovers, apart from uploads that no committer has recorded.
         """
@@ -110,7 +110,7 @@ class Copy:
         return self.key() != before
 
     def end(self, job: JobRecord, reports: Sequence[TaskCommit] | None) -> JobOutcome | HoldfastError:
-        """Commit the job, or abort it if there are no reports, in a process that starts after the history."""
+        """Commit a job on the copies, or abort it if `reports` is None, and return the outcome or the raised error."""
         committer, ctx = self.setting.committer, self.context()
         try:
             if reports is None:
@@ -120,7 +120,7 @@ class Copy:
             return error
 
     def append(self) -> str:
-        """Commit another job, which appends one file, and return the path of this file.
+        """Run and commit a further job on the copies, which appends one file; return the path of this file.
 
         Raises:
             HoldfastError: the job cannot be committed.
@@ -130,7 +130,7 @@ class Copy:
         return path
 
     def start_live_job(self, home: str) -> Bystander:
-        """Start a job on a destination, and commit one task, so that the job is running."""
+        """Start a job on a destination of the copied stores, commit one task, and leave the job running."""
         job, commit, _path = self._write(home, "bystander")
         return Bystander(home, job, commit)
 
@@ -150,7 +150,7 @@ class Copy:
 
 
 class Sandbox(Judged):
-    """Creates copies of stores, and caches the result of recovery for copies with equal contents."""
+    """Creates copies of a world's stores for properties, and caches the result of recovery for equal contents."""
 
     def __init__(
         self, setting: Setting, resources: Mapping[str, StoreResource], bystanders: Sequence[Bystander] = ()
@@ -167,29 +167,31 @@ class Sandbox(Judged):
 
     @cached_property
     def old(self) -> Mapping[str, Origin]:
-        """The visible files at the start of a history."""
+        """The visible files of the destination at the start of every execution."""
         return visible_in(cast("MemoryImage", self.first(DESTINATION)))
 
     def first(self, name: str) -> object:
-        """Return the contents of a store at the start of a history."""
+        """Return the contents of a store at the start of every execution."""
         return self._resources[name].initial()
 
     def copy(self, view: View) -> Copy:
-        """Copy the stores of a view."""
+        """Copy all stores of a world in one of its states."""
         return self.run_on({name: view.states[name] for name in self._resources})
 
     def run_on(self, states: Mapping[str, object], first_token: int = 0xF000_0000_0000) -> Copy:
-        """Create stores with the contents of these states."""
+        """Create copies of stores from their states, by name; new ids on the copies start at `first_token`."""
         clock, ids = StillClock(FINALLY_S), CountingIds(first_token)
         stores = {name: one.store(states[name], clock, ids) for name, one in self._resources.items()}
         return Copy(stores, self.setting, ids)
 
     def again(self, settled: Copy) -> Copy:
-        """Copy the result of `settled`, so that steps on the copy do not change the original."""
+        """Duplicate copies of stores, so that further steps do not change the given ones."""
         return self.run_on({name: store.image() for name, store in settled.stores.items()}, settled.ids.last)
 
     def settled(self, view: View) -> Copy:
-        """Return the stores after recovery has run until it found nothing to do. Do not change them: see `again`."""
+        """Copy the stores of a state, run recovery until it finds nothing to do, and return the result.
+
+        The result is cached: call `again` before changing it."""
         key = tuple(self._resources[name].key(view.states[name]) for name in self._resources)
         found = self._settled.get(key)
         if found is None:
@@ -201,7 +203,7 @@ class Sandbox(Judged):
 
 
 def cluster_of(view: View) -> ClusterState:
-    """Return what drivers and tasks know: the state of the cluster."""
+    """Return the state of the simulated Spark cluster (drivers, attempts, outcomes) in a state of the world."""
     found = view.states[CLUSTER]
     assert isinstance(found, ClusterState)
     return found

@@ -1,4 +1,4 @@
-"""Make the scenes that `holdfast check` explores for committers: ``scenes.ini`` declares them by their features."""
+"""Define the scenes (small worlds) in which `holdfast check` explores committers, from their file ``scenes.ini``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SECTIONS = read_sections("holdfast_checker.committers")
 
 
 def scenes_of(group: str) -> dict[str, Scene]:
-    """Return the scenes of a group in ``scenes.ini``, by name."""
+    """Read the scenes of one group from ``scenes.ini``, by name."""
     found = {}
     for name, fields in SECTIONS.items():
         if fields.get("features") and fields.get("group", "") == group:

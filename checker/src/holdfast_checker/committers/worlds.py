@@ -1,4 +1,4 @@
-"""Build worlds in which committers are checked: who acts, what can go wrong, on which kind of store."""
+"""Build the simulated worlds in which committers are checked: actors, faults, stores and properties."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ _STORE_KINDS = (
 
 
 def store_options(committer: Committer) -> dict[str, Any]:
-    """Return the options that make a `MemoryStore` the first kind of store that meets the committer's needs."""
+    """Return options for `MemoryStore` that simulate the first kind of store that the committer supports."""
     can = next(can for can in _STORE_KINDS if all(need.met(can) for need in committer.needs))
     return {"limits": can.multipart, "rename": can.rename}
 
 
 def build_world(committer: Committer, scene: Scene, tracker: GoalTracker | None = None) -> World:
-    """Build the world of a scene for a committer.
+    """Build the simulated world that a scene declares, with the committer under test.
 
     Args:
-        tracker: records the goals that histories reach.
+        tracker: records the coverage goals that executions reach.
     """
     stores = {
         name: (LoggedStore if name == DESTINATION else StoreResource)(name, time_of=actors.time_of, **options)

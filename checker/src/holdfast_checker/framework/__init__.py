@@ -1,1 +1,1 @@
-"""Check any subject in the same way: describe it as a `Subject`, and let a `Check` search its scenes for violations."""
+"""Run the model checker on a part of the product: a `Subject` describes the part, a `Check` searches for violations."""

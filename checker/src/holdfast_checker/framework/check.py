@@ -1,4 +1,4 @@
-"""Check a subject: explore scenes, walk through random histories, and keep the first violation of each property.
+"""Search one part of the product for violations of its properties: exhaustively, or by random executions.
 
 Worked composition::
 
@@ -31,7 +31,7 @@ _HISTORIES_EACH = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:
-    """A violated property, with the first history (execution of a world) that violates it.
+    """A violated property, with the scene and the execution (counterexample) that violates it.
 
     Attributes:
         history: number of the random history; None if exploration found it.
@@ -51,7 +51,7 @@ class Violation:
 
 @dataclass(slots=True, kw_only=True)
 class SceneReport:
-    """The result of exploring scenes of one family.
+    """The result of exploring the scenes (small simulated worlds) of one family.
 
     Attributes:
         scenes: number of scenes.
@@ -75,7 +75,7 @@ class SceneReport:
 
 @dataclass(frozen=True, slots=True)
 class WalkReport:
-    """The result of random histories.
+    """The result of running random executions (histories).
 
     Attributes:
         scene: the scene of all histories; None if scenes were drawn.
@@ -92,7 +92,7 @@ class WalkReport:
 
 
 class Check:
-    """A check of one subject, with the first violation of each property.
+    """Runs the checks of one subject (a part of the product), and keeps the first violation of each property.
 
     Args:
         properties: names of the properties to judge; empty for all. If names are given, the check ends once all of
@@ -120,11 +120,11 @@ class Check:
 
     @property
     def is_over(self) -> bool:
-        """Return whether the check has ended: all wanted properties are violated, or `until` returned true."""
+        """Check whether the search can stop: `until` returned true, or each property to judge is already violated."""
         return self._until() or (bool(self.properties) and self.violations.keys() >= set(self.properties))
 
     def explore(self, scenes: Iterable[Scene], budget: Budget = Budget()) -> SceneReport:
-        """Explore every history of the scenes of a family, within the budget for each of them."""
+        """Explore all executions of each scene of a family; the budget limits each scene separately."""
         report = SceneReport(family="")
         for scene in scenes:
             report.family = scene.family
@@ -157,7 +157,7 @@ class Check:
             report.missing += [(scene.name, name) for name in (*tracker.missing, *never)]
 
     def walk(self, scene: Scene | None, seed: int, *, first: int = 0, budget: Budget) -> WalkReport:
-        """Walk through random histories of a scene, or of scenes that are drawn from the seed if it is None."""
+        """Run random executions of a scene, or, if it is None, of scenes that are drawn at random from the seed."""
         walks, tracker = Walks(seed=seed, next=first), GoalTracker(self.subject.goals, self.subject.goals)
         while True:
             self._walk(
@@ -179,7 +179,7 @@ class Check:
             self.violations.setdefault(name, Violation(scene=scene, counterexample=one, history=walks.numbers[name]))
 
     def shrink(self, violation: Violation) -> Violation:
-        """Shrink the history of a violation, and store the result in place of the given violation."""
+        """Minimize the counterexample of a violation, keep the result in place of the given one, and return it."""
         if violation.is_shrunk or self._until():
             return violation
         smaller = shrink(self._world(violation.scene), violation.counterexample, until=self._until)
@@ -187,12 +187,12 @@ class Check:
         return self.violations[violation.name]
 
     def story(self, violation: Violation) -> Story:
-        """Describe the history of a violation in numbered sentences, as a `Story`."""
+        """Describe the counterexample of a violation in numbered sentences, as a `Story`."""
         world = self._world(violation.scene)
         return tell(world, violation.counterexample, self.subject.narrate(world))
 
     def ranked(self) -> list[Violation]:
-        """Return the violations, the most harmful ones first."""
+        """Return all violations found so far, those of the most harmful properties first."""
         return [self.violations[name] for name in self._in_order(self.violations)]
 
     def _so_far(self, now: Exploration | Walks) -> str:
@@ -212,7 +212,7 @@ class Check:
 
 
 def replay_again(counterexample: Counterexample, subject: Subject[Any]) -> Story | None:
-    """Replay a saved history with the current code.
+    """Replay a saved counterexample with the current code, and tell whether it still violates its property.
 
     Returns:
         The story of the history up to the step that breaks the property, or None if the property holds now. If the

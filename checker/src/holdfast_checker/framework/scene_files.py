@@ -1,4 +1,4 @@
-"""Read scenes from the files that declare them: a section for each scene, a line for each of its fields and actors.
+"""Read declarations of scenes (small simulated worlds) from INI files, with a section for each scene.
 
 The format is that of `configparser`. A script is written as calls with a semicolon between them, and a call as its name
 and its arguments with spaces between them, as in ``get x; put y "two words"``.
@@ -43,10 +43,10 @@ _READERS: Mapping[Any, Callable[[str], object]] = {
 
 
 class Fields(dict[str, str]):
-    """The fields of a section of a scene file; `take` removes those it reads, so that the actors remain."""
+    """The fields of one section of a scene file, as texts; reading a field removes it, so that the actors remain."""
 
     def take(self, kind: type, **readers: Callable[[str], object]) -> dict[str, Any]:
-        """Remove the fields whose names are those of a dataclass, and return them converted to its types.
+        """Remove the fields that a dataclass also has, and return their values, converted to its types.
 
         Args:
             kind: the dataclass.
@@ -60,7 +60,7 @@ class Fields(dict[str, str]):
 
 
 def options_of(text: str) -> Fields:
-    """Parse comma-separated fields such as ``group=3, drives``; a field without a value is ``yes``."""
+    """Parse a comma-separated list of fields such as ``group=3, drives``; a field without a value gets ``yes``."""
     return Fields({name: value or "yes" for name, _equals, value in (one.partition("=") for one in text.split(", "))})
 
 
@@ -92,13 +92,13 @@ def _argument(text: str) -> str | int:
 
 # --- the same scenes with faults --------------------------------------------------------------------------------------
 def with_all_faults(scene: S, prefix: str = "faulty") -> S:
-    """Return a scene in which each kind of fault may happen once in a history."""
+    """Return a copy of a scene in which a crash, a lost reply and a failed call may each happen once."""
     summary = f"{scene.summary}; a crash, a lost reply and a failure, each once, anywhere"
     return replace(scene, name=f"{prefix}-{scene.name}", summary=summary, budgets=FAULTY, reached=())
 
 
 def with_one_fault(scene: S) -> Iterator[S]:
-    """Yield a scene for each kind of fault, which may happen once in a history."""
+    """Yield a copy of a scene for each kind of fault; in each copy, only this fault may happen, and only once."""
     for fault in FAULTY:
         name = f"faulty-{scene.name}/{fault.value.replace(' ', '-')}"
         summary = f"{scene.summary}; a {fault.value}, anywhere"

@@ -1,4 +1,4 @@
-"""Define what a check needs to know about its subject, such as a committer or a namespace: scenes, goals, properties.
+"""Define what the checker needs to know about a part of the product: scenes (worlds), properties, coverage goals.
 
 A *scene* is a short description of a world. A *goal* is something that at least one history of a scene must reach: a
 property says what must never happen, and a world in which nothing happens violates no property.
@@ -28,7 +28,7 @@ _DRAWN = re.compile(r"drawn-(\d+)-(\d+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """A short description of a simulated world; each kind of subject adds fields for its worlds.
+    """The declaration of a small simulated world to check; each kind of subject adds fields of its own.
 
     Attributes:
         name: up to a slash, the name of the family of scenes that belong together.
@@ -54,7 +54,7 @@ S = TypeVar("S", bound=Scene)
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A property that is checked in all worlds of a subject.
+    """A property that is checked in all worlds of a subject, before it is bound to one world.
 
     Attributes:
         step, end: see `Property`. Both take the context of a world first, such as its setting.
@@ -67,26 +67,28 @@ class Rule:
     end: Callable[..., str | None] | None = None
 
     def of(self, context: Any) -> Property:
-        """Return the property for one world, given that world's context."""
+        """Bind the rule to one world: return a `Property` whose functions get that world's context first."""
         step = None if self.step is None else partial(self.step, context)
         end = None if self.end is None else partial(self.end, context)
         return Property(name=self.name, title=self.title, meaning=self.meaning, step=step, end=end)
 
 
 def by_name(*named: Any) -> dict[str, Any]:
-    """Map the names of rules or scenes to these objects."""
+    """Return a dict of the given rules or scenes, by their attribute `name`."""
     return {one.name: one for one in named}
 
 
 class Judged:
-    """A world's context that caches the verdicts of properties, since many states are equal for a property."""
+    """Caches the verdicts of properties, since many states of a world differ in nothing that a property looks at."""
 
     @cached_property
     def _known(self) -> dict[Hashable, str | None]:
         return {}
 
     def once(self, key: Hashable, judge: Callable[[], str | None]) -> str | None:
-        """Return the verdict with this key from the cache, or call `judge` for it: None, or what is violated."""
+        """Return the cached verdict for a key; if there is none, call `judge` and cache its result.
+
+        A verdict is None, or a description of the violation."""
         if key not in self._known:
             self._known[key] = judge()
         return self._known[key]
@@ -94,7 +96,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """A situation that at least one history (execution) of a scene must reach, so that the check is not empty.
+    """A coverage goal: a situation that at least one execution of a scene must reach, so that the check is not vacuous.
 
     Attributes:
         meaning: what is reached, in a few words.
@@ -110,7 +112,7 @@ class Goal:
 
 
 class GoalTracker:
-    """Records which goals the histories of a world reach; acts as a property that is never violated.
+    """Records which coverage goals the executions of a world reach.
 
     Args:
         wanted: names of the goals to look for; those that are not in `goals` are ignored.
@@ -124,11 +126,11 @@ class GoalTracker:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Return the goals that no history has reached so far."""
+        """Return the names of the wanted goals that no execution has reached so far."""
         return tuple(name for name in self.wanted if name not in self.reached)
 
     def watching(self, context: Any) -> Property:
-        """Return the property, never violated, that records goals when it is evaluated in a world."""
+        """Return a property that is never violated, and records the reached goals when the checker evaluates it."""
 
         def step(before: View, after: View, actor: str) -> None:
             for name in self.missing:
@@ -149,9 +151,9 @@ class GoalTracker:
 def judged(
     scene: Scene, rules: Mapping[str, Rule], context: Any, tracker: GoalTracker | None = None
 ) -> tuple[Property, ...]:
-    """Return the properties to check in a scene's world, including the one that tracks goals.
+    """Return the properties to check in the world of a scene, with the one that tracks coverage goals, if any.
 
-    Errors of the code need no rule.
+    Unexpected exceptions of the code under test are always reported; they need no rule.
     """
     names = rules if scene.properties is None else scene.properties
     wanted = [rules[name].of(context) for name in names if name in rules]
@@ -160,7 +162,7 @@ def judged(
 
 @dataclass(frozen=True, kw_only=True)
 class Subject(Generic[S]):
-    """A part of Holdfast that can be checked, with its scenes, properties and goals.
+    """A part of the product that the checker can check: its scenes (worlds), properties, coverage goals, narrator.
 
     Attributes:
         name: what users type.
@@ -191,14 +193,14 @@ class Subject(Generic[S]):
 
     @cached_property
     def families(self) -> Mapping[str, tuple[S, ...]]:
-        """Group the scenes by the names of their families, such as all pairs."""
+        """Return all scenes by the name of their family: the part of a scene's name before the slash."""
         found: dict[str, tuple[S, ...]] = {}
         for scene in {**self.scenes, **self.others, **self.small}.values():
             found[scene.family] = (*found.get(scene.family, ()), scene)
         return found
 
     def random_scene(self, seed: int, number: int) -> S:
-        """Return random scene `number` of a seed: one of the quick scenes, with more faults."""
+        """Return a scene that depends only on the seed and the number: a quick scene, with more faults allowed."""
         chance = SeededRandom(SeededRandom.derive(seed, number))
         scene = chance.pick(tuple(self.scenes.values()))
         budgets = {fault: chance.pick((1, 2)) for fault in FAULTY if chance.happens(0.4)}

@@ -1,4 +1,4 @@
-"""Check what histories leave behind: each unit has exactly one effect."""
+"""Check that each unit of work has taken effect exactly once, given the committed effects."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Effect:
 
     Attributes:
         unit: the job and an explicit id of the unit within the job; never a position in an order that may change.
-        by: who committed the effect, for messages.
+        by: name of the process that committed the effect, for messages.
     """
 
     unit: Hashable
@@ -22,7 +22,7 @@ class Effect:
 
 
 def what_is_repeated(effects: Iterable[Effect]) -> list[str]:
-    """Return a description of each unit with more than one effect, which is never allowed (T2)."""
+    """Describe each unit that has more than one committed effect, which is never allowed (T2); empty if none has."""
     listed = list(effects)
     counts = Counter(effect.unit for effect in listed)
     return [
@@ -33,7 +33,7 @@ def what_is_repeated(effects: Iterable[Effect]) -> list[str]:
 
 
 def what_is_missing(units: Iterable[Hashable], effects: Iterable[Effect]) -> list[str]:
-    """Return descriptions of units without an effect, and of effects without a unit; a success allows neither (T2)."""
+    """Describe units without an effect, and effects without a unit; after a success there must be neither (T2)."""
     wanted, there = dict.fromkeys(units), list(effects)
     done = {effect.unit for effect in there}
     found = [f"unit {unit!r} did not take effect" for unit in wanted if unit not in done]
@@ -41,7 +41,7 @@ def what_is_missing(units: Iterable[Hashable], effects: Iterable[Effect]) -> lis
 
 
 def what_strays(claimed: AbstractSet[Hashable], effects: Iterable[Effect]) -> list[str]:
-    """Return descriptions of how a record of progress differs from the committed effects (T9).
+    """Describe how a record of progress contradicts the committed effects (T9); an empty list if it does not.
 
     Args:
         claimed: the units that are done according to the record, so that a retry would skip them. If the record is a

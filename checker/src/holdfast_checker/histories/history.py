@@ -1,4 +1,4 @@
-"""Record operations: who asked for what, in which order, and how each operation ended.
+"""Record histories of operations, for linearizability checks: invocation, response and outcome of each operation.
 
 Time is a position in the history, not a clock time. All that a checker needs to know about real time is which operation
 had ended before another one began. So consecutive invocations share a position, consecutive ends share the next one,
@@ -24,7 +24,7 @@ from holdfast_checker.kernel.world import Port, View
 T = TypeVar("T")
 
 HISTORY = "history"
-"""The usual name of a world's `Recorder`."""
+"""The usual name of the resource of a world that records the operations: see `Recorder`."""
 
 _NOTHING_HAPPENED = (ConflictError, InvalidRequestError, UnavailableError, UnsupportedError)
 """Errors that promise that nothing happened: see `holdfast.errors`. All other errors leave open what happened."""
@@ -40,11 +40,11 @@ class Outcome(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One operation of a recorded history, with its start and end.
+    """One operation of a recorded history: its invocation, its response, and its outcome.
 
     Attributes:
-        who: the actor, which does one operation after the other.
-        name, args: what the actor asked for.
+        who: the actor, which invokes one operation after the other.
+        name, args: the operation and its arguments.
         invoked: the position of the operation's start in the history.
         ended: the position of the operation's end; None if it has not ended.
         value: the answer.
@@ -71,24 +71,24 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """A recorded history of operations with their positions; immutable, each event creates a new `History`."""
+    """A recorded history of operations, ordered by positions; immutable: each method returns a new `History`."""
 
     operations: tuple[Operation, ...] = ()
     position: int = 0
 
     def invoke(self, who: str, name: str, args: tuple[object, ...] = ()) -> History:
-        """Return the history with an operation that begins now. Invocations have even positions."""
+        """Return the history extended by the invocation of an operation. Invocations have even positions."""
         position = self.position + self.position % 2
         found = (*self.operations, Operation(who=who, name=name, args=args, invoked=position))
         return History(tuple(sorted(found, key=lambda one: (one.invoked, one.who))), position)
 
     def note(self, who: str, *notes: object) -> History:
-        """Return the history with notes added to the open operation of `who`."""
+        """Return the history in which the notes are appended to the operation that the actor has not ended yet."""
         last = self._open(who)
         return self._with(last, replace(last, notes=(*last.notes, *notes)), self.position)
 
     def end(self, who: str, outcome: Outcome, value: object = None) -> History:
-        """Return the history in which the open operation of `who` has ended; ends have odd positions."""
+        """Return the history extended by the end of the actor's open operation. Ends have odd positions."""
         assert outcome is not Outcome.UNKNOWN, "an unknown outcome is not an event: the operation stays open"
         position = self.position + 1 - self.position % 2
         last = self._open(who)
@@ -152,7 +152,7 @@ def record(
     *,
     answers: tuple[type[HoldfastError], ...] = (),
 ) -> T:
-    """Call `act`, and record the call as an operation of the history.
+    """Call a function, and record its invocation, its result and its outcome as an operation of the history.
 
     Args:
         args: the arguments of the operation, as values.
@@ -179,10 +179,10 @@ def record(
 
 
 def mark(port: Port, name: str, *args: object) -> None:
-    """Record an instantaneous event in the history; it precedes all operations that begin later."""
+    """Record an event without duration in the history; it precedes all operations that begin later."""
     port.call(Call(HISTORY, "mark", (port.name, name, *args)))
 
 
 def operations_in(view: View) -> tuple[Operation, ...]:
-    """Return the operations that a world's recorder has stored, by position; none without a recorder."""
+    """Return the operations recorded in a state of a world, by position; empty if the world has no recorder."""
     return cast("History", view.states[HISTORY]).operations if HISTORY in view.states else ()

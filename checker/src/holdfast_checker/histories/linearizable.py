@@ -1,4 +1,6 @@
-"""Check linearizability: in some order, consistent with real time, a sequential model gives the same answers.
+"""Check whether a history of operations is linearizable with respect to a sequential model.
+
+Linearizable: in some order, consistent with real time, the model gives the same answers as the history.
 
 A depth-first search repeatedly takes an operation that may come next: one that was invoked
 before any other remaining operation ended. Each visited place is remembered as (operations taken, state of the model),
@@ -49,7 +51,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """A sequential model: it says what operations do if they run one after another.
+    """A sequential specification of an object: its initial state, and the effect and answer of each operation.
 
     Attributes:
         initial: the state before the first operation.
@@ -66,7 +68,7 @@ class Model:
 
 
 def judge_linearizable(operations: Sequence[Operation], model: Model, *, limit: int = PLACES_LIMIT) -> Verdict:
-    """Judge whether a history is linearizable; if not, name an operation that fits nowhere, and answers that would fit.
+    """Decide whether a history is linearizable; if not, name an operation that fits no order, and fitting answers.
 
     Guarantee: the answers yes and no are exact.
 
@@ -183,21 +185,21 @@ def _tell(history: list[Operation], last: Operation, model: Model, limit: int) -
 
 
 CRASH = "crash"
-"""The name of an operation that marks a crash: see `history.mark`. Its argument is how many commits were lost."""
+"""Name of the event that records a database crash in a history. Its argument is the number of lost commits."""
 
 
 def of_clients(operations: Sequence[Operation]) -> list[Operation]:
-    """Return the operations of clients: those of a history without the marks of database crashes."""
+    """Return the operations of a history without the recorded database crashes."""
     return [one for one in operations if one.name != CRASH]
 
 
 def crashes_in(operations: Sequence[Operation]) -> list[Operation]:
-    """Return the marks, in a history, of database crashes that have lost commits."""
+    """Return the recorded database crashes of a history that have lost commits."""
     return [one for one in operations if one.name == CRASH]
 
 
 def end_of_crashes(operations: Sequence[Operation]) -> int:
-    """Return the position in a history of the last crash that lost commits; -1 if there is none."""
+    """Return the position of the last database crash in a history that has lost commits; -1 if there is none."""
     return max((one.ended or 0 for one in crashes_in(operations)), default=-1)
 
 
@@ -207,13 +209,14 @@ def judge_with_crashes(
     model: Model,
     undone: Callable[[Operation], Operation | None] = lambda operation: None,
 ) -> str:
-    """Explain why a history with database crashes is not linearizable, whichever commits the crashes undid.
+    """Check linearizability of a history in which database crashes undid some commits, whichever these are.
 
-    Return an empty string if it is linearizable.
+    Returns:
+        An empty string if the history is linearizable for some choice of undone commits; else an explanation.
 
     Args:
-        operations: without the marks of crashes.
-        crashes: these marks.
+        operations: without the recorded crashes.
+        crashes: the recorded crashes.
         undone: returns what remains of an operation that is undone, such as what its caller still believes.
     """
     if not crashes:

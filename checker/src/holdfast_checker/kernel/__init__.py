@@ -1,4 +1,4 @@
-"""Explore the histories of simulated worlds, and find counterexamples.
+"""Model-check shipped code in simulated worlds: explore their executions (*histories*), and find counterexamples.
 
-A *history* is one execution of a world, step by step. Nothing in this package depends on jobs or committers.
+A *world* is a set of actors (processes) with the resources that they share. Nothing here depends on jobs or committers.
 """

@@ -1,4 +1,4 @@
-"""Define calls on resources, and the ways in which a call can end.
+"""Define calls of actors on shared resources, the faults that may happen, and the possible outcomes of a call.
 
 A *resource* is something that actors share, such as a store. `Resource.alternatives` takes a resource's state and a
 call and returns every possible result. States and replies are values that never change. So the exploration can return
@@ -37,7 +37,7 @@ class Fault(str, enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call on a simulated resource; `args` are immutable values, so that equal calls have equal results."""
+    """A call of an actor on a simulated resource: the resource's name, the operation, and immutable arguments."""
 
     resource: str
     operation: str
@@ -46,7 +46,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The result of a call for its caller: a value, or an error that is raised."""
+    """The reply that the caller of a simulated call gets: a value, or an error that is raised."""
 
     value: object = None
     error: HoldfastError | None = None
@@ -58,8 +58,8 @@ class Alternative:
 
     Attributes:
         state: the state of the resource afterwards.
-        label: the name of this way of ending, for stories; unique among a call's alternatives, and empty for the
-            ordinary way.
+        label: the name of this outcome, for the scheduler's choices; unique among a call's alternatives, and empty for
+            the outcome without a fault.
         fault: the fault that happens if the call ends in this way, or None.
     """
 
@@ -71,7 +71,7 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What a call may read or write: one key in a key space, or every key that starts with a prefix.
+    """One read or write access of a call, for conflict detection: to one key, or to all keys with a prefix.
 
     Attributes:
         removes: whether the call only makes sure that the key does not exist, and does not report whether it did: such
@@ -96,11 +96,11 @@ class Access:
 
 
 Footprint = frozenset[Access]
-"""Everything that a call may read or write, however it ends."""
+"""All read and write accesses that a call may make, whatever its outcome."""
 
 
 def conflicts(one: Footprint, other: Footprint) -> bool:
-    """Check whether the order of two calls may matter: they touch the same key, and one of them writes it.
+    """Check whether two calls may fail to commute: both access the same key, and at least one of them writes it.
 
     The order of two removals does not matter: see `Access.removes`.
     """
@@ -111,31 +111,33 @@ class Resource(Protocol):
     """A simulated resource that actors share, such as a store, a database or the messages of a cluster."""
 
     def initial(self) -> object:
-        """Return the state in which every history starts."""
+        """Return the state of the resource in which every history (execution) starts."""
         ...
 
     def key(self, state: object) -> Hashable:
-        """Return a hashable key for a state; states that no actor and no property can tell apart have equal keys."""
+        """Return a hashable key of a state; states that no actor and no property can distinguish have equal keys."""
         ...
 
     def alternatives(self, state: object, call: Call, actor: str) -> Sequence[Alternative]:
-        """Return all possible results of a call, the one without a fault first; none if the call blocks."""
+        """Return all possible outcomes of a call in a state, the one without a fault first; empty if it blocks."""
         ...
 
     def footprint(self, call: Call) -> Footprint:
-        """Return the keys that a call may read or write. Too many are safe; too few hide interleavings."""
+        """Return the accesses that a call may make, for partial-order reduction.
+
+        Superfluous accesses only cost time; a missing one makes the exploration skip interleavings that differ."""
         ...
 
     def waits_for(self, state: object, call: Call) -> tuple[str, frozenset[Fault]] | None:
-        """Return the actor whose death can end the wait of a blocked call, and the faults that can end it.
+        """Return which actor's death and which faults can unblock a blocked call.
 
         Returns:
-            The actor and the faults; None if anything may end the wait.
+            The actor and the faults; None if any step of another actor may unblock it.
         """
         ...
 
     def bury(self, state: object, actor: str) -> object:
-        """Return the state after the death of an actor.
+        """Return the state of the resource after an actor crashed.
 
         Apart from changes in the footprint of the call that the dead actor would have made next, a death must not take
         possibilities away from other actors; it may add some. So a death, like that call, can be moved to an earlier
@@ -151,7 +153,7 @@ _FIELDS: dict[type, tuple[str, ...]] = {}
 
 
 def canonical(value: object) -> Hashable:
-    """Return a hashable key that is equal for equal values. This also works for errors and records with mappings."""
+    """Return a hashable key for a value: equal for equal values, also for errors and for dataclasses with mappings."""
     kind = type(value)
     if kind in _ATOMS or isinstance(value, enum.Enum):
         return value
@@ -171,7 +173,7 @@ def canonical(value: object) -> Hashable:
 
 
 class Numbered(Generic[T]):
-    """Numbers values from 0; values with equal keys get the same number."""
+    """Assigns consecutive numbers, from 0, to values; values with equal keys get the same number."""
 
     def __init__(self) -> None:
         self.values: list[T] = []
@@ -181,7 +183,7 @@ class Numbered(Generic[T]):
         return len(self.values)
 
     def number(self, key: Hashable, value: T) -> int:
-        """Return the number of `value`, whose key is `key`."""
+        """Return the number of the value with this key; a key that is new gets the next number."""
         number = self._numbers.setdefault(key, len(self.values))
         if number == len(self.values):
             self.values.append(value)

@@ -16,12 +16,12 @@ _FORMAT = "holdfast-counterexample/1"
 
 @dataclass(frozen=True)
 class Counterexample:
-    """A history (execution) of a world whose last step violates a property, as the scheduler's choices.
+    """An execution of a world that violates a property, stored as the choices of the scheduler.
 
     Attributes:
         world: the name of the world; the history can be replayed only there.
         property: name of the property.
-        broke: a description of what broke.
+        broke: a description of the violation.
         choices: for each step from the start, whose call came next, and how the call ended.
         seed: the seed of the random history that broke the property; None if exploration found it.
     """
@@ -44,7 +44,7 @@ def encode(counterexample: Counterexample) -> bytes:
 
 
 def decode(data: bytes, name: str = "counterexample") -> Counterexample:
-    """Decode a counterexample, and check each field: the file may have been edited.
+    """Decode a counterexample from its JSON, and validate each field, since the file may have been edited.
 
     Args:
         name: where the data come from, for the error.
@@ -73,7 +73,7 @@ def _decode(value: dict[str, Any]) -> Counterexample:
 
 @dataclass(frozen=True)
 class Replay:
-    """The steps and states of a history that was replayed from the scheduler's choices.
+    """The result of replaying an execution from the scheduler's choices: steps, states, and violated properties.
 
     Attributes:
         space: the state space that explains the numbers in `states`.
@@ -89,13 +89,13 @@ class Replay:
 
     @property
     def choices(self) -> tuple[Choice, ...]:
-        """Return the scheduler's choices that were carried out."""
+        """Return the scheduler's choices that the replay carried out, without those that it skipped."""
         actors = self.space.world.actors
         return tuple(Choice(actors[step.actor].name, step.label) for step in self.steps)
 
 
 def replay(world: World, choices: Iterable[Choice], *, lenient: bool = False) -> Replay:
-    """Replay a history of a world, given the scheduler's choices.
+    """Re-execute a world step by step, following the given choices of the scheduler.
 
     Guarantee: the same choices give the same history; if the code under test has changed, the same history or an error.
 

@@ -1,4 +1,4 @@
-"""Explore every history of a small world, but only one history of each set of equivalent ones.
+"""Explore all executions of a small world exhaustively, up to equivalence (explicit-state model checking).
 
 The search is breadth-first, so that counterexamples are as short as possible. Two techniques keep it small:
 
@@ -36,7 +36,7 @@ _LOOK_EVERY = 512
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """The limits of an exploration or a walk; None means no limit.
+    """The limits of an exhaustive exploration or of random executions: time, states, histories; None means no limit.
 
     Attributes:
         states: number of states in an exploration.
@@ -58,14 +58,14 @@ class Budget:
 
 @dataclass(slots=True, kw_only=True)
 class Exploration:
-    """The result of exploring the histories of a world.
+    """The result of exploring a world: statistics, and a counterexample for each violated property.
 
     Attributes:
-        complete: whether every history was explored.
+        complete: whether every history (execution) was explored, or an equivalent one.
         ends: number of states in which no actor can move anymore without a fault.
         reduced: number of states in which only some of the actors moved.
         faults: how often each fault happened, over all steps.
-        findings: the first history that breaks each property.
+        findings: the first counterexample of each violated property, by the property's name.
     """
 
     world: str
@@ -151,7 +151,7 @@ def explore(
     progress: Callable[[Exploration], None] = lambda found: None,
     clock: Clock | None = None,
 ) -> Exploration:
-    """Explore all histories of a small world, up to equivalence, and find violations of its properties.
+    """Explore all executions of a small world, up to equivalence, and find violations of its properties.
 
     Guarantee: if `Exploration.complete` is set, every state that is reachable within the world's fault budgets was
     judged, or an equivalent one; if not, only some states were. The same world gives the same result, except for the

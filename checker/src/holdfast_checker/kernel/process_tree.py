@@ -1,4 +1,4 @@
-"""Build the trees of histories of a world's processes, on demand.
+"""Build, on demand, the tree of all possible executions of each single process of a world.
 
 A history of one process is the calls that it made, and the replies that it got. A *place* is a node of the tree: what
 the process is about to do after such a history.
@@ -18,7 +18,7 @@ _CALLS_LIMIT = 5_000
 
 @dataclass(slots=True, eq=False)
 class Place:
-    """A position of a process in its execution: after certain replies, before a certain call.
+    """The local state of one process: it has got certain replies, and is about to make a certain call.
 
     Attributes:
         call: the next call; None at the end.
@@ -39,7 +39,7 @@ class Place:
 
 
 class Processes:
-    """The trees of histories of all actors of a world.
+    """The trees of possible executions of all actors (processes) of a world, built on demand.
 
     Args:
         observed: says whether a property looks at something that a call may change.
@@ -66,13 +66,13 @@ class Processes:
         return self._replies.number((canonical(reply.value), canonical(reply.error)), reply)
 
     def start(self, actor: int, states: Mapping[str, object]) -> Place:
-        """Return the place of an actor before its first call; every history of a world starts in the same `states`."""
+        """Return the local state of an actor before its first call, given the initial `states` of the resources."""
         if actor not in self._starts:
             self._starts[actor] = self._run(actor, None, None, states)
         return self._starts[actor]
 
     def after(self, actor: int, place: Place, number: int, states: Mapping[str, object]) -> Place:
-        """Return the place that an actor reaches from `place` if it gets the reply with this number.
+        """Return the local state that an actor reaches from `place` when its call gets the reply with this number.
 
         Args:
             states: the states of the resources after the call. If the place is not known yet, the actor runs on as if

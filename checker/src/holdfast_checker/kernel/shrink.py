@@ -1,4 +1,4 @@
-"""Shrink counterexamples: find a history that breaks the same property and is easier to tell.
+"""Minimize counterexamples: search for a simpler execution that violates the same property.
 
 A history is easier than another one if it has fewer actors; then fewer faults; then fewer runs, that is, switches from
 one actor to another; then fewer steps; then actors that come earlier in the world. Changes are tried until none makes
@@ -187,7 +187,7 @@ def shrink(
     *,
     until: Callable[[], bool] = lambda: False,
 ) -> Counterexample:
-    """Return a counterexample for the same property with a smaller history.
+    """Minimize a counterexample: return one for the same property whose execution is simpler, or the same one.
 
     Guarantee: the history is no harder to tell than the given one, and can be replayed. It is the same in every run,
     unless `until` ended the search.

@@ -1,4 +1,4 @@
-"""Number the states of a world, and compute the steps between them.
+"""Represent the state space of a world: number its states, compute the steps between them, and choose ample sets.
 
 A *state* is a tuple of small numbers: one for each resource's state, one for each actor's place (what it will do next:
 see `process_tree`), and what is left of each fault budget. A *step* is an actor's next call with one of its possible
@@ -18,12 +18,12 @@ from holdfast_checker.kernel.world import DIES, View, World
 State: TypeAlias = tuple[int, ...]
 
 BROKEN_CODE = "code"
-"""Reported in place of a property if the code under test ends with an unexpected exception."""
+"""Name of the pseudo-property that is violated if the code under test ends with an unexpected exception."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of an actor from a state of a world: a call with one of its results, or the actor's death.
+    """One transition of the state space: an actor's call with one of its outcomes, or the actor's crash.
 
     Attributes:
         alternative: how the call ended; None if the actor died.
@@ -40,7 +40,7 @@ class Step:
 
     @property
     def fault(self) -> Fault | None:
-        """Return the fault that happens in the step; None for none."""
+        """Return the fault that is injected in this step; None if the step has no fault."""
         return Fault.CRASH if self.alternative is None else self.alternative.fault
 
 
@@ -54,7 +54,7 @@ class _Outcome:
 
 
 class StateSpace:
-    """The known states of a world and the steps between them; grows while the world is explored."""
+    """The states of a world that are known so far, and the steps between them; grows while the world is explored."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -83,11 +83,11 @@ class StateSpace:
         return self._numbered[resource].number(self._resources[resource].key(state), state)
 
     def view(self, state: State) -> View:
-        """Return the states of all resources in a state of the world, as properties see them."""
+        """Return the view of a world's state that properties evaluate: the states of all its resources."""
         return View({name: self._numbered[i].values[state[i]] for i, name in enumerate(self.names)})
 
     def resource_keys(self, state: State) -> tuple[Hashable, ...]:
-        """Return keys for the states of all resources; equal states have equal keys, even in another state space."""
+        """Return a hashable key for each resource's state in a state of the world; comparable between state spaces."""
         return tuple(self._resources[i].key(self._numbered[i].values[state[i]]) for i in range(len(self.names)))
 
     def place(self, state: State, actor: int) -> Place:
@@ -95,7 +95,7 @@ class StateSpace:
 
     # --- steps --------------------------------------------------------------------------------------------------------
     def steps_of(self, state: State, actor: int) -> list[Step]:
-        """List every step that an actor may take in a state; none if the actor has ended, is dead, or is blocked."""
+        """List the steps that one actor can take in a state; an empty list if it has ended, crashed, or is blocked."""
         place = self.place(state, actor)
         call = place.call
         if call is None:
@@ -111,12 +111,12 @@ class StateSpace:
         return steps
 
     def steps(self, state: State) -> Iterator[Step]:
-        """Iterate over every step that any actor may take in a state."""
+        """Iterate over all steps that the actors can take in a state: the successors of the state."""
         for actor in range(len(self.world.actors)):
             yield from self.steps_of(state, actor)
 
     def is_over(self, state: State) -> bool:
-        """Check whether, without a fault, no actor can take a step anymore."""
+        """Check whether a state is final: without a fault, no actor can take another step."""
         return all(step.fault is not None for step in self.steps(state))
 
     def _left(self, state: State, fault: Fault) -> int:
@@ -163,7 +163,7 @@ class StateSpace:
 
     # --- properties ---------------------------------------------------------------------------------------------------
     def judge(self, before: State, step: Step) -> tuple[tuple[str, str], ...]:
-        """Return the properties that a step violates: pairs of a property's name and a description."""
+        """Return the properties that a step violates, as pairs (name of the property, description)."""
         old, new = before[: self._first_place], step.target[: self._first_place]
         failure = self.place(step.target, step.actor).failure
         if failure:
@@ -182,7 +182,7 @@ class StateSpace:
         return found
 
     def judge_end(self, state: State) -> tuple[tuple[str, str], ...]:
-        """Return the properties that do not hold in a final state (see `is_over`), in the form that `judge` uses."""
+        """Return the properties that a final state violates, as pairs (name of the property, description)."""
         key = state[: self._first_place]
         found = self._judged_ends.get(key)
         if found is None:
@@ -193,7 +193,7 @@ class StateSpace:
 
     # --- reduction ----------------------------------------------------------------------------------------------------
     def group(self, state: State) -> int:
-        """Return the smallest set of actors, as bits, that may move before all others.
+        """Return the smallest ample set of a state: actors, as a bit set, whose steps suffice to be explored there.
 
         Their next calls commute with everything that the others are known to be able to do from here on, and at least
         one of them can move without a fault. The result is 0 if only the set of all actors qualifies.
@@ -208,7 +208,7 @@ class StateSpace:
         return 0 if best == alive else best
 
     def is_group(self, state: State, actors: int) -> bool:
-        """Check whether these actors may move before all others, given what is known by now."""
+        """Check whether a set of actors (bits) is an ample set of a state, given the calls that are known by now."""
         near, _alive = self._near(state)
         return _closed(near, actors) == actors
 

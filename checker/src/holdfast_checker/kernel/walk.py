@@ -1,4 +1,4 @@
-"""Walk through random histories of a large world, each drawn from its own seed.
+"""Run random executions (*histories*) of a large world, each with its own seed, schedule and fault rates.
 
 Two things are drawn for a whole history before it starts, so that histories differ more than their steps do:
 
@@ -37,7 +37,7 @@ _LATE_FAULT = 1 / 2
 
 @dataclass(slots=True, kw_only=True)
 class Walks:
-    """The accumulated result of random histories, which may belong to several worlds.
+    """The accumulated result of random executions (histories) of one or several worlds.
 
     Attributes:
         next: number of the history to continue with.
@@ -46,7 +46,7 @@ class Walks:
         ends: different final states of the resources, as hashes.
         depth: number of steps in the longest history.
         faults: how often each fault happened.
-        findings: the first history that broke each property, as it was drawn.
+        findings: the first counterexample of each violated property, not minimized.
         numbers: the number of each of these histories.
     """
 
@@ -177,7 +177,7 @@ def walk(
     until: Callable[[Walks], bool] = lambda found: False,
     clock: Clock | None = None,
 ) -> Walks:
-    """Run random histories of a world, and add their results to `walks`, until a budget or `until` ends the walk.
+    """Run random executions of a world, and add their results to `walks`, until the budget or `until` ends this.
 
     Guarantee: history number n depends only on the world, `walks.seed` and n: two walks that each take half of the
     numbers see the same histories as one walk that takes all. Memory does not grow with time, except for 100 bytes for

@@ -1,4 +1,4 @@
-"""Describe a world: actors, resources, fault budgets, and properties.
+"""Define simulated worlds: their actors (processes), shared resources, fault budgets, and properties.
 
 Run a process as a plain function of the shipped code that can be suspended before any call.
 
@@ -21,16 +21,18 @@ from holdfast_checker.kernel.calls import Call, Fault, Reply, Resource
 
 
 class Stopped(BaseException):
-    """Raised to suspend a process. It is not an `Exception`, because no handler in the process may catch it."""
+    """Raised inside a simulated process to suspend it; not an `Exception`, so that its handlers do not catch it."""
 
 
 class NondeterminismError(AssertionError):
-    """Raised if a process behaves differently after the same replies: look for clocks, randomness, threads, sets."""
+    """Raised if a simulated process makes different calls after the same replies.
+
+    Look for clocks, random numbers, threads, and the iteration order of sets in the code under test."""
 
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """A process of a world.
+    """A process in a simulated world, with its program.
 
     Attributes:
         name: a short and unique name, such as ``driver`` or ``task 0 attempt 1``.
@@ -44,7 +46,7 @@ class Actor:
 
 
 class Port:
-    """The only access of a simulated process to its world: makes calls and gets their replies.
+    """The connection of a simulated process to its world: the process makes all its calls through it.
 
     Args:
         number: number of the actor, from 0; makes its tokens differ from those of other actors.
@@ -60,7 +62,7 @@ class Port:
         self._stopped = False
 
     def call(self, call: Call) -> object:
-        """Make a call: return the value of its reply, or raise the error."""
+        """Make a call on a resource of the world: return the value of its reply, or raise the error in it."""
         if self._stopped:
             raise Stopped
         reply = self._answer(self._calls, call)
@@ -73,11 +75,11 @@ class Port:
         return reply.value
 
     def close(self) -> None:
-        """Refuse further calls: the process is over."""
+        """Refuse further calls, since the process has ended."""
         self._stopped = True
 
     def token(self) -> str:
-        """Return twelve hexadecimal digits that no other actor creates, the same in every run."""
+        """Create an id of twelve hexadecimal digits that no other actor creates; it is the same in every run."""
         self._tokens += 1
         return f"{self._number + 1:04x}{self._tokens:08x}"
 

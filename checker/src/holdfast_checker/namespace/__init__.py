@@ -1,1 +1,1 @@
-"""Check the namespace: its real operations meet in simulated worlds."""
+"""Model-check the namespace: clients, garbage collectors and sweepers run its shipped operations concurrently."""

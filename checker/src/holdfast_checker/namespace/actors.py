@@ -1,4 +1,4 @@
-"""Define the actors of a world: each makes calls on a real `Namespace`, and records what it was told."""
+"""Define the actors of a namespace world: clients and background processes that use the shipped `Namespace`."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from holdfast_checker.simulated.server import CLOCK
 from holdfast_checker.simulated.store_handle import SimulatedStore
 
 BLOBS = "blobs"
-"""The name of the object store."""
+"""The name of the simulated object store that holds the blobs (bytes of files)."""
 
 COLLECTS = "collect"
-"""The operation of a collector in the history; it never ends."""
+"""The name of a garbage collector's operation in the recorded history; it never ends."""
 
 Script: TypeAlias = Sequence[tuple[Any, ...]]
-"""Calls, one after the other: each its name and its arguments, as the model has them (`model`)."""
+"""A sequence of calls on the namespace: each is the name of an operation of `model`, and its arguments."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,8 +45,8 @@ class Setting(Judged):
     """The initial state and configuration that all actors of a namespace world share.
 
     Attributes:
-        start, blobs: the records, and the bytes in the object store, at the start.
-        uploads: what is uploaded and not completed at the start, by name.
+        start, blobs: the records of the database, and the blobs in the object store, at the start.
+        uploads: the uploads that are not completed at the start, by name.
         start_s: the time at the start, seconds since the epoch.
     """
 
@@ -80,7 +80,7 @@ class Setting(Judged):
 
 
 def client(setting: Setting, script: Script, knows: Sequence[str], port: Port) -> None:
-    """Run a client process: make the calls of a script, and continue after errors with a known outcome."""
+    """Run a client process: make the calls of a script, and record them; stop after a call with unknown outcome."""
     namespace, clock, _database = setting.open(port, knows)
     calls = Calls(namespace, clock, setting.uploads)
     unpublished = ""  # what a sync could not publish, the next call publishes
@@ -123,7 +123,7 @@ def sweeper(setting: Setting, port: Port) -> None:
 
 
 def passing_time(port: Port) -> None:
-    """Run an actor whose single step advances the simulated clock by much time."""
+    """Advance the simulated clock by so much that every lease expires: the program of an actor."""
     port.call(Call(HISTORY, "invoke", (port.name, "later", ())))
     port.call(Call(CLOCK, "pass"))
     port.call(Call(HISTORY, "end", (port.name, Outcome.OK, None)))

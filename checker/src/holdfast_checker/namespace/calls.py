@@ -1,4 +1,4 @@
-"""Make the calls that the model knows, on a real `Namespace`."""
+"""Execute operations of the sequential model on the shipped `Namespace`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from holdfast.runtime import Clock
 from holdfast.stores.base import Part, Put
 
 PUBLISH = ("sync", "sync_surely", "close", "close_surely")
-"""The calls that publish what a writer has written; the first two go on."""
+"""The names of operations that publish a writer's bytes; after the first two, the writer keeps its lease."""
 
 ANSWERS = (
     NotFoundError,
@@ -31,7 +31,7 @@ ANSWERS = (
     errors.PermissionDeniedError,
     errors.RenameError,
 )
-"""Errors that are answers: the model gives them too."""
+"""Errors that count as answers of an operation, because the sequential model gives them too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

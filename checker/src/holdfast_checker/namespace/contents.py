@@ -1,4 +1,4 @@
-"""Read the records of a namespace in the state of a world."""
+"""Decode the database records of a namespace in a state of the world."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _decoded = lru_cache(maxsize=100_000)(decode_inode)
 
 @dataclass(frozen=True)
 class Contents:
-    """The records of a namespace, decoded.
+    """The decoded database records of a namespace: inodes, deleted trees, uploads.
 
     Attributes:
-        inodes: by key.
-        deleted: the deleted trees that wait for their collection.
-        uploads: those that are not completed.
+        inodes: files and directories, by key of their record.
+        deleted: the deleted trees that wait for garbage collection.
+        uploads: the uploads that are not completed.
     """
 
     records: Mapping[bytes, Record]
@@ -53,7 +53,7 @@ class Contents:
 
     @cached_property
     def faults(self) -> tuple[str, ...]:
-        """Descriptions of how the inodes fail to be a tree (beside deleted trees), or of writers without a lease."""
+        """Descriptions of structural errors: inodes that do not form a tree, or a writer without a lease."""
         root = self.inodes.get(ROOT_KEY)
         found = [] if root is not None and root.is_directory else ["the root is no directory"]
         to_visit = [(b"", tree.root) for tree in self.deleted.values()] + ([] if root is None else [(ROOT_KEY, root)])
@@ -76,18 +76,18 @@ class Contents:
 
     @cached_property
     def blobs(self) -> frozenset[str]:
-        """The names of blobs in the object store that files refer to."""
+        """The names of all blobs in the object store that files refer to."""
         return frozenset(one.blob for inode in self.inodes.values() for one in inode.extents if not one.inline)
 
     @cached_property
     def lost_data(self) -> tuple[str, ...]:
-        """The names of blobs that files refer to and that should be in the database, but are missing."""
+        """The names of the blobs with bytes inside the database that files refer to, but that are missing."""
         inline = [one.blob for inode in self.inodes.values() for one in inode.extents if one.inline]
         return tuple(blob for blob in inline if data_key(blob) not in self.records)
 
     @cached_property
     def miscounts(self) -> tuple[str, ...]:
-        """Descriptions of quota counters that differ from the counted names and bytes."""
+        """Descriptions of quota counters that differ from the actual numbers of names and bytes."""
         found = []
         for key, inode in self.inodes.items():
             if inode.has_quota:
@@ -123,7 +123,7 @@ _KNOWN: dict[Records, Contents] = {}
 
 
 def contents_of(view: View) -> Contents:
-    """Return the decoded records of a namespace in a state of a world; equal records are decoded once."""
+    """Decode the records of a namespace in a state of the world; cached for equal records."""
     records = cast("Image", view.states[DATABASE]).records
     if records not in _KNOWN:
         if len(_KNOWN) > 20_000:
@@ -133,7 +133,7 @@ def contents_of(view: View) -> Contents:
 
 
 def tree_of(records: Records, blobs: Mapping[str, bytes]) -> Tree:
-    """Convert the records of a namespace and its blobs to the state of the sequential model."""
+    """Convert the records and blobs of a namespace to the corresponding state of the sequential model."""
     contents = Contents(records.as_dict())
 
     def node(inode: Inode) -> Node:
@@ -147,10 +147,10 @@ def tree_of(records: Records, blobs: Mapping[str, bytes]) -> Tree:
 
 
 def bytes_of(contents: Contents, blobs: Mapping[str, bytes], extents: Iterable[Extent]) -> bytes:
-    """Return the concatenated bytes of extents of a file, from the database or the blobs.
+    """Read the bytes of a file, given its extents, from the database or from blobs.
 
     Raises:
-        KeyError: some of it does not exist.
+        KeyError: a blob or a record with its bytes does not exist.
     """
     return b"".join(
         unframe(

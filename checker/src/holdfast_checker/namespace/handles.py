@@ -1,4 +1,4 @@
-"""Give the shipped namespace handles on the simulated database and clock: each call is a step of the world.
+"""Connect the shipped namespace to a simulated database and clock, where each call is a step of the world.
 
 One thing is left out of histories, because it only makes them longer: what a process knows at its start was read from
 the state at the start, without steps (`SimulatedHandle.begin`).
@@ -19,10 +19,12 @@ from holdfast_checker.simulated.server import CLOCK
 
 
 class SimulatedHandle(SimulatedDatabase):
-    """A process's handle on the database of its world.
+    """The database of one process of a namespace world: each call is a step on the simulated database.
+
+    Before `begin`, reads return the records at the start, and are no steps.
 
     Args:
-        start: the records at the start of every history.
+        start: the records at the start of every history (execution).
     """
 
     def __init__(self, port: Port, start: Records) -> None:
@@ -70,7 +72,7 @@ class SimulatedHandle(SimulatedDatabase):
 
 
 class LockingHandle(SimulatedHandle, LockingDatabase):
-    """A process's handle on a `LockableDatabase`."""
+    """A `SimulatedHandle` on a database with locks, for operations that lock what they read."""
 
 
 class WorldClock:

@@ -1,7 +1,7 @@
-"""A sequential model of a namespace, of which every history must be an example: `apply` says what each operation means.
+"""Define the sequential model of a namespace (a tree of files), for checks of linearizability.
 
-A state is a table of paths. It knows nothing of inodes, versions, hints, deleted trees or garbage: those are how the
-namespace does it. An operation answers with a value, or with the name of the class of its error.
+A state is a map of paths, without inodes, versions or garbage, which are matters of the implementation. An operation
+answers with a value, or with the name of the class of its error.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Path: TypeAlias = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A directory or a file of the model.
+    """A directory or a file in the sequential model of a namespace.
 
     Attributes:
         content: of a file; None for a directory.
@@ -48,14 +48,14 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """The state of a namespace.
+    """An immutable state of the sequential model of a namespace: its files and directories, writers and uploads.
 
     Attributes:
         nodes: by path, sorted; the root is the empty path.
-        silent: writers that have not been heard of since much time has passed.
+        silent: writers that have not renewed their lease since it could expire.
         uploads: the paths of uploads that are not completed, by name, sorted.
         users: the actors that are ordinary users; all others are the superuser.
-        mistaken: writers and uploads that lack something that they have published: a crash has undone it.
+        mistaken: writers and uploads that have published bytes which a crash of the database has undone.
     """
 
     nodes: tuple[tuple[Path, Node], ...]
@@ -70,10 +70,10 @@ class RefusedError(Exception):
 
 
 class State:
-    """The state of a namespace's model while an operation changes it.
+    """A mutable copy of a `Tree`, which one operation of the model changes.
 
     Attributes:
-        user: who changes it; empty for the superuser.
+        user: name of the user that runs the operation; empty for the superuser.
     """
 
     def __init__(self, tree: Tree, who: str) -> None:
@@ -89,10 +89,10 @@ class State:
         return Tree(nodes, self.silent, tuple(sorted(self.uploads.items())), self._users, self.mistaken)
 
     def find(self, path: Path) -> Node | None:
-        """Return the node at a path.
+        """Return the node at a path; None if there is none.
 
         Raises:
-            RefusedError: a file is above it, or the user may not search a directory above it.
+            RefusedError: a parent of the path is a file, or the user may not search a parent directory.
         """
         for depth in range(len(path)):
             above = self.nodes.get(path[:depth])
@@ -120,24 +120,24 @@ class State:
                 raise RefusedError("PermissionDeniedError")
 
     def deepest(self, path: Path) -> Path:
-        """Return the deepest existing directory above a path."""
+        """Return the path of the deepest existing parent directory of a path."""
         return max((path[:depth] for depth in range(len(path)) if path[:depth] in self.nodes), key=len, default=())
 
     def children(self, path: Path) -> list[Path]:
         return [one for one in sorted(self.nodes) if len(one) == len(path) + 1 and one[: len(path)] == path]
 
     def below(self, path: Path) -> list[Path]:
-        """Return a path and all paths below it."""
+        """Return the existing paths of a subtree: the given path and all paths below it, sorted."""
         return [one for one in sorted(self.nodes) if one[: len(path)] == path]
 
     def make_parents(self, path: Path) -> None:
-        """Make the missing directories above a path, if the user may create entries in the deepest existing one."""
+        """Create the missing parent directories of a path, if the user may write to the deepest existing one."""
         self.check(self.deepest(path), WRITE | EXECUTE)
         for depth in range(1, len(path)):
             self.nodes.setdefault(path[:depth], Node(owner=self.user))
 
     def check_quotas(self, before: dict[Path, Node]) -> None:
-        """Check that no directory has grown beyond its quota since `before`, else raise `RefusedError`."""
+        """Raise `RefusedError` if the operation has made a directory exceed its quota of names."""
         for path, node in self.nodes.items():
             if node.quota and len(self.below(path)) > node.quota:
                 was = len([one for one in before if one[: len(path)] == path])
@@ -145,10 +145,10 @@ class State:
                     raise RefusedError("NamesQuotaExceededError")
 
     def existing(self, path: Path) -> Node:
-        """Return the node at a path.
+        """Return the node at a path, which must exist.
 
         Raises:
-            RefusedError: there is none, or `find` refuses the path.
+            RefusedError: there is no such node, or `find` refuses the path.
         """
         found = self.find(path)
         if found is None:
@@ -156,10 +156,10 @@ class State:
         return found
 
     def file(self, path: Path, directory: str = "PathIsDirectoryError") -> Node:
-        """Return the file at a path.
+        """Return the file at a path, which must exist.
 
         Raises:
-            RefusedError: there is none.
+            RefusedError: the path does not exist, or is a directory; `directory` is the error's name in that case.
         """
         found = self.existing(path)
         if found.is_directory:
@@ -171,10 +171,10 @@ class State:
             raise RefusedError("BeingWrittenError")
 
     def held_by(self, writer: str) -> Path:
-        """Return the path of the file whose lease a writer has.
+        """Return the path of the file on which a writer holds the lease.
 
         Raises:
-            RefusedError: it has none, or the file lacks something that it has published.
+            RefusedError: the writer holds no lease, or a crash has undone bytes that it published.
         """
         for path, node in self.nodes.items():
             if node.writer == writer and writer not in self.mistaken:
@@ -188,7 +188,7 @@ def split(path: object) -> Path:
 
 
 def mkdirs(state: State, path: Path) -> object:
-    """Make a directory and those above it; answer whether it is new."""
+    """Create a directory and its missing parents in the model; return False if it exists already."""
     found = state.find(path)
     if found is not None:
         if not found.is_directory:
@@ -200,7 +200,7 @@ def mkdirs(state: State, path: Path) -> object:
 
 
 def delete(state: State, path: Path, recursive: bool = False) -> bool:
-    """Delete a path; answer whether there was anything."""
+    """Delete a file or directory from the model; return False if the path does not exist."""
     found = state.find(path)
     state.check_removal(path)
     if found is None:
@@ -213,7 +213,7 @@ def delete(state: State, path: Path, recursive: bool = False) -> bool:
 
 
 def rename(state: State, source: Path, target: Path, overwrite: bool = False) -> None:
-    """Rename a path with everything below it."""
+    """Rename a file or a directory with its subtree in the model."""
     moved, found = state.find(source), state.find(target)
     state.check_removal(source)
     state.check(state.deepest(target), WRITE)
@@ -238,7 +238,7 @@ def rename(state: State, source: Path, target: Path, overwrite: bool = False) ->
 
 
 def list_entries(state: State, path: Path) -> object:
-    """Answer with the entries of a directory, or with the file itself."""
+    """Return the paths of a directory's entries in the model; for a file, its own path."""
     found = state.existing(path)
     if not found.is_directory:
         return ("/" + "/".join(path),)
@@ -247,7 +247,7 @@ def list_entries(state: State, path: Path) -> object:
 
 
 def walk(state: State, path: Path) -> object:
-    """Answer with everything below a path."""
+    """Return all paths below a directory in the model; for a file, its own path."""
     found = state.existing(path)
     if not found.is_directory:
         return ("/" + "/".join(path),)
@@ -255,13 +255,13 @@ def walk(state: State, path: Path) -> object:
 
 
 def set_mode(state: State, path: Path, mode: int) -> None:
-    """Change the permission bits of a path."""
+    """Change the permission bits of a file or directory in the model."""
     found = _owned(state, path)
     state.nodes[path] = replace(found, mode=mode)
 
 
 def set_owner(state: State, path: Path, owner: str) -> None:
-    """Give a path to a user."""
+    """Change the owner of a file or directory in the model; only the superuser may."""
     found = _owned(state, path)
     if state.user:
         raise RefusedError("PermissionDeniedError")
@@ -277,7 +277,7 @@ def _owned(state: State, path: Path) -> Node:
 
 
 def set_quota(state: State, path: Path, names: int) -> None:
-    """Limit the number of names in a directory."""
+    """Set the quota of a directory in the model: the maximum number of names in it."""
     found = state.existing(path)
     if not found.is_directory:
         raise RefusedError("ParentNotDirectoryError")
@@ -285,7 +285,7 @@ def set_quota(state: State, path: Path, names: int) -> None:
 
 
 def create(state: State, path: Path, mark: str, overwrite: bool = False, writer: str = "") -> None:
-    """Create a file, or replace one."""
+    """Create a file with the content `mark` in the model; with `overwrite`, replace an existing one."""
     found = state.find(path)
     if found is None:
         state.make_parents(path)
@@ -302,20 +302,20 @@ def create(state: State, path: Path, mark: str, overwrite: bool = False, writer:
 
 
 def read(state: State, path: Path) -> object:
-    """Answer with the content of a file."""
+    """Return the content of a file in the model."""
     found = state.file(path)
     state.check(path, READ)
     return found.content
 
 
 def publish_many(state: State, *files: tuple[str, str], overwrite: bool = False) -> None:
-    """Create several files."""
+    """Create several files, given as (path, content), in one step of the model."""
     for path, mark in files:
         create(state, split(path), mark, overwrite)
 
 
 def concat(state: State, target: Path, *sources: Path) -> None:
-    """Append files to another one, and remove them."""
+    """Append the contents of source files to a target file in the model, and delete the sources."""
     node = state.file(target)
     state.refuse_writer(node)
     text = node.content or ""
@@ -331,14 +331,14 @@ def concat(state: State, target: Path, *sources: Path) -> None:
 
 
 def append(state: State, path: Path, writer: str) -> None:
-    """Give the lease of a file to a writer."""
+    """Open a file of the model for appending: give its lease to a writer."""
     node = state.file(path, "DirectoryInTheWayError")
     state.refuse_writer(node)
     state.nodes[path] = replace(node, writer=writer)
 
 
 def publish(state: State, writer: str, mark: str, closes: bool) -> None:
-    """Add content to the file of a writer, and end the lease if wanted."""
+    """Append `mark` to the file whose lease the writer holds in the model; end the lease if `closes` is true."""
     path = state.held_by(writer)
     node = state.nodes[path]
     state.nodes[path] = replace(node, content=(node.content or "") + mark, writer="" if closes else writer)
@@ -346,37 +346,37 @@ def publish(state: State, writer: str, mark: str, closes: bool) -> None:
 
 
 def renew(state: State, writer: str) -> None:
-    """Note that a writer is alive."""
+    """Renew the lease of a writer in the model."""
     if writer in state.silent:
         state.held_by(writer)
         state.silent -= {writer}
 
 
 def believe(state: State, writer: str) -> None:
-    """Note that a writer, or an upload, has published something that a crash of the database has undone."""
+    """Record in the model that a crash of the database has undone bytes which a writer or an upload had published."""
     state.mistaken |= {writer}
 
 
 def recover(state: State, path: Path) -> object:
-    """End the lease of a file."""
+    """End the lease of a file in the model, whoever holds it."""
     state.nodes[path] = replace(state.file(path), writer="")
     return True
 
 
 def collect(state: State) -> None:
-    """End the leases of silent writers."""
+    """End the expired leases in the model, as the garbage collector does."""
     for path, node in state.nodes.items():
         if node.writer in state.silent:
             state.nodes[path] = replace(node, writer="")
 
 
 def later(state: State) -> None:
-    """Make all writers silent: much time passes."""
+    """Let so much time pass in the model that every lease may expire."""
     state.silent |= {node.writer for node in state.nodes.values() if node.writer}
 
 
 def start_upload(state: State, path: Path, name: str) -> None:
-    """Begin an upload without content."""
+    """Start a multipart upload to a path in the model."""
     found = state.find(path)
     if found is not None and found.is_directory:
         raise RefusedError("PathIsDirectoryError")
@@ -384,12 +384,12 @@ def start_upload(state: State, path: Path, name: str) -> None:
 
 
 def upload(state: State, name: str, mark: str) -> None:
-    """Add a part to an upload. It counts only if it is named when the upload is completed."""
+    """Upload a part in the model: this changes nothing, since only `complete` names the parts of the file."""
     _pending(state, name)
 
 
 def complete(state: State, name: str, content: str) -> None:
-    """Let an upload become a file with the content of the parts that the caller names."""
+    """Complete an upload in the model: it becomes a file with the given content."""
     path = _pending(state, name)
     if name in state.mistaken:
         raise RefusedError("InvalidRequestError")
@@ -401,7 +401,7 @@ def complete(state: State, name: str, content: str) -> None:
 
 
 def abort(state: State, name: str) -> None:
-    """Forget an upload."""
+    """Abort an upload in the model; do nothing if there is none."""
     state.uploads.pop(name, None)
 
 
@@ -433,7 +433,7 @@ _OPERATIONS: dict[str, Callable[..., object]] = {
 
 
 def apply(state: Hashable, operation: Operation) -> tuple[Hashable, object]:
-    """Apply an operation to a state of the model; return the new state, and the operation's answer."""
+    """Apply an operation to a state (`Tree`) of the model; return the new state, and the operation's answer."""
     before = cast("Tree", state)
     after = State(before, operation.who)
     try:

@@ -1,4 +1,4 @@
-"""Put the calls and states of namespace worlds into words."""
+"""Describe the calls and states of namespace worlds in words, for counterexamples."""
 
 from __future__ import annotations
 
@@ -85,4 +85,4 @@ NARRATOR = DatabaseWords(
     },
     say=lambda value: value.replace("_", " ") if isinstance(value, str) and "/" not in value else None,
 ).narrator()
-"""The words of worlds of a namespace."""
+"""The functions that describe worlds of a namespace in words."""

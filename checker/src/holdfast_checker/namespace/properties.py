@@ -1,7 +1,6 @@
-"""Say what must hold for a namespace: N1 tree, N2 linearizable, N3 whole files, N5 counted, and nothing left over.
+"""Define the properties of a namespace: N1 tree, N2 linearizability, N3 whole files, N5 quota counters, no leftovers.
 
-N4, one writer, is part of N2: the model knows who has a lease, and answers others as the namespace must. Goals say what
-some history must reach.
+N4 (one writer per file) is part of N2: the sequential model knows which writer holds a lease, and refuses others.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Make the scenes that ``holdfast check namespace`` explores: ``scenes.ini`` has one for each way to collide."""
+"""Define the scenes (small worlds) that ``holdfast check namespace`` explores; most are declared in ``scenes.ini``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from holdfast_checker.framework.subject import by_name
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene(subject.Scene):
-    """A short description of a world of a namespace.
+    """The declaration of a simulated world of a namespace: its clients, background processes, and faults.
 
     Attributes:
         start: calls that were made before the history.

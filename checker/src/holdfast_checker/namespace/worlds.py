@@ -1,4 +1,4 @@
-"""Build worlds of a namespace: what is there at the start, who calls what, and what can go wrong."""
+"""Build the simulated worlds in which the namespace is checked: initial contents, actors, faults and properties."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _JUMP_S = 30 * 60.0
 
 
 def build_world(scene: Scene, tracker: GoalTracker | None = None) -> World:
-    """Build the world of a scene.
+    """Build the simulated world of a namespace that a scene declares.
 
     Args:
-        tracker: records the goals that histories reach.
+        tracker: records the coverage goals that executions reach.
     """
     resource = StoreResource(BLOBS, time_of=partial(_store_time_s, scene))
     setting, image = _begin(scene, resource)

@@ -1,1 +1,1 @@
-"""Tell a counterexample: as numbered sentences, or as a page to step through."""
+"""Describe counterexamples in words, as numbered sentences."""

@@ -1,4 +1,4 @@
-"""Turn calls into sentences: decide which calls are told together, and how.
+"""Turn the calls of a counterexample into sentences: decide which calls share a sentence, and word it.
 
 Consecutive calls of one actor become one sentence, which tells the calls that matter and counts the others. A *passage*
 is the calls that one sentence tells.
@@ -17,7 +17,7 @@ from holdfast_checker.kernel.world import DIES, View
 
 
 class Weight(enum.IntEnum):
-    """How much a call matters in a story."""
+    """How important a call is in the description of a counterexample."""
 
     READ = 0
     """The call changes nothing; a story only counts it."""
@@ -29,7 +29,7 @@ class Weight(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One call of a history, or the death of an actor before the call.
+    """One call of a replayed execution with its outcome, or the crash of an actor before its next call.
 
     Attributes:
         number: number of the call in the history, from 1.
@@ -45,7 +45,7 @@ class Event:
 
     @property
     def fault(self) -> Fault | None:
-        """Return the fault of the call; None if it has none."""
+        """Return the fault that was injected into the call; None if there was none."""
         return Fault.CRASH if self.alternative is None else self.alternative.fault
 
     @property
@@ -63,7 +63,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act:
-    """The description of a call, without its subject: ``renames`` + ``a`` + `` into place``.
+    """The words for a call in a sentence, without the subject: verb, objects, rest, as in ``renames a into place``.
 
     Attributes:
         verb: present tense, third person.
@@ -82,7 +82,7 @@ class Act:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Narrator:
-    """The functions that put calls, faults and states of one domain into words.
+    """A set of functions that put the calls, faults and states of one kind of world into words.
 
     Attributes:
         act: puts a call into words; for a death, the call that is not made.
@@ -98,7 +98,7 @@ class Narrator:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A call of a history, with its description."""
+    """A call of a replayed execution, with the words that describe it."""
 
     event: Event
     act: Act
@@ -109,7 +109,9 @@ Passage: TypeAlias = list[Moment]
 
 
 def passages(history: Replay, narrator: Narrator) -> list[Passage]:
-    """Divide a history into passages: each ends when the actor changes, or at a fault.
+    """Divide a replayed execution into passages, the groups of calls that share a sentence.
+
+    A passage ends when the actor changes, or at a fault.
 
     The last call becomes a separate passage if earlier calls in its passage matter as well.
 
@@ -138,7 +140,7 @@ def passages(history: Replay, narrator: Narrator) -> list[Passage]:
 
 # --- words ------------------------------------------------------------------------------------------------------------
 def tell_passage(passage: Passage, narrator: Narrator) -> str:
-    """Return one sentence that tells the calls of a passage; the call that a fault hits is its last one."""
+    """Return one sentence that describes a group of consecutive calls of one actor; only the last may have a fault."""
     *calm, last = passage
     if last.event.fault is None:
         return f"{last.event.actor} {_calm(passage)}."
@@ -146,7 +148,7 @@ def tell_passage(passage: Passage, narrator: Narrator) -> str:
 
 
 def words_of(moment: Moment, narrator: Narrator) -> str:
-    """Describe one call and its fault."""
+    """Return the words that describe one call and its fault, without the actor."""
     event, words = moment.event, _act([moment.act])
     if event.alternative is None:
         return f"{DIES} before it {words}"

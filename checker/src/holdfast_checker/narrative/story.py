@@ -1,4 +1,4 @@
-"""Tell a counterexample as numbered sentences: who does what, what goes wrong, the state afterwards, and what broke.
+"""Describe a counterexample in numbered sentences: the calls of each actor, faults, states, and the violation.
 
 The code here knows no domain: a `Narrator` supplies the words. The story's document contains every call.
 """
@@ -58,7 +58,7 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
-    """A counterexample as a story.
+    """A counterexample described in numbered sentences, with the property that it violates.
 
     Attributes:
         title: a sentence that says which property breaks in which world.
@@ -110,7 +110,7 @@ class Story:
 
 
 def tell(world: World, counterexample: Counterexample, narrator: Narrator) -> Story:
-    """Tell the story of a counterexample; its last sentence breaks the property.
+    """Describe a counterexample in sentences; the step in the last sentence violates the property.
 
     Raises:
         InvalidRequestError: the counterexample does not fit the world, or it breaks nothing.
@@ -211,7 +211,7 @@ def _brief(value: object) -> str:
 
 # --- text -------------------------------------------------------------------------------------------------------------
 def heading(name: str, title: str) -> str:
-    """Return the name of a property with its title, unless they say the same."""
+    """Return the name of a property followed by its title; only one of them if they say the same."""
     return f"{name} {title}" if title and title.replace(" ", "-") != name else name
 
 

@@ -1,1 +1,1 @@
-"""Simulate what actors share: stores, databases, time. A process uses them through handles: each call is a step."""
+"""Simulate the object stores, databases and clocks that actors share, and the handles of processes on them."""

@@ -1,4 +1,4 @@
-"""Simulate a transaction database whose calls are single steps, and the handles that processes have on it.
+"""Simulate a transaction database in which each call is one atomic step, and the handles of processes on it.
 
 Judging and applying commits is done by the shipped functions that all backends share. What goes wrong is what goes
 wrong with a server: a request is lost, a reply is lost, a commit takes effect when its caller has given up waiting, or
@@ -28,19 +28,19 @@ _DURABLE = "durable"
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """An immutable set of records, sorted by key."""
+    """An immutable, hashable map of database records, sorted by key."""
 
     keys: tuple[bytes, ...] = ()
     records: tuple[Record, ...] = ()
 
     def as_dict(self) -> dict[bytes, Record]:
-        """Return the records by key."""
+        """Return the records as a dict, by key."""
         return dict(zip(self.keys, self.records, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """The state of a simulated database.
+    """The immutable state of a simulated transaction database: its records, late commits, and undoable commits.
 
     Attributes:
         late: groups of commits that are on their way, each with its first version, in the order of these; their callers
@@ -56,7 +56,7 @@ class Image:
 
 
 def records_of(found: Mapping[bytes, Record]) -> Records:
-    """Convert a mapping of records to an immutable, hashable value."""
+    """Convert a mapping of database records to the immutable, hashable `Records`."""
     keys = tuple(sorted(found))
     return Records(keys, tuple(found[key] for key in keys))
 
@@ -85,7 +85,7 @@ class Database:
         return (image.records, canonical(image.late)) if image.late else image.records
 
     def waits_for(self, state: object, call: Call) -> None:
-        """Return None: a late commit may come from anybody."""
+        """Return None: a late commit of any actor may unblock a call."""
 
     def bury(self, state: object, actor: str) -> object:
         return state
@@ -147,10 +147,10 @@ class Database:
 
 
 def commit_group(records: Records, commits: Sequence[Commit], base: int) -> tuple[Records, tuple[Outcome, ...]]:
-    """Validate and apply a group of commits in one step; return the records afterwards, and the outcomes.
+    """Validate and apply a group of commits in one step; return the new records, and the outcome of each commit.
 
     Raises:
-        InvalidRequestError: a commit cannot be right.
+        InvalidRequestError: a commit is malformed.
     """
     steps = steps_of_group(commits)
     before = records.as_dict()
@@ -200,7 +200,7 @@ def _crash(image: Image) -> list[Alternative]:
 
 
 def scan_of(records: Records, start: object, end: object, limit: object, guards: object = ()) -> ScanPage:
-    """Return a page of the records in a range, as `Backend.scan` does."""
+    """Return one page of the records in a range of keys, as `Backend.scan` does."""
     first = bisect.bisect_left(records.keys, cast("bytes", start))
     last = max(first, bisect.bisect_left(records.keys, cast("bytes", end)))
     most = min(last, first + cast("int", limit))
@@ -212,31 +212,31 @@ def scan_of(records: Records, start: object, end: object, limit: object, guards:
 
 # --- what every simulated database does -------------------------------------------------------------------------------
 def unavailable(state: object) -> Alternative:
-    """Return the result of a call that fails without effect, with an error that says so."""
+    """Return the outcome of a call on a database that fails without effect, and raises `UnavailableError`."""
     error = UnavailableError("the database is not available: retry later")
     return Alternative(state=state, reply=Reply(error=error), label="fails", fault=Fault.FAILURE)
 
 
 def lost(state: object, label: str, fault: Fault) -> Alternative:
-    """Return the result of a call whose reply is lost: the caller gets an error with unknown outcome."""
+    """Return the outcome of a call on a database whose reply is lost: the caller gets an `OutcomeUnknownError`."""
     error = OutcomeUnknownError("the database did not answer: read before repeating")
     return Alternative(state=state, reply=Reply(error=error), label=label, fault=fault)
 
 
 def record_accesses(keys: object, *, writes: bool) -> Footprint:
-    """Return the footprint of a call on single records, given their keys."""
+    """Return the footprint (accesses, for partial-order reduction) of a call on the records with these keys."""
     return frozenset(Access(DATABASE, key.decode("latin-1"), writes=writes) for key in cast("Sequence[bytes]", keys))
 
 
 def range_accesses(first: object, last: object) -> Footprint:
-    """Return the footprint of a call on a range: all keys with the common prefix of both ends."""
+    """Return the footprint of a call on a key range: an access to all keys with the common prefix of both ends."""
     start, end = cast("bytes", first), cast("bytes", last)
     length = next((at for at, (one, other) in enumerate(zip(start, end, strict=False)) if one != other), len(start))
     return frozenset({Access(DATABASE, start[:length].decode("latin-1"), below=True)})
 
 
 class Copy(MemoryBackend):
-    """A private database with given records, such as those at the start or the end of a history."""
+    """An in-memory database that starts with given records, such as those at the end of a simulated history."""
 
     def __init__(self, records: Records) -> None:
         super().__init__(CountingIds(1 << 44))
@@ -273,12 +273,12 @@ class SimulatedDatabase(Backend):
         return list(cast("tuple[Outcome, ...]", self._port.call(call)))
 
     def as_value(self, commit: Commit) -> Commit:
-        """Return a commit as a value, which has no order of deletes."""
+        """Return an equal commit whose deletes are a frozenset, so that equal commits are equal arguments of calls."""
         return replace(commit, deletes=tuple(sorted(commit.deletes)))
 
     @contextmanager
     def snapshot(self) -> Iterator[SnapshotReader]:
-        """Read everything in one step."""
+        """Yield a reader of all records, which were read in one step."""
         page = SimulatedDatabase.scan(self, *_EVERYTHING)
         yield Copy(Records(tuple(key for key, _ in page.records), tuple(record for _, record in page.records)))
 
@@ -290,6 +290,6 @@ class SimulatedDatabase(Backend):
 
 
 def versions(port: Port, count: int) -> int:
-    """Reserve `count` consecutive versions that no other process gets; return the first one."""
+    """Reserve `count` consecutive record versions that no other process gets; return the first one."""
     first, *_others = [int(port.token(), 16) for _ in range(max(count, 1))]
     return first

@@ -56,11 +56,11 @@ class LockedImage(Image):
     locks: frozenset[Lock] = frozenset()
 
     def excludes(self, key: bytes, actor: str, *, exclusive: bool) -> bool:
-        """Check whether locks of other actors prevent `actor` from locking a key."""
+        """Check whether another actor holds a lock that prevents `actor` from locking this key."""
         return any(one.key == key and one.holder != actor and (exclusive or one.exclusive) for one in self.locks)
 
     def is_locked(self, keys: Mapping[bytes, bool], actor: str) -> bool:
-        """Check whether locks of other actors prevent `actor` from locking keys, each exclusively (True) or not."""
+        """Check whether other actors' locks prevent `actor` from locking one of these keys, exclusively if True."""
         return any(self.excludes(key, actor, exclusive=exclusive) for key, exclusive in keys.items())
 
     def without(self, actor: str) -> LockedImage:
@@ -71,10 +71,10 @@ class LockedImage(Image):
 
 
 class WaitableDatabase(Database):
-    """A `Database` with one more call: `wait` ends when records have changed.
+    """A simulated database with a call `wait`, which blocks until given records have changed.
 
-    A process that polls again and again would have endless histories. One that waits for a change has short ones, and
-    between two changes, polls see the same.
+    A process that polled in a loop would have infinite executions. Waiting for a change keeps them finite, and omits
+    nothing: between two changes, all polls return the same.
     """
 
     def alternatives(self, state: object, call: Call, actor: str) -> Sequence[Alternative]:
@@ -157,7 +157,9 @@ class LockableDatabase(WaitableDatabase):
 
 
 def lock(image: LockedImage, actor: str, key: bytes, exclusive: bool) -> list[Alternative]:
-    """Return the results of locking a record: it, or None without a lock if none is visible; none if it must wait."""
+    """Return the outcomes of a call that locks and reads a record; an empty list if the actor must wait.
+
+    The reply is the record, or None, without a lock, if the record does not exist for this actor."""
     record = image.records.as_dict().get(key)
     if record is None:
         return [Alternative(state=image, reply=Reply(None))]
@@ -181,7 +183,7 @@ def _commit_of(call: Call) -> Call:
 
 
 def keys_of_commits(commits: Sequence[Commit]) -> dict[bytes, bool]:
-    """Map the keys that commits validate or write to whether they write them."""
+    """Return the keys that commits validate or write, each with whether a commit writes it."""
     found: dict[bytes, bool] = {}
     for commit in commits:
         for key in commit.reads:
@@ -191,15 +193,15 @@ def keys_of_commits(commits: Sequence[Commit]) -> dict[bytes, bool]:
 
 
 def lock_accesses(keys: Sequence[bytes], *, writes: bool) -> Footprint:
-    """Return the footprint of a call that looks at, or changes, the locks of `keys`."""
+    """Return the footprint (accesses) of a call that inspects, or with `writes` changes, the locks on `keys`."""
     return frozenset(Access(_LOCKS, key.decode("latin-1"), writes=writes) for key in keys)
 
 
 class SimulatedLocks:
-    """A simulated transaction that locks the records it reads.
+    """A process's transaction on a simulated database that locks each record it reads.
 
     Args:
-        as_value: makes a commit a value.
+        as_value: converts a commit to an immutable value.
     """
 
     def __init__(self, port: Port, as_value: Callable[[Commit], Commit]) -> None:
@@ -240,7 +242,7 @@ class SimulatedLocks:
         self._port.call(Call(DATABASE, "until_free", (locks,)))
 
     def release(self) -> None:
-        """Release the locks of a transaction that was not applied."""
+        """Roll back: release the locks of a transaction that was not applied."""
         if self._held:
             held = tuple(self._held)
             self._held.clear()

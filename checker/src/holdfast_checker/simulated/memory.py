@@ -1,4 +1,4 @@
-"""Save and restore the contents of a store in memory."""
+"""Save and restore the complete contents of an in-memory object store."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ImageStore(MemoryStore):
     """A `MemoryStore` whose contents can be saved and restored."""
 
     def image(self) -> MemoryImage:
-        """Return a snapshot of the store; later calls do not change it."""
+        """Return an immutable snapshot of the store's contents."""
         with self._lock:
             objects = tuple(
                 (key, found.info.etag, found.info.size_bytes, found.info.modified_at_s, *found.info.metadata.items())

@@ -1,6 +1,6 @@
-"""Put into words what happens to a simulated database, whatever it stores: a template for each call.
+"""Describe calls on a simulated database in words, with a sentence template for each operation.
 
-A domain says what its keys and records mean, and adds templates for calls of its own.
+Each kind of world says what its keys and records mean, and adds templates for its own calls.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ DATABASE_CALLS: Mapping[tuple[str, str], Template] = {
 
 @dataclass(frozen=True, kw_only=True)
 class DatabaseWords:
-    """The words of a domain whose records are in a simulated database.
+    """The vocabulary with which a narrator describes calls and records of a simulated database.
 
     Attributes:
         key: says what the record of a key is, given the records.

@@ -1,4 +1,4 @@
-"""Define what happens to a simulated database without its callers: crashes, late commits, and the time that passes."""
+"""Simulate the environment of a database server: crashes, delayed commits, and the passing of time."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from holdfast_checker.simulated.database import DATABASE
 
 
 def server(budgets: Mapping[Fault, int], crashes: int, *, marks: bool) -> list[Actor]:
-    """Return the actors of a database server: one for each commit that may arrive late, and one for each crash.
+    """Return the actors that simulate a database server: one per commit that may arrive late, and one per crash.
 
     Args:
-        marks: whether the history of the world tells when a crash has lost commits.
+        budgets: `Fault.LOST_REPLY` limits the late commits.
+        crashes: how often the database may crash.
+        marks: whether crashes that lose commits are recorded in the world's history of operations.
     """
     crash = _crash_and_mark if marks else _crash
     return [
@@ -26,12 +28,12 @@ def server(budgets: Mapping[Fault, int], crashes: int, *, marks: bool) -> list[A
 
 
 def numbered(name: str, number: int) -> str:
-    """Return the name of one of several actors: ``network``, ``network 1``."""
+    """Return the name of actor `number` of several with the same role: ``network``, ``network 1``, ``network 2``."""
     return f"{name} {number}" if number else name
 
 
 def network(port: Port) -> None:
-    """Run the network: an actor that delivers a late commit, for which its caller no longer waits."""
+    """Deliver one delayed commit to the database, whose caller no longer waits for it: the program of an actor."""
     port.call(Call(DATABASE, "carry_out"))
 
 

@@ -1,4 +1,4 @@
-"""Simulate a store that all actors of a world share, with the code of the reference store, `MemoryStore`."""
+"""Simulate an object store that all actors of a world share, with the code of the reference store, `MemoryStore`."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ class _CallersIds:
 
 
 Stroke = Callable[[Callable[[Call], object], str], object]
-"""A whole process as one call.
+"""A program of many calls on a store that runs as a single atomic step, before any other actor moves.
 
-A stroke takes a function that makes calls on the store, and a token from which it derives its own tokens. It returns
-the outcome for its caller. The whole stroke happens before any other actor moves.
+It takes a function that makes calls on the store, and a token from which it derives its own tokens. It returns the
+outcome for the caller.
 """
 
 
@@ -79,24 +79,24 @@ class StoreResource:
         return self._initial
 
     def fill(self, image: MemoryImage) -> None:
-        """Let histories start with the contents of `image`."""
+        """Set the contents of the store at the start of every history (execution)."""
         self._initial = image
 
     def teach(self, name: str, stroke: Stroke) -> None:
-        """Define what the call ``stroke`` with this name does."""
+        """Register a program that actors can run under this name as one atomic call ``stroke``."""
         self._strokes[name] = stroke
 
     def key(self, state: object) -> Hashable:
         return cast("MemoryImage", state).key
 
     def waits_for(self, state: object, call: Call) -> None:
-        """Return None: no call on a store blocks."""
+        """Return None, since no call on a store blocks."""
 
     def bury(self, state: object, actor: str) -> object:
         return state  # what a dead actor wrote stays
 
     def store(self, state: object, clock: Clock, ids: Ids) -> ImageStore:
-        """Return a separate store with the contents of `state`, for further calls."""
+        """Create an in-memory store with the contents of `state`; calls on it do not change the simulated one."""
         found = ImageStore(**self._options, clock=clock, ids=ids)
         found.restore(cast("MemoryImage", state))
         return found
@@ -126,7 +126,7 @@ class StoreResource:
         return ways
 
     def do(self, state: MemoryImage, call: Call, actor: str) -> tuple[Reply, MemoryImage]:
-        """Return the reply to a call if no fault happens, and the state afterwards, which is `state` if equal."""
+        """Execute a call without a fault; return the reply and the new state: `state` itself if nothing changed."""
         if call.operation == "stroke":
             return self._strike(state, call, actor)
         self._clock.at_s = self._time_of(actor)

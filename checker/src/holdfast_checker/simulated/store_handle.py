@@ -1,4 +1,4 @@
-"""Give a process its handle on a simulated store: at each call, the world may let other actors move first."""
+"""Let a process use a simulated object store through the `ObjectStore` interface; each call is a step of the world."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _as_it_is(key: str, data: bytes) -> bytes:
 
 
 class SimulatedStore:
-    """A process's handle on a `StoreResource`.
+    """The `ObjectStore` through which one process uses a simulated store that all actors share.
 
     Args:
         blur: takes the key and the bytes of a put, and returns the bytes to store. It leaves out data that depend on
@@ -90,7 +90,7 @@ class SimulatedStore:
             self._call("delete_many", tuple(keys))
 
     def close(self) -> None:
-        """Do nothing: the handle has nothing to release."""
+        """Do nothing, since the simulated store has nothing to release."""
 
     def create_upload(self, key: str, metadata: Mapping[str, str] | None = None) -> str:
         return cast("str", self._call("create_upload", key, _frozen(metadata), self._port.token()))
@@ -128,7 +128,7 @@ class SimulatedStore:
             self._call("apply", tuple(self._blurred(change) for change in changes))
 
     def make_durable(self, written: Sequence[Complete | Require] = ()) -> None:
-        """Do nothing: a simulated store loses nothing."""
+        """Do nothing, since a simulated store never loses a write."""
 
     def _blurred(self, change: Change) -> Change:
         return replace(change, data=self._blur(change.key, change.data)) if isinstance(change, Put) else change

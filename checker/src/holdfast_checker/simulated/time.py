@@ -1,4 +1,4 @@
-"""Time and ids that are the same in every run."""
+"""Provide a clock and ids that are deterministic: the same in every run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class StillClock:
-    """A clock that stands still until it is set.
+    """A simulated clock whose time changes only when a test sets it; sleeping returns at once.
 
     Attributes:
         at_s: the current time, seconds since the epoch.
@@ -29,7 +29,7 @@ class StillClock:
 
 @dataclass
 class CountingIds:
-    """Ids that count up: 000000000001, 000000000002, …
+    """Generates deterministic ids by counting: 000000000001, 000000000002, …
 
     Attributes:
         last: the number of the last token.

@@ -35,12 +35,12 @@ def commit_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOut
 
 
 def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
-    """Do nothing: visible files stay (C5 does not hold)."""
+    """Do nothing: files of an aborted job stay visible, so C5 does not hold."""
     return JobOutcome(job=job.job, committed=has_succeeded(measure.ctx, job.job))
 
 
 def open_uploaded_file(scope: TaskScope, path: str) -> UploadSink:
-    """Open a sink for a file that appears at `path` as soon as the sink is closed and its background work is done.
+    """Open a file for writing by multipart upload; it appears at `path` once it is closed and the upload is completed.
 
     Raises (possibly later, from background work):
         ConflictError: another process aborted the upload.

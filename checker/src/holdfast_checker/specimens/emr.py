@@ -62,7 +62,7 @@ def commit_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOut
 
 
 def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
-    """Abort pending uploads; the files of committed tasks stay visible (C5 does not hold)."""
+    """Abort the job's pending uploads; the files of committed tasks stay visible, which violates C5."""
     left = _abort_pending(measure, job.job)
     return JobOutcome(job=job.job, committed=False, finished=not left, pending_reason=left)
 

@@ -80,12 +80,12 @@ def _list_job(ctx: CommitContext, job: JobId) -> Iterator[tuple[str, AttemptId]]
 
 
 def commit_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOutcome:
-    """List the job's files, write the names of all files that count to ``_SUCCESS``, then delete the other files.
+    """Write the names of the accepted attempts' files to ``_SUCCESS``, then delete the files of all other attempts.
 
     Guarantee: for readers that take the file names from ``_SUCCESS``, all of the job's files appear at one moment.
     Idempotent.
 
-    Crash: files of attempts that do not count may still be visible.
+    Crash: files of attempts that were not accepted may still be visible.
     """
     present = reports.check(job)
     winners = {commit.attempt for commit in present}
@@ -116,18 +116,18 @@ def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
 
 
 def open_file(scope: TaskScope, path: str) -> UploadSink:
-    """Open an upload to the final directory, under the attempt's name."""
+    """Open a multipart upload to the final directory, under a file name that contains the ids of job and attempt."""
     target = _marked(path, scope.owner)
     return open_uploaded_file(scope, target)
 
 
 def commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
-    """Only return the attempt's report, because the files are already at their final paths."""
+    """Return the attempt's commit message, and do nothing else: the files are already at their final paths."""
     return report_task(scope.owner, files)
 
 
 def abort_task(ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
-    """Delete the attempt's files. If the attempt is still writing, its later files stay."""
+    """Delete the files that an attempt has written so far. If it is still writing, its later files stay."""
     _remove(ctx, lambda path: _written_by(path) == (owner.job, owner.attempt))
 
 

@@ -1,1 +1,1 @@
-"""Check transactions in simulated worlds: the code that callers use, and what backends do inside of a commit."""
+"""Model-check database transactions: the code that callers use, and the statements inside a backend's commit."""

@@ -1,4 +1,4 @@
-"""Define the actors of a world: each runs scripts with the shipped code, and records what it was told.
+"""Define the actors that run scripted transactions with the shipped code, and record them as operations of a history.
 
 Every attempt of a transaction is an operation of the history: one that conflicts failed, one whose reply was lost has
 an unknown outcome, and one whose function ended with an error has read, and nothing else.
@@ -25,11 +25,11 @@ from holdfast_checker.transactions.scripts import FAILED, MixedStateError, Playe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """One transaction that an actor runs, and how it repeats it.
+    """A transaction that an actor runs, given as a script, with its limits of retries.
 
     Attributes:
-        repeats: how often the actor starts over if it does not know the outcome, or nothing happened.
-        attempts: how often conflicts are repeated.
+        repeats: how often the actor starts over if the outcome is unknown, or the database was not available.
+        attempts: maximum number of attempts if the transaction conflicts.
         looks: whether it reads the guard before it creates records: see `play`.
     """
 
@@ -40,7 +40,7 @@ class Work:
 
 
 class AttemptRecorder(Recorder):
-    """A recorder in which one actor may have several open operations, each under its own name."""
+    """A history recorder in which one actor may have several operations open at a time, under different names."""
 
     def alternatives(self, state: object, call: Call, actor: str) -> Sequence[Alternative]:
         return super().alternatives(cast("History", state), call, str(call.args[0]))
@@ -80,7 +80,7 @@ class _End(enum.Enum):
 
 
 def one_after_the_other(handle: Callable[[Port], Backend], works: Sequence[Work], port: Port) -> None:
-    """Run an actor that runs transactions one after the other, and stops once an outcome is unknown."""
+    """Run transactions one after the other, as the program of an actor; stop once the outcome of one is unknown."""
     store, setting = handle(port), _setting(port)
     for work in works:
         ends = (_transact(port, store, setting, work) for _ in range(1 + work.repeats))
@@ -125,9 +125,9 @@ def _transact(port: Port, store: Backend, setting: Environment, work: Work) -> _
 
 
 def commit_together(handle: Callable[[Port], Backend], scripts: Sequence[Script], port: Port) -> None:
-    """Run an actor that commits several transactions as a group in one call, then those left out.
+    """Commit several transactions as a group in one call, as the program of an actor; then those that depend on others.
 
-    None of them may create a record in a range that is counted.
+    No transaction may create a record in a range whose records another one counts.
     """
     store = handle(port)
     left = []

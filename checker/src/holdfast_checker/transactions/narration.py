@@ -1,4 +1,4 @@
-"""Put what transactions do, and what they see, into words: for stories, and for what they broke."""
+"""Describe transactions, their steps and their answers in words, for counterexamples."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from holdfast_checker.transactions.scripts import Content, Contents, Step, to_te
 
 
 def tell_steps(steps: Sequence[Step]) -> list[str]:
-    """Format each step of a transaction as scripts spell it."""
+    """Format each step of a transaction as in a scene file: ``put x a``."""
     return [shlex.join(str(one) for one in step if one is not None) for step in steps]
 
 
 def tell_content(content: Content) -> str:
-    """Describe the content of a record: its value, and its counter unless that is 0."""
+    """Describe the content of a record in words: its value, and its number unless that is 0."""
     value, number = content
     return f"{value!r}, {number}" if number else repr(value)
 
@@ -38,7 +38,7 @@ def _tell_one(answer: object) -> str:
 
 
 def tell_answer(answer: object) -> str:
-    """Describe the answer of a transaction as a clause of a sentence."""
+    """Describe the answer of a transaction (what its reads returned) as a clause of a sentence."""
     kind, *rest = cast("tuple[object, ...]", answer)
     if kind != "saw":
         return "that it was refused"
@@ -47,7 +47,7 @@ def tell_answer(answer: object) -> str:
 
 
 def tell_transaction(operation: Operation) -> str:
-    """Describe a transaction: its actor, its steps, and its answer."""
+    """Describe a recorded transaction in words: its actor, its steps, and its answer."""
     wanted = "; ".join(tell_steps(cast("Sequence[Step]", operation.args))) or "nothing"
     is_known = operation.outcome is Outcome.OK
     answer = f"'s answer {tell_answer(operation.value)}" if is_known else ", who got no answer"
@@ -77,4 +77,4 @@ NARRATOR = DatabaseWords(
         (DATABASE, "rollback"): Template("rolls back"),
     },
 ).narrator()
-"""The words of worlds of transactions."""
+"""The functions that describe worlds of transactions in words."""

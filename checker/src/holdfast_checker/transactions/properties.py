@@ -1,4 +1,4 @@
-"""Say what must hold for transactions: T1 strictly serializable, T3 exactly once, T5 no deadlock.
+"""Define the properties of transactions: T1 strict serializability, T3 exactly-once effects, T5 no deadlock.
 
 The names are those of the invariants in ARCHITECTURE.md. T2 (all or nothing) and T4 (alone) follow from T1: a half of a
 transaction, or one that fails because of another one of its group, has no place in any order.
@@ -25,18 +25,18 @@ from holdfast_checker.transactions.narration import tell_answer, tell_transactio
 from holdfast_checker.transactions.scripts import EVERYTHING, FAILED, Contents, Script, apply, to_text
 
 UNIT = "unit/"
-"""What the key of a unit's counter begins with: its number says how often the unit took effect."""
+"""Key prefix of the counter of each unit of work, whose number says how often the unit took effect."""
 
 
 @dataclass(frozen=True)
 class Setting(Judged):
-    """The context of properties of a transactions world: the records at the start."""
+    """The context of the properties of a transactions world: the records at the start, and cached verdicts."""
 
     start: Contents
 
 
 def contents_of(view: View) -> Contents:
-    """Return the committed records in a state of a world."""
+    """Return the committed records of the database in a state of the world, decoded."""
     records = cast("Image", view.states[DATABASE]).records
     return tuple((key.decode(), (to_text(record.value), record.number)) for key, record in records.as_dict().items())
 
@@ -123,7 +123,7 @@ RULES: Mapping[str, Rule] = by_name(
 
 # --- goals ------------------------------------------------------------------------------------------------------------
 def of_operations(meaning: str, holds: Callable[[Sequence[Operation]], bool]) -> Goal:
-    """Return a goal that is reached if `holds` is true for the clients' operations at the end of a history."""
+    """Return a coverage goal that is reached if `holds` is true for the recorded client operations of an execution."""
     return Goal(meaning, end=lambda context, view: holds(of_clients(operations_in(view))))
 
 

@@ -1,4 +1,4 @@
-"""Simulate what happens inside of a database server during a commit: rows, and locks on them, under READ COMMITTED.
+"""Simulate row locks of a database server under READ COMMITTED, where each statement of a commit is a step.
 
 A commit of a backend in SQL consists of many statements, and those of other connections come in between. Here each
 statement is a call. A `Table` knows what every such database does: a shared lock excludes exclusive ones; whoever gets
@@ -37,7 +37,7 @@ _Changes = tuple[tuple[bytes, Record | None], ...]
 
 
 class Table(LockableDatabase):
-    """A resource: a table of records, as a database server sees it.
+    """A simulated table of a SQL database with row locks, as a shared resource.
 
     Calls: `lock` a row, shared or exclusive, and read it; `create` a row that does not exist; `count` the rows of a
     range; `commit` with the changed rows, or `rollback`; and outside of transactions `get_many` and `scan`. A
@@ -102,7 +102,7 @@ _LOCK_ATTEMPTS = 5
 
 
 class SteppedDatabase(SimulatedDatabase):
-    """A process's handle on a `Table`; each statement inside of a commit is a step of its own."""
+    """The database of one process whose commits consist of several statements, each a step: see `Table`."""
 
     def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
         port, base = self._port, versions(self._port, len(commits))
@@ -119,7 +119,7 @@ class SteppedDatabase(SimulatedDatabase):
 def lock_and_count(
     port: Port, commits: Sequence[Commit], steps: Sequence[Step]
 ) -> tuple[dict[bytes, Record], Mapping[tuple[int, int], int]]:
-    """Lock the records of all steps, then count the records in the ranges of commits, as a SQL backend does.
+    """Lock the records of all steps of a group of commits, then count the records in their ranges, as SQL backends do.
 
     Returns:
         The existing locked records, and the counts by (commit, range).
@@ -139,7 +139,7 @@ def lock_records(port: Port, steps: Sequence[Step]) -> dict[bytes, Record]:
 
 
 def lock_record(port: Port, step: Step) -> Record | None:
-    """Lock the record of a step, or create a row in place of a missing one; return the record if it exists.
+    """Lock the record of a step and return it; if there is none, create a placeholder row, which locks its absence.
 
     Raises:
         UnavailableError: others keep creating and deleting the record.
@@ -155,12 +155,15 @@ def lock_record(port: Port, step: Step) -> Record | None:
 
 
 def needs_exclusive(step: Step) -> bool:
-    """Return whether a step needs an exclusive lock: all do, except for those that only read a record."""
+    """Check whether a step needs an exclusive lock: all do, except for those that only read a record."""
     return step.kind is not StepKind.READ
 
 
 def lock_absence(port: Port, key: bytes) -> bool:
-    """Create a row in place of an absent record, for as long as the transaction lasts; return whether that worked."""
+    """Lock the absence of a record by creating a placeholder row until the transaction ends.
+
+    Returns:
+        Whether it was created; if not, the record exists by now."""
     return _create_row(port, key) is None
 
 
@@ -169,7 +172,7 @@ def _create_row(port: Port, key: bytes) -> Record | None:
 
 
 def count_ranges(port: Port, commits: Sequence[Commit]) -> dict[tuple[int, int], int]:
-    """Count the records of all ranges."""
+    """Count the existing records in all ranges that commits validate, by (commit, range)."""
     return {
         (call, index): cast("int", port.call(Call(DATABASE, "count", (one.start, one.end, one.count + 1))))
         for call, commit in enumerate(commits)

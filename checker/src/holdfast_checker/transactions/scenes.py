@@ -1,4 +1,4 @@
-"""Make the scenes that ``holdfast check transactions`` explores: ``scenes.ini`` has one for each way to collide.
+"""Define the scenes (small worlds) that ``holdfast check transactions`` explores; most are declared in ``scenes.ini``.
 
 Most scenes run on both kinds of databases: with commits in one step, and with each statement inside of a commit as a
 step (their names end in ``-in-steps``). Further scenes are all pairs of kinds of transactions on one record.
@@ -22,7 +22,7 @@ _IN_STEPS = "-in-steps"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene(subject.Scene):
-    """A short description of a world of transactions.
+    """The declaration of a simulated world of transactions: its actors with their scripts, and its database.
 
     Attributes:
         works: by actor, its transactions, one after the other.
@@ -107,7 +107,7 @@ KINDS: Mapping[str, Script] = {
     "read-add": (("get", "x"), ("add", "x", 1)),
     "bounded": (("bounded", "x", 1, 4),),
 }
-"""What a transaction may do with the record x, which is in the range from w to z."""
+"""Scripts of transactions that use the record x, which is in the range from w to z, by name of their kind."""
 
 _COUNTING = {"scan", "count"}
 _STARTS: Mapping[str, Mapping[str, Content]] = {"absent": {}, "present": {"x": ("v", 3)}}

@@ -1,4 +1,4 @@
-"""Describe what a transaction does as a script, play scripts on real transactions, and say what they mean.
+"""Run scripted transactions on the shipped code, and define their sequential meaning, for serializability checks.
 
 A script is a tuple of steps, and a step is a tuple: its kind, then its arguments. What a step does may depend on what
 the transaction has read, so playing a script yields plain steps (such as "get" and "put"), and what the reads saw.
@@ -28,29 +28,31 @@ Contents: TypeAlias = tuple[tuple[str, Content], ...]
 """All records in the order of their keys."""
 
 FAILED: Step = ("failed",)
-"""The last step of a transaction whose function ended with an error: it only read."""
+"""The last step of a recorded transaction whose function raised an error, so that only its reads count."""
 
 EVERYTHING: Step = ("everything",)
-"""A step that reads all records."""
+"""A step that reads all records of the database."""
 
 
 def guard_of(name: str) -> str:
-    """Return the key that guards the ranges in which a name may be: one for each directory, and one for all others."""
+    """Return the key of the guard record of a name: writers of the name and scans of its range both read or write it.
+
+    There is one guard for each directory, and one for all names without a directory."""
     directory, slash, _rest = name.partition("/")
     return f"guard of {directory}" if slash else "guard"
 
 
 class MixedStateError(Exception):
-    """Raised if a script reads two records as different that are equal in every committed state."""
+    """Raised if a script reads different values of two records that are equal in every committed state."""
 
 
 @dataclass(slots=True)
 class Played:
-    """The record of what a script has done so far.
+    """A log of the steps that a script has run so far, and of the values that its reads returned.
 
     Attributes:
-        steps: plain steps, in order.
-        saw: what those of them that read have returned, in order.
+        steps: plain steps (such as "get" and "put"), in order.
+        saw: the results of the reads among them, in order.
     """
 
     steps: list[Step] = field(default_factory=list)
@@ -178,7 +180,7 @@ class _Player:
 
 
 def look_at_guard(transaction: Transaction, guard: bytes) -> None:
-    """Read the guard, as every transaction must that may create a record in a range."""
+    """Read the guard record of a range, as every transaction must before it creates a record there."""
     transaction.get(guard)
 
 
@@ -191,15 +193,15 @@ def play(
     looks: bool = True,
     pause: Callable[[], object] = lambda: None,
 ) -> None:
-    """Run the steps of a script on a real transaction.
+    """Run the steps of a script on a transaction of the shipped code.
 
     A step ("unless", key) ends the script if the record exists. The other steps are methods of the player.
 
     Args:
-        played: gets the plain steps, also if one of them fails.
-        prefix: of all keys, in front of the names in the script.
-        looks: whether the transaction reads the guard before it creates records. Only a database whose ranges nobody
-            counts may do without.
+        played: records the plain steps, also if one of them fails.
+        prefix: prepended to the names in the script to get keys.
+        looks: whether the transaction reads the guard before it creates records; needed if any transaction counts
+            ranges.
         pause: called after each step.
 
     Raises:
@@ -216,12 +218,12 @@ def play(
 
 
 def to_bytes(value: str) -> bytes:
-    """Return the bytes of a value: to the store it is an integer, so that every record can be added to."""
+    """Encode the text of a script's value as the bytes of an integer, so that `add` works on every record."""
     return INTEGER + value.encode()
 
 
 def to_text(value: bytes) -> str:
-    """Decode the bytes of a record to its value; the inverse of `to_bytes`. A pure counter has an empty value."""
+    """Decode the bytes of a record to the text of its value: the inverse of `to_bytes`."""
     return value.removeprefix(INTEGER).decode()
 
 
@@ -231,9 +233,12 @@ def _content(record: Record | None) -> Content | None:
 
 # --- the meaning ------------------------------------------------------------------------------------------------------
 def apply(state: Hashable, operation: Operation) -> tuple[Hashable, object]:
-    """Run the plain steps of a transaction, which are the arguments of the operation, on `Contents`.
+    """Apply a transaction to the contents of the sequential model; return the new contents, and the answer.
 
-    The answer is ``("refused",)`` if a condition does not hold; else ``("saw", …)`` with what its reads saw.
+    Args:
+        operation: its arguments are the plain steps of the transaction.
+
+    The answer is ``("refused",)`` if a condition does not hold; else ``("saw", …)`` with the results of the reads.
     """
     before = dict(cast("Contents", state))
     records = dict(before)

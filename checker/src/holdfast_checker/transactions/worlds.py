@@ -1,4 +1,4 @@
-"""Build worlds of transactions: who runs what, on which kind of database, and what can go wrong."""
+"""Build the simulated worlds in which transactions are checked: actors, databases, faults and properties."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from holdfast_checker.transactions.scripts import to_bytes
 
 
 def build_world(scene: Scene, tracker: GoalTracker | None = None) -> World:
-    """Build the world of a scene.
+    """Build the simulated world of transactions that a scene declares.
 
     Args:
-        tracker: records the goals that histories reach.
+        tracker: records the coverage goals that executions reach.
     """
     handle = SteppedDatabase if scene.stepped else SimulatedDatabase
     records = {

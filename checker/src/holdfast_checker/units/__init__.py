@@ -1,1 +1,1 @@
-"""Check computation units: attempts at tasks of shipped code, on a database whose calls are steps."""
+"""Model-check computation units: task attempts that run the shipped code on a simulated database."""

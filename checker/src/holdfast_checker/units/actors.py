@@ -1,4 +1,4 @@
-"""Define the actors of a world: attempts at tasks, which run shipped code, and those who get in their way."""
+"""Define the actors of a units world: task attempts and workers, and processes that interfere with them."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class Surroundings:
     """The configuration that all actors of a units world share.
 
     Attributes:
-        jobs: those that were begun before the history.
-        known: records that never change.
+        jobs: the jobs that were begun before the execution starts, by name.
+        known: records that never change, so that reading them is no step.
         work: the work list, if the world has one.
-        tracker: notes goals.
+        tracker: records the coverage goals that executions reach.
     """
 
     setting: Setting
@@ -50,22 +50,22 @@ class Surroundings:
     tracker: GoalTracker | None = None
 
     def open(self, port: Port, *, reads_ahead: bool = False) -> tuple[UnitsHandle, Environment]:
-        """Open the database for a process; return its handle, and its clock and ids."""
+        """Open the simulated database for a process; return its handle, and an environment with its clock and ids."""
         watched = self.work.range if self.work is not None else (b"", b"")
         database = (AheadHandle if reads_ahead else UnitsHandle)(port, self.known, watched)
         clock = WorkerClock(database, UnitSettings().lease_s)
         return database, Environment(clock=clock, ids=port, runner=SerialRunner(), chance=SeededRandom(1))
 
     def function(self, cells: Cells, key: Row, value: object) -> None:
-        """Play the script of a unit: the function of all simulated jobs."""
+        """Run the script of a unit in its transaction; all simulated jobs have this function."""
         run_unit(cells, key, self.setting.scripts[str(key)])
 
     def reads(self, key: Row, value: object) -> list[tuple[str, str]]:
-        """Return the cells, as (table, row), that a unit declares before it runs."""
+        """Return the cells, as (table, row), that a unit declares to read before it runs."""
         return cells_of(self.setting.scripts[str(key)])
 
     def note(self, statistics: Statistics, database: UnitsHandle) -> None:
-        """Record the goals that an attempt has reached, given its statistics."""
+        """Record the coverage goals that a task attempt has reached, given its statistics."""
         if self.tracker is not None:
             self.tracker.reached.update(name for name in _NOTED if getattr(statistics, name))
             if isinstance(database, AheadHandle) and database.has_read_ahead:
@@ -73,7 +73,7 @@ class Surroundings:
 
 
 def attempt(around: Surroundings, run: Run, port: Port) -> None:
-    """Run an attempt at a task, or a worker of a work list, as Spark does, and report how it ended."""
+    """Run a task attempt, a work-list worker or a driver with the shipped code, and report how it ended."""
     settings = UnitSettings(
         group=run.group,
         rounds=run.rounds,
@@ -120,7 +120,7 @@ def _task(around: Surroundings, run: Run, execution: UnitExecution, database: Un
 
 
 def input_of(shards: Shards) -> JobInput:
-    """Return the input of a job (keys and counts by task) as the first pass over its rows would."""
+    """Compute the input summary of a job (keys and counts by task), as the first pass over its rows does."""
     return JobInput([survey_task((Unit.of(key, None).id for key in units), repeats=False) for units in shards])
 
 
@@ -146,7 +146,7 @@ def _work(around: Surroundings, run: Run, execution: UnitExecution, database: Un
 
 # --- those who get in the way -----------------------------------------------------------------------------------------
 def dropper(around: Surroundings, port: Port) -> None:
-    """Run an actor that drops the table of cells and creates it again."""
+    """Drop the table of cells and create it again, as an administrator may do while tasks run."""
     database, environment = around.open(port)
     db = Database(database, "memory://", environment)
     # A crash may undo the drop, or the creation: then the table exists, or it does not.
@@ -157,14 +157,14 @@ def dropper(around: Surroundings, port: Port) -> None:
 
 
 def forgetter(around: Surroundings, job: str, port: Port) -> None:
-    """Run an actor that deletes the records of a job while its tasks run, like ``holdfast database forget``."""
+    """Delete the records of a job while its tasks run, like ``holdfast database forget``."""
     database, environment = around.open(port)
     with suppress(OutcomeUnknownError, UnavailableError):
         forget_job(database, job, environment)
 
 
 def ender(around: Surroundings, run: str, port: Port) -> None:
-    """Run an actor that ends a run of a job, like a driver that gives up, and reports units without effect."""
+    """End a run of a job before its attempts have ended, like a driver that gives up; report units without effect."""
     database, environment = around.open(port)
     with suppress(UnavailableError):
         end_run(database, around.jobs["job"], run, environment)

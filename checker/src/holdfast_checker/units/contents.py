@@ -1,4 +1,4 @@
-"""Read what the records of a database mean: cells, effects of units, and the progress of tasks."""
+"""Decode the records of a units database: cells, effects of units, progress of tasks, jobs and work lists."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Setting(Judged):
 
     @cached_property
     def scripts(self) -> dict[str, Script]:
-        """The scripts of all units of all jobs, by key."""
+        """The scripts of all units of all jobs and of the work list, by the unit's key."""
         found = dict(self.scene.work)
         for shards in self.scene.jobs.values():
             for shard in shards:
@@ -50,17 +50,17 @@ class Setting(Judged):
 
     @cached_property
     def drivers(self) -> frozenset[str]:
-        """The names of actors that begin and end jobs."""
+        """The names of the actors that are drivers: they begin and end jobs."""
         return frozenset(who for who, run in self.scene.runs.items() if run.drives)
 
     @cached_property
     def workers(self) -> frozenset[str]:
-        """The names of actors that run units of the work list."""
+        """The names of the actors that are workers: they run units of the work list."""
         return frozenset(who for who, run in self.scene.runs.items() if run.job == LIST)
 
     @cached_property
     def only(self) -> Mapping[str, frozenset[str]]:
-        """The keys of units, by driver, that are in the input of no other driver."""
+        """The keys of the units that are in the input of only one driver, by the name of this driver."""
         runs, found = self.scene.runs, {}
         for who in self.drivers:
             others = [runs[name].without for name in self.drivers - {who}]
@@ -96,17 +96,17 @@ class State:
 
     @cached_property
     def cells(self) -> Contents:
-        """The cells that scripts read and write; none if the table does not exist."""
+        """The decoded cells that scripts read and write; empty if their table does not exist."""
         return tuple((str(row), value) for row, columns in self._rows(CELLS) for value in columns.values())
 
     @cached_property
     def table_id(self) -> int | None:
-        """The id of the table of cells; None if it does not exist."""
+        """The id of the table that has the cells of scripts; None if the table does not exist."""
         return next((one.id for one in list_tables(self._copy) if one.name == CELLS), None)
 
     @cached_property
     def stray_cells(self) -> tuple[bytes, ...]:
-        """The keys of cells that no table has, not even one whose deletion is pending."""
+        """The keys of orphaned cells: they belong to no table, not even to one whose deletion is pending."""
         dropped = [dropped_id_of(key) for key in self.records.keys if _is_in(key, dropped_range())]
         ranges = [cells_range(one) for one in (*(table.id for table in list_tables(self._copy)), *dropped)]
         cells = (key for key in self.records.keys if _is_in(key, (cells_range(0)[0][:2], cells_range(2**64 - 1)[1])))
@@ -114,30 +114,30 @@ class State:
 
     @cached_property
     def effects(self) -> Mapping[str, tuple[int, object]]:
-        """How often each unit took effect, and the values it had read, by the unit's key."""
+        """For each unit, by key: how often it took effect, and the values that it had read."""
         return {
             str(row): (cast("int", columns.get(TIMES, 0)), columns.get(SAW)) for row, columns in self._rows(EFFECTS)
         }
 
     @cached_property
     def progress(self) -> Mapping[str, tuple[TaskProgress, ...]]:
-        """The progress of all tasks, by job."""
+        """The progress records of all tasks, by job."""
         return {job.name: tuple(read_progress(self._copy, job)) for job in self.jobs}
 
     @cached_property
     def jobs(self) -> tuple[Job, ...]:
-        """All jobs, by name."""
+        """The records of all jobs, sorted by name."""
         return tuple(list_jobs(self._copy))
 
     @cached_property
     def waiting(self) -> tuple[str, ...]:
-        """The keys of units that wait on the work list."""
+        """The keys of the units that wait on the work list to be run."""
         found = (work.item_of(key, record) for work, key, record in self._work())
         return tuple(str(item.key) for item in found if item is not None)
 
     @cached_property
     def claimed(self) -> tuple[str, ...]:
-        """The keys of units in all claims of workers, once for each claim."""
+        """The keys of the units that workers have claimed from the work list, once for each claim."""
         claims = (decode_claim(key, record) for work, key, record in self._work() if work.item_of(key, record) is None)
         return tuple(str(item.key) for claim in claims for item in claim.items.values())
 
@@ -147,7 +147,7 @@ class State:
             yield from ((work, key, record) for key, record in self.records.as_dict().items() if start <= key < end)
 
     def done(self, units: Iterable[str]) -> list[Effect]:
-        """Return the committed effects of the given units, one for each time that a unit took effect."""
+        """Return the committed effects of the given units: one `Effect` for each time that a unit took effect."""
         return [
             Effect(unit, f"commit {number}") for unit in units for number in range(self.effects.get(unit, (0, None))[0])
         ]
@@ -165,12 +165,12 @@ def _is_in(key: bytes, range_: tuple[bytes, bytes]) -> bool:
 
 
 def image_of(view: View) -> UnitsImage:
-    """Return the state of the simulated units database in a view of a world."""
+    """Return the state of the simulated database of computation units in a state of the world."""
     return cast("UnitsImage", view.states[DATABASE])
 
 
 def state_of(view: View) -> State:
-    """Return the decoded records of the units database in a view of a world."""
+    """Decode the records of the database of computation units in a state of the world; cached for equal records."""
     return _state(image_of(view).records)
 
 

@@ -1,4 +1,4 @@
-"""Simulate the database under computation units, what Spark knows of their attempts, and the handles of processes.
+"""Simulate the database of computation units, and Spark's knowledge of how task attempts have ended.
 
 A commit is one step. Added to `LockableDatabase` are: how each attempt has ended, and what was missing when it said
 that it was done; others that wait for its end; and workers that wait until a work list changes, or the time of a lease
@@ -38,12 +38,13 @@ _Idle = tuple[bytes, bytes, _Seen]
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The end of an attempt at a task, as it was reported.
+    """The reported end of an actor that runs units, with evidence of whether the report is true.
 
     Attributes:
-        how: `DONE`, `DIED`, or the error, with the unit that it names; `GIVEN_UP` if it has ended a run.
-        missing: keys whose records did not exist although it said that it was done, or when a run had ended.
-        left: keys of a work list whose records existed although it said so.
+        who: the actor, such as a task attempt.
+        how: `DONE`, `DIED`, `UNNEEDED`, `GIVEN_UP` if it has ended a run early, or the error's class and its unit.
+        missing: keys of required effect records that did not exist at the time of the report.
+        left: keys of the work list that still existed when a worker reported that it was done.
     """
 
     who: str
@@ -54,25 +55,27 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class UnitsImage(LockedImage):
-    """The state of a database.
+    """The state of the simulated database of computation units.
 
     Attributes:
-        ends: of attempts.
+        ends: how actors that run units have ended, in the order of their reports.
     """
 
     ends: tuple[End, ...] = ()
 
     def with_end(self, end: End) -> UnitsImage:
-        """Return the state of the database after an attempt has reported its end."""
+        """Return the state of the database extended by the reported end of an attempt."""
         return replace(self, ends=tuple(sorted((*self.ends, end), key=lambda one: one.who)))
 
     def end_of(self, who: str) -> End | None:
-        """Return the end of the attempt `who`; None if it has not ended."""
+        """Return how the attempt with this name has ended; None if it has not."""
         return next((one for one in self.ends if one.who == who), None)
 
 
 class UnitsDatabase(LockableDatabase):
-    """A resource with three more calls: `report` and `await` ends of attempts, and `idle`.
+    """The simulated database of computation units: a `LockableDatabase` that also knows how task attempts have ended.
+
+    It adds the calls `report` (how an attempt ended), `await` (that end), and `idle` (wait for the work list).
 
     Args:
         actors: the names of all actors, in order.
@@ -147,11 +150,11 @@ _PROGRESS = progress_key(0, 0)[:2]
 
 
 class UnitsHandle(LockingDatabase):
-    """A process's handle on a `UnitsDatabase`.
+    """The database of one process that runs units: each call is a step on the shared `UnitsDatabase`.
 
     Args:
-        known: records that never change.
-        watched: a range; a process that has just read it waits until it changes.
+        known: records that never change, so that reading them is no step.
+        watched: the key range of the work list: `wait` blocks until it changes.
     """
 
     def __init__(self, port: Port, known: Mapping[bytes, Record], watched: tuple[bytes, bytes] = (b"", b"")) -> None:
@@ -161,7 +164,7 @@ class UnitsHandle(LockingDatabase):
         self._seen: tuple[tuple[bytes, int], ...] | None = None
 
     def wait(self) -> bool:
-        """Block until the range of the last read has changed; return whether a lease has expired meanwhile."""
+        """Block until the watched range differs from the last read; return whether a lease expired in the meantime."""
         if self._seen is None:
             return False
         return bool(self._port.call(Call(DATABASE, "idle", (*self._watched, self._seen))))
@@ -192,7 +195,7 @@ class UnitsHandle(LockingDatabase):
 
 
 class AheadHandle(UnitsHandle):
-    """A `UnitsHandle` that can commit and read in one call, but as two steps, so that others may come between."""
+    """A `UnitsHandle` with a call that commits and then reads, in two steps: other actors may run in between."""
 
     reads_ahead = True
     has_read_ahead = False
@@ -212,11 +215,12 @@ def _without_statistics(value: bytes) -> bytes:
 
 
 class WorkerClock:
-    """The clock of one process. It waits for the others, not for the time; and when it has waited for them for long
-    enough, the time of a lease has passed.
+    """The simulated clock of one process: sleeping blocks until other actors have changed the work list.
+
+    If a lease expires meanwhile, the clock advances by its duration.
 
     Args:
-        lease_s: the time of a lease.
+        lease_s: the duration of a lease.
     """
 
     def __init__(self, database: UnitsHandle, lease_s: float) -> None:

@@ -1,4 +1,4 @@
-"""Put the calls and states of unit worlds into words."""
+"""Describe the calls and states of worlds of computation units in words, for counterexamples."""
 
 from __future__ import annotations
 
@@ -102,4 +102,4 @@ NARRATOR = DatabaseWords(
         (DATABASE, "idle"): Template("waits until the list changes or the time of a lease has passed"),
     },
 ).narrator()
-"""The words of worlds of computation units."""
+"""The functions that describe worlds of computation units in words."""

@@ -1,4 +1,4 @@
-"""Say what must hold for computation units, U1 to U7, and for work lists, W1 and W2; and what histories must reach."""
+"""Define the properties of computation units (U1 to U7) and of work lists (W1, W2), and their coverage goals."""
 
 from __future__ import annotations
 

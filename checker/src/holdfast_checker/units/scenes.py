@@ -1,4 +1,4 @@
-"""Make the scenes that ``holdfast check units`` explores: ``scenes.ini`` has one for each way to collide."""
+"""Define the scenes (small worlds) that ``holdfast check units`` explores; most are declared in ``scenes.ini``."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from holdfast_checker.kernel.calls import Fault
 from holdfast_checker.units.scripts import Script, Shards
 
 LIST = "list"
-"""The name of the work list, and of its job."""
+"""The name of the work list, and of the job whose tasks are its workers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """An attempt at a task, a worker of the work list, or a driver, in a scene.
+    """Specifies one actor of a scene: a task attempt, a worker of the work list, or a driver.
 
     Attributes:
         job: `LIST` for a worker of the work list.
@@ -46,7 +46,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene(subject.Scene):
-    """A short description of a world of computation units.
+    """The declaration of a simulated world of computation units: its jobs, actors, work list and faults.
 
     Attributes:
         start: the cells at the start.

@@ -1,4 +1,4 @@
-"""Describe what a unit does as a script, and play scripts: on the transaction of a unit, and on plain values.
+"""Run the scripts of computation units, on real transactions and on a sequential model.
 
 A script is a tuple of steps, and a step is a tuple: its kind, then its arguments. Played on plain values, it is the
 sequential meaning of a unit. A unit writes down what it saw, and counts its effects, in the same transaction as
@@ -36,11 +36,11 @@ together, only one is, so that the other one comes from another snapshot."""
 
 
 class MixedStateError(Exception):
-    """Raised if a script reads two cells as different that are equal in every committed state."""
+    """Raised if a script reads different values of two cells that are equal in every committed state."""
 
 
 class Cells(Protocol):
-    """The methods of `UnitTransaction` that scripts use."""
+    """The part of the `UnitTransaction` interface that scripts use: reads and writes of cells."""
 
     def get(self, table: str, row: Row) -> Value | None: ...
 
@@ -56,10 +56,10 @@ class Cells(Protocol):
 
 
 def run_unit(cells: Cells, key: Row, script: Script) -> None:
-    """Run the script of a unit on cells, and record in the same transaction that the unit took effect.
+    """Run the script of a unit, and record in the same transaction that the unit took effect and what it read.
 
     Raises:
-        MixedStateError: the script has not read from one snapshot.
+        MixedStateError: the reads of the script do not belong to one snapshot.
     """
     saw = _play(cells, script)
     cells.add(EFFECTS, key, 1, column=TIMES)
@@ -67,13 +67,13 @@ def run_unit(cells: Cells, key: Row, script: Script) -> None:
 
 
 def cells_of(script: Script) -> list[tuple[str, str]]:
-    """Return the cells, as (table, row) without repetition, that a script is known to read."""
+    """Return the cells that a script declares to read, as (table, row) without duplicates."""
     rows = [row for kind, *arguments in script if kind in _READS for row in arguments[: _READS[kind]]]
     return [(CELLS, row) for row in dict.fromkeys(rows)]
 
 
 def apply(state: Hashable, operation: Operation) -> tuple[Hashable, object]:
-    """Apply a unit's script to plain cells: the sequential meaning of the unit.
+    """Apply the script of a unit to the cells of the sequential model.
 
     Returns:
         The cells afterwards, and the values that the script read.

@@ -1,4 +1,4 @@
-"""Build worlds of computation units: jobs that were begun, who runs their tasks, and what can go wrong."""
+"""Build the simulated worlds in which computation units are checked: jobs, actors, faults and properties."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from holdfast_checker.units.scripts import CELLS, EFFECTS
 
 
 def build_world(scene: Scene, tracker: GoalTracker | None = None) -> World:
-    """Build the world of a scene.
+    """Build the simulated world of computation units that a scene declares.
 
     Args:
-        tracker: records the goals that histories reach.
+        tracker: records the coverage goals that executions reach.
     """
     around, start = _begin(scene, tracker)
     actors = [Actor(who, partial(attempt, around, run), scene.mortal) for who, run in scene.runs.items()]

@@ -1,4 +1,4 @@
-"""Define the worlds in which the questions of paper 000, Table V, are asked.
+"""Define the simulated worlds in which the attributes of committers in Table V of paper 000 are checked.
 
 Attempts ask the driver before they commit, as the paper assumes. The output of a committer is read by its intended
 readers: that of `two_phase` through Holdfast, that of `stocator` by the names in ``_SUCCESS``, and that of the others
@@ -33,7 +33,7 @@ EXPERIMENTS: Mapping[str, Scene] = scenes_of("experiments")
 
 
 def build_experiment(committer: Committer, name: str) -> World:
-    """Build the world of an experiment for a committer."""
+    """Build the simulated world of a Table V experiment, with the committer under test."""
     scene = EXPERIMENTS[name]
     world = build_world(committer, replace(scene, properties=()))
     stores = {name: one for name, one in world.resources.items() if isinstance(one, StoreResource)}

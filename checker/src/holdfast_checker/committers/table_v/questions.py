@@ -1,4 +1,4 @@
-"""Ask the questions of paper 000, Table V: each is a property that breaks if the answer is bad.
+"""Define the questions of paper 000, Table V, as properties that are violated if the answer for a committer is bad.
 
 A question whose name starts with the name of a row belongs to that row; `answers` says which circumstance the question
 is about.
@@ -41,14 +41,14 @@ class ObservedState(ClusterState):
 
 
 def observed(view: View) -> ObservedState:
-    """Return the state of the simulated cluster in a view of an experiment's world."""
+    """Return the state of the simulated Spark cluster in a state of an experiment's world."""
     found = cluster_of(view)
     assert isinstance(found, ObservedState)
     return found
 
 
 class ObservedCluster(Cluster):
-    """A `Cluster` that records how attempts are lost.
+    """A simulated Spark cluster that also records in which state each task attempt was lost.
 
     It has an additional call, ``restart``, for the next attempt at the job, which Hadoop starts after a driver died
     (paper 000, II.B.1). The call returns the job and the numbers of the committed tasks. It is possible after some
@@ -108,7 +108,7 @@ _Wrong = Callable[[Sandbox, View], str]
 
 # --- what is wrong with a job's output --------------------------------------------------------------------------------
 def wrong_output(sandbox: Sandbox, view: View) -> str:
-    """Describe how the output violates C1 or C2; return an empty string if it does not."""
+    """Describe how the visible output is incomplete or mixes attempts (C1, C2); an empty string if it is right."""
     for winner in winners(observed(view), visible(view), sandbox.setting.files):
         if winner.attempt is None:
             return f"the destination lacks {in_words(winner.missing)}"
@@ -119,7 +119,7 @@ def wrong_output(sandbox: Sandbox, view: View) -> str:
 
 
 def wrong_attempt(sandbox: Sandbox, view: View) -> str:
-    """Describe how the output violates C1, C2 or C3; return an empty string if it does not."""
+    """Describe how the visible output is not that of the accepted attempts (C1 to C3); empty string if it is."""
     for winner in winners(observed(view), visible(view), sandbox.setting.files):
         if winner.attempt not in (None, winner.accepted):
             return f"the driver accepted attempt {winner.accepted}, and the files are those of attempt {winner.attempt}"
@@ -127,7 +127,7 @@ def wrong_attempt(sandbox: Sandbox, view: View) -> str:
 
 
 def wrong_end(sandbox: Sandbox, view: View, driver: str = "driver", wrong: _Wrong = wrong_output) -> str:
-    """Describe what is wrong at the end of a history in which the job must be committed; empty if nothing is."""
+    """Describe what is wrong at the end of an execution in which the job must be committed; empty if nothing."""
     told = observed(view).outcome_of(driver)
     if told != "committed":
         return f"{driver} was told that the job is {told or 'not over'}"
@@ -148,7 +148,7 @@ class Reading:
 
 
 def accepted(sandbox: Sandbox, view: View) -> frozenset[Origin]:
-    """Return the files of the attempts that the driver accepted."""
+    """Return the origins of the files of all attempts whose report the driver accepted."""
     return frozenset(
         origin
         for task, one in enumerate(observed(view).accepted)
@@ -169,7 +169,7 @@ def _success_names(view: View, job: str) -> frozenset[str] | None:
 
 
 def listed(sandbox: Sandbox, view: View) -> Reading:
-    """Read by listing the destination and checking for a _SUCCESS of the job."""
+    """Read the destination as tools without Holdfast do: list it, and check for a ``_SUCCESS`` of the job."""
     job = observed(view).job
     over = job is not None and _success_names(view, job.job) is not None
     return Reading(frozenset(visible(view).values()) & accepted(sandbox, view), over)
@@ -469,4 +469,4 @@ ASKED: Mapping[str, Rule] = by_name(
     _partitioned("partitioned-executor-in-commit", Attempt.COMMITTING, "C1", "C2", "C6"),
     _partitioned("partitioned-executor-C3", Attempt.COMMITTING, "C3"),
 )
-"""The questions, by name."""
+"""The questions of Table V, as rules (properties), by name."""

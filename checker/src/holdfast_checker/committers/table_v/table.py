@@ -1,4 +1,4 @@
-"""Build Table V of paper 000, extended by C1 to C10, from what exploration finds.
+"""Build the table of guarantees of all committers (paper 000, Table V, and C1 to C10) by exploring them.
 
 The table is compared with the paper and with what the committers declare. Worked composition::
 
@@ -110,7 +110,7 @@ class Cell:
 
     @property
     def unless(self) -> tuple[str, ...]:
-        """Return, for a good answer, the circumstances in which the opposite was found."""
+        """Return the circumstances in which a good answer does not hold; empty for a bad answer."""
         return self.circumstances if self.holds == self.row.wanted else ()
 
     @property
@@ -151,7 +151,7 @@ class Cell:
         return found <= said
 
     def document(self) -> dict[str, object]:
-        """Return the answer for ``--json``."""
+        """Return the answer, and how it compares with the paper and the declaration, as a JSON value."""
         said = self.declared
         return {
             "holds": self.holds,
@@ -170,7 +170,7 @@ class Cell:
 
 # --- Table V ----------------------------------------------------------------------------------------------------------
 class Question(NamedTuple):
-    """A question: a property that is judged in some worlds, and breaks if the answer is bad.
+    """A question about an attribute of Table V: a property that is violated in some worlds if the answer is bad.
 
     Attributes:
         property: name of the property that breaks if the answer is bad.
@@ -227,7 +227,7 @@ ATTRIBUTES: Mapping[str, tuple[Question, ...]] = {
         Question("partitioned-executor-C3", _CUT_OFF, guarantees.PARTITIONED),
     ),
 }
-"""For each row of Table V, in its order, the questions about it."""
+"""The questions about each attribute (row) of Table V, in the order of the table."""
 
 _JUDGED_AT_DEATHS = frozenset({"dies-in-commit", "dies-beside"})
 """Worlds in which the question is what exists when an attempt dies.
@@ -376,7 +376,7 @@ class Table:
     seconds: float
 
     def cell(self, row: str, committer: str) -> Cell:
-        """Return the answer of a committer to a row, given both names."""
+        """Return the answer (cell) for a row and a committer, given both names."""
         return self.cells[row, committer]
 
     def differences(self) -> list[Cell]:
@@ -386,7 +386,7 @@ class Table:
         ]
 
     def document(self) -> dict[str, object]:
-        """Return the table for ``--json``. Times differ from run to run; the counterexamples in it can be replayed."""
+        """Return the whole table as a JSON value, with counterexamples that can be replayed."""
         return {
             "format": "holdfast-table/1",
             "committers": list(self.committers),
@@ -415,7 +415,7 @@ def build_table(
     progress: Callable[[int, int], None] = lambda done, total: None,
     budget: Budget = Budget(),
 ) -> Table:
-    """Explore committers, and compare the answers with the paper and with what is declared.
+    """Explore committers, and build the table of their guarantees, compared with the papers and the declarations.
 
     Guarantee: the same code gives the same table, except for the time and, if the budget limits the seconds, for how
     much was explored.
