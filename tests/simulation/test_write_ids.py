@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -15,6 +16,7 @@ from holdfast.commit.writes import QUIET_S, refuse_running
 from holdfast.errors import ConflictError, CorruptDataError, HoldfastError
 from holdfast.stores.base import Overwrite, iter_objects
 from holdfast.stores.interceptors import Operation
+from tests.clocks import SimulatedClock
 from tests.interceptors import Fault, FaultMode, SimulatedCrash, crash_at
 from tests.simulation.world import (
     HOME,
@@ -113,9 +115,24 @@ def test_the_write_id_outlives_the_log() -> None:
     assert write(ctx, "next to last", "other").committed
     assert write(ctx, "two").job == first.job
     world.clock.sleep(3600 + 60)
-    assert write(ctx, "later", "fresh").committed, "a job with a write id sweeps what is too old"
-    assert len(list(iter_objects(world.store, HOME + WRITES))) == 2, "the other and the fresh one"
+    assert write(ctx, "later", "fresh").committed
+    assert write(ctx, "later", "fresher").committed, "a job with a write id sweeps what is too old"
+    assert len(list(iter_objects(world.store, HOME + WRITES))) == 3, "the other and the fresh ones"
     assert write(ctx, "three").committed, "documented: names are forgotten in the end"
+
+
+def test_a_driver_whose_clock_is_ahead_forgets_no_write_id() -> None:
+    """Defect: it took all records for old, and a write that came again was committed twice."""
+    world = World("upload")
+    ctx = world.context().with_settings(log_retention_entries=1)
+    first = write(ctx, "one")
+    for number in range(3):
+        run_job(ctx, f"other {number}")
+    ahead = SimulatedClock(world.clock.now_s() + KEPT_S + 1000)
+    wrong = replace(ctx, environment=replace(ctx.environment, clock=ahead))
+    assert write(wrong, "of the wrong clock", "other").committed
+    run_job(ctx, "next")
+    assert write(ctx, "two").job == first.job
 
 
 def test_a_write_that_failed_leaves_its_write_id_free() -> None:

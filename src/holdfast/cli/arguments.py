@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from holdfast.commit import CommitContext, CommitSettings, Progress
 
 _UNITS_S = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
-_AGE = re.compile(r"(\d{1,18}(?:\.\d+)?)\s*(s|m|min|h|d|w)")
+_AGE = re.compile(r"(\d{1,4000}(?:\.\d+)?)\s*(s|m|min|h|d|w)")
 _LONGEST_AGE_S = 36_500 * 86_400.0
-_SIZE = re.compile(r"(\d{1,18}(?:\.\d+)?)\s*(?:([kmgtp])(?:i?b)?|b)?")
+_SIZE = re.compile(r"(\d{1,4000}(?:\.\d+)?)\s*(?:([kmgtp])(?:i?b)?|b)?")
 _LARGEST_SIZE_BYTES = 8191 * 1024**5
 _TIME = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d{3}(?:\d{3})?)?)?)?(?:Z|[+-]\d\d:\d\d)?")
 

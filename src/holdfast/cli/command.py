@@ -77,7 +77,9 @@ class CommandGroup(click.Group):
         else:
             found = super().get_command(ctx, cmd_name)
         if found is None and not cmd_name.startswith("-"):
-            ctx.fail(f"no such command '{cmd_name}': {nearest(cmd_name, [*self._modules, *others])}")
+            is_missing = cmd_name == "check" and self._extensible is not None
+            hint = "pip install 'holdfast[checker]'" if is_missing else nearest(cmd_name, [*self._modules, *others])
+            ctx.fail(f"no such command '{cmd_name}': {hint}")
         return found
 
     def list_commands(self, ctx: click.Context) -> list[str]:

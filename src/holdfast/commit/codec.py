@@ -19,6 +19,7 @@ from holdfast.commit import layout
 from holdfast.commit.ids import AttemptId, FileOwner, JobId, file_owner, is_job_id
 from holdfast.commit.records import JobRecord, SaveMode, StreamBatch, Totals
 from holdfast.errors import MALFORMED, CorruptDataError
+from holdfast.wording import is_unicode
 
 T = TypeVar("T")
 
@@ -210,6 +211,7 @@ def job_of_fields(value: dict[str, Any]) -> JobRecord:
     """Check the JSON fields that `job_fields` wrote, and return the job's description; see `guarded` for errors."""
     details = value["details"]
     require(isinstance(details, dict), "details is not an object")
+    require(all(is_unicode(text) for text in details.values() if isinstance(text, str)), "details are no Unicode")
     return JobRecord(
         job=job_id_field(value),
         committer=text_field(value, "committer"),

@@ -75,7 +75,11 @@ def known_namespaces() -> dict[str, str]:
             raise ValueError("not a mapping of names to URLs")
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise InvalidRequestError(
+            "the catalog of namespaces cannot be read: name another file in HOLDFAST_NAMESPACES", file=str(file)
+        ) from error
+    except (ValueError, RecursionError) as error:
         raise CorruptDataError(
             "the catalog of namespaces cannot be read: repair or remove it", file=str(file)
         ) from error

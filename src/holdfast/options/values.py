@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from holdfast.errors import InvalidRequestError
+from holdfast.errors import MALFORMED, InvalidRequestError
 from holdfast.stores.provider import number
 
 
@@ -86,8 +86,10 @@ def parse_conditions(text: str) -> tuple[Condition, ...]:
     """
     try:
         triples = json.loads(text)
+        if not isinstance(triples, list):
+            raise TypeError(triples)
         return tuple(_condition(*triple) for triple in triples)
-    except (ValueError, TypeError) as error:
+    except MALFORMED as error:
         if isinstance(error, InvalidRequestError):
             raise
         raise InvalidRequestError(

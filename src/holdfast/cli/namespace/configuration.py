@@ -109,7 +109,8 @@ def _create(run: CommandRun, configuration: Configuration, database: str | None,
     )
     run.out.document({"name": name, "created": is_new, "database": public_url(where), "data": configuration.data})
     if is_new:
-        run.out.say(f"created namespace {name}: list it with holdfast fs ls holdfast://{name}/")
+        reach = f"--database {public_url(where)} " if not register else ""
+        run.out.say(f"created namespace {name}: list it with holdfast fs ls {reach}holdfast://{name}/")
     else:
         run.out.say(
             f"namespace {name} exists already, nothing was changed: see holdfast namespace status {name} and set"

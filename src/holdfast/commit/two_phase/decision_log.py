@@ -229,10 +229,16 @@ def remember_write(ctx: CommitContext, entry: LogEntry) -> None:
 
 
 def forget_writes(ctx: CommitContext) -> None:
-    """Delete the records of writes that were committed more than `KEPT_S` ago. Idempotent."""
-    oldest_s = ctx.clock.now_s() - KEPT_S
-    records = iter_objects(ctx.store, ctx.key(layout.WRITES))
-    for batch in batched_keys(info.key for info in records if info.modified_at_s < oldest_s):
+    """Delete the records of writes that were committed more than `KEPT_S` ago. Idempotent.
+
+    The time is that of the newest record but one, if our clock is ahead of it: a driver with a wrong clock, whose own
+    record may be the newest, forgets nothing that the store's clock keeps.
+    """
+    records = list(iter_objects(ctx.store, ctx.key(layout.WRITES)))
+    if len(records) < 2:
+        return
+    now_s = min(ctx.clock.now_s(), sorted(info.modified_at_s for info in records)[-2])
+    for batch in batched_keys(info.key for info in records if info.modified_at_s < now_s - KEPT_S):
         ctx.store.delete_many(batch)
 
 
