@@ -1,6 +1,6 @@
 """Build phrases that messages of every layer use: counts with their nouns, suggestions of similar names, advice.
 
-`is_unicode` checks whether a text can be stored at all.
+`is_unicode` checks whether a text can be stored at all, and `parse_digits` reads numbers that are written in digits.
 """
 
 from __future__ import annotations
@@ -30,6 +30,14 @@ def is_unicode(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def parse_digits(text: str, most_digits: int = 20) -> int | None:
+    """Return the number that a text of ASCII digits gives; None for another text, or for more digits.
+
+    `int` accepts signs, spaces and other digits too, and fails for thousands of digits.
+    """
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= most_digits else None
 
 
 def percent(share: float) -> str:

@@ -102,13 +102,19 @@ def test_two_writes_at_one_time_commit_one_job(publication: str) -> None:
     assert seen == {expected("one")[0], expected("two")[0]}, "each of the two came first somewhere"
 
 
-def test_the_write_id_outlives_the_log() -> None:
-    world = World("upload")
+def write_and_trim(world: World) -> tuple[CommitContext, JobOutcome]:
+    """Write with a write id, then other jobs until the log has forgotten the decision."""
     ctx = world.context().with_settings(log_retention_entries=1)
     first = write(ctx, "one")
     for number in range(4):
         run_job(ctx, f"other {number}")
     assert read_log(ctx).oldest > 1, "the decision is trimmed"
+    return ctx, first
+
+
+def test_the_write_id_outlives_the_log() -> None:
+    world = World("upload")
+    ctx, first = write_and_trim(world)
     assert write(ctx, "two").job == first.job
     assert KEPT_S == 90 * 24 * 60 * 60, "documented: 90 days"
     world.clock.sleep(KEPT_S - 3600)
@@ -124,10 +130,7 @@ def test_the_write_id_outlives_the_log() -> None:
 def test_a_driver_whose_clock_is_ahead_forgets_no_write_id() -> None:
     """Defect: it took all records for old, and a write that came again was committed twice."""
     world = World("upload")
-    ctx = world.context().with_settings(log_retention_entries=1)
-    first = write(ctx, "one")
-    for number in range(3):
-        run_job(ctx, f"other {number}")
+    ctx, first = write_and_trim(world)
     ahead = SimulatedClock(world.clock.now_s() + KEPT_S + 1000)
     wrong = replace(ctx, environment=replace(ctx.environment, clock=ahead))
     assert write(wrong, "of the wrong clock", "other").committed

@@ -166,6 +166,7 @@ Transactional output for Spark: a job's rows appear at once, or not at all.
         "Try it out": {"trying_out": "demo s3-server"},
     },
     extensible="Choose a store and a committer",
+    elsewhere={"check": "pip install 'holdfast[checker]'"},
     help=_START,
     epilog="""\
 Options and examples: holdfast COMMAND --help. Exit codes: 0 success, 1 problem found, 2 wrong usage, 3 unavailable or

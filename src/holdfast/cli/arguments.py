@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
     from holdfast.commit import CommitContext, CommitSettings, Progress
 
 _UNITS_S = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
-_AGE = re.compile(r"(\d{1,4000}(?:\.\d+)?)\s*(s|m|min|h|d|w)")
+_AGE = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|min|h|d|w)")
 _LONGEST_AGE_S = 36_500 * 86_400.0
-_SIZE = re.compile(r"(\d{1,4000}(?:\.\d+)?)\s*(?:([kmgtp])(?:i?b)?|b)?")
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgtp])(?:i?b)?|b)?")
 _LARGEST_SIZE_BYTES = 8191 * 1024**5
 _TIME = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d{3}(?:\d{3})?)?)?)?(?:Z|[+-]\d\d:\d\d)?")
 
@@ -43,8 +44,7 @@ def byte_count(text: str) -> int:
     found = _SIZE.fullmatch(text.strip().lower())
     if found is None:
         raise click.BadParameter(f"'{text}' is not a size: write a number and a unit, such as 512, 64k, 10M or 1.5G")
-    number = int(found[1]) if found[1].isdigit() else float(found[1])
-    size_bytes = number * 1024 ** " kmgtp".index(found[2] or " ")
+    size_bytes = Decimal(found[1]) * 1024 ** " kmgtp".index(found[2] or " ")
     if size_bytes > _LARGEST_SIZE_BYTES:
         raise click.BadParameter("a size is at most 8191P: choose a smaller one")
     return int(size_bytes)

@@ -49,15 +49,22 @@ class CommandGroup(click.Group):
         sections: below each heading, names of modules in `holdfast.cli`, each with the names of its commands.
         extensible: the heading of the commands that other packages register as entry points of `ENTRY_POINT_GROUP`;
             None if there are no such commands.
+        elsewhere: how to install commands of other packages that are not installed, by their names.
         settings: arguments of `click.Group`.
     """
 
     def __init__(
-        self, *, sections: Mapping[str, Mapping[str, str]], extensible: str | None = None, **settings: Any
+        self,
+        *,
+        sections: Mapping[str, Mapping[str, str]],
+        extensible: str | None = None,
+        elsewhere: Mapping[str, str] | None = None,
+        **settings: Any,
     ) -> None:
         super().__init__(**settings)
         self._sections = sections
         self._extensible = extensible
+        self._elsewhere = elsewhere or {}
         self._modules = {
             name: module for section in sections.values() for module, names in section.items() for name in names.split()
         }
@@ -77,8 +84,7 @@ class CommandGroup(click.Group):
         else:
             found = super().get_command(ctx, cmd_name)
         if found is None and not cmd_name.startswith("-"):
-            is_missing = cmd_name == "check" and self._extensible is not None
-            hint = "pip install 'holdfast[checker]'" if is_missing else nearest(cmd_name, [*self._modules, *others])
+            hint = self._elsewhere.get(cmd_name) or nearest(cmd_name, [*self._modules, *others])
             ctx.fail(f"no such command '{cmd_name}': {hint}")
         return found
 

@@ -27,6 +27,7 @@ from holdfast.errors import (
     UnsupportedError,
 )
 from holdfast.stores.base import Create, Overwrite, PutMode, Update
+from holdfast.wording import parse_digits
 
 FILENAME_LIMIT = 100
 """The most files that a report lists, as in Hadoop (SUCCESS_MARKER_FILE_LIMIT)."""
@@ -105,9 +106,8 @@ def parse_success(key: str, data: bytes) -> SuccessReport:
 def report_seq(report: SuccessReport | None) -> int:
     """Return the number of the decision that a report describes; 0 if another tool wrote the report."""
     diagnostics = (report or {}).get("diagnostics")
-    text = diagnostics.get("holdfast.seq", "0") if isinstance(diagnostics, dict) else "0"
-    is_number = isinstance(text, str) and len(text) <= 20 and text.isascii() and text.isdigit()
-    return int(text) if is_number else 0
+    text = diagnostics.get("holdfast.seq") if isinstance(diagnostics, dict) else None
+    return (parse_digits(text) if isinstance(text, str) else None) or 0
 
 
 def write_success(ctx: CommitContext, report: JobReport, seq: int) -> None:

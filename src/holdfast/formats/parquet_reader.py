@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pat
 
-from holdfast.errors import CorruptDataError, UnsupportedError
+from holdfast.errors import MALFORMED, CorruptDataError, UnsupportedError
 from holdfast.formats.base import ReadRequest
 from holdfast.formats.columns.arrow_types import children, is_string
 from holdfast.formats.columns.conversion import (
@@ -99,7 +99,7 @@ def _spark_types(text: bytes | None) -> Mapping[str, object]:
     """Parse Spark's schema JSON and map the columns to their types in it; empty if the writer did not store it."""
     try:
         return {} if text is None else _fields_of(json.loads(text))
-    except (ValueError, RecursionError):
+    except MALFORMED:
         return {}  # Spark 1 used another notation, and any writer may use the key
 
 

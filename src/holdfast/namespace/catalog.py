@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from holdfast.errors import AccessDeniedError, CorruptDataError, InvalidRequestError, NotFoundError
+from holdfast.errors import MALFORMED, AccessDeniedError, CorruptDataError, InvalidRequestError, NotFoundError
 from holdfast.runtime import Clock
 from holdfast.stores.local.tree import lock
 from holdfast.wording import nearest
@@ -79,7 +79,7 @@ def known_namespaces() -> dict[str, str]:
         raise InvalidRequestError(
             "the catalog of namespaces cannot be read: name another file in HOLDFAST_NAMESPACES", file=str(file)
         ) from error
-    except (ValueError, RecursionError) as error:
+    except MALFORMED as error:
         raise CorruptDataError(
             "the catalog of namespaces cannot be read: repair or remove it", file=str(file)
         ) from error

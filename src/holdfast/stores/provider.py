@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from holdfast.errors import InvalidRequestError
-from holdfast.wording import is_unicode, nearest
+from holdfast.wording import is_unicode, nearest, parse_digits
 
 if TYPE_CHECKING:
     from holdfast.stores.base import ObjectStore
@@ -308,10 +308,10 @@ def number(least: int, most: int) -> Callable[[str], int]:
     """Return a parser that accepts whole numbers from `least` to `most`, both included."""
 
     def parse(text: str) -> int:
-        word = text.strip()
-        if not (word.isascii() and word.isdigit() and len(word) <= 20 and least <= int(word) <= most):
+        found = parse_digits(text.strip())
+        if found is None or not least <= found <= most:
             raise InvalidRequestError(f"not a whole number from {least} to {most}: write one")
-        return int(word)
+        return found
 
     return parse
 

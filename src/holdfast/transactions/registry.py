@@ -24,7 +24,7 @@ from holdfast.transactions import memory
 from holdfast.transactions.base import Backend
 from holdfast.transactions.group_commit import GroupCommit
 from holdfast.transactions.sql import load_schema
-from holdfast.wording import is_unicode, nearest
+from holdfast.wording import is_unicode, nearest, parse_digits
 
 ENTRY_POINT_GROUP = "holdfast.databases"
 
@@ -174,9 +174,10 @@ def parse_connections(text: str) -> int:
     Raises:
         InvalidRequestError: it is no such number.
     """
-    if not (text.isascii() and text.isdigit() and len(text) <= 20 and 1 <= int(text) <= _MOST_CONNECTIONS):
+    found = parse_digits(text)
+    if found is None or not 1 <= found <= _MOST_CONNECTIONS:
         raise InvalidRequestError(f"connections is a number from 1 to {_MOST_CONNECTIONS}: change the URL", given=text)
-    return int(text)
+    return found
 
 
 def public_url(url: str) -> str:

@@ -402,3 +402,10 @@ def test_no_arguments_print_the_help() -> None:
         assert (result.exit_code, result.stdout) == (2, "")
         assert result.stderr.startswith("Usage: ")
         assert "error" not in result.stderr.splitlines()[-1]
+
+
+def test_a_command_whose_package_is_not_installed_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.cli.command.entry_points", lambda **_group: ())
+    result = run("check", "two_phase")
+    assert (result.exit_code, "pip install 'holdfast[checker]'" in result.stderr) == (2, True)
+    assert "did you mean read" in run("raed").stderr

@@ -9,16 +9,17 @@ import click
 from holdfast.cli.command import CommandRun, Url, Yes, command, option
 from holdfast.cli.database.rows import Table, history_limit, history_text, open_given_database
 from holdfast.cli.output import Column, documents, size_text, with_commas
-from holdfast.wording import counted
+from holdfast.wording import counted, parse_digits
 
 
 def _history(text: str) -> bool | int:
     """Parse a number of values, or ``all``."""
     if text == "all":
         return True
-    if not text.isascii() or not text.isdigit() or len(text) > 9:
+    found = parse_digits(text, 9)
+    if found is None:
         raise click.BadParameter(f"'{text}' is not a number of values: write one, such as 10, or all")
-    return int(text)
+    return found
 
 
 _KEPT = "Keep so many values of each cell, the present one among them.  [default: no history]"
