@@ -266,6 +266,10 @@ class FileWriter:
         self._check_whole()
 
     def _check_whole(self) -> None:
+        if self._pid != os.getpid():  # both processes would publish their copies, and one of them would be lost
+            raise InvalidRequestError(
+                "the file was opened by another process: write and close it there", path=self.path
+            )
         if self._is_broken:
             raise InvalidRequestError("an earlier write failed, and its bytes are lost: write the file again")
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import io
+import struct
 from collections.abc import Callable, Iterator
 from typing import BinaryIO, Protocol, cast
 
 from holdfast.commit import CommitContext
-from holdfast.errors import CorruptDataError, InvalidRequestError, UnsupportedError
+from holdfast.errors import MALFORMED, CorruptDataError, InvalidRequestError, UnsupportedError
 from holdfast.stores.base import ObjectStore
 
 
@@ -126,11 +127,21 @@ def file_opener(ctx: CommitContext) -> Callable[[File], BinaryIO]:
 
 @contextlib.contextmanager
 def path_in_errors(path: str) -> Iterator[None]:
-    """Add a file's path to errors that the block raises about the file's content."""
+    """Name a file in the errors that the block raises about its content.
 
+    Raises:
+        CorruptDataError: a decoder failed on the content.
+    """
     try:
         yield
     except (CorruptDataError, InvalidRequestError, UnsupportedError) as error:
         if "file" not in error.variables:
             raise type(error)(error.message, **error.variables, file=path) from error
         raise
+    except (*MALFORMED, LookupError, ArithmeticError, EOFError, NotImplementedError, struct.error, OSError) as error:
+        if getattr(error, "errno", None) is not None:
+            raise  # not of a decoder: pyarrow's errors have no number
+        reason = f"{type(error).__name__}: {error}"[:200]
+        raise CorruptDataError(
+            "a file cannot be read: check what wrote or changed it", file=path, reason=reason
+        ) from error

@@ -166,7 +166,7 @@ def plan_splits(
         if file.size_bytes <= settings.split_bytes:
             splits.append(ReadSplit(file))
             continue
-        with open_file(file) as source:
+        with path_in_errors(file.path), open_file(file) as source:
             groups = settings.file_format.plan_splits(source, settings.options, settings.split_bytes)
         splits.extend(ReadSplit(file, None if group is None else tuple(group)) for group in groups)
     return splits

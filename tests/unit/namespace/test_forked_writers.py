@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.errors import InvalidRequestError
 from holdfast.fs import NamespaceFileSystem
 from holdfast.namespace import Configuration, Namespace, init_namespace, open_namespace
 from holdfast.namespace.file_writer import FileWriter
@@ -48,6 +49,26 @@ def test_a_child_that_discards_the_writer(url: str, kind: str, data: bytes) -> N
         file.write(data)
         file.close()
         assert namespace.open(path).read() == 2 * data
+
+
+@pytest.mark.parametrize("data", [b"1234", b"12345678901"], ids=["small", "buffered"])
+@pytest.mark.parametrize("kind", ["create", "create_with_lease"])
+def test_a_child_may_not_finish_the_file(url: str, kind: str, data: bytes) -> None:
+    """Both copies would be published, and the bytes of one of them would be lost."""
+    with open_namespace(url, user="root") as namespace:
+        file: FileWriter = getattr(namespace, kind)("/f")
+        file.write(data)
+
+        def finish() -> None:
+            with pytest.raises(InvalidRequestError, match="opened by another process"):
+                file.write(b"child")
+            with pytest.raises(InvalidRequestError, match="opened by another process"):
+                file.close()
+
+        _in_child(finish)
+        file.write(data)
+        file.close()
+        assert namespace.open("/f").read() == 2 * data
 
 
 def test_a_child_that_leaves_the_block(url: str) -> None:

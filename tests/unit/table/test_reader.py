@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import pickle
 from typing import Any, BinaryIO
@@ -12,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from holdfast.commit import VisibleFile
-from holdfast.errors import InvalidRequestError
+from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.formats import FORMATS, RowFilter, get_format
 from holdfast.formats.parquet import ParquetOptions
 from holdfast.table.reader import ReadSettings, TableSchema, plan_splits, read_schema, read_split
@@ -185,6 +186,28 @@ def test_a_value_that_is_not_of_the_given_type() -> None:
     schema = TableSchema(pa.schema([("id", pa.int64()), ("k", pa.int32())]), ("k",))
     with pytest.raises(InvalidRequestError, match="not fit the column's type"):
         rows(files, schema, ["k"])
+
+
+@pytest.mark.parametrize("name", ["parquet", "orc", "avro", "arrow", "csv", "json", "text"])
+def test_damaged_files(name: str) -> None:
+    """Whatever a decoder does with a damaged file, its error is one of Holdfast."""
+    schema = TableSchema(
+        pa.schema([("v", pa.string())] if name == "text" else [("id", pa.int64()), ("v", pa.string())])
+    )
+    values = {"id": [1, 2, 300], "v": ["a", 'b"ü', None]} if name != "text" else {"v": ["a", "b", "ü"]}
+    settings = ReadSettings(file_format=get_format(name))
+    good = Files()
+    good.add("part-0", pa.record_batch(values, schema.schema), name)
+    data = good.data["part-0"]
+    changed = [data[:length] for length in range(len(data))]
+    for position in range(len(data)):
+        changed += [data[:position] + bytes([data[position] ^ bits]) + data[position + 1 :] for bits in (1, 128, 255)]
+    for one in changed:
+        files = Files()
+        files.data["part-0"] = one
+        with contextlib.suppress(HoldfastError, MemoryError):  # a changed length may be a huge one
+            for split in plan_splits(files.listing(), files.open, schema, settings, []):
+                list(read_split(split, files.open, schema, settings, schema.schema.names))
 
 
 def test_an_unknown_column_is_refused_with_the_nearest() -> None:
