@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, UnsupportedError
 
 if TYPE_CHECKING:
     from holdfast.records.database import open_database
@@ -52,7 +52,12 @@ def __getattr__(name: str) -> object:
     module = _MODULES.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(module), name)
+    try:
+        return getattr(import_module(module), name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("pyspark", "py4j"):
+            raise
+        raise UnsupportedError("this needs PySpark, which is not installed: pip install 'holdfast[spark]'") from error
 
 
 def __dir__() -> list[str]:

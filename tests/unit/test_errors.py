@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 
 import pytest
 
@@ -59,3 +61,10 @@ def test_the_cause_is_chained_here_and_stays_behind_when_pickled(cls: type[Holdf
     copy = pickle.loads(pickle.dumps(caught.value))
     assert copy.__cause__ is None
     assert str(copy) == str(caught.value)
+
+
+def test_without_pyspark_the_package_says_what_to_install() -> None:
+    script = "import sys; sys.modules['pyspark'] = None; from holdfast import write"
+    done = subprocess.run([sys.executable, "-c", script], check=False, capture_output=True, text=True)
+    assert "UnsupportedError: this needs PySpark" in done.stderr
+    assert "pip install 'holdfast[spark]'" in done.stderr
