@@ -6,7 +6,8 @@ process, as Spark's workers run it, and in the long variants through the workers
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,9 +58,13 @@ def test_partition_values_come_back_or_the_docs_say_what_happens(session: Any, t
     assert list(judge(survey_partitions(session, data, str(tmp_path)))) == []
 
 
+def dialects_in_zones(names: Iterable[str]) -> list[tuple[str, str]]:
+    """Pair each dialect with a time zone: all pairs would take an hour, and show nothing that these do not."""
+    return list(zip(names, itertools.cycle(ZONES)))
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("zone", ZONES)
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize(("dialect", "zone"), dialects_in_zones(DIALECTS))
 def test_every_nesting_and_null_pattern(session: Any, tmp_path: Path, dialect: str, zone: str) -> None:
     session.conf.set("spark.sql.session.timeZone", zone)
     data = Input.of(session, columns_of(), ROWS, batch_rows=None if zone == "UTC" else 7)
@@ -68,7 +73,7 @@ def test_every_nesting_and_null_pattern(session: Any, tmp_path: Path, dialect: s
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rows", [0, 1, 2_000])
+@pytest.mark.parametrize("rows", [0, 2_000])
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_few_and_many_rows(session: Any, tmp_path: Path, dialect: str, rows: int) -> None:
     session.conf.set("spark.sql.session.timeZone", "America/New_York")
@@ -79,8 +84,7 @@ def test_few_and_many_rows(session: Any, tmp_path: Path, dialect: str, rows: int
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("zone", ZONES)
-@pytest.mark.parametrize("dialect", [name for name, one in DIALECTS.items() if one.ours])
+@pytest.mark.parametrize(("dialect", "zone"), dialects_in_zones(name for name, one in DIALECTS.items() if one.ours))
 def test_through_the_workers(session: Any, tmp_path: Path, dialect: str, zone: str) -> None:
     """Spark's workers run the data source on the same sample."""
     session.conf.set("spark.sql.session.timeZone", zone)

@@ -135,7 +135,7 @@ court = Court(
     [one for one in find_mutants("commit") if one.name.startswith("hadoop.uri.")],
     ["holdfast.commit"],
     workers=2,
-    patience_s=20,
+    patience_s=120,
     told=lambda one, verdict: found.update({one.name: verdict.kind}),
     say=lambda words: None,
 )

@@ -106,7 +106,7 @@ def test_the_plain_counter_of_the_paper_loses_a_unit() -> None:
 def test_a_walk_finds_mistakes(kind: str, name: str, breaks: str) -> None:
     check, again = Check(SUBJECTS[kind], [breaks]), Check(SUBJECTS[kind], [breaks])
     with _mutant(name, kind).planted():
-        check.walk(None, 3, budget=Budget(histories=3000))
+        check.walk(None, 3, budget=Budget(histories=6000))
         violation = check.violations[breaks]
         assert violation.history is not None
         again.walk(None, 3, first=violation.history, budget=Budget(histories=1))

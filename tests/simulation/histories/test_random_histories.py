@@ -117,9 +117,7 @@ def test_threads(handles: Handles, kind: str, seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "kind", ["mixes", *(pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS if kind != "mixes")]
-)
+@pytest.mark.parametrize("kind", KINDS)
 def test_processes(handles: Handles, kind: str) -> None:
     if not handles.url:
         pytest.skip("the records are in this process's memory")
@@ -131,9 +129,9 @@ def test_processes(handles: Handles, kind: str) -> None:
 
 
 @pytest.mark.slow
-@_KINDS
-@pytest.mark.parametrize("seed", range(3, 7))
-def test_many_histories(handles: Handles, kind: str, seed: int) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_histories(handles: Handles, kind: str) -> None:
+    seed = 3
     prefix = _prefix(kind, seed, handles.backend, "many")
     told = _in_threads((handles.backend, handles.other), kind, prefix, seed, 3 * _COUNTS[kind])
     if handles.url:
