@@ -486,7 +486,7 @@ class VersionedLog(Generic[E]):
         try:
             self.records.put_with(path, data, [Require(self.records.key(self.path(entry.seq)), self._etag_of(entry))])
         except (PreconditionError, NotFoundError) as error:
-            if self.read().oldest <= entry.seq:  # else somebody else has marked it, and trimmed the log
+            if self.read().oldest <= entry.seq:  # else another process has marked it, and trimmed the log
                 raise self._removed() from error
 
     def _etag_of(self, entry: E) -> str:

@@ -1,7 +1,7 @@
 """Convert arguments of fsspec's calls to those of a namespace, and results of a namespace to fsspec's.
 
 fsspec takes every path that contains one of ``*?[`` for a pattern. Here, a path that exists is a name; and what removes
-or moves takes names only, so a call that is repeated can never reach a file that nobody named.
+or moves takes names only, so a call that is repeated can never reach a file that was not named.
 
 To fsspec, a path is ``name/directory/file``, and the name of the namespace is the first component. Percent signs,
 ``#`` and ``?`` are ordinary characters.

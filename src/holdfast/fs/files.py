@@ -221,7 +221,7 @@ def open_append(namespace: Namespace, path: str, permission: int, *, waits: bool
             create = namespace.create if waits else namespace.create_with_lease
             return create(path, mode=permission)
         except PathExistsError:
-            continue  # somebody has just created it
+            continue  # another process has just created it
     raise PathExistsError("the file is created and deleted again and again: repeat later", path=path)
 
 

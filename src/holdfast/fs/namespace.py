@@ -136,8 +136,8 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
         """Return the open `Namespace` of a path, and the path in it, for calls that fsspec lacks.
 
         Raises:
-            InvalidRequestError: the path names no namespace, or another one than the database contains.
-            NotFoundError: nobody knows the namespace.
+            InvalidRequestError: the path names no namespace, or not the one in the database of this filesystem.
+            NotFoundError: neither the catalog nor the environment has a namespace of this name.
         """
         _, namespace, inner = self._locate(path)
         return namespace, inner
@@ -371,7 +371,7 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
 
         Raises:
             FileNotFoundError, FileExistsError, IsADirectoryError, PermissionError: as Python's `open`.
-            BeingWrittenError: somebody else appends to the file.
+            BeingWrittenError: another writer appends to the file.
         """
         return open_layers(super().open, path, mode, options)
 

@@ -69,7 +69,7 @@ def _close_in(pid: int, namespace: Namespace) -> None:
         return
     try:
         namespace.close()
-    except HoldfastError as error:  # nobody can catch it here, and Python would print where it comes from
+    except HoldfastError as error:  # it cannot be caught here, and Python would print where it comes from
         name = namespace.configuration.name
         _log.warning("the last modification times of some directories of %s may not be saved: %s", name, error)
 
@@ -98,7 +98,7 @@ def forget_if_lost(shared: SharedNamespace) -> bool:
     Its database was removed or replaced, or contains no such namespace any more: what is open stays useless.
 
     Raises:
-        HoldfastError: nobody knows, because the database cannot be reached.
+        HoldfastError: it is unknown, because the database cannot be reached.
     """
     try:
         shared.namespace.status("/")
@@ -172,7 +172,7 @@ class Options:
         """Return the address of a namespace, by its name, with these options.
 
         Raises:
-            NotFoundError: there is no option `database`, and nobody else knows the name.
+            NotFoundError: there is no option `database`, and the catalog and the environment lack the name.
         """
         database = database_of(name) if self.database is None else self.database
         return Address(f"{SCHEME}://{name}", database, self.user, self.groups, self.store_options)

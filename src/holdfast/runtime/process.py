@@ -70,7 +70,7 @@ class ForkListener(Protocol):
 
 
 class _State:
-    """What is known about a fork. The thread that forks keeps it, and nobody else does, not even in a local variable.
+    """What is known about a fork. Only the thread that forks keeps it: no other object, no local variable.
 
     Attributes:
         asked: the objects whose `before_fork` was called.
@@ -144,7 +144,7 @@ def keep_inherited(*found: object) -> None:
     """Keep references to inherited connections and TLS contexts forever, so that a child neither closes nor frees them.
 
     The parent uses the connection. And to free TLS contexts takes a lock of OpenSSL, which a thread of the parent may
-    have held at the time of the fork: nobody releases it in the child.
+    have held at the time of the fork: in the child it would never be released.
     """
     _inherited.extend(found)
 
@@ -229,7 +229,7 @@ def finish_finalizers() -> None:
         try:
             act()
         except HoldfastError as error:  # the caller has nothing to do with it
-            _log.warning("something that nobody uses anymore could not be given up: %s", error)
+            _log.warning("an object that is no longer used could not be closed: %s", error)
 
 
 atexit.register(finish_finalizers)

@@ -113,7 +113,7 @@ class Runner(Protocol):
         further item is started, items in flight are waited for, and the error is raised. No thread outlives the
         iterator, even if the iterator is abandoned, as by an error in the body of a ``for`` statement. One exception:
         if the garbage collector has to find the iterator, because a reference cycle contains it, no further item is
-        started, but nobody waits for items in flight. So leave no iterator in a variable.
+        started, but items in flight are not waited for. So leave no iterator in a variable.
         """
         ...
 

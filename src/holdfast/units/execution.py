@@ -52,7 +52,7 @@ _MOST_READ = 10_000
 """What a group writes and reads at most: then it is committed, however few units it has."""
 
 _NAMELESS = (b"",)
-"""Stands for what a group conflicted with if nobody has told."""
+"""Stands for the keys that a group conflicted with, if they are unknown."""
 
 _OF_PROCESS = (KeyboardInterrupt,)
 """What ends the process. Everything else, such as `SystemExit` or the `CancelledError` of asyncio, a function may raise
@@ -252,7 +252,7 @@ class UnitExecution:
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """Note how long reads take. No alarm breaks off this block: nobody could use the connection anymore."""
+        """Note how long reads take. No alarm breaks off this block, which would make the connection unusable."""
         clock = self.environment.clock
         before_s = clock.elapsed_s()
         try:

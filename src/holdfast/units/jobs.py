@@ -339,8 +339,8 @@ def _require_end(transaction: Transaction, job: Job, work: WorkList | None) -> N
         )
     if work is not None and transaction.scan(*work.range, 1, guard=work.definition_key):
         raise ConflictError(
-            "the work list is not empty: the database has lost units, in a failover or a restore, or somebody has added"
-            " to the list meanwhile: run the job again with its name, and it goes on",
+            "the work list is not empty: the database has lost units, in a failover or a restore, or items were "
+            "added meanwhile: run the job again with its name, and it goes on",
             job=job.name,
             list=work.name,
         )

@@ -209,7 +209,7 @@ class TaskLedger(ProgressRecord):
         return (self.key,)
 
     def status(self, unit: Unit) -> UnitStatus:
-        """Return whether a unit is to do, deferred or done."""
+        """Return the state of a unit: to do, deferred or done."""
         if unit.id in self.progress.deferred:
             return UnitStatus.DEFERRED
         return UnitStatus.DONE if unit.id <= self.progress.last else UnitStatus.TO_DO

@@ -55,7 +55,7 @@ class UnitStatus(enum.Enum):
     TO_DO = enum.auto()
     DEFERRED = enum.auto()
     DONE = enum.auto()
-    """It is done, or somebody else's."""
+    """It is done, or another task has it."""
 
 
 class Ledger(Protocol):
@@ -79,7 +79,7 @@ class Ledger(Protocol):
         ...
 
     def status(self, unit: Unit) -> UnitStatus:
-        """Return whether a unit is to do, deferred or done, as of the last `load` or `committed`."""
+        """Return the state of a unit (to do, deferred or done) as of the last `load` or `committed`."""
         ...
 
 
@@ -101,7 +101,7 @@ class UnitLoop:
         self._environment = execution.environment
         self._statistics = execution.statistics
         self._size = GroupSize(1 if self._settings.buffering == SERVER else self._settings.group)
-        self._unknown = 0  # commits in a row whose outcome nobody knew
+        self._unknown = 0  # commits in a row with an unknown outcome
         self._began_s = self._environment.clock.elapsed_s()
 
     @property

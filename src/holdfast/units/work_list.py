@@ -6,7 +6,7 @@ transaction deletes them from those that wait, and writes them into a claim of t
 validates the claim and takes the unit's item out of it, in the same step in which the unit's writes and the items that
 it adds take effect. So:
 
-- a claim that somebody else has dissolved makes every later commit of its worker conflict: zombies do nothing;
+- a claim that another worker has dissolved makes every later commit of its worker conflict: zombies do nothing;
 - the list is at its end when nothing waits and nothing is claimed, as seen in one read. Nobody can add to it then,
   because only units add to it, and each unit that runs has a claim.
 

@@ -190,12 +190,12 @@ class WorkTask:
 
     def _beat(self) -> None:
         """Give a sign of life. If it fails, others take over; their commits are validated anyway."""
-        reads = {self._work.definition_key: self._work.version}  # nobody would delete it after the list was dropped
+        reads = {self._work.definition_key: self._work.version}  # after the list is dropped, it would stay
         with suppress(HoldfastError):
             self._backend.commit(Commit(reads=reads, adds={self._work.heartbeat_key(self._key): 1}))
 
     def _forget_beats(self) -> None:
-        """Delete all heartbeats: the list is at its end, so nobody has a claim. Those of the dead would stay forever.
+        """Delete all heartbeats: the list is at its end, so there are no claims. Those of the dead would stay forever.
 
         Whoever lives beats again, and comes here, too.
         """
@@ -203,7 +203,7 @@ class WorkTask:
             self._delete_beats([key for key, _record in page])
 
     def _delete_beats(self, keys: Sequence[bytes]) -> None:
-        """Delete heartbeats. If the reply is lost, they may stay: without a claim, nobody heeds them."""
+        """Delete heartbeats. If the reply is lost, they may stay: without a claim, they have no effect."""
         with suppress(OutcomeUnknownError):
             self._database.commit(Commit(deletes=keys))
 

@@ -179,7 +179,7 @@ def _part(form: Any, text: str) -> Part:
 
 # --- for people -------------------------------------------------------------------------------------------------------
 def row_text(row: Row) -> str:
-    """Format the key of a row for a person: as JSON, except for text that nobody can mistake for JSON."""
+    """Format the key of a row for a person: as JSON, except for text that cannot be mistaken for JSON."""
     return row if isinstance(row, str) and row_if_json(row) is None else json_text(json_row(row))
 
 

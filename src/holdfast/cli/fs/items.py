@@ -389,7 +389,7 @@ class PathErrors:
         """End the command with a non-zero exit code if errors were reported.
 
         Args:
-            succeeded: number of paths without an error.
+            succeeded: number of paths without an error; if it is 0, the first error's exit code is used.
 
         Raises:
             Exit: errors were reported.

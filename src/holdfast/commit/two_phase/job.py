@@ -295,7 +295,7 @@ def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
                 # A process that ends a job deletes its record after the entry, so a new look shows the entry.
                 entry = find_decision(ctx, read_log(ctx), job.job, job.base_seq)
                 if entry is None:
-                    raise destination_gone_error(ctx)  # without the record, nobody can commit the job
+                    raise destination_gone_error(ctx)  # without the record, the job cannot be committed
             entry = entry or _append_abort(ctx, job, view)
         except FencedError as error:
             return _end_fenced_job(ctx, job, error, is_announced=job_exists(ctx, job.job))

@@ -119,7 +119,7 @@ class LogEntry:
         replaced: reference to the list of files to delete once the job is visible (commit only); None if the job
             replaces nothing.
         replaced_by_job: how many files and bytes of each earlier job a partition overwrite replaces; used by `verify`.
-        chosen: the part of `totals` for files whose names the caller chose; such names do not contain a job id.
+        chosen: how many of the committed files and bytes have names that the caller chose, without a job id.
         state: the state after this decision.
         after: the token of the previous entry; empty for the first entry.
     """

@@ -373,7 +373,7 @@ class JobFiles:
     Attributes:
         completions: the job's files.
         required: keys of records without which nothing may happen: they are where the destination is.
-        obsolete: keys of the records that nobody needs after the decision.
+        obsolete: keys of the records that are no longer needed after the decision.
         summary: the facts about the files for the job's report.
     """
 
@@ -389,7 +389,7 @@ def plan_files(ctx: CommitContext, job: JobRecord, prepared: Prepared) -> JobFil
     A file replaces another one only if the caller chose its name, and the mode says so. In every other case its name
     must be free.
 
-    Memory: about 500 bytes per file. The manifests in the cache are dropped, because nobody reads them again.
+    Memory: about 500 bytes per file. The manifests in the cache are dropped, because they are not read again.
     """
     summary = JobSummary()
     completions: list[Complete] = []

@@ -53,7 +53,7 @@ class CreateObject(FileGroup):
     keys: dict[int, bytes] = field(default_factory=dict, compare=False)
 
     def extra_keys(self, chains: Sequence[Chain]) -> Collection[bytes]:
-        """Return the keys of the file's lease, if it is being written, and of the upload that is completed."""
+        """Return the database keys of the file's lease, if it has one, and of the upload that the object comes from."""
         return [*self.file.extra_keys(chains), *([upload_key(self.upload)] if self.upload else ())]
 
     def execute(self, view: View, context: Context) -> Changes[Inode]:

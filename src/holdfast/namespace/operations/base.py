@@ -228,7 +228,7 @@ def discard_blobs(changes: Changes[R], inode: Inode, now_ms: int) -> None:
 
 
 def discard_extents(changes: Changes[R], extents: Iterable[Extent], since_ms: int) -> None:
-    """Give up the blobs of extents: delete the records of small ones, and write garbage notes for the others.
+    """Give up the blobs of extents: delete the records of small ones, and note the others for the garbage collector.
 
     Args:
         since_ms: the time in the notes, milliseconds since the epoch.

@@ -276,7 +276,7 @@ class TransactionalMap:
                 end = partial(self._end, backend, job, work, seconds, earlier=earlier)
                 try:
                     return self._patiently(end)
-                except ConflictError:  # somebody has added to the list since the last worker looked
+                except ConflictError:  # the list has grown since the last worker looked
                     if kind != WORK_LIST or work is None or not _has_items(backend, work):
                         raise
 

@@ -143,7 +143,7 @@ def check_apply_file_and_directory(subject: Subject) -> None:
 
 
 def check_apply_twice(subject: Subject) -> None:
-    """Check that changes that took effect are refused when they are repeated, as after a lost reply."""
+    """Check that conditional changes that took effect are refused when they are sent again, as after a lost reply."""
     upload_id, parts = subject.uploaded("data", b"uploaded")
     completed = Complete(subject.key("data"), upload_id, tuple(parts))
     as_transactional(subject.store).apply([Put(subject.key("log/1"), b"mine", Create()), completed])

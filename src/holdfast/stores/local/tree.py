@@ -469,7 +469,7 @@ def _refuse_place(path: str) -> None:
         if problem is None:
             return
         if (before.st_ino, before.st_ctime_ns) == (after.st_ino, after.st_ctime_ns):
-            break  # nobody changed it during the check
+            break  # it did not change during the check
     if problem is not None:
         raise problem
 
