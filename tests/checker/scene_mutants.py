@@ -10,8 +10,13 @@ import pytest
 
 from holdfast.errors import InvalidRequestError
 from holdfast_checker.framework.subject import Subject
-from holdfast_checker.kernel.counterexample import Counterexample, decode, encode, replay
-from holdfast_checker.kernel.explore import Budget, explore
+from holdfast_checker.kernel.counterexample import (
+    Counterexample,
+    decode_counterexample,
+    encode_counterexample,
+    replay_choices,
+)
+from holdfast_checker.kernel.explore import Budget, explore_world
 from holdfast_checker.kernel.world import World
 from tests.checker.committers.planting import Swap, planted
 
@@ -54,9 +59,9 @@ def check_that_it_is_found(mutant: SceneMutant, subject: Subject[Any], scene: st
         return subject.build(subject.find_scenes(scene)[0], None)
 
     with mutant.planted():
-        found = explore(build(), budget=Budget(states=_STATES), until=lambda now: mutant.breaks in now.findings)
+        found = explore_world(build(), budget=Budget(states=_STATES), until=lambda now: mutant.breaks in now.findings)
         assert mutant.breaks in found.findings, f"{mutant.slip} The checker reports {found.findings}"
-        saved = decode(encode(found.findings[mutant.breaks]))
+        saved = decode_counterexample(encode_counterexample(found.findings[mutant.breaks]))
         assert breaks(build(), saved), "it replays where it was found"
     assert not breaks(build(), saved), "the shipped code goes another way"
 
@@ -64,6 +69,6 @@ def check_that_it_is_found(mutant: SceneMutant, subject: Subject[Any], scene: st
 def breaks(world: World, found: Counterexample) -> bool:
     """Check whether the history is possible, and violates its property."""
     try:
-        return found.property in dict(replay(world, found.choices).broken)
+        return found.property in dict(replay_choices(world, found.choices).broken)
     except InvalidRequestError:
         return False

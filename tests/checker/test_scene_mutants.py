@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast_checker.framework.check import Check, replay_again
+from holdfast_checker.framework.check import Check, replay_with_current_code
 from holdfast_checker.framework.subject import Subject
 from holdfast_checker.subjects import SUBJECTS
 from tests.checker.namespace.mutants import MUTANTS as OF_NAMESPACE
@@ -55,12 +55,12 @@ def test_it_is_told_as_a_story_and_replayed(mutant: SceneMutant, subject: Subjec
     with mutant.planted():
         check.explore(scenes)
         violation = check.shrink(check.violations[mutant.breaks])
-        story = check.story(violation)
+        story = check.tell_story(violation)
         lines = story.lines(details=True)
         assert lines[0].startswith(f"{subject.name}/{mutant.scenes[0]} breaks {mutant.breaks}")
         assert "Broken: " in "\n".join(lines)
-        assert story.document()
-        assert replay_again(violation.counterexample, subject) == story
+        assert story.to_json_value()
+        assert replay_with_current_code(violation.counterexample, subject) == story
     assert not breaks(subject.build(scenes[0], None), violation.counterexample), "the shipped code goes another way"
 
 

@@ -27,7 +27,7 @@ from holdfast.stores.base import (
     iter_objects,
     iter_uploads,
 )
-from holdfast_checker.simulated.memory import ImageStore
+from holdfast_checker.simulated.memory import RestorableStore
 from tests.simulation.world import HOME, World
 
 # --- changes ----------------------------------------------------------------------------------------------------------
@@ -66,7 +66,7 @@ _WISHES = st.lists(
 )
 
 
-def _change(store: ImageStore, wish: Wish) -> Change:
+def _change(store: RestorableStore, wish: Wish) -> Change:
     there = {info.key: info.etag for info in iter_objects(store, "")}
     etag = there.get(wish.key, "0" * 32) if wish.is_known else "1" * 32
     mode: PutMode = {"create": Create(), "overwrite": Overwrite(), "update": Update(etag)}[wish.mode]
@@ -89,7 +89,7 @@ def _holds(there: Mapping[str, str], mode: PutMode, key: str) -> bool:
     return not isinstance(mode, Update) or there.get(key) == mode.etag
 
 
-def _is_refused(store: ImageStore, changes: Sequence[Change]) -> bool:
+def _is_refused(store: RestorableStore, changes: Sequence[Change]) -> bool:
     there = {info.key: info.etag for info in iter_objects(store, "")}
     pending = {upload.upload_id for upload in iter_uploads(store, "")}
     for change in changes:
@@ -109,16 +109,16 @@ def _is_refused(store: ImageStore, changes: Sequence[Change]) -> bool:
     return False
 
 
-def _content(store: ImageStore) -> dict[str, bytes]:
+def _content(store: RestorableStore) -> dict[str, bytes]:
     return {info.key: store.get(info.key) for info in iter_objects(store, "")}
 
 
 @given(st.lists(_WISHES, max_size=6))
 def test_any_changes_are_made_all_or_not_at_all(calls: list[list[Wish]]) -> None:
-    store = ImageStore(transactions=True)
+    store = RestorableStore(transactions=True)
     for wishes in calls:
         changes = [_change(store, wish) for wish in wishes]
-        content, before = _content(store), store.image().key
+        content, before = _content(store), store.take_snapshot().key
         deleted = {
             change.key
             for change in changes
@@ -127,7 +127,7 @@ def test_any_changes_are_made_all_or_not_at_all(calls: list[list[Wish]]) -> None
         if _is_refused(store, changes):
             with pytest.raises(HoldfastError):
                 store.apply(changes)
-            assert store.image().key == before
+            assert store.take_snapshot().key == before
             continue
         store.apply(changes)
         written = {wish.key: wish.data for wish in wishes if wish.kind in ("put", "complete")}
@@ -141,7 +141,7 @@ def test_any_changes_are_made_all_or_not_at_all(calls: list[list[Wish]]) -> None
 def test_the_order_of_changes_has_no_meaning(wishes: list[Wish]) -> None:
     contents = []
     for backwards in (False, True):
-        store = ImageStore(transactions=True)
+        store = RestorableStore(transactions=True)
         for key in _KEYS[1:3]:
             store.put(key, b"old")
         changes = [_change(store, wish) for wish in wishes]

@@ -150,7 +150,7 @@ def test_a_decision_that_others_complete_and_trim_is_not_damage(publication: str
     for number in range(4):
         run_job(few, f"other{number}")
     refuse.active = False
-    image = world.store.image()
+    image = world.store.take_snapshot()
     for nth in range(1, 200):
         world.store.restore(image)
         others = At(nth, lambda: [run_job(few, f"later{number}") for number in range(2)])

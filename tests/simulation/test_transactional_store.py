@@ -42,7 +42,7 @@ from holdfast.errors import (
 )
 from holdfast.stores.base import MultipartLimits, iter_objects, iter_uploads
 from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
-from holdfast_checker.simulated.memory import ImageStore
+from holdfast_checker.simulated.memory import RestorableStore
 from tests.interceptors import FOR_EVER, Fault, FaultMode, Recorder, SimulatedCrash, crash_at
 from tests.simulation.world import (
     HOME,
@@ -179,7 +179,7 @@ def test_a_file_system_in_a_database_commits_by_transactions_too() -> None:
     """It could also rename: but then readers would see one file after the other."""
     world = World("transaction")
     limits = MultipartLimits(min_part_size_bytes=4)
-    world.store = ImageStore(limits=limits, rename=True, transactions=True, clock=world.clock, ids=world.ids)
+    world.store = RestorableStore(limits=limits, rename=True, transactions=True, clock=world.clock, ids=world.ids)
     run_job(world.context(), "old")
     run_job(world.context(), "new", SaveMode.OVERWRITE)
     assert_settled(world, expected("new"))
@@ -363,11 +363,11 @@ def test_a_request_that_arrives_after_the_abort_changes_nothing() -> None:
     with pytest.raises(OutcomeUnknownError):
         TWO_PHASE.commit_job(world.context(store=InterceptedStore(world.store, hold)), job, messages, TASKS)
     assert recover(world.context()).rolled_back == [job.job]
-    before = world.store.image().key
+    before = world.store.take_snapshot().key
     for deliver in held:
         with pytest.raises((PreconditionError, NotFoundError)):  # the number is taken, and the uploads are gone
             deliver()
-    assert world.store.image().key == before
+    assert world.store.take_snapshot().key == before
     assert_settled(world, expected("old"))
 
 
@@ -478,8 +478,8 @@ def test_a_decision_that_was_made_step_by_step_is_rolled_forward_first() -> None
     messages = run_tasks(world.context(), job, "stepwise")
     broken = world.context(Fault(FaultMode.FAIL, Operation.COMPLETE_UPLOAD, nth=2, times=FOR_EVER))
     assert not TWO_PHASE.commit_job(broken, job, messages, TASKS).finished
-    image = world.store.image()
-    world.store = ImageStore(
+    image = world.store.take_snapshot()
+    world.store = RestorableStore(
         limits=MultipartLimits(min_part_size_bytes=4), transactions=True, clock=world.clock, ids=world.ids
     )
     world.store.restore(image)

@@ -26,7 +26,7 @@ from holdfast.commit.layout import is_hidden
 from holdfast.runtime import Environment, SerialRunner
 from holdfast.stores.base import MultipartLimits, ObjectPage, ObjectStore, iter_objects, iter_uploads
 from holdfast.stores.interceptors import InterceptedStore, StoreCall
-from holdfast_checker.simulated.memory import ImageStore
+from holdfast_checker.simulated.memory import RestorableStore
 from tests.clocks import CountingIds, SimulatedClock
 from tests.interceptors import Fault, Faulty
 
@@ -85,7 +85,9 @@ class World:
         rename = publication == "rename"
         limits = None if rename else MultipartLimits(min_part_size_bytes=4)
         transactions = publication == "transaction"
-        self.store = ImageStore(limits=limits, rename=rename, transactions=transactions, clock=self.clock, ids=self.ids)
+        self.store = RestorableStore(
+            limits=limits, rename=rename, transactions=transactions, clock=self.clock, ids=self.ids
+        )
 
     def context(self, *faults: Fault, home: str = HOME, store: ObjectStore | None = None) -> CommitContext:
         """Return the context of a process with its own store handle."""

@@ -25,7 +25,7 @@ from holdfast.stores.base import Change, Complete, Create, ObjectPage, Part, Put
 from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
 from holdfast.stores.memory import MemoryStore
 from holdfast.versioned_log import LogView, RecordStore, VersionedLog, record_name
-from holdfast_checker.simulated.memory import ImageStore
+from holdfast_checker.simulated.memory import RestorableStore
 from tests.interceptors import FOR_EVER, Fault, FaultMode, Faulty, SimulatedCrash, crash_at
 from tests.simulation.world import SimulatedClock
 
@@ -316,16 +316,16 @@ def test_a_store_that_makes_one_change_at_a_time_takes_no_others() -> None:
 @pytest.mark.parametrize("seq", [1, 3])
 def test_a_writer_from_the_trimmed_past_changes_nothing(seq: int) -> None:
     """Readers ignore a late entry, but they would not ignore what is published with it."""
-    store = ImageStore(transactions=True)
+    store = RestorableStore(transactions=True)
     log = log_in(store)
     fill(log, seq - 1)
     late, view = Note(seq, "late", "" if seq == 1 else f"t{seq - 1}"), log.read()
     fill(log, 6)
     log.trim(log.read(), keep=2)
-    before = store.image().key
+    before = store.take_snapshot().key
     with pytest.raises(LogTrimmedError):
         append(log, late, Put("data/late", b"1"), view=view)
-    assert store.image().key == before
+    assert store.take_snapshot().key == before
     assert log.read().stale == ()
 
 

@@ -8,7 +8,7 @@ from holdfast.commit import Committer
 from holdfast.commit.two_phase.committer import TWO_PHASE
 from holdfast.guarantees import Answer
 from holdfast_checker.committers.actors import Scene
-from holdfast_checker.committers.features import FEATURES, combine, features_of
+from holdfast_checker.committers.features import FEATURES, combine_features, parse_features
 from holdfast_checker.committers.goals import GOALS, WITHOUT_LOG
 from holdfast_checker.committers.narration import job_narrator
 from holdfast_checker.committers.properties import PART_OF, RULES
@@ -45,26 +45,26 @@ def committer_subject(committer: Committer) -> Subject[Scene]:
         scenes={**SCENES, **COMBINED} if has_log else SCENES,
         small=SMALL,
         others=_OTHERS if has_log else {**COMBINED, **_OTHERS},
-        find=_find,
+        find=_scene_of_feature_names,
         walk=None if has_log else LARGE,
-        declared=lambda name: declared(committer, name),
+        declared=lambda name: declared_guarantee(committer, name),
     )
 
 
-def _find(name: str) -> Scene | None:
+def _scene_of_feature_names(name: str) -> Scene | None:
     """Return the combination of the named features, as in ``crash+recovery+overwrite``, or the experiment's scene."""
     if name in EXPERIMENTS:
         return EXPERIMENTS[name]
-    features = features_of(name)
+    features = parse_features(name)
     if features is not None:
-        combined = combine(features)
+        combined = combine_features(features)
         return COMBINED.get(combined.name, combined)
     for part in name.split("+") if "+" in name else ():
         find_name(part, FEATURES, "feature of a scene")
     return None
 
 
-def declared(committer: Committer, name: str) -> Answer | None:
+def declared_guarantee(committer: Committer, name: str) -> Answer | None:
     """Return the declared guarantee of a committer about a property, as `holdfast committers` shows it, or None."""
     return committer.guarantees.get(PART_OF.get(name, name))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast_checker.kernel.counterexample import decode
+from holdfast_checker.kernel.counterexample import decode_counterexample
 from tests.unit.cli.destinations import run
 
 _BROKEN = ("check", "file-v2", "--scene", "asking", "--property", "C4")
@@ -24,7 +24,7 @@ def saved(tmp_path: Path) -> Path:
 
 # --- saving and replaying ---------------------------------------------------------------------------------------------
 def test_a_saved_counterexample_replays(saved: Path) -> None:
-    assert decode(saved.read_bytes()).property == "C4"
+    assert decode_counterexample(saved.read_bytes()).property == "C4"
     result = run("check", "--replay", str(saved))
     assert result.exit_code == 1
     assert result.stdout.startswith("file-v2/asking breaks C4 hidden\n")

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.cli.output import Output
 from holdfast.guarantees import Answer
-from holdfast_checker.cli.report import show_table
+from holdfast_checker.cli.report import print_guarantee_table
 from holdfast_checker.committers.table_v.table import PAPERS, REASONS, Table, build_table
 from tests.unit.cli.destinations import run
 
@@ -21,7 +21,7 @@ def table() -> Table:
 
 
 def test_each_answer_is_in_the_table(table: Table, capsys: pytest.CaptureFixture[str]) -> None:
-    assert show_table(table, Output()) == all(cell.agrees_with_declaration for cell in table.cells.values())
+    assert print_guarantee_table(table, Output()) == all(cell.agrees_with_declaration for cell in table.cells.values())
     shown = capsys.readouterr().out
     assert "two_" in shown
     assert "direct" in shown
@@ -38,10 +38,10 @@ def test_differences_are_shown_with_their_reason(
     odd = replace(cell, committer=replace(cell.committer, guarantees=said), holds=True)
     changed = replace(table, cells={**table.cells, (cell.row.name, "direct"): odd})
     monkeypatch.setitem(PAPERS["direct"], cell.row.name, "no")
-    assert not show_table(changed, Output())
+    assert not print_guarantee_table(changed, Output())
     capsys.readouterr()
     monkeypatch.setitem(REASONS, ("direct", cell.row.name), "Somebody was wrong.")  # type: ignore[arg-type]  # a dict
-    assert show_table(changed, Output())
+    assert print_guarantee_table(changed, Output())
     shown = capsys.readouterr().out
     assert "direct, committed output seen: found yes; the paper says no; declared no" in shown
     assert "  Somebody was wrong." in shown
@@ -52,7 +52,7 @@ def test_differences_are_shown_with_their_reason(
 
 def test_incomplete_results_are_marked(table: Table, capsys: pytest.CaptureFixture[str]) -> None:
     cells = {key: replace(cell, complete=False) for key, cell in table.cells.items()}
-    show_table(replace(table, cells=cells), Output())
+    print_guarantee_table(replace(table, cells=cells), Output())
     shown = capsys.readouterr().out
     assert "? so far: not all histories were explored" in shown
     assert {"yes?", "no?"} <= set(shown.split())

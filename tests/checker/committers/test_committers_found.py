@@ -13,18 +13,18 @@ import pytest
 
 from holdfast.commit.committer import RENAME_DIR, Committer
 from holdfast_checker.committers.actors import Scene
-from holdfast_checker.committers.cluster import Order
+from holdfast_checker.committers.cluster import CommitOrder
 from holdfast_checker.committers.narration import job_narrator
 from holdfast_checker.committers.scenes import SCENES
 from holdfast_checker.committers.worlds import build_world
 from holdfast_checker.framework.check import Check
 from holdfast_checker.kernel.calls import Fault
 from holdfast_checker.kernel.counterexample import Counterexample
-from holdfast_checker.kernel.explore import Budget, explore
-from holdfast_checker.kernel.shrink import shrink
-from holdfast_checker.narrative.story import tell
+from holdfast_checker.kernel.explore import Budget, explore_world
+from holdfast_checker.kernel.shrink import shrink_counterexample
+from holdfast_checker.narrative.story import tell_story
 from holdfast_checker.specimens import COMPARED
-from holdfast_checker.subjects import committer_subject, declared
+from holdfast_checker.subjects import committer_subject, declared_guarantee
 
 _STATES = 20_000
 """Seconds of exploration, where a minute is allowed."""
@@ -37,7 +37,7 @@ _ONE_BY_ONE = Scene(
     summary="an attempt is cut off from the driver while it commits, another one takes over, and both go on",
     tasks=1,
     speculation=False,
-    order=Order.ASK_FIRST,
+    order=CommitOrder.ASK_FIRST,
     budgets={Fault.PARTITION: 1},
 )
 _MOVES_FILE_BY_FILE = replace(_ONE_BY_ONE, name="no-directory-rename", store={"rename_dir": False})
@@ -76,14 +76,14 @@ def _on_any_directories(name: str) -> Committer:
 )
 def test_it_is_found_shrunk_and_told(committer: str, scene: Scene, name: str, says: str) -> None:
     world = build_world(_on_any_directories(committer), scene)
-    found = explore(world, budget=Budget(states=_STATES), until=lambda now: name in now.findings)
+    found = explore_world(world, budget=Budget(states=_STATES), until=lambda now: name in now.findings)
     assert name in found.findings, f"{found.states} states, {found.findings}"
     finding = found.findings[name]
     first = Counterexample(world.name, name, finding.broke, finding.choices)
-    easy = shrink(world, first)
+    easy = shrink_counterexample(world, first)
     assert len(easy.choices) <= len(first.choices)
     assert says in easy.broke
-    story = tell(world, easy, job_narrator(world))
+    story = tell_story(world, easy, job_narrator(world))
     assert 0 < len(story.sentences) <= _SENTENCES
     assert story.verdict == easy.broke
     assert f"Broken: {name} " in "\n".join(story.lines())
@@ -99,9 +99,11 @@ def test_when_file_v1_mixes_attempts(scene: Scene, while_merging: bool) -> None:
     So the committer refuses other stores.
     """
     world = build_world(_on_any_directories("file-v1"), replace(scene, properties=("C2",)))
-    found = explore(world, budget=Budget(states=_STATES), until=lambda one: bool(one.findings)).findings["C2"]
-    story = tell(
-        world, shrink(world, Counterexample(world.name, "C2", found.broke, found.choices)), job_narrator(world)
+    found = explore_world(world, budget=Budget(states=_STATES), until=lambda one: bool(one.findings)).findings["C2"]
+    story = tell_story(
+        world,
+        shrink_counterexample(world, Counterexample(world.name, "C2", found.broke, found.choices)),
+        job_narrator(world),
     )
     merge = next(one.number for one in story.sentences if "driver receives its tasks' reports" in one.text)
     last = max(one.number for one in story.sentences if one.text.startswith("task") and "renames" in one.text)
@@ -119,5 +121,5 @@ def test_what_breaks_is_declared(committer: str) -> None:
     check = Check(committer_subject(COMPARED[committer]))
     for scene in SCENES.values():
         check.explore([scene], Budget(states=100_000))
-    answers = {name: declared(COMPARED[committer], name) for name in check.violations}
+    answers = {name: declared_guarantee(COMPARED[committer], name) for name in check.violations}
     assert [name for name, answer in answers.items() if answer and answer.holds and not answer.unless] == []

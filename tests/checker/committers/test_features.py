@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import InvalidRequestError
-from holdfast_checker.committers.features import combine, features_of
+from holdfast_checker.committers.features import combine_features, parse_features
 from holdfast_checker.committers.goals import GOALS
 from holdfast_checker.committers.scenes import COMBINED
 from holdfast_checker.committers.worlds import build_world
 from holdfast_checker.kernel.calls import Call, Reply
-from holdfast_checker.kernel.explore import explore
+from holdfast_checker.kernel.explore import explore_world
 from holdfast_checker.kernel.world import Port
 from holdfast_checker.simulated.store import StoreResource
 from holdfast_checker.simulated.store_handle import SimulatedStore
@@ -41,7 +41,7 @@ def test_features_that_exclude_each_other_are_refused() -> None:
 # --- a store with piecemeal listings ----------------------------------------------------------------------------------
 def test_a_piecemeal_listing_may_show_what_is_new_without_what_was_there_before_it() -> None:
     store = StoreResource("store", time_of=lambda actor: 0.0)
-    state = store.initial()
+    state = store.initial_state()
     (begun,) = store.alternatives(state, Call("store", "list_page", ("", "", 1000, None)), "lister")[:1]
     for key in ("log/1", "log/2"):
         state = store.alternatives(state, Call("store", "put", (key, b"x", "")), "writer")[0].state
@@ -61,11 +61,11 @@ def test_a_piecemeal_listing_may_show_what_is_new_without_what_was_there_before_
     ],
 )
 def test_reduction_leaves_no_end_out(name: str) -> None:
-    scene = combine(features_of(name) or ())
+    scene = combine_features(parse_features(name) or ())
     ends = []
     for reduce in (True, False):
         world, seen = with_ends(build_world(COMPARED["two_phase"], scene))
-        assert explore(world, reduce=reduce).complete
+        assert explore_world(world, reduce=reduce).complete
         ends.append(seen)
     assert ends[0] == ends[1]
     assert len(ends[0]) > 10

@@ -12,7 +12,7 @@ from holdfast.runtime import SystemClock, SystemIds
 from holdfast.stores.base import Change, Complete, Create, Delete, MultipartLimits, Put, Require, RequireEmpty
 from holdfast_checker.committers.cluster import CLUSTER, Cluster
 from holdfast_checker.kernel.calls import Call, Fault
-from holdfast_checker.kernel.explore import explore
+from holdfast_checker.kernel.explore import explore_world
 from holdfast_checker.kernel.world import Actor, Port, World
 from holdfast_checker.simulated.store import StoreResource
 from holdfast_checker.simulated.store_handle import SimulatedStore
@@ -29,9 +29,9 @@ def _world(programs: Mapping[str, Program], budgets: Mapping[Fault, int], **opti
     def program(run: Program) -> Callable[[Port], object]:
         return lambda port: run(port, SimulatedStore(port, "store", store.capabilities))
 
-    filled = store.store(store.initial(), SystemClock(), SystemIds())
+    filled = store.create_copy(store.initial_state(), SystemClock(), SystemIds())
     filled.put("k", b"x")
-    store.fill(filled.image())
+    store.set_initial_contents(filled.take_snapshot())
     return World(
         name="rare",
         summary="calls that meet in rare ways",
@@ -45,7 +45,7 @@ def _world(programs: Mapping[str, Program], budgets: Mapping[Fault, int], **opti
 
 def _ends(world: World, *, reduce: bool) -> set[Any]:
     watched, seen = with_ends(world)
-    assert explore(watched, reduce=reduce).complete
+    assert explore_world(watched, reduce=reduce).complete
     return seen
 
 
@@ -183,7 +183,7 @@ WORLDS = {
 def test_every_way_of_a_stale_listing_has_a_label_of_its_own() -> None:
     """Two uploads have the same key; a history replays by its labels."""
     store = StoreResource("store", time_of=lambda actor: 0.0)
-    state = store.initial()
+    state = store.initial_state()
     for token in ("one", "two"):
         state = store.alternatives(state, Call("store", "create_upload", ("a", None, token)), "")[0].state  # type: ignore[assignment]  # an image
     ways = store.alternatives(state, Call("store", "list_uploads_page", ("", None)), "")

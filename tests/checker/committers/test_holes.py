@@ -18,9 +18,9 @@ from holdfast_checker.committers.narration import job_narrator
 from holdfast_checker.committers.properties import RULES
 from holdfast_checker.committers.scenes import SCENES
 from holdfast_checker.committers.worlds import build_world
-from holdfast_checker.kernel.explore import Budget, Exploration, explore
-from holdfast_checker.kernel.shrink import shrink
-from holdfast_checker.narrative.story import Story, tell
+from holdfast_checker.kernel.explore import Budget, Exploration, explore_world
+from holdfast_checker.kernel.shrink import shrink_counterexample
+from holdfast_checker.narrative.story import Story, tell_story
 from holdfast_checker.specimens import COMPARED
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "explanation" / "holes.md"
@@ -107,7 +107,7 @@ def found_in(name: str, committer: str) -> Exploration:
     """Return what the hole's scene shows about a committer."""
     hole = next(hole for hole in HOLES if hole.name == name)
     world = build_world(COMPARED[committer], replace(SCENES[hole.scene], properties=(hole.property_name,)))
-    return explore(world, budget=Budget(states=STATES), until=lambda found: bool(found.findings))
+    return explore_world(world, budget=Budget(states=STATES), until=lambda found: bool(found.findings))
 
 
 def told(hole: Hole) -> Story:
@@ -115,7 +115,7 @@ def told(hole: Hole) -> Story:
     committer, scene = COMPARED[hole.committers[0]], SCENES[hole.scene]
     found = found_in(hole.name, committer.name).findings[hole.property_name]
     world = build_world(committer, replace(scene, properties=(hole.property_name,)))
-    return tell(world, shrink(world, found), job_narrator(world))
+    return tell_story(world, shrink_counterexample(world, found), job_narrator(world))
 
 
 # --- the holes --------------------------------------------------------------------------------------------------------

@@ -9,11 +9,11 @@ import pytest
 
 from holdfast.commit import SaveMode
 from holdfast_checker.committers.actors import Setting
-from holdfast_checker.committers.cluster import CLUSTER, Cluster, ClusterState, Order, Phase, Told
-from holdfast_checker.committers.cluster import Attempt as Doing
-from holdfast_checker.committers.output import DESTINATION, HOME, Origin, content
-from holdfast_checker.committers.properties import RULES, Winner, winners
-from holdfast_checker.committers.sandbox import Copy, Sandbox
+from holdfast_checker.committers.cluster import CLUSTER, Cluster, ClusterState, CommitOrder, JobPhase, ToldOutcome
+from holdfast_checker.committers.cluster import AttemptState as Doing
+from holdfast_checker.committers.output import DESTINATION, HOME, Origin, file_bytes
+from holdfast_checker.committers.properties import RULES, ShownAttempt, visible_attempts
+from holdfast_checker.committers.sandbox import Sandbox, StoresCopy
 from holdfast_checker.kernel.calls import Call
 from holdfast_checker.kernel.world import View
 from holdfast_checker.simulated.store import StoreResource
@@ -23,8 +23,8 @@ MINE = Origin("main", 0, 0, 0)
 ENDED = ClusterState(attempts=((Doing.ENDED,),), accepted=(None,))
 
 
-def _winner(*paths: str) -> Winner:
-    return winners(ENDED, dict.fromkeys(paths, MINE), 1)[0]
+def _winner(*paths: str) -> ShownAttempt:
+    return visible_attempts(ENDED, dict.fromkeys(paths, MINE), 1)[0]
 
 
 def test_a_file_in_its_partition_is_not_strange() -> None:
@@ -37,25 +37,25 @@ def test_a_file_that_is_there_twice_or_elsewhere_is_strange(paths: Sequence[str]
     assert _winner(*paths).strange == {MINE}
 
 
-@pytest.mark.parametrize("phase", Phase)
-def test_a_job_that_nobody_has_begun_to_commit_shows_nothing(phase: Phase) -> None:
+@pytest.mark.parametrize("phase", JobPhase)
+def test_a_job_that_nobody_has_begun_to_commit_shows_nothing(phase: JobPhase) -> None:
     sandbox, copy = _empty(SaveMode.APPEND)
-    step = RULES["C4"].of(sandbox).step
+    step = RULES["C4"].bind(sandbox).step
     assert step is not None
-    copy.stores[DESTINATION].put(f"{HOME}day=0/main.txt", content("main", 0, 0, 0))
-    view = View({CLUSTER: replace(ENDED, phase=phase), DESTINATION: copy.stores[DESTINATION].image()})
-    assert bool(step(view, view, "")) is (phase is not Phase.COMMITTING)
+    copy.stores[DESTINATION].put(f"{HOME}day=0/main.txt", file_bytes("main", 0, 0, 0))
+    view = View({CLUSTER: replace(ENDED, phase=phase), DESTINATION: copy.stores[DESTINATION].take_snapshot()})
+    assert bool(step(view, view, "")) is (phase is not JobPhase.COMMITTING)
 
 
 def test_a_driver_that_gives_up_does_not_hide_that_another_commits() -> None:
     cluster = Cluster(tasks=1, attempts=1, speculation=False)
-    commits = replace(ENDED, phase=Phase.COMMITTING, cancelled=True)
+    commits = replace(ENDED, phase=JobPhase.COMMITTING, cancelled=True)
     (way,) = cluster.alternatives(commits, Call(CLUSTER, "await_tasks"), "driver")
     assert way.state == commits
     assert way.reply.value is None
 
 
-def _empty(mode: SaveMode) -> tuple[Sandbox, Copy]:
+def _empty(mode: SaveMode) -> tuple[Sandbox, StoresCopy]:
     store = StoreResource(DESTINATION, time_of=lambda actor: 0.0)
     setting = Setting(
         name="empty",
@@ -64,11 +64,11 @@ def _empty(mode: SaveMode) -> tuple[Sandbox, Copy]:
         tasks=1,
         attempts=1,
         files=1,
-        order=Order.REPORT,
+        order=CommitOrder.REPORT,
         mode=mode,
     )
     sandbox = Sandbox(setting, {DESTINATION: store})
-    return sandbox, sandbox.run_on({DESTINATION: store.initial()})
+    return sandbox, sandbox.copy_states({DESTINATION: store.initial_state()})
 
 
 @pytest.mark.parametrize(
@@ -78,8 +78,8 @@ def _empty(mode: SaveMode) -> tuple[Sandbox, Copy]:
 def test_what_another_job_has_committed_stays(stays: bool, mode: SaveMode, broken: bool) -> None:
     sandbox, copy = _empty(mode)
     if stays:
-        copy.stores[DESTINATION].put(f"{HOME}day=0/other.txt", content("other", 0, 0, 0))
-    told = replace(ENDED, told=(Told("other job", "committed", True),))
-    end = RULES["C7"].of(sandbox).end
+        copy.stores[DESTINATION].put(f"{HOME}day=0/other.txt", file_bytes("other", 0, 0, 0))
+    told = replace(ENDED, told=(ToldOutcome("other job", "committed", True),))
+    end = RULES["C7"].bind(sandbox).end
     assert end is not None
-    assert bool(end(View({CLUSTER: told, DESTINATION: copy.stores[DESTINATION].image()}))) is broken
+    assert bool(end(View({CLUSTER: told, DESTINATION: copy.stores[DESTINATION].take_snapshot()}))) is broken

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from holdfast.commit import layout
-from holdfast_checker.committers.ledger import Decision, Ledger, read_ledger
+from holdfast_checker.committers.ledger import Decision, Ledger, extend_ledger
 from holdfast_checker.committers.output import HOME
-from holdfast_checker.simulated.memory import ImageStore
+from holdfast_checker.simulated.memory import RestorableStore
 
 
 def test_a_commit_that_recovery_has_published_and_trimmed_was_visible() -> None:
     """Defect: a read after recovery was said to show the files of a commit that was not visible."""
-    store = ImageStore()
+    store = RestorableStore()
     store.put(HOME + layout.log_entry(3), b"{}")
     decisions = tuple(
         Decision(seq, f"job {seq}", commits=commits, batch=None, data=b"") for seq, commits in ((1, True), (2, False))
     )
-    after = read_ledger(Ledger(decisions=decisions), store.image())
+    after = extend_ledger(Ledger(decisions=decisions), store.take_snapshot())
     assert [one.seq for one in after.decisions] == [1, 2, 3]
     assert (after.visible, after.done) == ((1,), (1, 2))

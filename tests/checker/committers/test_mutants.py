@@ -11,8 +11,13 @@ import pytest
 
 from holdfast.commit.two_phase.decision_log import read_entry
 from holdfast.errors import InvalidRequestError
-from holdfast_checker.kernel.counterexample import Counterexample, decode, encode, replay
-from holdfast_checker.kernel.explore import Budget, explore
+from holdfast_checker.kernel.counterexample import (
+    Counterexample,
+    decode_counterexample,
+    encode_counterexample,
+    replay_choices,
+)
+from holdfast_checker.kernel.explore import Budget, explore_world
 from holdfast_checker.kernel.world import World
 from tests.checker.committers.mutants import MUTANTS, REDUNDANT, Mutant, world_of
 from tests.checker.committers.planting import planted, swap
@@ -48,17 +53,21 @@ def test_it_is_found(mutant: Mutant) -> None:
     wanted = set(mutant.breaks)
     with mutant.planted():
         world = world_of(mutant)
-        found = explore(world, budget=Budget(states=_STATES), until=lambda now: wanted <= now.findings.keys())
+        found = explore_world(world, budget=Budget(states=_STATES), until=lambda now: wanted <= now.findings.keys())
         assert wanted <= found.findings.keys(), f"{mutant.slip} The checker reports {found.findings}"
-        saved = [encode(found.findings[name]) for name in mutant.breaks]
-        assert all(_breaks(world_of(mutant), decode(data)) for data in saved), "it replays where it was found"
-    assert not any(_breaks(world_of(mutant), decode(data)) for data in saved), "the shipped code goes another way"
+        saved = [encode_counterexample(found.findings[name]) for name in mutant.breaks]
+        assert all(_breaks(world_of(mutant), decode_counterexample(data)) for data in saved), (
+            "it replays where it was found"
+        )
+    assert not any(_breaks(world_of(mutant), decode_counterexample(data)) for data in saved), (
+        "the shipped code goes another way"
+    )
 
 
 def _breaks(world: World, found: Counterexample) -> bool:
     """Check whether the history is possible and its last step violates its property."""
     try:
-        return found.property in dict(replay(world, found.choices).broken)
+        return found.property in dict(replay_choices(world, found.choices).broken)
     except InvalidRequestError:
         return False
 
@@ -67,9 +76,9 @@ def _breaks(world: World, found: Counterexample) -> bool:
 @pytest.mark.parametrize("mutant", _SPARED, ids=_named)
 def test_a_second_precaution_stands_behind_the_first(mutant: Mutant) -> None:
     assert mutant.reason
-    shipped = explore(world_of(mutant), budget=Budget(states=_STATES))
+    shipped = explore_world(world_of(mutant), budget=Budget(states=_STATES))
     with mutant.planted():
-        found = explore(world_of(mutant), budget=Budget(states=_STATES))
+        found = explore_world(world_of(mutant), budget=Budget(states=_STATES))
     assert found.complete
     assert found.findings == {}
     assert (found.states, found.steps) != (shipped.states, shipped.steps), "the mistake makes no difference at all"
@@ -78,7 +87,7 @@ def test_a_second_precaution_stands_behind_the_first(mutant: Mutant) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("mutant", {(one.scene.name, one.change): one for one in _ALL}.values(), ids=_scene)
 def test_the_shipped_code_goes_unharmed_through_the_same_worlds(mutant: Mutant) -> None:
-    found = explore(world_of(mutant))
+    found = explore_world(world_of(mutant))
     assert found.complete
     assert found.findings == {}
 

@@ -27,7 +27,7 @@ from holdfast.commit.two_phase.records import LogEntry
 from holdfast.commit.two_phase.replacement import ReplacementPlan, delete_replaced, plan_replaced
 from holdfast.commit.two_phase.roll_forward import JobSummary, report_job
 from holdfast.versioned_log import LogView, VersionedLog
-from holdfast_checker.committers.features import combine, features_of
+from holdfast_checker.committers.features import combine_features, parse_features
 from tests.checker.committers.planting import Swap, planted, swap
 from tests.checker.committers.verdict import VERDICT, small_verdict
 
@@ -224,7 +224,7 @@ def _each(slow: str) -> list[object]:
 
 @pytest.mark.parametrize("slip", _each(slow="gaps-are-believed"))
 def test_it_is_found(slip: _Slip) -> None:
-    scene = combine(features_of(slip.scene) or ())
+    scene = combine_features(parse_features(slip.scene) or ())
     with planted(slip.swap):
         found = small_verdict(scenes=(scene,), first=slip.breaks != "reached")
     assert (scene.name, slip.breaks) in found
@@ -233,7 +233,7 @@ def test_it_is_found(slip: _Slip) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted({slip.scene for slip in _SLIPS}))
 def test_the_shipped_code_does_nothing_of_the_kind(name: str) -> None:
-    assert small_verdict(scenes=(combine(features_of(name) or ()),), first=False) == {}
+    assert small_verdict(scenes=(combine_features(parse_features(name) or ()),), first=False) == {}
 
 
 @pytest.mark.slow

@@ -14,8 +14,8 @@ from holdfast_checker.committers.scenes import SECTIONS
 from holdfast_checker.committers.table_v.experiments import EXPERIMENTS
 from holdfast_checker.committers.table_v.questions import ASKED
 from holdfast_checker.committers.table_v.table import ATTRIBUTES, REASONS, Cell, Table, build_table
-from holdfast_checker.kernel.counterexample import decode, replay
-from holdfast_checker.narrative.story import tell
+from holdfast_checker.kernel.counterexample import decode_counterexample, replay_choices
+from holdfast_checker.narrative.story import tell_story
 from holdfast_checker.subjects import find_subject
 from tests.table_v import TABLE_V
 
@@ -65,8 +65,8 @@ def test_counterexamples_replay_and_can_be_told(table: Table, committer: str) ->
         if found is not None:
             subject = find_subject(committer)
             world = subject.build(subject.find_scenes(found.world.partition("/")[2])[0], None)
-            assert (found.property, found.broke) in replay(world, found.choices).broken
-            story = tell(world, found, job_narrator(world))
+            assert (found.property, found.broke) in replay_choices(world, found.choices).broken
+            story = tell_story(world, found, job_narrator(world))
             assert 0 < len(story.sentences) <= 15
             assert found.broke in " ".join(story.lines(width=10_000))
 
@@ -123,12 +123,12 @@ def _declared(cell: Cell, *, holds: bool, unless: str) -> Cell:
 
 # --- as a document ----------------------------------------------------------------------------------------------------
 def test_the_document_is_json_and_its_counterexamples_replay(table: Table) -> None:
-    document = json.loads(json.dumps(table.document()))
+    document = json.loads(json.dumps(table.to_json_value()))
     assert document["committers"] == list(COLUMNS)
     assert [row["name"] for row in document["rows"]] == list(TABLE_V)
     cell = document["rows"][0]["cells"]["direct"]
     assert (cell["holds"], cell["paper"], cell["agrees_with_paper"]) == (False, False, True)
-    saved = decode(json.dumps(cell["counterexample"]).encode())
+    saved = decode_counterexample(json.dumps(cell["counterexample"]).encode())
     assert saved == table.cell("speculative-tasks", "direct").counterexample
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from holdfast_checker.committers.narration import job_narrator
 from holdfast_checker.committers.scenes import SCENES, SMALL, TRANSACTIONAL
-from holdfast_checker.kernel.explore import explore
-from holdfast_checker.narrative.story import tell
+from holdfast_checker.kernel.explore import explore_world
+from holdfast_checker.narrative.story import tell_story
 from tests.checker.committers.mutants import world_of
 from tests.checker.committers.transaction_mutants import TRANSACTION_MUTANTS
 from tests.checker.committers.verdict import small_verdict
@@ -48,6 +48,6 @@ def test_a_transaction_is_told_by_its_decision_or_its_changes(name: str) -> None
     [mutant] = [one for one in TRANSACTION_MUTANTS if one.name == name]
     with mutant.planted():
         world = world_of(mutant)
-        broken = explore(world, until=lambda now: "plain-reads" in now.findings).findings["plain-reads"]
-        story = " ".join("\n".join(tell(world, broken, job_narrator(world)).lines()).split())
+        broken = explore_world(world, until=lambda now: "plain-reads" in now.findings).findings["plain-reads"]
+        story = " ".join("\n".join(tell_story(world, broken, job_narrator(world)).lines()).split())
     assert _TOLD[name] in story

@@ -9,13 +9,13 @@ from dataclasses import replace
 import pytest
 
 from holdfast_checker.committers.actors import Scene
-from holdfast_checker.committers.features import combine, features_of
+from holdfast_checker.committers.features import combine_features, parse_features
 from holdfast_checker.committers.scenes import COMBINED, LARGE, SCENES, SMALL, STORES, TRANSACTIONAL
 from holdfast_checker.committers.worlds import build_world
 from holdfast_checker.framework.check import Check
 from holdfast_checker.kernel.calls import Fault
-from holdfast_checker.kernel.explore import Budget, explore
-from holdfast_checker.kernel.walk import Walks, walk
+from holdfast_checker.kernel.explore import Budget, explore_world
+from holdfast_checker.kernel.walk import RandomHistories, run_random_histories
 from holdfast_checker.specimens import COMPARED
 from holdfast_checker.subjects import committer_subject
 from tests.checker.committers.verdict import VERDICT, small_verdict
@@ -45,7 +45,7 @@ def _small_worlds() -> list[object]:
 
 @pytest.mark.parametrize("scene", _scenes())
 def test_nothing_is_found(scene: Scene) -> None:
-    found = explore(build_world(COMPARED["two_phase"], scene))
+    found = explore_world(build_world(COMPARED["two_phase"], scene))
     assert found.complete
     assert found.states > 1
     assert found.findings == {}
@@ -66,7 +66,7 @@ def test_nothing_is_found_in_the_quickest_combinations() -> None:
 
 
 def test_no_decision_is_made_in_the_trimmed_past() -> None:
-    scene = combine(features_of("one-task+short-log+busy+at-once") or ())
+    scene = combine_features(parse_features("one-task+short-log+busy+at-once") or ())
     assert small_verdict(scenes=(scene,)) == {}
 
 
@@ -74,7 +74,7 @@ def test_no_decision_is_made_in_the_trimmed_past() -> None:
 @pytest.mark.parametrize("scene", _small_worlds())
 def test_nothing_is_found_in_the_small_worlds_as_far_as_a_minute_goes(scene: Scene) -> None:
     """`holdfast check two_phase --small` explores them completely."""
-    found = explore(build_world(COMPARED["two_phase"], scene), budget=Budget(seconds=60))
+    found = explore_world(build_world(COMPARED["two_phase"], scene), budget=Budget(seconds=60))
     assert found.findings == {}
     assert found.states > 10_000 or found.complete
 
@@ -83,7 +83,9 @@ def test_nothing_is_found_in_the_small_worlds_as_far_as_a_minute_goes(scene: Sce
 @pytest.mark.parametrize("store", [LARGE.store, {**_TRANSACTIONS}, {**_TRANSACTIONS, "rename": True}])
 def test_nothing_is_found_on_random_walks(store: Mapping[str, object]) -> None:
     scene = replace(LARGE, store=store)
-    found = walk(build_world(COMPARED["two_phase"], scene), Walks(seed=1), budget=Budget(seconds=60))
+    found = run_random_histories(
+        build_world(COMPARED["two_phase"], scene), RandomHistories(seed=1), budget=Budget(seconds=60)
+    )
     assert found.findings == {}
     assert found.faults.keys() >= {Fault.CRASH, Fault.LOST_REPLY, Fault.FAILURE}
 
@@ -92,4 +94,4 @@ def test_nothing_is_found_on_random_walks(store: Mapping[str, object]) -> None:
 def test_who_goes_by_listings_loses_files_where_they_lag(committer: str) -> None:
     """This is why `staging-*` and `file-v1` require a store with consistent listings; a job of `magic` fails there."""
     world = build_world(COMPARED[committer], STORES["stale-listing"])
-    assert "C1" in explore(world, until=lambda now: "C1" in now.findings).findings
+    assert "C1" in explore_world(world, until=lambda now: "C1" in now.findings).findings

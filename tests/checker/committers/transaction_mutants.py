@@ -12,8 +12,8 @@ from holdfast.commit.two_phase.roll_forward import plan_files
 from holdfast.stores.base import Overwrite
 from holdfast.versioned_log import RecordStore
 from holdfast_checker.committers.actors import Scene
-from holdfast_checker.committers.features import combine, features_of
-from holdfast_checker.committers.output import DESTINATION, HOME, chosen_name, origin_of, visible
+from holdfast_checker.committers.features import combine_features, parse_features
+from holdfast_checker.committers.output import DESTINATION, HOME, chosen_name, parse_origin, visible_files
 from holdfast_checker.committers.scenes import TRANSACTIONAL
 from holdfast_checker.kernel.calls import Call
 from holdfast_checker.kernel.world import Actor, Port, Property, View, World
@@ -47,13 +47,13 @@ class _Interrupted(Port):
 
 def _with_a_tool(path: str) -> Callable[[World], World]:
     """Let another tool write this file at the last moment; nobody may touch it afterwards."""
-    tools = origin_of(_TOOLS)
+    tools = parse_origin(_TOOLS)
 
     def interrupted(actor: Actor) -> Actor:
         return replace(actor, program=lambda port: actor.program(_Interrupted(port, HOME + path)))
 
     def step(before: View, after: View, actor: str) -> str | None:
-        if visible(before).get(path) == tools and visible(after).get(path) != tools:
+        if visible_files(before).get(path) == tools and visible_files(after).get(path) != tools:
             return f"{actor} destroys what another tool wrote"
         return None
 
@@ -68,7 +68,7 @@ def _with_a_tool(path: str) -> Callable[[World], World]:
 
 # --- scenes -----------------------------------------------------------------------------------------------------------
 def _scene(name: str) -> Scene:
-    return combine(features_of(f"transactions+{name}") or ())
+    return combine_features(parse_features(f"transactions+{name}") or ())
 
 
 _LONE = _scene("one-task+two-files")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.commit.two_phase.committer import TWO_PHASE
 from holdfast_checker.committers.actors import Scene
-from holdfast_checker.committers.features import combine, features_of
+from holdfast_checker.committers.features import combine_features, parse_features
 from holdfast_checker.framework.check import Check
 from holdfast_checker.kernel.explore import Budget
 from holdfast_checker.subjects import committer_subject
@@ -55,7 +55,7 @@ _NAMES = (
 )
 """The quickest first: together some 93,000 states."""
 
-VERDICT = tuple(combine(features_of(name) or ()) for name in _NAMES)
+VERDICT = tuple(combine_features(parse_features(name) or ()) for name in _NAMES)
 """Worlds in which each part of the protocol meets crashes, second drivers, other jobs and readers."""
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.transactions.base import Commit, Conflict, Record
 from holdfast.transactions.validation import Step, ValidationResult, validate_group
-from holdfast_checker.framework.check import Check, replay_again
+from holdfast_checker.framework.check import Check, replay_with_current_code
 from holdfast_checker.kernel.explore import Budget
 from holdfast_checker.subjects import SUBJECTS
 from tests.checker.committers.planting import planted, swap
@@ -35,7 +35,7 @@ def test_the_first_violation_of_each_property_is_kept() -> None:
     with _mutant("inserts-are-puts").planted():
         check.explore([SCENES["second-attempt"]])
         assert {"T1", "T3"} <= check.violations.keys()
-        assert [one.name for one in check.ranked()][:2] == ["T1", "T3"]
+        assert [one.name for one in check.violations_by_harm()][:2] == ["T1", "T3"]
 
 
 def test_only_some_properties() -> None:
@@ -76,8 +76,8 @@ def test_a_history_that_no_longer_breaks() -> None:
     with _mutant("mixed-states-are-real").planted():
         check.explore([SCENES["mixed-state"]])
         found = check.shrink(check.violations["T1"]).counterexample
-        assert replay_again(found, TRANSACTIONS) is not None
-    assert replay_again(found, TRANSACTIONS) is None
+        assert replay_with_current_code(found, TRANSACTIONS) is not None
+    assert replay_with_current_code(found, TRANSACTIONS) is None
 
 
 def test_the_plain_counter_of_the_paper_loses_a_unit() -> None:
@@ -85,7 +85,7 @@ def test_the_plain_counter_of_the_paper_loses_a_unit() -> None:
     check = Check(SUBJECTS["units"], ["U3"])
     with _mutant("plain-counter", "units").planted():
         check.explore(SUBJECTS["units"].find_scenes("second-attempt"))
-        story = "\n".join(check.story(check.shrink(check.violations["U3"])).lines(width=200))
+        story = "\n".join(check.tell_story(check.shrink(check.violations["U3"])).lines(width=200))
     assert "attempt 0: died" in story
     assert "attempt 1 reports success, and these units have not taken effect: a" in story
 
@@ -111,7 +111,7 @@ def test_a_walk_finds_mistakes(kind: str, name: str, breaks: str) -> None:
         assert violation.history is not None
         again.walk(None, 3, first=violation.history, budget=Budget(histories=1))
         assert again.violations[breaks].counterexample == violation.counterexample
-        assert replay_again(check.shrink(violation).counterexample, SUBJECTS[kind]) is not None
+        assert replay_with_current_code(check.shrink(violation).counterexample, SUBJECTS[kind]) is not None
 
 
 @pytest.mark.parametrize(

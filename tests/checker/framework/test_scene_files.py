@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast_checker.framework.scene_files import Fields, calls_of, options_of, read_sections
+from holdfast_checker.framework.scene_files import SceneFields, parse_options, parse_script, read_sections
 from holdfast_checker.kernel.calls import Fault
 from holdfast_checker.transactions.scenes import Scene
 
 
 def test_a_script_is_calls_with_semicolons() -> None:
-    assert calls_of('get x; put y "two words"; add z -1; put e ""') == (
+    assert parse_script('get x; put y "two words"; add z -1; put e ""') == (
         ("get", "x"),
         ("put", "y", "two words"),
         ("add", "z", -1),
         ("put", "e", ""),
     )
-    assert calls_of("") == ()
+    assert parse_script("") == ()
 
 
 def test_fields_have_values_of_the_types_of_a_dataclass() -> None:
-    fields = Fields(summary="two race", budgets="crash, lost reply 2", reached="", ann="get x", stepped="yes")
-    assert fields.take(Scene) == {
+    fields = SceneFields(summary="two race", budgets="crash, lost reply 2", reached="", ann="get x", stepped="yes")
+    assert fields.take_fields(Scene) == {
         "summary": "two race",
         "budgets": {Fault.CRASH: 1, Fault.LOST_REPLY: 2},
         "reached": (),
@@ -29,11 +29,11 @@ def test_fields_have_values_of_the_types_of_a_dataclass() -> None:
     }
     assert fields == {"ann": "get x"}, "what is left are the actors"
     with pytest.raises(ValueError, match="earthquake"):
-        Fields(budgets="earthquake").take(Scene)
+        SceneFields(budgets="earthquake").take_fields(Scene)
 
 
 def test_options_without_a_value_are_yes() -> None:
-    assert options_of("group=3, drives") == {"group": "3", "drives": "yes"}
+    assert parse_options("group=3, drives") == {"group": "3", "drives": "yes"}
 
 
 @pytest.mark.parametrize("kind", ["committers", "transactions", "namespace", "units"])

@@ -12,9 +12,17 @@ from holdfast.errors import (
     OutcomeUnknownError,
     UnavailableError,
 )
-from holdfast_checker.histories.history import HISTORY, History, Operation, Outcome, Recorder, operations_in, record
+from holdfast_checker.histories.history import (
+    HISTORY,
+    History,
+    Operation,
+    Outcome,
+    Recorder,
+    record_operation,
+    recorded_operations,
+)
 from holdfast_checker.kernel.calls import Call, Fault
-from holdfast_checker.kernel.explore import explore
+from holdfast_checker.kernel.explore import explore_world
 from holdfast_checker.kernel.world import Actor, Port, Property, View, World
 
 
@@ -39,7 +47,7 @@ def test_what_ended_before_precedes() -> None:
 
 
 def test_an_unknown_outcome_stays_open() -> None:
-    history = History().invoke("ann", "f").invoke("ann", "g").note("ann", 1).end("ann", Outcome.FAILED)
+    history = History().invoke("ann", "f").invoke("ann", "g").add_notes("ann", 1).end("ann", Outcome.FAILED)
     assert history.operations == (
         Operation(who="ann", name="f"),
         Operation(who="ann", name="g", ended=1, outcome=Outcome.FAILED, notes=(1,)),
@@ -67,7 +75,7 @@ def test_how_an_operation_ends(error: HoldfastError | None, outcome: Outcome, va
 
     def run(port: Port) -> None:
         try:
-            record(port, "f", (1,), lambda: act(port), answers=(DestinationExistsError,))
+            record_operation(port, "f", (1,), lambda: act(port), answers=(DestinationExistsError,))
         except HoldfastError:
             return
 
@@ -78,7 +86,7 @@ def test_how_an_operation_ends(error: HoldfastError | None, outcome: Outcome, va
 
 def test_an_actor_dies_on_the_way() -> None:
     def run(port: Port) -> None:
-        record(port, "f", (), lambda: _note(port, 1))
+        record_operation(port, "f", (), lambda: _note(port, 1))
 
     open_ = Operation(who="ann", name="f")
     assert _ends(Actor("ann", run), {Fault.CRASH: 1}) == {
@@ -93,10 +101,10 @@ def test_every_order_is_gone_through() -> None:
 
     def run(port: Port) -> None:
         for name in ("f", "g"):
-            record(port, name, (), lambda: None)
+            record_operation(port, name, (), lambda: None)
 
     def run_once(port: Port) -> None:
-        record(port, "f", (), lambda: None)
+        record_operation(port, "f", (), lambda: None)
 
     actors = (Actor("ann", run), Actor("bob", run), Actor("cy", run_once))
     assert _all_ends(actors, reduce=True) == _all_ends(actors, reduce=False)
@@ -113,7 +121,7 @@ def _all_ends(
     found: set[tuple[Operation, ...]] = set()
 
     def end(view: View) -> None:
-        found.add(operations_in(view))
+        found.add(recorded_operations(view))
 
     world = World(
         name="history",
@@ -124,5 +132,5 @@ def _all_ends(
         budgets=budgets or {},
         observed=lambda call: False,
     )
-    assert explore(world, reduce=reduce).complete
+    assert explore_world(world, reduce=reduce).complete
     return found

@@ -11,10 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import OutcomeUnknownError
-from holdfast_checker.histories.history import History, Operation, Outcome, Recorder, operations_in, record
-from holdfast_checker.histories.linearizable import Answer, Model, Verdict, judge_linearizable
+from holdfast_checker.histories.history import (
+    History,
+    Operation,
+    Outcome,
+    Recorder,
+    record_operation,
+    recorded_operations,
+)
+from holdfast_checker.histories.linearizable import Linearizability, Model, Verdict, judge_linearizable
 from holdfast_checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply
-from holdfast_checker.kernel.explore import Exploration, explore
+from holdfast_checker.kernel.explore import Exploration, explore_world
 from holdfast_checker.kernel.world import Actor, Port, Property, View, World
 
 
@@ -76,14 +83,14 @@ def _explains(order: Sequence[Operation], free: Operation | None = None) -> bool
 @given(_histories())
 def test_as_brute_force(operations: tuple[Operation, ...]) -> None:
     has_order = any(map(_explains, _orders(operations)))
-    assert (judge_linearizable(operations, REGISTER).answer is Answer.YES) is has_order
+    assert (judge_linearizable(operations, REGISTER).answer is Linearizability.YES) is has_order
 
 
 def test_what_could_have_been_answered() -> None:
     history = History().invoke("ann", "write", (1,)).invoke("bob", "write", (2,))
     history = history.end("ann", Outcome.OK).invoke("cy", "read").end("cy", Outcome.OK, 0)
     assert judge_linearizable(history.operations, REGISTER) == Verdict(
-        Answer.NO,
+        Linearizability.NO,
         "cy: read() -> 0 is impossible: at that time it could have answered 1 or 2 (explained: ann: write(1) -> None)",
     )
 
@@ -92,7 +99,7 @@ def test_what_could_have_been_answered_after_an_addition() -> None:
     history = History().invoke("ann", "add").end("ann", Outcome.OK, 0).invoke("bob", "add")
     history = history.invoke("cy", "read").end("cy", Outcome.OK, 0)
     assert judge_linearizable(history.operations, REGISTER) == Verdict(
-        Answer.NO,
+        Linearizability.NO,
         "cy: read() -> 0 is impossible: at that time it could have answered 1 or 2 (explained: ann: add() -> 0)",
     )
 
@@ -114,7 +121,7 @@ def test_nobody_knows_where_it_would_take_too_long() -> None:
         history = history.invoke(f"client {client:02}", "write" if asked else "add", asked)
     history = history.invoke("reader", "read").end("reader", Outcome.OK, 311)
     verdict = judge_linearizable(history.operations, REGISTER, limit=2_000)
-    assert verdict.answer is Answer.UNKNOWN
+    assert verdict.answer is Linearizability.UNKNOWN
     assert verdict.words == (
         "unknown whether 21 operations have an order: so many overlap that the search takes too long"
     )
@@ -127,16 +134,16 @@ class _Register:
     def __init__(self, stale: bool) -> None:
         self._stale = stale
 
-    def initial(self) -> tuple[int, int]:
+    def initial_state(self) -> tuple[int, int]:
         return 0, 0
 
-    def key(self, state: object) -> Hashable:
+    def state_key(self, state: object) -> Hashable:
         return cast("tuple[int, int]", state)
 
     def waits_for(self, state: object, call: Call) -> None:
         return None
 
-    def bury(self, state: object, actor: str) -> object:
+    def state_after_death(self, state: object, actor: str) -> object:
         return state
 
     def footprint(self, call: Call) -> Footprint:
@@ -159,7 +166,7 @@ class _Register:
 def _write(value: int) -> Actor:
     def run(port: Port) -> None:
         try:
-            record(port, "write", (value,), lambda: port.call(Call("register", "write", (value,))))
+            record_operation(port, "write", (value,), lambda: port.call(Call("register", "write", (value,))))
         except OutcomeUnknownError:
             return
 
@@ -168,7 +175,7 @@ def _write(value: int) -> Actor:
 
 def _read(port: Port) -> None:
     for _ in range(2):
-        record(port, "read", (), lambda: port.call(Call("register", "read")))
+        record_operation(port, "read", (), lambda: port.call(Call("register", "read")))
 
 
 def _copy(port: Port) -> None:
@@ -176,7 +183,7 @@ def _copy(port: Port) -> None:
 
 
 def _judge(before: View, after: View, actor: str) -> str | None:
-    return judge_linearizable(operations_in(after), REGISTER).words or None
+    return judge_linearizable(recorded_operations(after), REGISTER).words or None
 
 
 def _explore(stale: bool, reduce: bool = True) -> Exploration:
@@ -189,7 +196,7 @@ def _explore(stale: bool, reduce: bool = True) -> Exploration:
         budgets={Fault.CRASH: 1, Fault.LOST_REPLY: 1},
         observed=lambda call: False,
     )
-    return explore(world, reduce=reduce)
+    return explore_world(world, reduce=reduce)
 
 
 @pytest.mark.parametrize("reduce", [True, False])

@@ -12,11 +12,11 @@ from holdfast_checker.histories.history import History, Operation, Outcome
 from holdfast_checker.histories.linearizable import (
     CRASH,
     Model,
-    crashes_in,
-    end_of_crashes,
+    client_operations,
     judge_linearizable,
     judge_with_crashes,
-    of_clients,
+    last_crash_position,
+    lossy_crashes,
 )
 
 
@@ -52,7 +52,7 @@ def _judge(*events: str, remembers: bool = False) -> str:
     def undone(operation: Operation) -> Operation | None:
         return replace(operation, name="believe", value=None) if remembers and operation.name == "append" else None
 
-    return judge_with_crashes(of_clients(history), crashes_in(history), _LIST, undone)
+    return judge_with_crashes(client_operations(history), lossy_crashes(history), _LIST, undone)
 
 
 @pytest.mark.parametrize(
@@ -96,12 +96,12 @@ def test_of_each_caller_operations_that_follow_each_other_are_undone() -> None:
 
 
 def test_the_end_of_crashes() -> None:
-    assert end_of_crashes(_history("a+x")) == -1
+    assert last_crash_position(_history("a+x")) == -1
     history = _history("a+x", "crash 1", "b+y")
     first, crash, last = history
     assert first.precedes(crash) and crash.precedes(last)
-    assert crashes_in(history) == [crash] and of_clients(history) == [first, last]
-    assert end_of_crashes(history) == crash.ended
+    assert lossy_crashes(history) == [crash] and client_operations(history) == [first, last]
+    assert last_crash_position(history) == crash.ended
 
 
 @pytest.mark.parametrize("events", [("a+x", "b=x"), ("a+x", "b="), ("a+x", "b+y", "c=yx")])

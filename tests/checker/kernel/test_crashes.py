@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from holdfast_checker.kernel.calls import Call, Fault
-from holdfast_checker.kernel.counterexample import replay
-from holdfast_checker.kernel.explore import explore
+from holdfast_checker.kernel.counterexample import replay_choices
+from holdfast_checker.kernel.explore import explore_world
 from holdfast_checker.kernel.state_space import State, StateSpace
-from holdfast_checker.kernel.world import DIES, Choice, Port, Stopped, World
+from holdfast_checker.kernel.world import DIES, Choice, Port, ProcessStopped, World
 from tests.checker.kernel.toys import CELLS, Handle, cells, toy_world
 
 
@@ -110,13 +110,13 @@ def test_the_dead_do_nothing(program: Callable[[Handle], object]) -> None:
     world = _world(program)
     space = StateSpace(world)
     deaths = 0
-    for choices in _histories(space, space.initial()):
+    for choices in _histories(space, space.initial_state()):
         names = [choice.actor for choice in choices]
         for at, choice in enumerate(choices):
             if choice == Choice("mortal", DIES):
                 deaths += 1
                 assert "mortal" not in names[at + 1 :]
-                found = replay(world, choices)
+                found = replay_choices(world, choices)
                 then, end = (cells(found.space.view(found.states[number])) for number in (at + 1, -1))
                 then.pop("other", None)
                 end.pop("other", None)
@@ -127,7 +127,7 @@ def test_the_dead_do_nothing(program: Callable[[Handle], object]) -> None:
 @_each
 def test_cleaning_up_is_a_call_like_others(program: Callable[[Handle], object]) -> None:
     """A live process does clean up, so the test above is meaningful."""
-    found = replay(toy_world({"mortal": program}), [Choice("mortal")] * 12, lenient=True)
+    found = replay_choices(toy_world({"mortal": program}), [Choice("mortal")] * 12, lenient=True)
     holds = cells(found.space.view(found.states[-1]))
     assert (holds.get("cleaned") == 1) is (program not in (_except_exception, _except_everything))
 
@@ -140,9 +140,9 @@ def test_a_handle_of_the_dead_stays_dead() -> None:
         kept.append(handle)
         _work(handle)
 
-    explore(_world(keep))
+    explore_world(_world(keep))
     for handle in kept:
-        with pytest.raises(Stopped):
+        with pytest.raises(ProcessStopped):
             handle.put("late", 1)
 
 
@@ -150,8 +150,8 @@ def test_a_process_that_has_ended_makes_no_calls() -> None:
     """Cleanup by the garbage collector, whenever it runs, changes nothing."""
     kept: list[Handle] = []
     world = toy_world({"only": lambda handle: kept.append(handle)})
-    explore(world)
-    with pytest.raises(Stopped):
+    explore_world(world)
+    with pytest.raises(ProcessStopped):
         kept[0].put("late", 1)
 
 
@@ -161,7 +161,7 @@ def test_a_process_that_does_not_end_is_found(monkeypatch: pytest.MonkeyPatch) -
             handle.get("cell")
 
     monkeypatch.setattr("holdfast_checker.kernel.process_tree._CALLS_LIMIT", 20)
-    found = explore(toy_world({"spinner": spin}))
+    found = explore_world(toy_world({"spinner": spin}))
     assert found.complete
     assert "more than 20 calls" in found.findings["code"].broke
     assert len(found.findings["code"].choices) == 20
@@ -170,5 +170,5 @@ def test_a_process_that_does_not_end_is_found(monkeypatch: pytest.MonkeyPatch) -
 def test_a_stopped_port_stays_stopped() -> None:
     port = Port("actor", 0, lambda number, call: None)
     for _ in range(2):
-        with pytest.raises(Stopped):
+        with pytest.raises(ProcessStopped):
             port.call(Call(CELLS, "get", ("cell",)))

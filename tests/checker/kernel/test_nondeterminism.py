@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from holdfast_checker.kernel.calls import Fault
-from holdfast_checker.kernel.explore import Budget, explore
-from holdfast_checker.kernel.walk import Walks, walk
+from holdfast_checker.kernel.explore import Budget, explore_world
+from holdfast_checker.kernel.walk import RandomHistories, run_random_histories
 from holdfast_checker.kernel.world import NondeterminismError, World
 from tests.checker.kernel.toys import Handle, toy_world
 
@@ -66,6 +66,6 @@ def _world(program: Callable[[Handle], object]) -> World:
 @pytest.mark.parametrize("make", [_counts_outside, _names_by_id, _order_of_a_set, _remembers])
 def test_it_is_found(make: Callable[[], Callable[[Handle], object]]) -> None:
     with pytest.raises(NondeterminismError):
-        explore(_world(make()))
+        explore_world(_world(make()))
     with pytest.raises(NondeterminismError):
-        walk(_world(make()), Walks(seed=1), budget=Budget(histories=50))
+        run_random_histories(_world(make()), RandomHistories(seed=1), budget=Budget(histories=50))

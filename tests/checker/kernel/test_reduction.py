@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from holdfast.errors import HoldfastError
 from holdfast_checker.committers.actors import Scene
-from holdfast_checker.committers.cluster import Order
+from holdfast_checker.committers.cluster import CommitOrder
 from holdfast_checker.committers.worlds import build_world
 from holdfast_checker.kernel.calls import Fault
-from holdfast_checker.kernel.explore import explore
+from holdfast_checker.kernel.explore import explore_world
 from holdfast_checker.kernel.world import World
 from holdfast_checker.specimens import COMPARED
 from tests.checker.kernel.toys import (
@@ -34,10 +34,10 @@ from tests.checker.kernel.toys import (
 def _same(world: World) -> tuple[int, int]:
     """Compare both explorations; return the states of each."""
     watched, seen = with_ends(world)
-    reduced = explore(watched)
+    reduced = explore_world(watched)
     ends = set(seen)
     seen.clear()
-    full = explore(watched, reduce=False)
+    full = explore_world(watched, reduce=False)
     assert reduced.complete
     assert full.complete
     assert set(reduced.findings) == set(full.findings)
@@ -117,7 +117,7 @@ def test_toys(name: str) -> None:
 def test_a_waiting_actor_does_not_use_up_the_budget_of_others() -> None:
     """An actor with only faulty steps must not move first: it may never move, and another actor has the fault."""
     _world, ends = with_ends(TOYS["waits forever"])
-    explore(_world)
+    explore_world(_world)
     assert {len(dict(cells)) for cells, _lock in ends} == {2, 3, 4}, "the other one died after each of its steps"
 
 
@@ -185,7 +185,7 @@ def test_random_programs_reach_the_lock() -> None:
 # --- commits ----------------------------------------------------------------------------------------------------------
 SCENES = {
     "crash": {"tasks": 1, "attempts": 1, "budgets": {CRASH: 1}},
-    "two ask": {"tasks": 1, "attempts": 2, "budgets": {CRASH: 1}, "order": Order.ASK_FIRST},
+    "two ask": {"tasks": 1, "attempts": 2, "budgets": {CRASH: 1}, "order": CommitOrder.ASK_FIRST},
     "cut off": {"tasks": 1, "attempts": 2, "budgets": {CRASH: 1, BREAK: 1}},
     "two tasks": {"tasks": 2, "attempts": 1, "budgets": {CRASH: 1}},
     "recovery": {"tasks": 1, "attempts": 1, "budgets": {CRASH: 1, CLOCK: 1}, "recovery": 1},

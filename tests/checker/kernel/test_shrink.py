@@ -10,10 +10,10 @@ from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast_checker.committers.actors import Scene
 from holdfast_checker.committers.worlds import build_world
 from holdfast_checker.kernel.calls import Fault
-from holdfast_checker.kernel.counterexample import Counterexample, replay
+from holdfast_checker.kernel.counterexample import Counterexample, replay_choices
 from holdfast_checker.kernel.explore import Budget
-from holdfast_checker.kernel.shrink import shrink
-from holdfast_checker.kernel.walk import Walks, walk
+from holdfast_checker.kernel.shrink import shrink_counterexample
+from holdfast_checker.kernel.walk import RandomHistories, run_random_histories
 from holdfast_checker.kernel.world import Choice, World
 from holdfast_checker.specimens import COMPARED
 from tests.checker.kernel.toys import Handle, always, cells, ends_with, increment, toy_world
@@ -26,7 +26,7 @@ def _runs(found: Counterexample) -> list[str]:
 
 
 def _cost(world: World, found: Counterexample) -> tuple[int, int, int, int]:
-    faults = sum(step.fault is not None for step in replay(world, found.choices).steps)
+    faults = sum(step.fault is not None for step in replay_choices(world, found.choices).steps)
     return len(set(_runs(found))), faults, len(_runs(found)), len(found.choices)
 
 
@@ -45,7 +45,9 @@ def _noisy_increment(handle: Handle) -> None:
 
 
 def _found(world: World, name: str) -> Counterexample:
-    walks = walk(world, Walks(seed=2), budget=Budget(histories=3000), until=lambda now: name in now.findings)
+    walks = run_random_histories(
+        world, RandomHistories(seed=2), budget=Budget(histories=3000), until=lambda now: name in now.findings
+    )
     return walks.findings[name]
 
 
@@ -54,9 +56,9 @@ def test_noise_is_left_out() -> None:
     programs = {"noise": _busy, "first": _noisy_increment, "more noise": _busy, "second": _noisy_increment}
     world = toy_world(programs, always("seen", lambda now: now.get("noise 3") != 1), budgets=FAULTS)
     found = _found(world, "seen")
-    small = shrink(world, found)
+    small = shrink_counterexample(world, found)
     assert _cost(world, small) == (1, 0, 1, 18)
-    assert dict(replay(world, small.choices).broken)["seen"] == small.broke
+    assert dict(replay_choices(world, small.choices).broken)["seen"] == small.broke
 
 
 def test_a_lost_update_needs_three_runs_and_four_steps() -> None:
@@ -71,7 +73,7 @@ def test_a_lost_update_needs_three_runs_and_four_steps() -> None:
         return sum(key.endswith("wrote 1") for key in now) < 2
 
     world = toy_world(dict.fromkeys("abcd", never_back), always("twice", same_number_twice), budgets=FAULTS)
-    small = shrink(world, _found(world, "twice"))
+    small = shrink_counterexample(world, _found(world, "twice"))
     assert _cost(world, small) == (2, 0, 3, 6)
     assert set(_runs(small)) == {"a", "b"}, "those that come first in the world, whoever it was"
 
@@ -87,7 +89,7 @@ def test_a_fault_that_is_needed_stays() -> None:
     world = toy_world(
         {"noise": _busy, "repeats": repeat}, always("once", lambda now: now.get("count", 0) < 2), budgets=FAULTS
     )
-    small = shrink(world, _found(world, "once"))
+    small = shrink_counterexample(world, _found(world, "once"))
     assert _runs(small) == ["repeats"]
     assert [choice.label for choice in small.choices if choice.label] == ["reply lost"]
 
@@ -100,9 +102,9 @@ def test_an_end_is_still_an_end() -> None:
         budgets=FAULTS,
     )
     found = _found(world, "count")
-    small = shrink(world, found)
-    replayed = replay(world, small.choices)
-    assert replayed.space.is_over(replayed.states[-1])
+    small = shrink_counterexample(world, found)
+    replayed = replay_choices(world, small.choices)
+    assert replayed.space.is_final(replayed.states[-1])
     assert cells(replayed.space.view(replayed.states[-1]))["count"] == 1
     assert _cost(world, small) < _cost(world, found)
     assert len(_runs(small)) <= 3
@@ -114,10 +116,10 @@ def test_an_end_is_still_an_end() -> None:
 def test_early_output_needs_a_driver_and_one_attempt(committer: str, name: str, most: tuple[int, ...]) -> None:
     scene = Scene(name="large", summary="", recovery=1, budgets={Fault.CRASH: 1, Fault.PARTITION: 1})
     world = build_world(COMPARED[committer], scene)
-    small = shrink(world, _found(world, name))
+    small = shrink_counterexample(world, _found(world, name))
     assert _cost(world, small) <= most
     assert _runs(small) == ["driver", "task 0 attempt 0"]
-    assert dict(replay(world, small.choices).broken)[name] == small.broke
+    assert dict(replay_choices(world, small.choices).broken)[name] == small.broke
 
 
 def test_it_is_the_same_in_every_run_and_does_not_get_worse() -> None:
@@ -125,9 +127,9 @@ def test_it_is_the_same_in_every_run_and_does_not_get_worse() -> None:
         dict.fromkeys("abc", _noisy_increment), always("two", lambda now: now.get("count", 0) < 2), budgets=FAULTS
     )
     found = _found(world, "two")
-    small = shrink(world, found)
-    assert shrink(world, found) == small
-    assert shrink(world, small) == small
+    small = shrink_counterexample(world, found)
+    assert shrink_counterexample(world, found) == small
+    assert shrink_counterexample(world, small) == small
     assert (small.world, small.property, small.seed) == (found.world, found.property, found.seed)
 
 
@@ -136,8 +138,8 @@ def test_what_it_may_cost_is_bounded() -> None:
         dict.fromkeys("abc", _noisy_increment), always("two", lambda now: now.get("count", 0) < 2), budgets=FAULTS
     )
     found = _found(world, "two")
-    assert shrink(world, found, replays=0).choices == found.choices
-    costs = [_cost(world, shrink(world, found, replays=replays)) for replays in (0, 5, 50, 500)]
+    assert shrink_counterexample(world, found, replays=0).choices == found.choices
+    costs = [_cost(world, shrink_counterexample(world, found, replays=replays)) for replays in (0, 5, 50, 500)]
     assert costs == sorted(costs, reverse=True)
     assert costs[-1] < costs[0]
 
@@ -145,4 +147,6 @@ def test_what_it_may_cost_is_bounded() -> None:
 def test_a_history_in_which_nothing_breaks_is_refused() -> None:
     world = toy_world({"only": increment}, always("two", lambda now: now.get("count", 0) < 2))
     with pytest.raises(InvalidRequestError, match="does not break"):
-        shrink(world, Counterexample("toy", "two", "it was broken once", (Choice("only"), Choice("only"))))
+        shrink_counterexample(
+            world, Counterexample("toy", "two", "it was broken once", (Choice("only"), Choice("only")))
+        )

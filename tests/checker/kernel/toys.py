@@ -22,10 +22,10 @@ Program = Callable[[Port], object]
 class Cells:
     """Numbers by name, 0 by default."""
 
-    def initial(self) -> State_:
+    def initial_state(self) -> State_:
         return ()
 
-    def key(self, state: object) -> Hashable:
+    def state_key(self, state: object) -> Hashable:
         return cast("Hashable", state)
 
     def alternatives(self, state: object, call: Call, actor: str) -> Sequence[Alternative]:
@@ -58,7 +58,7 @@ class Cells:
     def waits_for(self, state: object, call: Call) -> None:
         """Return None: anything may end a wait."""
 
-    def bury(self, state: object, actor: str) -> object:
+    def state_after_death(self, state: object, actor: str) -> object:
         return state
 
 
@@ -69,10 +69,10 @@ def _put(cells: dict[str, int], key: object, value: object) -> State_:
 class Lock:
     """A lock with a lease: the holder's name. It is passed on when the holder dies, or is presumed dead."""
 
-    def initial(self) -> str:
+    def initial_state(self) -> str:
         return ""
 
-    def key(self, state: object) -> Hashable:
+    def state_key(self, state: object) -> Hashable:
         return cast("Hashable", state)
 
     def alternatives(self, state: object, call: Call, actor: str) -> Sequence[Alternative]:
@@ -88,7 +88,7 @@ class Lock:
     def waits_for(self, state: object, call: Call) -> None:
         """Return None: a release ends a wait, too."""
 
-    def bury(self, state: object, actor: str) -> object:
+    def state_after_death(self, state: object, actor: str) -> object:
         return "" if state == actor else state
 
 
@@ -175,7 +175,7 @@ def with_ends(world: World) -> tuple[World, set[tuple[Hashable, ...]]]:
     seen = set[tuple[Hashable, ...]]()
 
     def end(view: View) -> None:
-        seen.add(tuple(one.key(view.states[name]) for name, one in world.resources.items()))
+        seen.add(tuple(one.state_key(view.states[name]) for name, one in world.resources.items()))
 
     onlooker = Property(name="ends", title="", meaning="", end=end)
     return replace(world, properties=(*world.properties, onlooker)), seen

@@ -13,9 +13,9 @@ from collections.abc import Hashable
 
 from holdfast_checker.committers.actors import Scene
 from holdfast_checker.committers.worlds import build_world
-from holdfast_checker.kernel.calls import Fault, canonical
-from holdfast_checker.kernel.counterexample import replay
-from holdfast_checker.kernel.explore import explore
+from holdfast_checker.kernel.calls import Fault, canonical_key
+from holdfast_checker.kernel.counterexample import replay_choices
+from holdfast_checker.kernel.explore import explore_world
 from holdfast_checker.kernel.world import World
 from holdfast_checker.specimens import COMPARED
 from tests.checker.kernel.toys import Handle, draw_history, toy_world
@@ -37,17 +37,23 @@ def digest_of(world: World) -> str:
     """Return a digest of all calls, replies and states along several histories."""
     digest = hashlib.sha256()
     for seed in range(WALKS):
-        found = replay(world, draw_history(world, seed))
+        found = replay_choices(world, draw_history(world, seed))
         for step, state in zip(found.steps, found.states[1:], strict=True):
             reply = None if step.alternative is None else step.alternative.reply
-            record = (step.actor, step.label, canonical(step.call), canonical(reply), found.space.resource_keys(state))
+            record = (
+                step.actor,
+                step.label,
+                canonical_key(step.call),
+                canonical_key(reply),
+                found.space.resource_keys(state),
+            )
             digest.update(text_of(record).encode())
         digest.update(repr(found.broken).encode())
     return digest.hexdigest()
 
 
 def _figures(world: World) -> list[object]:
-    found = explore(world)
+    found = explore_world(world)
     broken = sorted((one.property, one.broke, repr(one.choices)) for one in found.findings.values())
     return [found.states, found.steps, found.ends, found.reduced, broken]
 

@@ -7,7 +7,7 @@ from collections.abc import Hashable
 import pytest
 
 from holdfast_checker.framework.subject import GoalTracker
-from holdfast_checker.kernel.explore import Exploration, explore
+from holdfast_checker.kernel.explore import Exploration, explore_world
 from holdfast_checker.kernel.world import World
 from holdfast_checker.namespace.properties import GOALS
 from holdfast_checker.namespace.scenes import SCENES, SMALL, Scene
@@ -27,7 +27,7 @@ def _is_slow(scene: Scene) -> bool:
 def test_nothing_is_found(name: str) -> None:
     scene = SCENES[name]
     tracker = GoalTracker(scene.reached, goals=GOALS)
-    found = explore(build_world(scene, tracker))
+    found = explore_world(build_world(scene, tracker))
     assert found.complete
     assert found.findings == {}
     assert tracker.missing == ()
@@ -36,14 +36,14 @@ def test_nothing_is_found(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
 def test_nothing_is_found_with_faults(name: str) -> None:
-    found = explore(build_world(SMALL[name]))
+    found = explore_world(build_world(SMALL[name]))
     assert found.complete
     assert found.findings == {}
 
 
 def _ends(world: World, *, reduce: bool = True) -> tuple[set[tuple[Hashable, ...]], Exploration]:
     watched, ends = with_ends(world)
-    found = explore(watched, reduce=reduce)
+    found = explore_world(watched, reduce=reduce)
     assert found.complete
     assert found.findings == {}
     return ends, found

@@ -6,15 +6,15 @@ import random
 from dataclasses import replace
 
 from holdfast_checker.committers.actors import OtherJob, Scene
-from holdfast_checker.committers.cluster import Order
+from holdfast_checker.committers.cluster import CommitOrder
 from holdfast_checker.committers.narration import job_narrator
 from holdfast_checker.committers.worlds import build_world
 from holdfast_checker.kernel.calls import Fault
-from holdfast_checker.kernel.counterexample import Counterexample, Replay, replay
-from holdfast_checker.kernel.explore import explore
+from holdfast_checker.kernel.counterexample import Counterexample, ReplayedExecution, replay_choices
+from holdfast_checker.kernel.explore import explore_world
 from holdfast_checker.kernel.state_space import StateSpace
 from holdfast_checker.kernel.world import Choice, Property, World
-from holdfast_checker.narrative.story import Story, tell
+from holdfast_checker.narrative.story import Story, tell_story
 from holdfast_checker.specimens import COMPARED
 
 __all__ = ["Found", "find", "wander"]
@@ -26,8 +26,8 @@ class Found:
     def __init__(self, world: World, counterexample: Counterexample) -> None:
         self.world = world
         self.counterexample = counterexample
-        self.history: Replay = replay(world, counterexample.choices)
-        self.story: Story = tell(world, counterexample, job_narrator(world))
+        self.history: ReplayedExecution = replay_choices(world, counterexample.choices)
+        self.story: Story = tell_story(world, counterexample, job_narrator(world))
 
 
 def find(committer: str) -> dict[str, Found]:
@@ -36,11 +36,11 @@ def find(committer: str) -> dict[str, Found]:
         name="small",
         summary="One task with two attempts; a crash and a partition.",
         tasks=1,
-        order=Order.ASK_FIRST,
+        order=CommitOrder.ASK_FIRST,
         budgets={Fault.PARTITION: 1, Fault.CRASH: 1},
     )
     world = build_world(COMPARED[committer], scene)
-    return {name: Found(world, one) for name, one in explore(world).findings.items()}
+    return {name: Found(world, one) for name, one in explore_world(world).findings.items()}
 
 
 def wander(committer: str, seed: int) -> Found:
@@ -50,7 +50,7 @@ def wander(committer: str, seed: int) -> Found:
         name="large",
         summary="Everybody.",
         tasks=2,
-        order=draw.choice(list(Order)),
+        order=draw.choice(list(CommitOrder)),
         recovery=1,
         second_driver=True,
         reader=True,
@@ -64,7 +64,7 @@ def wander(committer: str, seed: int) -> Found:
     end = Property(name="end", title="never over", meaning="it never ends", end=lambda view: "it is over")
     world = replace(build_world(COMPARED[committer], scene), properties=(end,))
     space = StateSpace(world)
-    state, choices = space.initial(), list[Choice]()
+    state, choices = space.initial_state(), list[Choice]()
     while steps := list(space.steps(state)):
         calm = [step for step in steps if step.alternative is not None and step.alternative.fault is None]
         step = draw.choice(calm if calm and draw.random() < 0.93 else steps)

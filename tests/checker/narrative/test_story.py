@@ -11,12 +11,12 @@ import pytest
 
 from holdfast.errors import InvalidRequestError
 from holdfast_checker.committers.cluster import CLUSTER
-from holdfast_checker.committers.narration import short
+from holdfast_checker.committers.narration import shorten_ids
 from holdfast_checker.kernel.calls import Access, Alternative, Call, Fault, Footprint
-from holdfast_checker.kernel.counterexample import Counterexample, replay
+from holdfast_checker.kernel.counterexample import Counterexample, replay_choices
 from holdfast_checker.kernel.world import Actor, Choice, Port, Property, View, World
-from holdfast_checker.narrative.sentences import Act, Event, Narrator, Weight
-from holdfast_checker.narrative.story import Story, ToldCall, tell
+from holdfast_checker.narrative.sentences import CallEvent, CallPhrase, Narrator, Weight
+from holdfast_checker.narrative.story import Story, ToldCall, tell_story
 from holdfast_checker.specimens import COMPARED
 from tests.checker.narrative.stories import Found, find, wander
 
@@ -59,7 +59,7 @@ def test_the_last_sentence_is_the_one_that_breaks(small: dict[str, dict[str, Fou
     for name, found in small[committer].items():
         last = found.story.sentences[-1]
         before = found.counterexample.choices[: last.calls[0].number - 1]
-        assert name not in dict(replay(found.world, before).broken)
+        assert name not in dict(replay_choices(found.world, before).broken)
         assert found.story.verdict == dict(found.history.broken)[name]
 
 
@@ -92,14 +92,14 @@ def test_the_document_is_the_same_in_every_run(small: dict[str, dict[str, Found]
     again = find("direct")
     assert again.keys() == small["direct"].keys()
     for name, found in small["direct"].items():
-        first, second = (json.dumps(story.document()) for story in (found.story, again[name].story))
+        first, second = (json.dumps(story.to_json_value()) for story in (found.story, again[name].story))
         assert first == second
 
 
 @pytest.mark.parametrize("committer", _COMMITTERS)
 def test_the_document_survives_json_and_holds_every_call(small: dict[str, dict[str, Found]], committer: str) -> None:
     for found in small[committer].values():
-        document: Any = found.story.document()
+        document: Any = found.story.to_json_value()
         assert json.dumps(document)
         calls = [one for sentence in document["sentences"] for one in sentence["calls"]]
         for told, step in zip(calls, found.history.steps, strict=True):
@@ -109,7 +109,7 @@ def test_the_document_survives_json_and_holds_every_call(small: dict[str, dict[s
 
 
 def test_the_document_shows_sizes_and_no_long_bytes(small: dict[str, dict[str, Found]]) -> None:
-    document: Any = small["file-v2"]["C2"].story.document()
+    document: Any = small["file-v2"]["C2"].story.to_json_value()
     shown = [
         argument
         for sentence in document["sentences"]
@@ -135,10 +135,10 @@ def test_long_histories_are_told_wholly(committer: str) -> None:
 
 
 def test_ids_are_cut_down_to_whose_they_are_and_which() -> None:
-    assert short("day=0/part-00000-20270115080000000-000100000002-000a00000003-00000.txt") == (
+    assert shorten_ids("day=0/part-00000-20270115080000000-000100000002-000a00000003-00000.txt") == (
         "day=0/part-00000-…1.2-…a.3-00000.txt"
     )
-    assert short("day=0/old.txt") == "day=0/old.txt"
+    assert shorten_ids("day=0/old.txt") == "day=0/old.txt"
 
 
 # --- stories know no domain -------------------------------------------------------------------------------------------
@@ -146,10 +146,10 @@ def test_ids_are_cut_down_to_whose_they_are_and_which() -> None:
 class _Shelf:
     """Counts how often each actor has put something on it."""
 
-    def initial(self) -> object:
+    def initial_state(self) -> object:
         return ()
 
-    def key(self, state: object) -> tuple[str, ...]:
+    def state_key(self, state: object) -> tuple[str, ...]:
         assert isinstance(state, tuple)
         return state
 
@@ -160,14 +160,14 @@ class _Shelf:
     def footprint(self, call: Call) -> Footprint:
         return frozenset({Access("shelf", "", writes=call.operation == "put")})
 
-    def bury(self, state: object, actor: str) -> object:
+    def state_after_death(self, state: object, actor: str) -> object:
         return state
 
 
-def _act(event: Event) -> Act:
+def _act(event: CallEvent) -> CallPhrase:
     if event.call.operation == "put":
-        return Act(verb="puts", things=("a jar",), plural="jars", tail=" there")
-    return Act(verb="looks", weight=Weight.READ)
+        return CallPhrase(verb="puts", things=("a jar",), plural="jars", tail=" there")
+    return CallPhrase(verb="looks", weight=Weight.READ)
 
 
 def _holds(view: View) -> Mapping[str, str]:
@@ -209,7 +209,7 @@ def _tell(turns: str, looks: int = 1, *, limit: int = 0) -> Story:
         observed=lambda call: True,
     )
     choices = tuple(Choice(name) for name in turns for _ in range(looks + 1))
-    return tell(world, Counterexample("shelf", "straight", "?", choices), _TELLER)
+    return tell_story(world, Counterexample("shelf", "straight", "?", choices), _TELLER)
 
 
 def test_calls_in_a_row_are_one_sentence() -> None:
@@ -236,7 +236,7 @@ def test_a_history_of_another_world_is_no_story(small: dict[str, dict[str, Found
     found = small["direct"]["C4"]
     strange = replace(found.counterexample, choices=(*found.counterexample.choices, Choice("nobody")))
     with pytest.raises(InvalidRequestError, match="does not fit"):
-        tell(found.world, strange, _TELLER)
+        tell_story(found.world, strange, _TELLER)
 
 
 _TURNS = {"cancel", "lose", "take_for_dead", "take_over"}

@@ -210,7 +210,7 @@ def count_first(
 
 # --- what callers use -------------------------------------------------------------------------------------------------
 def look_at_nothing(shipped: Callable[..., None], transaction: Transaction, guard: bytes) -> None:
-    """In place of `look_at_guard`: create records in a range without a look at its guard."""
+    """In place of `read_guard_record`: create records in a range without a look at its guard."""
 
 
 def scan_without_count(shipped: Callable[..., Commit], self: Transaction) -> Commit:

@@ -135,7 +135,7 @@ MUTANTS = (
     _Mutant(
         name="no-look-at-the-guard",
         slip="A transaction inserts into a range and does not read its guard.",
-        swap=swap(scripts.look_at_guard, mistakes.look_at_nothing),
+        swap=swap(scripts.read_guard_record, mistakes.look_at_nothing),
         scenes=("two-ranges-in-steps",),
     ),
     _Mutant(

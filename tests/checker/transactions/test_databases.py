@@ -10,10 +10,10 @@ import pytest
 from holdfast.conformance import Check
 from holdfast.errors import OutcomeUnknownError, UnavailableError
 from holdfast.transactions.base import Commit, Committed, Record, ScanPage
-from holdfast_checker.kernel.calls import Call, Fault, Resource, conflicts
+from holdfast_checker.kernel.calls import Call, Fault, Resource, may_conflict
 from holdfast_checker.kernel.world import Port
-from holdfast_checker.simulated.database import DATABASE, Database, Image
-from holdfast_checker.transactions.row_locks import SimulatedDatabase, SteppedDatabase, Table
+from holdfast_checker.simulated.database import DATABASE, DatabaseImage, DatabaseResource
+from holdfast_checker.transactions.row_locks import RowLockTable, SimulatedDatabase, SteppedDatabase
 from tests.conformance.backends.subject import Subject
 from tests.conformance.backends.suite import checks_for, subject_of
 
@@ -25,7 +25,7 @@ class _Live:
 
     def __init__(self, resource: Resource) -> None:
         self.resource = resource
-        self.state = resource.initial()
+        self.state = resource.initial_state()
 
     def port(self, name: str, number: int) -> Port:
         """Return a port that is not part of any history."""
@@ -65,8 +65,8 @@ class _SteppedBytes(SteppedDatabase):
 
 
 @pytest.mark.parametrize("check", _SEQUENTIAL, ids=lambda check: check.name)
-@pytest.mark.parametrize(("resource", "handle"), [(Database, _Bytes), (Table, _SteppedBytes)])
-def test_conformance(check: Check[Subject], resource: type[Database], handle: type[SimulatedDatabase]) -> None:
+@pytest.mark.parametrize(("resource", "handle"), [(DatabaseResource, _Bytes), (RowLockTable, _SteppedBytes)])
+def test_conformance(check: Check[Subject], resource: type[DatabaseResource], handle: type[SimulatedDatabase]) -> None:
     live = _Live(resource({}))
     handles = [handle(live.port(f"actor {number}", number)) for number in range(2)]
     check.run(subject_of(check, handles[0], handles[1], rounds=3))
@@ -82,12 +82,14 @@ def _call(*commits: Commit, base: int = 10) -> Call:
 
 
 def _records(state: object) -> dict[bytes, Record]:
-    return cast("Image", state).records.as_dict()
+    return cast("DatabaseImage", state).records.as_dict()
 
 
 def test_ways_in_which_a_commit_can_end() -> None:
-    database = Database(_START)
-    ways = {way.label: way for way in database.alternatives(database.initial(), _call(Commit(adds={b"x": 1})), "ann")}
+    database = DatabaseResource(_START)
+    ways = {
+        way.label: way for way in database.alternatives(database.initial_state(), _call(Commit(adds={b"x": 1})), "ann")
+    }
     assert list(ways) == ["", "fails", "reply lost", "reply lost, effect comes later", "request lost"]
     assert ways[""].reply.value == (Committed(10),)
     for label in ("", "reply lost"):
@@ -100,13 +102,13 @@ def test_ways_in_which_a_commit_can_end() -> None:
     late = ways["reply lost, effect comes later"].state
     [way] = database.alternatives(late, Call(DATABASE, "carry_out"), "network")
     assert way.state == ways[""].state
-    assert database.key(late) != database.key(database.initial())
+    assert database.state_key(late) != database.state_key(database.initial_state())
     assert database.alternatives(way.state, Call(DATABASE, "carry_out"), "network") == []
 
 
 def test_late_commits_come_in_any_order() -> None:
-    database = Database(_START)
-    state: object = database.initial()
+    database = DatabaseResource(_START)
+    state: object = database.initial_state()
     for base in (20, 10):
         call = _call(Commit(puts={b"x": b"%d" % base}), base=base)
         state = next(way.state for way in database.alternatives(state, call, "ann") if "later" in way.label)
@@ -116,17 +118,17 @@ def test_late_commits_come_in_any_order() -> None:
 
 
 def test_a_commit_that_changes_nothing_cannot_be_lost() -> None:
-    database = Database(_START)
-    ways = database.alternatives(database.initial(), _call(Commit(inserts={b"x": b""})), "ann")
+    database = DatabaseResource(_START)
+    ways = database.alternatives(database.initial_state(), _call(Commit(inserts={b"x": b""})), "ann")
     assert [way.label for way in ways] == ["", "fails"]
 
 
 def test_a_crash_takes_away_the_newest_commits() -> None:
-    database = Database(_START, crashes=2)
-    state: object = database.initial()
+    database = DatabaseResource(_START, crashes=2)
+    state: object = database.initial_state()
     for number in range(3):
         state = database.alternatives(state, _call(Commit(adds={b"x": 1}), base=10 * (number + 1)), "ann")[0].state
-    assert database.key(state) != database.key(database.initial())
+    assert database.state_key(state) != database.state_key(database.initial_state())
     ways = {way.label: way for way in database.alternatives(state, Call(DATABASE, "crash"), "database")}
     assert {label: _records(way.state)[b"x"].number for label, way in ways.items()} == {
         "": 6,
@@ -137,20 +139,20 @@ def test_a_crash_takes_away_the_newest_commits() -> None:
     assert [way.reply.value for way in ways.values()] == [0, 3, 2, 1]
     [same, *again] = database.alternatives(ways["loses 1"].state, Call(DATABASE, "crash"), "database")
     assert [_records(way.state)[b"x"].number for way in again] == [3, 4]
-    assert cast("Image", same.state).unsaved == (), "nobody will lose it any more"
+    assert cast("DatabaseImage", same.state).unsaved == (), "nobody will lose it any more"
 
 
 def test_what_is_durable_survives_a_crash() -> None:
-    database = Database(_START, crashes=1)
-    written = database.alternatives(database.initial(), _call(Commit(adds={b"x": 1})), "ann")[0].state
+    database = DatabaseResource(_START, crashes=1)
+    written = database.alternatives(database.initial_state(), _call(Commit(adds={b"x": 1})), "ann")[0].state
     [durable, _fails] = database.alternatives(written, Call(DATABASE, "make_durable"), "ann")
     [way] = database.alternatives(durable.state, Call(DATABASE, "crash"), "database")
     assert _records(way.state)[b"x"].number == 4
 
 
 def test_a_crash_takes_away_what_is_on_its_way() -> None:
-    database = Database(_START, crashes=1)
-    ways = database.alternatives(database.initial(), _call(Commit(adds={b"x": 1})), "ann")
+    database = DatabaseResource(_START, crashes=1)
+    ways = database.alternatives(database.initial_state(), _call(Commit(adds={b"x": 1})), "ann")
     late = next(way.state for way in ways if "later" in way.label)
     written = database.alternatives(late, _call(Commit(puts={b"y": b""}), base=20), "bob")[0].state
     lost = database.alternatives(written, Call(DATABASE, "crash"), "database")[1].state
@@ -162,8 +164,8 @@ def _lock(key: bytes, *, exclusive: bool) -> Call:
     return Call(DATABASE, "lock", (key, exclusive))
 
 
-def _after(table: Table, *calls: tuple[str, Call]) -> object:
-    state: object = table.initial()
+def _after(table: RowLockTable, *calls: tuple[str, Call]) -> object:
+    state: object = table.initial_state()
     for actor, call in calls:
         state = table.alternatives(state, call, actor)[0].state
     return state
@@ -173,19 +175,19 @@ def _after(table: Table, *calls: tuple[str, Call]) -> object:
     ("held", "asked", "blocks"), [(False, False, False), (False, True, True), (True, False, True), (True, True, True)]
 )
 def test_only_shared_locks_are_held_together(held: bool, asked: bool, blocks: bool) -> None:
-    table = Table(_START)
+    table = RowLockTable(_START)
     state = _after(table, ("ann", _lock(b"x", exclusive=held)))
     assert (not table.alternatives(state, _lock(b"x", exclusive=asked), "bob")) is blocks
     assert table.alternatives(state, _lock(b"x", exclusive=True), "ann"), "nobody waits for himself"
     for release in (Call(DATABASE, "rollback", ((b"x",), ())), Call(DATABASE, "commit", ((b"x",), ()))):
         released = table.alternatives(state, release, "ann")[0].state
         assert table.alternatives(released, _lock(b"x", exclusive=asked), "bob")
-    assert table.alternatives(table.bury(state, "ann"), _lock(b"x", exclusive=asked), "bob")
-    assert table.bury(state, "bob") == state
+    assert table.alternatives(table.state_after_death(state, "ann"), _lock(b"x", exclusive=asked), "bob")
+    assert table.state_after_death(state, "bob") == state
 
 
 def test_a_row_that_is_created_blocks_others_that_create_it() -> None:
-    table = Table(_START)
+    table = RowLockTable(_START)
     create = Call(DATABASE, "create", (b"new",))
     state = _after(table, ("ann", create))
     assert table.alternatives(state, create, "bob") == []
@@ -196,24 +198,24 @@ def test_a_row_that_is_created_blocks_others_that_create_it() -> None:
     [exists, _fails] = table.alternatives(committed, create, "bob")
     assert exists.reply.value == Record(7, b"n")
     rolled_back = table.alternatives(state, Call(DATABASE, "rollback", ((b"new",), ())), "ann")[0].state
-    assert rolled_back == table.initial()
+    assert rolled_back == table.initial_state()
 
 
 def test_a_broken_connection_gives_its_locks_back() -> None:
-    table = Table(_START)
+    table = RowLockTable(_START)
     state = _after(table, ("ann", _lock(b"x", exclusive=True)))
     failed = next(
         way for way in table.alternatives(state, Call(DATABASE, "count", (b"a", b"z", 9)), "ann") if way.fault
     )
-    assert (failed.state, failed.fault) == (table.initial(), Fault.FAILURE)
+    assert (failed.state, failed.fault) == (table.initial_state(), Fault.FAILURE)
     commit = Call(DATABASE, "commit", ((b"x",), ((b"x", None),)))
     ways = {way.label: way.state for way in table.alternatives(state, commit, "ann")}
-    assert ways["request lost"] == ways["fails"] == table.initial()
+    assert ways["request lost"] == ways["fails"] == table.initial_state()
     assert ways["reply lost"] == ways[""] and _records(ways[""]) == {}
 
 
 def test_counts_see_what_is_committed() -> None:
-    table = Table({b"a": Record(1, b""), b"b": Record(2, b"")})
+    table = RowLockTable({b"a": Record(1, b""), b"b": Record(2, b"")})
     state = _after(table, ("ann", Call(DATABASE, "create", (b"c",))), ("bob", Call(DATABASE, "create", (b"d",))))
     for end, most, count in ((b"z", 9, 2), (b"z", 1, 1), (b"b", 9, 1)):
         way = table.alternatives(state, Call(DATABASE, "count", (b"a", end, most)), "ann")[0]
@@ -237,25 +239,25 @@ _Y = (_commit_of(puts={b"y/1": b""}), Call(DATABASE, "get_many", ((b"y/1",),)))
 
 
 def test_what_commits_touch() -> None:
-    database = Database({})
+    database = DatabaseResource({})
     prints: dict[str, Sequence[object]] = {}
     for write in _WRITES_X:
-        assert all(conflicts(database.footprint(write), database.footprint(read)) for read in _X)
-        assert all(conflicts(database.footprint(write), database.footprint(other)) for other in _WRITES_X)
+        assert all(may_conflict(database.footprint(write), database.footprint(read)) for read in _X)
+        assert all(may_conflict(database.footprint(write), database.footprint(other)) for other in _WRITES_X)
     for one in _X:
-        assert not any(conflicts(database.footprint(one), database.footprint(other)) for other in _X), prints
-        assert not conflicts(database.footprint(_Y[1]), database.footprint(one))
-    assert not conflicts(database.footprint(_Y[0]), database.footprint(_WRITES_X[0]))
+        assert not any(may_conflict(database.footprint(one), database.footprint(other)) for other in _X), prints
+        assert not may_conflict(database.footprint(_Y[1]), database.footprint(one))
+    assert not may_conflict(database.footprint(_Y[0]), database.footprint(_WRITES_X[0]))
     ranged = Call(DATABASE, "scan", (b"y/", b"y0", 9, (b"x",)))
-    assert conflicts(database.footprint(ranged), database.footprint(_Y[0]))
-    assert conflicts(database.footprint(ranged), database.footprint(_WRITES_X[0])), "a guard is read"
+    assert may_conflict(database.footprint(ranged), database.footprint(_Y[0]))
+    assert may_conflict(database.footprint(ranged), database.footprint(_WRITES_X[0])), "a guard is read"
 
 
 def test_what_locks_touch() -> None:
-    table = Table({})
+    table = RowLockTable({})
 
     def conflict(one: Call, other: Call) -> bool:
-        return conflicts(table.footprint(one), table.footprint(other))
+        return may_conflict(table.footprint(one), table.footprint(other))
 
     shared, exclusive = _lock(b"x", exclusive=False), _lock(b"x", exclusive=True)
     create = Call(DATABASE, "create", (b"x",))
@@ -271,8 +273,8 @@ def test_what_locks_touch() -> None:
 
 
 def test_pages() -> None:
-    table = Table({b"%d" % number: Record(number + 1, b"") for number in range(5)})
-    way = table.alternatives(table.initial(), Call(DATABASE, "scan", (b"1", b"4", 2, (b"0", b"9"))), "ann")[0]
+    table = RowLockTable({b"%d" % number: Record(number + 1, b"") for number in range(5)})
+    way = table.alternatives(table.initial_state(), Call(DATABASE, "scan", (b"1", b"4", 2, (b"0", b"9"))), "ann")[0]
     page = cast("ScanPage", way.reply.value)
     assert [key for key, _record in page.records] == [b"1", b"2"]
     assert page.more and list(page.guards) == [b"0"]

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast_checker.framework.subject import GoalTracker
 from holdfast_checker.kernel.calls import Fault
-from holdfast_checker.kernel.explore import Budget, Exploration, explore
+from holdfast_checker.kernel.explore import Budget, Exploration, explore_world
 from holdfast_checker.kernel.world import Property, View
 from holdfast_checker.simulated.database import DATABASE
 from holdfast_checker.transactions.properties import GOALS
@@ -28,7 +28,7 @@ def _is_slow(scene: Scene) -> bool:
 
 def _unharmed(scene: Scene) -> Exploration:
     tracker = GoalTracker(scene.reached, GOALS)
-    found = explore(build_world(scene, tracker), budget=Budget(states=100_000))
+    found = explore_world(build_world(scene, tracker), budget=Budget(states=100_000))
     assert found.findings == {}
     assert found.complete
     assert tracker.missing == ()
@@ -75,7 +75,7 @@ def _ends(scene: Scene, *, reduce: bool) -> tuple[set[object], set[str]]:
 
     world = build_world(scene)
     watched = replace(world, properties=(*world.properties, Property(name="ends", title="", meaning="", end=end)))
-    found = explore(watched, reduce=reduce)
+    found = explore_world(watched, reduce=reduce)
     assert found.complete
     return seen, set(found.findings)
 

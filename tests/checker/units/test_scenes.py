@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from holdfast_checker.framework.subject import GoalTracker
-from holdfast_checker.kernel.explore import Budget, Exploration, explore
+from holdfast_checker.kernel.explore import Budget, Exploration, explore_world
 from holdfast_checker.kernel.world import Property, View
-from holdfast_checker.units.contents import image_of
+from holdfast_checker.units.contents import units_image_of
 from holdfast_checker.units.properties import GOALS
 from holdfast_checker.units.scenes import SCENES, Scene
 from holdfast_checker.units.worlds import build_world
@@ -25,7 +25,7 @@ _QUICK = (
 
 def _unharmed(scene: Scene) -> Exploration:
     tracker = GoalTracker(scene.reached, goals=GOALS)
-    found = explore(build_world(scene, tracker), budget=Budget(states=100_000))
+    found = explore_world(build_world(scene, tracker), budget=Budget(states=100_000))
     assert found.findings == {}
     assert found.complete
     assert tracker.missing == ()
@@ -44,12 +44,12 @@ def _ends(scene: Scene, *, reduce: bool) -> tuple[set[object], set[str]]:
     seen: set[object] = set()
 
     def end(view: View) -> None:
-        image = image_of(view)
+        image = units_image_of(view)
         seen.add(repr((image.records, image.ends)))
 
     world = build_world(scene)
     watched = replace(world, properties=(*world.properties, Property(name="ends", title="", meaning="", end=end)))
-    found = explore(watched, reduce=reduce)
+    found = explore_world(watched, reduce=reduce)
     assert found.complete
     return seen, set(found.findings)
 

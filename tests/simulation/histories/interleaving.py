@@ -110,7 +110,7 @@ class Interleaving:
         return Session(self, who, Transaction(self.backend))
 
     def note(self, who: str, action: Read | Write) -> None:
-        self._history = self._history.note(who, action)
+        self._history = self._history.add_notes(who, action)
 
     def present(self, name: str) -> str:
         """Return the version of a record, or of its absence, that was installed last."""

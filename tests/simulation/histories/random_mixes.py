@@ -14,7 +14,7 @@ from holdfast.runtime import Environment, SeededRandom
 from holdfast.transactions.base import Backend
 from holdfast.transactions.transaction import Transaction, run_transaction
 from holdfast_checker.histories.linearizable import Model, Verdict, judge_linearizable
-from holdfast_checker.transactions.scripts import Played, Step, apply, play
+from holdfast_checker.transactions.scripts import ScriptLog, Step, apply_to_model, run_script
 from tests.simulation.histories.told import Told, operations_of
 
 __all__ = ["judge_mixes", "run_mixes"]
@@ -29,15 +29,15 @@ def run_mixes(backend: Backend, prefix: str, who: str, seed: int, count: int) ->
     told = []
     for number in range(count):
         script = _script(chance, f"{who}-{number}")
-        attempts: list[tuple[float, Played]] = []
+        attempts: list[tuple[float, ScriptLog]] = []
 
         def run(
             transaction: Transaction,
             script: Sequence[Step] = script,
-            attempts: list[tuple[float, Played]] = attempts,
+            attempts: list[tuple[float, ScriptLog]] = attempts,
         ) -> None:
-            attempts.append((environment.clock.elapsed_s(), Played()))
-            play(transaction, script, attempts[-1][1], prefix=prefix, pause=partial(environment.clock.sleep, 0))
+            attempts.append((environment.clock.elapsed_s(), ScriptLog()))
+            run_script(transaction, script, attempts[-1][1], prefix=prefix, pause=partial(environment.clock.sleep, 0))
 
         try:
             run_transaction(backend, run, environment, attempts=50)
@@ -76,4 +76,4 @@ def _script(chance: SeededRandom, name: str) -> list[Step]:
 def judge_mixes(told: Sequence[Told], limit: int = 400_000) -> Verdict:
     """Judge whether some order of the transactions, which respects real time, explains what all of them saw."""
     operations = operations_of(told, lambda one: {"name": "transaction", "args": one.steps, "value": ("saw", one.saw)})
-    return judge_linearizable(operations, Model(initial=(), apply=apply), limit=limit)
+    return judge_linearizable(operations, Model(initial=(), apply=apply_to_model), limit=limit)

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 from holdfast.runtime import Environment, SeededRandom
 from holdfast.transactions.base import Backend, Commit, Committed
 from holdfast_checker.histories.history import Operation
-from holdfast_checker.histories.linearizable import Answer, Model, Verdict, judge_linearizable
+from holdfast_checker.histories.linearizable import Linearizability, Model, Verdict, judge_linearizable
 from tests.simulation.histories.told import Told, operations_of
 
 __all__ = ["judge_registers", "run_registers"]
@@ -53,4 +53,4 @@ def judge_registers(told: Sequence[Told]) -> Verdict:
         judge_linearizable([one for one in operations if one.args[0] == key], Model(initial="", apply=_apply))
         for key in keys
     )
-    return next((one for one in verdicts if one.answer is not Answer.YES), Verdict(Answer.YES))
+    return next((one for one in verdicts if one.answer is not Linearizability.YES), Verdict(Linearizability.YES))

@@ -12,7 +12,7 @@ import pytest
 from holdfast.runtime import ThreadRunner
 from holdfast.transactions.base import Backend, Commit
 from holdfast.transactions.memory import MemoryBackend
-from holdfast_checker.histories.linearizable import Answer
+from holdfast_checker.histories.linearizable import Linearizability
 from tests.patience import PATIENCE_S
 from tests.simulation.histories import wrong_backends as wrong
 from tests.simulation.histories.lists import judge_lists
@@ -90,7 +90,7 @@ def _judge(kind: str, told: Sequence[Told]) -> str:
     if kind == "lists":
         return "; ".join(one.words for one in judge_lists(told))
     verdict = judge_mixes(told) if kind == "mixes" else judge_registers(told)
-    return "" if verdict.answer is Answer.YES else f"{verdict.answer.value}: {verdict.words}"
+    return "" if verdict.answer is Linearizability.YES else f"{verdict.answer.value}: {verdict.words}"
 
 
 def _overlap(told: Sequence[Told]) -> bool:

@@ -13,7 +13,7 @@ from holdfast.runtime import Environment, ThreadRunner
 from holdfast.transactions.base import Backend
 from holdfast.transactions.memory import MemoryBackend
 from holdfast.units.unit import SERVER, UnitSettings
-from holdfast_checker.histories.linearizable import Answer
+from holdfast_checker.histories.linearizable import Linearizability
 from tests.patience import PATIENCE_S
 from tests.simulation.histories import wrong_backends as wrong
 from tests.simulation.histories.lists import judge_lists
@@ -63,7 +63,7 @@ _SEEDS = pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.m
 
 def _is_serializable(told: Sequence[Told], count: int) -> None:
     verdict = judge_units(told)
-    assert verdict.answer is Answer.YES, verdict.words
+    assert verdict.answer is Linearizability.YES, verdict.words
     assert sum(len(one.steps) for one in told) == count
 
 
@@ -126,7 +126,7 @@ def test_a_mistake_is_noticed_in_lists(backend: Callable[[], MemoryBackend]) -> 
 def test_a_mistake_is_noticed(backend: Callable[[], MemoryBackend]) -> None:
     def is_noticed(seed: int) -> bool:
         try:
-            return judge_units(_run((backend(),), "wrong", seed)).answer is Answer.NO
+            return judge_units(_run((backend(),), "wrong", seed)).answer is Linearizability.NO
         except HoldfastError:  # a task has noticed it, but not the judge
             return False
 

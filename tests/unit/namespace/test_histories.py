@@ -17,9 +17,9 @@ from holdfast.errors import TransactionConflictError
 from holdfast.namespace import Namespace
 from holdfast.runtime import SeededRandom, SystemClock
 from holdfast_checker.histories.history import Operation, Outcome
-from holdfast_checker.histories.linearizable import Answer, Model, judge_linearizable
-from holdfast_checker.namespace.calls import ANSWERS, Calls
-from holdfast_checker.namespace.model import Node, Tree, apply
+from holdfast_checker.histories.linearizable import Linearizability, Model, judge_linearizable
+from holdfast_checker.namespace.calls import ANSWERS, NamespaceCalls
+from holdfast_checker.namespace.model import Node, Tree, apply_to_model
 from tests.children import run_in_children
 from tests.patience import PATIENCE_S
 from tests.shared_namespace import SHARED, SharedNamespace
@@ -28,7 +28,7 @@ PROCESSES = 8
 _CALLS = 4
 _ROUNDS = 20
 _PATHS = ("/a", "/b", "/a/x", "/b/x", "/a/b", "/a/b/x")
-_MODEL = Model(initial=Tree((((), Node()),)), apply=apply)
+_MODEL = Model(initial=Tree((((), Node()),)), apply=apply_to_model)
 _CLOCK = SystemClock()
 
 
@@ -37,7 +37,7 @@ class _Client:
 
     def __init__(self, namespace: Namespace, number: int, directory: str) -> None:
         self.who = f"client {number}"
-        self.calls = Calls(namespace, _CLOCK, {})
+        self.calls = NamespaceCalls(namespace, _CLOCK, {})
         self.directory = directory
         self.history: list[Operation] = []
 
@@ -46,7 +46,7 @@ class _Client:
         there = [self.directory + one.rstrip("/") if one.startswith("/") else one for one in args]
         outcome, begun = Outcome.OK, _now()
         try:
-            value = self.calls.make(name, *there)
+            value = self.calls.execute_by_name(name, *there)
         except ANSWERS as error:
             value = type(error).__name__
         except TransactionConflictError:
@@ -112,7 +112,7 @@ def test_answers_fit_one_order(shared: SharedNamespace) -> None:
     histories = _histories(shared, _ROUNDS * shared.rounds)
     for history in histories:
         verdict = judge_linearizable(history, _MODEL)
-        assert verdict.answer is Answer.YES, verdict.words
+        assert verdict.answer is Linearizability.YES, verdict.words
     overlaps = sum(
         not one.precedes(other) and not other.precedes(one)
         for history in histories
@@ -132,4 +132,4 @@ def test_a_wrong_answer_fits_nowhere(shared: SharedNamespace) -> None:
         seen = cast("tuple[str, ...]", history[last].value)
         for wrong in ((*seen, "/ghost"), seen[1:] if seen else ("/a",)):
             altered = [*history[:last], replace(history[last], value=wrong), *history[last + 1 :]]
-            assert judge_linearizable(altered, _MODEL).answer is Answer.NO
+            assert judge_linearizable(altered, _MODEL).answer is Linearizability.NO

@@ -75,14 +75,14 @@ def check(out: Output, **given: Any) -> None:
     lost. Needs no Spark, no Java, no store and no network.
     """
     options = CheckOptions(**given)
-    _require_sense(options)
+    _refuse_contradicting_options(options)
     from holdfast_checker.cli.run import run_check
 
     if not run_check(options, out):
         raise click.exceptions.Exit(PROBLEM)
 
 
-def _require_sense(options: CheckOptions) -> None:
+def _refuse_contradicting_options(options: CheckOptions) -> None:
     """Refuse options that contradict each other, before any work starts.
 
     Raises:

@@ -17,10 +17,10 @@ from holdfast_checker.cli.options import CheckOptions
 from holdfast_checker.committers.table_v.table import Cell, Table, build_table
 from holdfast_checker.framework.check import Check, SceneReport, Violation, WalkReport
 from holdfast_checker.framework.subject import Scene, Subject
-from holdfast_checker.kernel.counterexample import Counterexample, encode
+from holdfast_checker.kernel.counterexample import Counterexample, encode_counterexample
 from holdfast_checker.kernel.explore import Budget
 from holdfast_checker.kernel.state_space import BROKEN_CODE
-from holdfast_checker.narrative.story import Story, heading
+from holdfast_checker.narrative.story import Story, property_heading
 from holdfast_checker.specimens import COMPARED
 from holdfast_checker.subjects import SUBJECTS, committer_subject
 
@@ -45,45 +45,45 @@ class CheckOutcome:
 
 
 # --- after the search -------------------------------------------------------------------------------------------------
-def show_outcome(outcome: CheckOutcome, out: Output) -> None:
+def print_outcome(outcome: CheckOutcome, out: Output) -> None:
     """Print what was explored, and the violated properties; write counterexamples to files if ``--save`` is given."""
     subject = outcome.check.subject
     if out.json:
-        out.document(_document(outcome))
+        out.document(_outcome_as_json(outcome))
     out.say(subject.title)
     if outcome.scenes:
-        _show_scenes(outcome.scenes, out)
+        _print_scene_reports(outcome.scenes, out)
     if outcome.walk is not None:
-        _show_walk(outcome, outcome.walk, out)
+        _print_walk_report(outcome, outcome.walk, out)
     for report in outcome.scenes:
         for scene, name in report.missing:
             what = subject.goals[name].meaning if name in subject.goals else f"a fault of the kind: {name}"
             out.say(f"NEVER REACHED in {scene}: {name} ({what})")
-    out.say(_summary(outcome))
+    out.say(_summarize_violations(outcome))
     if outcome.story is not None:
         out.say("")
         for line in outcome.story.lines(details=outcome.options.details, width=out.width):
             out.say(line)
-        for line in textwrap.wrap(_declared(outcome.told[0].name, subject)[1], out.width):
+        for line in textwrap.wrap(_declared_guarantee_words(outcome.told[0].name, subject)[1], out.width):
             out.say(line)
     if len(outcome.told) > 1:
         out.say("\nAlso violated; each command tells its story:")
         for found in outcome.told[1:]:
             title = subject.rules[found.name].title if found.name in subject.rules else ""
-            short = f" ({words})" if (words := _declared(found.name, subject)[0]) else ""
-            out.say(f"  {heading(found.name, title)}{short}: {_command(outcome, found)}")
+            short = f" ({words})" if (words := _declared_guarantee_words(found.name, subject)[0]) else ""
+            out.say(f"  {property_heading(found.name, title)}{short}: {_reproducing_command(outcome, found)}")
     if (directory := outcome.options.save) is not None:
         for found in outcome.told:
-            out.note(f"saved: {_save(found.counterexample, directory)}")
+            out.note(f"saved: {_save_counterexample(found.counterexample, directory)}")
 
 
-def _save(counterexample: Counterexample, directory: Path) -> Path:
+def _save_counterexample(counterexample: Counterexample, directory: Path) -> Path:
     file = directory / f"{counterexample.world.replace('/', '-')}-{counterexample.property}.json"
-    file.write_bytes(encode(counterexample))
+    file.write_bytes(encode_counterexample(counterexample))
     return file
 
 
-def _show_scenes(scenes: Sequence[SceneReport], out: Output) -> None:
+def _print_scene_reports(scenes: Sequence[SceneReport], out: Output) -> None:
     rows = [
         (
             report.family,
@@ -99,7 +99,7 @@ def _show_scenes(scenes: Sequence[SceneReport], out: Output) -> None:
     out.table(["scene", *figures, "violated"], rows, right=figures)
 
 
-def _show_walk(outcome: CheckOutcome, report: WalkReport, out: Output) -> None:
+def _print_walk_report(outcome: CheckOutcome, report: WalkReport, out: Output) -> None:
     walks, scene = report.walks, report.scene
     rows = [
         ("scenes", f"{walks.worlds:,}" if scene is None else f"{scene.name}: {scene.summary}"),
@@ -110,12 +110,12 @@ def _show_walk(outcome: CheckOutcome, report: WalkReport, out: Output) -> None:
         ("time", f"{walks.seconds:.1f} s"),
         ("reached", ", ".join(report.reached) or "nothing"),
         ("violated", ", ".join(report.broken) or "nothing"),
-        ("to continue", _walk_command(outcome, report, walks.next)),
+        ("to continue", _reproducing_walk_command(outcome, report, walks.next)),
     ]
     out.table(["random walk", ""], rows)
 
 
-def _summary(outcome: CheckOutcome) -> str:
+def _summarize_violations(outcome: CheckOutcome) -> str:
     scenes = outcome.scenes
     whole = bool(scenes) and all(report.complete for report in scenes) and not outcome.interrupted
     if outcome.walk is not None:
@@ -128,7 +128,7 @@ def _summary(outcome: CheckOutcome) -> str:
     return f"nothing found in {extent}: {'the search is complete' if whole else 'the search is not complete'}"
 
 
-def _declared(name: str, subject: Subject[Any]) -> tuple[str, str]:
+def _declared_guarantee_words(name: str, subject: Subject[Any]) -> tuple[str, str]:
     """Return what is declared about a property that broke, in two words and in one sentence; empty for a subject."""
     if subject.declared is None:
         return "", ""
@@ -143,31 +143,31 @@ def _declared(name: str, subject: Subject[Any]) -> tuple[str, str]:
     return "NOT DECLARED", sentence
 
 
-def _command(outcome: CheckOutcome, found: Violation) -> str:
+def _reproducing_command(outcome: CheckOutcome, found: Violation) -> str:
     judged = [] if found.name == BROKEN_CODE else ["--property", found.name]
     if outcome.walk is not None and found.history is not None:
-        walk = _walk_command(outcome, outcome.walk, found.history)
+        walk = _reproducing_walk_command(outcome, outcome.walk, found.history)
         return f"{walk} --histories 1 {shlex.join(judged)}".rstrip()
     return shlex.join(["holdfast", "check", outcome.check.subject.name, "--scene", found.scene.name, *judged])
 
 
-def _walk_command(outcome: CheckOutcome, walk: WalkReport, first: int) -> str:
+def _reproducing_walk_command(outcome: CheckOutcome, walk: WalkReport, first: int) -> str:
     subject = outcome.check.subject
     where = "" if walk.scene is subject.walk or walk.scene is None else f" --scene {shlex.quote(walk.scene.name)}"
     return f"holdfast check {subject.name} --walk{where} --seed {walk.walks.seed} --first {first}"
 
 
-def _document(outcome: CheckOutcome) -> dict[str, object]:
+def _outcome_as_json(outcome: CheckOutcome) -> dict[str, object]:
     return {
         "checked": outcome.check.subject.name,
         "interrupted": outcome.interrupted,
         "scenes": [asdict(report) for report in outcome.scenes],
-        "walk": None if outcome.walk is None else _walk_document(outcome.walk),
-        "broken": [_broken(outcome.check, found) for found in outcome.told],
+        "walk": None if outcome.walk is None else _walk_report_as_json(outcome.walk),
+        "broken": [_violation_as_json(outcome.check, found) for found in outcome.told],
     }
 
 
-def _walk_document(report: WalkReport) -> dict[str, object]:
+def _walk_report_as_json(report: WalkReport) -> dict[str, object]:
     walks = report.walks
     return {
         "scene": report.scene and report.scene.name,
@@ -180,7 +180,7 @@ def _walk_document(report: WalkReport) -> dict[str, object]:
     }
 
 
-def _broken(check: Check, found: Violation) -> dict[str, object]:
+def _violation_as_json(check: Check, found: Violation) -> dict[str, object]:
     answer = check.subject.declared(found.name) if check.subject.declared is not None else None
     return {
         "property": found.name,
@@ -189,20 +189,20 @@ def _broken(check: Check, found: Violation) -> dict[str, object]:
         "unless": None if answer is None else answer.unless or None,
         "scene": found.scene.name,
         "history": found.history,
-        "counterexample": json.loads(encode(found.counterexample)),
-        "story": check.story(found).document(),
+        "counterexample": json.loads(encode_counterexample(found.counterexample)),
+        "story": check.tell_story(found).to_json_value(),
     }
 
 
 # --- a saved history --------------------------------------------------------------------------------------------------
-def show_replay(counterexample: Counterexample, story: Story | None, options: CheckOptions, out: Output) -> None:
+def print_replay(counterexample: Counterexample, story: Story | None, options: CheckOptions, out: Output) -> None:
     """Print whether a saved counterexample still violates its property, with its story if it does."""
     out.document(
         {
             "world": counterexample.world,
             "property": counterexample.property,
             "breaks": story is not None,
-            "story": None if story is None else story.document(),
+            "story": None if story is None else story.to_json_value(),
         }
     )
     if story is None:
@@ -213,12 +213,12 @@ def show_replay(counterexample: Counterexample, story: Story | None, options: Ch
 
 
 # --- the list ---------------------------------------------------------------------------------------------------------
-def show_list(out: Output) -> None:
+def print_catalog(out: Output) -> None:
     """Print the list of committers, and the scenes and properties of each kind of subject."""
     kinds = {"committers": committer_subject(TWO_PHASE), **SUBJECTS}
     listed: dict[str, dict[str, list[tuple[str, ...]]]] = {
         kind: {
-            "scenes": [(name, _summary_of(scenes)) for name, scenes in subject.families.items()],
+            "scenes": [(name, _summarize_scenes(scenes)) for name, scenes in subject.families.items()],
             "properties": [(one.name, one.title, one.meaning) for one in subject.rules.values()],
         }
         for kind, subject in kinds.items()
@@ -237,7 +237,7 @@ def show_list(out: Output) -> None:
         out.table([f"property of {kind}", "title", "what must hold"], those["properties"])
 
 
-def _summary_of(scenes: Sequence[Scene]) -> str:
+def _summarize_scenes(scenes: Sequence[Scene]) -> str:
     more = f" (and {len(scenes) - 1} more scenes)" if len(scenes) > 1 else ""
     return f"{scenes[0].summary}{more}"
 
@@ -246,23 +246,23 @@ def _summary_of(scenes: Sequence[Scene]) -> str:
 _LEGEND = "* unless what --json names; ? so far: not all histories were explored; ! differs, see below"
 
 
-def show_all(budget: Budget, out: Output) -> bool:
+def print_all_committers(budget: Budget, out: Output) -> bool:
     """Explore all committers and print the table of their guarantees.
 
     Returns:
         Whether each answer is as declared, or differs for a known reason."""
     with out.progress() as advance:
         table = build_table(budget=budget, progress=lambda done, total: advance("worlds", done, total))
-    return show_table(table, out)
+    return print_guarantee_table(table, out)
 
 
-def show_table(table: Table, out: Output) -> bool:
+def print_guarantee_table(table: Table, out: Output) -> bool:
     """Print the table of committers and their guarantees, and where it differs from the declarations or the papers.
 
     Returns:
         Whether each answer is as declared, or differs for a known reason."""
-    out.document(table.document())
-    columns = {name: [_marked(table.cell(row.name, name)) for row in table.rows] for name in table.committers}
+    out.document(table.to_json_value())
+    columns = {name: [_cell_with_mark(table.cell(row.name, name)) for row in table.rows] for name in table.committers}
     out.side_by_side("guarantee", [row.title for row in table.rows], columns)
     out.say(_LEGEND)
     cells = list(table.cells.values())
@@ -273,7 +273,7 @@ def show_table(table: Table, out: Output) -> bool:
     out.say(f"{as_declared} of {len(cells)} declarations (holdfast committers) are confirmed")
     for cell in table.differences():
         out.say("")
-        for line in textwrap.wrap(f"{cell.committer.name}, {cell.row.title}: {_comparison(cell)}", out.width):
+        for line in textwrap.wrap(f"{cell.committer.name}, {cell.row.title}: {_compare_with_paper(cell)}", out.width):
             out.say(line)
         for text in filter(None, (cell.because, cell.reason)):
             for line in textwrap.wrap(text, out.width, initial_indent="  ", subsequent_indent="  "):
@@ -282,17 +282,17 @@ def show_table(table: Table, out: Output) -> bool:
     return all(cell.agrees_with_declaration or cell.reason for cell in cells)
 
 
-def _marked(cell: Cell) -> str:
+def _cell_with_mark(cell: Cell) -> str:
     differs = cell.agrees_with_paper is False or not cell.agrees_with_declaration
-    return _word(cell.holds) + "*" * bool(cell.unless) + "?" * (not cell.complete) + "!" * differs
+    return _yes_or_no(cell.holds) + "*" * bool(cell.unless) + "?" * (not cell.complete) + "!" * differs
 
 
-def _comparison(cell: Cell) -> str:
-    found = _word(cell.holds) + "".join(f", unless {circumstance}" for circumstance in cell.unless)
-    declared = _word(cell.declared.holds) + (f", unless {cell.declared.unless}" if cell.declared.unless else "")
-    paper = "" if cell.paper is None else f"; the paper says {_word(cell.paper)}"
+def _compare_with_paper(cell: Cell) -> str:
+    found = _yes_or_no(cell.holds) + "".join(f", unless {circumstance}" for circumstance in cell.unless)
+    declared = _yes_or_no(cell.declared.holds) + (f", unless {cell.declared.unless}" if cell.declared.unless else "")
+    paper = "" if cell.paper is None else f"; the paper says {_yes_or_no(cell.paper)}"
     return f"found {found}{paper}; declared {declared}"
 
 
-def _word(holds: bool) -> str:
+def _yes_or_no(holds: bool) -> str:
     return "yes" if holds else "no"

@@ -15,10 +15,10 @@ import click
 from holdfast.cli.output import Output
 from holdfast.errors import CorruptDataError, InvalidRequestError
 from holdfast_checker.cli.options import STATES, WALK_S, CheckOptions
-from holdfast_checker.cli.report import CheckOutcome, show_all, show_list, show_outcome, show_replay
-from holdfast_checker.framework.check import Check, replay_again
+from holdfast_checker.cli.report import CheckOutcome, print_all_committers, print_catalog, print_outcome, print_replay
+from holdfast_checker.framework.check import Check, replay_with_current_code
 from holdfast_checker.framework.subject import Scene
-from holdfast_checker.kernel.counterexample import Counterexample, decode
+from holdfast_checker.kernel.counterexample import Counterexample, decode_counterexample
 from holdfast_checker.kernel.explore import Budget
 from holdfast_checker.subjects import find_subject
 
@@ -33,16 +33,16 @@ def run_check(options: CheckOptions, out: Output) -> bool:
         Abort: the user interrupted the run; what was found so far has been shown.
     """
     if options.listed:
-        show_list(out)
+        print_catalog(out)
         return True
     if options.save is not None:
         _require_writable(options.save)
-    with _quiet(out.debug):
+    with _silence_warnings(out.debug):
         if options.replay is not None:
-            return _replay(options, out)
+            return _replay_saved_counterexample(options, out)
         if options.every:
-            return show_all(Budget(seconds=options.seconds, states=options.states), out)
-        return _search(options, out)
+            return print_all_committers(Budget(seconds=options.seconds, states=options.states), out)
+        return _search_violations(options, out)
 
 
 def _require_writable(directory: Path) -> None:
@@ -59,12 +59,12 @@ def _require_writable(directory: Path) -> None:
 
 
 # --- the search -------------------------------------------------------------------------------------------------------
-def _search(options: CheckOptions, out: Output) -> bool:
+def _search_violations(options: CheckOptions, out: Output) -> bool:
     assert options.name is not None
     subject = find_subject(options.name)
     properties = tuple(dict.fromkeys(map(subject.find_property, options.properties)))
     named = {scene.name: scene for name in options.scenes for scene in subject.find_scenes(name)}
-    with _first_interrupt() as interrupted, out.waiting("building a world") as say:
+    with _defer_first_interrupt() as interrupted, out.waiting("building a world") as say:
         check = Check(
             subject,
             properties,
@@ -73,23 +73,23 @@ def _search(options: CheckOptions, out: Output) -> bool:
         )
         outcome = CheckOutcome(check=check, options=options)
         if options.walk:
-            _walk(outcome, tuple(named.values()))
+            _run_random_histories(outcome, tuple(named.values()))
         else:
-            _explore(outcome, tuple((named or (subject.small if options.small else subject.scenes)).values()))
-        told = check.ranked()
+            _explore_scenes(outcome, tuple((named or (subject.small if options.small else subject.scenes)).values()))
+        told = check.violations_by_harm()
         for number, found in enumerate(told if options.save or out.json else told[:1]):
             say(f"searching for a simpler history that violates {found.name}")
             told[number] = check.shrink(found)
         outcome.told = told
-        outcome.story = check.story(told[0]) if told else None
+        outcome.story = check.tell_story(told[0]) if told else None
         outcome.interrupted = interrupted()
-    show_outcome(outcome, out)
+    print_outcome(outcome, out)
     if outcome.interrupted:
         raise click.Abort
     return not told and not any(report.missing for report in outcome.scenes)
 
 
-def _explore(outcome: CheckOutcome, scenes: tuple[Scene, ...]) -> None:
+def _explore_scenes(outcome: CheckOutcome, scenes: tuple[Scene, ...]) -> None:
     options = outcome.options
     limited = options.states is not None or options.seconds is not None
     for family, members in groupby(scenes, key=lambda scene: scene.family):
@@ -99,7 +99,7 @@ def _explore(outcome: CheckOutcome, scenes: tuple[Scene, ...]) -> None:
             outcome.scenes.append(outcome.check.explore(members, Budget(seconds=options.seconds, states=states)))
 
 
-def _walk(outcome: CheckOutcome, scenes: tuple[Scene, ...]) -> None:
+def _run_random_histories(outcome: CheckOutcome, scenes: tuple[Scene, ...]) -> None:
     options = outcome.options
     if len(scenes) > 1:
         raise click.UsageError("--walk takes at most one scene, not a family of them")
@@ -110,7 +110,7 @@ def _walk(outcome: CheckOutcome, scenes: tuple[Scene, ...]) -> None:
 
 
 @contextlib.contextmanager
-def _first_interrupt() -> Iterator[Callable[[], bool]]:
+def _defer_first_interrupt() -> Iterator[Callable[[], bool]]:
     """Record the first Ctrl-C without stopping, so that results can be shown; let the second one end the command."""
     asked = False
 
@@ -127,7 +127,7 @@ def _first_interrupt() -> Iterator[Callable[[], bool]]:
 
 
 @contextlib.contextmanager
-def _quiet(debug: bool) -> Iterator[None]:
+def _silence_warnings(debug: bool) -> Iterator[None]:
     """Silence the warnings of the code under test, into which thousands of faults are injected; not with `debug`."""
     logger = logging.getLogger("holdfast")
     before = logger.level
@@ -140,18 +140,18 @@ def _quiet(debug: bool) -> Iterator[None]:
 
 
 # --- a saved history --------------------------------------------------------------------------------------------------
-def _replay(options: CheckOptions, out: Output) -> bool:
-    counterexample = _load(options)
+def _replay_saved_counterexample(options: CheckOptions, out: Output) -> bool:
+    counterexample = _load_counterexample(options)
     with out.waiting("replaying the history"):
-        story = replay_again(counterexample, find_subject(counterexample.world.partition("/")[0]))
-    show_replay(counterexample, story, options, out)
+        story = replay_with_current_code(counterexample, find_subject(counterexample.world.partition("/")[0]))
+    print_replay(counterexample, story, options, out)
     return story is None
 
 
-def _load(options: CheckOptions) -> Counterexample:
+def _load_counterexample(options: CheckOptions) -> Counterexample:
     assert options.replay is not None
     try:
-        return decode(options.replay.read_bytes(), str(options.replay))
+        return decode_counterexample(options.replay.read_bytes(), str(options.replay))
     except OSError as error:
         raise InvalidRequestError(
             "the file cannot be read: name one that --save wrote", file=str(options.replay), reason=error.strerror

@@ -29,9 +29,9 @@ from holdfast.commit.two_phase.streams import join_batch, plan_batch, roll_forwa
 from holdfast.errors import DestinationExistsError, HoldfastError
 from holdfast.runtime import Environment, SerialRunner
 from holdfast.stores.base import Capabilities
-from holdfast_checker.committers.cluster import CLUSTER, Order
-from holdfast_checker.committers.ledger import LOG_PREFIX, Offer
-from holdfast_checker.committers.output import DESTINATION, HOME, chosen_name, content, directory, without_measurements
+from holdfast_checker.committers.cluster import CLUSTER, CommitOrder
+from holdfast_checker.committers.ledger import LOG_PREFIX, CommitAnnouncement
+from holdfast_checker.committers.output import DESTINATION, HOME, chosen_name, file_bytes, partition_of, strip_measures
 from holdfast_checker.framework import subject
 from holdfast_checker.kernel.calls import Call
 from holdfast_checker.kernel.world import Port
@@ -55,7 +55,7 @@ SETTINGS = CommitSettings(part_size_bytes=1 << 20, conflict_attempts=6, roll_for
 """Settings with few retries, so that histories stay short."""
 
 
-def time_of(actor: str) -> float:
+def time_of_actor(actor: str) -> float:
     """Return the simulated time at which an actor runs, in seconds since the epoch.
 
     Recovery runs when only the objects of the main job are old enough to be taken for abandoned."""
@@ -111,7 +111,7 @@ class Scene(subject.Scene):
     attempts: int = 2
     files: int = 2
     mode: SaveMode = SaveMode.APPEND
-    order: Order = Order.REPORT
+    order: CommitOrder = CommitOrder.REPORT
     speculation: bool = True
     cancel: bool = False
     second_driver: bool = False
@@ -143,7 +143,7 @@ class Setting(Scene):
     capabilities: Mapping[str, Capabilities]
 
     @classmethod
-    def of(cls, scene: Scene, committer: Committer, capabilities: Mapping[str, Capabilities]) -> Setting:
+    def for_scene(cls, scene: Scene, committer: Committer, capabilities: Mapping[str, Capabilities]) -> Setting:
         """Derive the configuration of a world from a scene and a committer.
 
         A job that overwrites does so by partitions if the committer supports no other overwrite."""
@@ -153,12 +153,12 @@ class Setting(Scene):
         return cls(**given, committer=committer, capabilities=capabilities)
 
     @property
-    def replaces(self) -> bool:
+    def may_replace_files(self) -> bool:
         """Check whether a job other than the driver's may replace existing files."""
         return any((one.mode or self.mode) in _REPLACING for one in self.others)
 
     @property
-    def calm(self) -> bool:
+    def must_all_commit(self) -> bool:
         """Check whether every job of the world must be committed, since no fault and no other job can prevent it."""
         refuses = self.mode in (SaveMode.FAIL, SaveMode.IGNORE) or (self.chosen and (self.others or self.old))
         fences = self.retention is not None  # a short log fences slow drivers
@@ -167,7 +167,7 @@ class Setting(Scene):
     @property
     def settings(self) -> CommitSettings:
         """The commit settings of all jobs in the world, with few retries, so that executions stay short."""
-        size = -(-len(content("main", 0, 0, 0)) // self.parts) if self.parts > 1 else SETTINGS.part_size_bytes
+        size = -(-len(file_bytes("main", 0, 0, 0)) // self.parts) if self.parts > 1 else SETTINGS.part_size_bytes
         kept = SETTINGS.log_retention_entries if self.retention is None else self.retention
         return replace(SETTINGS, part_size_bytes=size, log_retention_entries=kept)
 
@@ -179,7 +179,7 @@ class Setting(Scene):
             return Place(store=store, prefix=prefix, url=f"memory://{name}/{prefix}")
 
         can, staging = self.capabilities[DESTINATION], self.committer.staging
-        store = SimulatedStore(port, DESTINATION, can, without_measurements, self.piecemeal)
+        store = SimulatedStore(port, DESTINATION, can, strip_measures, self.piecemeal)
         return CommitContext(
             store=store,
             prefix=home,
@@ -188,16 +188,16 @@ class Setting(Scene):
             if staging
             else None,
             settings=self.settings,
-            environment=Environment(clock=StillClock(time_of(port.name)), ids=port, runner=SerialRunner()),
+            environment=Environment(clock=StillClock(time_of_actor(port.name)), ids=port, runner=SerialRunner()),
         )
 
 
-def _ask(port: Port, operation: str, *args: object) -> object:
+def _ask_cluster(port: Port, operation: str, *args: object) -> object:
     return port.call(Call(CLUSTER, operation, args))
 
 
 # --- drivers ----------------------------------------------------------------------------------------------------------
-def start_job(setting: Setting, port: Port, mode: SaveMode, batch: int | None) -> JobRecord | None:
+def start_job_or_report(setting: Setting, port: Port, mode: SaveMode, batch: int | None) -> JobRecord | None:
     """Set up a job and return its record; if that fails or the mode skips the job, report the outcome, return None."""
     ctx = setting.context(port)
     try:
@@ -209,26 +209,28 @@ def start_job(setting: Setting, port: Port, mode: SaveMode, batch: int | None) -
             if job is None:
                 roll_forward_decisions(ctx)
     except HoldfastError as error:
-        _ask(port, "tell", "refused" if isinstance(error, DestinationExistsError) else "failed", type(error).__name__)
+        _ask_cluster(
+            port, "tell", "refused" if isinstance(error, DestinationExistsError) else "failed", type(error).__name__
+        )
         return None
     if job is None:
-        _ask(port, "tell", "skipped", None)
+        _ask_cluster(port, "tell", "skipped", None)
     return job
 
 
-def driver(setting: Setting, port: Port) -> None:
+def run_driver(setting: Setting, port: Port) -> None:
     """Run the driver of the tested job: set up, wait for the tasks, commit; abort if a task or the commit fails."""
-    job = start_job(setting, port, setting.mode, setting.batch)
+    job = start_job_or_report(setting, port, setting.mode, setting.batch)
     if job is None:
         return
-    _ask(port, "post_job", job)
-    reports = cast("tuple[TaskCommit, ...] | None", _ask(port, "await_tasks"))
+    _ask_cluster(port, "post_job", job)
+    reports = cast("tuple[TaskCommit, ...] | None", _ask_cluster(port, "await_tasks"))
     end_job(setting, port, job, reports)
 
 
-def second_driver(setting: Setting, port: Port) -> None:
+def run_second_driver(setting: Setting, port: Port) -> None:
     """Run a second driver, which commits or aborts the same job, because the first one is presumed dead."""
-    job, reports = cast("tuple[JobRecord, tuple[TaskCommit, ...] | None]", _ask(port, "take_over"))
+    job, reports = cast("tuple[JobRecord, tuple[TaskCommit, ...] | None]", _ask_cluster(port, "take_over"))
     end_job(setting, port, job, reports)
 
 
@@ -244,21 +246,21 @@ def end_job(setting: Setting, port: Port, job: JobRecord, reports: tuple[TaskCom
         except HoldfastError:
             pass  # Spark calls abort, in a process that knows nothing of this one
         else:
-            _ask(port, "tell", "committed" if outcome.committed else "aborted", outcome.finished)
+            _ask_cluster(port, "tell", "committed" if outcome.committed else "aborted", outcome.finished)
             return outcome.committed
     try:
         outcome = setting.committer.abort_job(setting.context(port), job)
     except HoldfastError as error:
-        _ask(port, "tell", "unknown", type(error).__name__)
+        _ask_cluster(port, "tell", "unknown", type(error).__name__)
         return False
-    _ask(port, "tell", "committed" if outcome.committed else "aborted", outcome.finished)
+    _ask_cluster(port, "tell", "committed" if outcome.committed else "aborted", outcome.finished)
     return outcome.committed
 
 
 # --- tasks ------------------------------------------------------------------------------------------------------------
-def attempt_program(setting: Setting, task: int, attempt: int, port: Port) -> None:
+def run_attempt_once_started(setting: Setting, task: int, attempt: int, port: Port) -> None:
     """Run a task attempt once the driver starts it: write its files, commit, and report to the driver."""
-    run_attempt(setting, port, cast("JobRecord", _ask(port, "begin", task, attempt)), task, attempt)
+    run_attempt(setting, port, cast("JobRecord", _ask_cluster(port, "begin", task, attempt)), task, attempt)
 
 
 def run_attempt(setting: Setting, port: Port, job: JobRecord, task: int, attempt: int) -> None:
@@ -266,60 +268,60 @@ def run_attempt(setting: Setting, port: Port, job: JobRecord, task: int, attempt
     try:
         with setting.committer.setup_task(setting.context(port), job, task) as running:
             write_files(setting, running, task, attempt)
-            if setting.order is Order.ASK_FIRST and not _ask(port, "may_commit", task, attempt):
+            if setting.order is CommitOrder.ASK_FIRST and not _ask_cluster(port, "may_commit", task, attempt):
                 return
             commit = running.commit()
     except HoldfastError:
-        _ask(port, "fail", task, attempt)
+        _ask_cluster(port, "fail", task, attempt)
         return
-    _ask(port, "report", task, attempt, commit)
+    _ask_cluster(port, "report", task, attempt, commit)
 
 
 def write_files(setting: Setting, running: TaskAttempt, task: int, attempt: int) -> None:
     """Write the output files of a task attempt, without committing them."""
     for number in range(setting.files):
         name = chosen_name(task, number) if setting.chosen else running.file_name(".txt")
-        sink = running.open(f"{directory(attempt, number)}/{name}")
-        sink.write(content("main", task, attempt, number))
+        sink = running.open(f"{partition_of(attempt, number)}/{name}")
+        sink.write(file_bytes("main", task, attempt, number))
         sink.close()
 
 
 # --- others -----------------------------------------------------------------------------------------------------------
-def recovery(setting: Setting, port: Port) -> None:
+def run_recovery(setting: Setting, port: Port) -> None:
     """Run recovery, like `holdfast recover`, for jobs that have been inactive for an hour, and report what it did."""
-    _ask(port, "take_for_dead")
+    _ask_cluster(port, "take_for_dead")
     try:
         report = recover(setting.context(port), older_than_s=QUIET_S, committers=(setting.committer,))
     except HoldfastError as error:
-        _ask(port, "tell", "failed", type(error).__name__)
+        _ask_cluster(port, "tell", "failed", type(error).__name__)
         return
     ended = (job for job in report.jobs if not job.is_alive)  # it leaves the others alone
-    _ask(port, "tell", "recovered", tuple(sorted((str(job.job), job.action.value) for job in ended)))
+    _ask_cluster(port, "tell", "recovered", tuple(sorted((str(job.job), job.action.value) for job in ended)))
 
 
-def reader(setting: Setting, port: Port) -> None:
+def run_reader(setting: Setting, port: Port) -> None:
     """Read the destination once through Holdfast, and report when the read began and ended."""
     since = port.call(Call(DESTINATION, "notes", (LOG_PREFIX,)))
     try:
         found = read_snapshot(setting.context(port))
     except HoldfastError as error:
-        _ask(port, "tell", "failed", type(error).__name__)
+        _ask_cluster(port, "tell", "failed", type(error).__name__)
         return
     until = port.call(Call(DESTINATION, "notes", (LOG_PREFIX,)))
-    _ask(port, "tell", "read", (since, until, tuple(sorted(file.path for file in found.files))))
+    _ask_cluster(port, "tell", "read", (since, until, tuple(sorted(file.path for file in found.files))))
 
 
-def network(port: Port) -> None:
+def cut_off_executor(port: Port) -> None:
     """Cut one executor off from the driver, which presumes it dead although it keeps running."""
-    _ask(port, "lose")
+    _ask_cluster(port, "lose")
 
 
-def cancel(port: Port) -> None:
+def cancel_job(port: Port) -> None:
     """Cancel the tested job while its tasks run, as a user may do."""
-    _ask(port, "cancel")
+    _ask_cluster(port, "cancel")
 
 
-def other_job(setting: Setting, one: OtherJob, port: Port) -> None:
+def run_other_jobs(setting: Setting, one: OtherJob, port: Port) -> None:
     """Run further jobs on the destination, one after another, until one is not committed; each reports its outcome."""
     if one.later:
         port.call(Call(CLUSTER, "await_end"))
@@ -330,15 +332,15 @@ def other_job(setting: Setting, one: OtherJob, port: Port) -> None:
             port.call(Call(CLUSTER, "tell", outcome))
             is_committed = outcome[0] == "committed"
         else:
-            is_committed = _run_one(setting, port, one, number)
+            is_committed = _run_one_other_job(setting, port, one, number)
         if not is_committed:
             return
 
 
-def stroke(setting: Setting, one: OtherJob, number: int, do: Callable[[Call], object], token: str) -> object:
+def run_atomic_job(setting: Setting, one: OtherJob, number: int, do: Callable[[Call], object], token: str) -> object:
     """Run a whole further job as one atomic call on the store, and return its outcome: see `Stroke`."""
     port = _DirectPort(one.name, do, int(token, 16))
-    _run_one(setting, port, one, number)
+    _run_one_other_job(setting, port, one, number)
     return port.told
 
 
@@ -365,30 +367,30 @@ class _DirectPort(Port):
         return f"{self._token:012x}"
 
 
-def _run_one(setting: Setting, port: Port, one: OtherJob, number: int) -> bool:
-    job = start_job(setting, port, one.mode or setting.mode, one.batch)
+def _run_one_other_job(setting: Setting, port: Port, one: OtherJob, number: int) -> bool:
+    job = start_job_or_report(setting, port, one.mode or setting.mode, one.batch)
     if job is None:
         return False
     reports = None
     try:
-        reports = (_run_task(setting, setting.context(port), job, one, number),)
+        reports = (_run_only_task(setting, setting.context(port), job, one, number),)
     except HoldfastError:
         pass  # its driver aborts the job
     else:
-        port.call(Call(CLUSTER, "offer", (_offer_of(one, job, reports[0]),)))
+        port.call(Call(CLUSTER, "offer", (_announce_commit(one, job, reports[0]),)))
     return end_job(replace(setting, tasks=1), port, job, reports)
 
 
-def _offer_of(one: OtherJob, job: JobRecord, report: TaskCommit) -> Offer:
-    return Offer(one.name, job.job, report.attempt, job.mode)
+def _announce_commit(one: OtherJob, job: JobRecord, report: TaskCommit) -> CommitAnnouncement:
+    return CommitAnnouncement(one.name, job.job, report.attempt, job.mode)
 
 
-def _run_task(setting: Setting, ctx: CommitContext, job: JobRecord, one: OtherJob, number: int) -> TaskCommit:
+def _run_only_task(setting: Setting, ctx: CommitContext, job: JobRecord, one: OtherJob, number: int) -> TaskCommit:
     """Run the only task: write a file into each directory."""
     with setting.committer.setup_task(ctx, job, 0) as running:
         for at, folder in enumerate(one.directories):
             name = chosen_name(0, at) if setting.chosen else running.file_name(".txt")
             sink = running.open(f"{folder}/{name}")
-            sink.write(content(one.name.partition(" ")[0], 0, number, at))
+            sink.write(file_bytes(one.name.partition(" ")[0], 0, number, at))
             sink.close()
         return running.commit()

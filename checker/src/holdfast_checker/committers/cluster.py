@@ -15,20 +15,20 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from holdfast.commit.records import JobRecord, TaskCommit
-from holdfast_checker.committers.ledger import Offer
-from holdfast_checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply, canonical
+from holdfast_checker.committers.ledger import CommitAnnouncement
+from holdfast_checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply, canonical_key
 
 CLUSTER = "cluster"
 
 
-class Order(enum.Enum):
+class CommitOrder(enum.Enum):
     """When a task attempt commits: after the driver permits it, or as soon as its files are written."""
 
     ASK_FIRST = "asks the driver, then commits"
     REPORT = "commits, then reports"
 
 
-class Attempt(enum.Enum):
+class AttemptState(enum.Enum):
     """The state of a task attempt, as the driver knows it."""
 
     WAITING = "has not started"
@@ -38,7 +38,7 @@ class Attempt(enum.Enum):
     GONE = "is lost or has failed"
 
 
-class Phase(enum.Enum):
+class JobPhase(enum.Enum):
     """The phase of a simulated job, from start to commit or abort; with two drivers, that of the one further along."""
 
     STARTING = "starts"
@@ -48,7 +48,7 @@ class Phase(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ToldOutcome:
     """The outcome of a job as a process learned it at its end, such as ``committed``, ``aborted`` or ``unknown``.
 
     `detail` holds more for properties, such as whether the job's clean-up is finished.
@@ -74,24 +74,24 @@ class ClusterState:
         offers: announcements of jobs other than the driver's that they are about to commit; only properties read them.
     """
 
-    attempts: tuple[tuple[Attempt, ...], ...]
+    attempts: tuple[tuple[AttemptState, ...], ...]
     accepted: tuple[tuple[int, TaskCommit] | None, ...]
     job: JobRecord | None = None
-    phase: Phase = Phase.STARTING
+    phase: JobPhase = JobPhase.STARTING
     driver: str = "alive"
     second: str = ""
     given_up: bool = False
     cancelled: bool = False
-    told: tuple[Told, ...] = ()
+    told: tuple[ToldOutcome, ...] = ()
     unnoticed: tuple[int, ...] = ()
-    offers: tuple[Offer, ...] = ()
+    offers: tuple[CommitAnnouncement, ...] = ()
 
     def outcome_of(self, who: str) -> str:
         """Return the outcome of the job that actor `who` learned at its end; an empty string if it has not ended."""
         return next((told.outcome for told in self.told if told.who == who), "")
 
 
-def attempt_actor(task: int, attempt: int) -> str:
+def name_of_attempt_actor(task: int, attempt: int) -> str:
     """Return the name of the actor that runs a task attempt: ``task 0 attempt 1``."""
     return f"task {task} attempt {attempt}"
 
@@ -107,15 +107,15 @@ class Cluster:
         self._tasks = tasks
         self._attempts = attempts
         self._speculation = speculation
-        self._actors = {attempt_actor(t, a): (t, a) for t in range(tasks) for a in range(attempts)}
+        self._actors = {name_of_attempt_actor(t, a): (t, a) for t in range(tasks) for a in range(attempts)}
 
-    def initial(self) -> ClusterState:
+    def initial_state(self) -> ClusterState:
         return ClusterState(
-            attempts=((Attempt.WAITING,) * self._attempts,) * self._tasks, accepted=(None,) * self._tasks
+            attempts=((AttemptState.WAITING,) * self._attempts,) * self._tasks, accepted=(None,) * self._tasks
         )
 
-    def key(self, state: object) -> Hashable:
-        return canonical(state)
+    def state_key(self, state: object) -> Hashable:
+        return canonical_key(state)
 
     def alternatives(self, state: object, call: Call, actor: str) -> Sequence[Alternative]:
         way: Callable[[ClusterState, Call, str], Sequence[Alternative]] = getattr(self, f"_{call.operation}")
@@ -145,7 +145,7 @@ class Cluster:
         if operation == "await_end":
             return frozenset({access("job"), access("driver"), access("told")})
         if operation == "offer":
-            return frozenset({access(f"offer {cast('Offer', call.args[0]).job}", writes=True)})
+            return frozenset({access(f"offer {cast('CommitAnnouncement', call.args[0]).job}", writes=True)})
         return frozenset({access("told", writes=True)})
 
     def waits_for(self, state: object, call: Call) -> tuple[str, frozenset[Fault]] | None:
@@ -156,45 +156,45 @@ class Cluster:
             return "driver", frozenset({Fault.PARTITION, Fault.CLOCK})
         return ("second driver", frozenset({Fault.CLOCK})) if now.second == "alive" else None
 
-    def bury(self, state: object, actor: str) -> object:
+    def state_after_death(self, state: object, actor: str) -> object:
         now = cast("ClusterState", state)
         if actor == "driver":
             return replace(now, driver="dead")
         if actor == "second driver":
             return replace(now, second="dead")
         found = self._actors.get(actor)
-        if found is None or now.attempts[found[0]][found[1]] in (Attempt.ENDED, Attempt.GONE):
+        if found is None or now.attempts[found[0]][found[1]] in (AttemptState.ENDED, AttemptState.GONE):
             return now
-        # A death must not remove answers that others could have got before it: see `Resource.bury`.
-        if self._speculation and now.attempts[found[0]][found[1]] is Attempt.COMMITTING:
+        # A death must not remove answers that others could have got before it: see `Resource.state_after_death`.
+        if self._speculation and now.attempts[found[0]][found[1]] is AttemptState.COMMITTING:
             now = replace(now, unnoticed=tuple(sorted({*now.unnoticed, found[0]})))
-        return _set(now, *found, Attempt.GONE)
+        return _set_attempt(now, *found, AttemptState.GONE)
 
     # --- the driver ---------------------------------------------------------------------------------------------------
     def _post_job(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
         job = cast("JobRecord", call.args[0])
-        return [Alternative(state=replace(state, job=job, phase=Phase.RUNNING))]
+        return [Alternative(state=replace(state, job=job, phase=JobPhase.RUNNING))]
 
     def _await_tasks(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
-        """Return all reports, or None if the job cannot succeed."""
+        """Reply with the reports of all tasks once they are accepted; None if the job cannot succeed."""
         if state.cancelled or any(
-            accepted is None and all(attempt is Attempt.GONE for attempt in attempts)
+            accepted is None and all(attempt is AttemptState.GONE for attempt in attempts)
             for attempts, accepted in zip(state.attempts, state.accepted, strict=True)
         ):
-            begun = state.phase is Phase.COMMITTING  # by a second driver
-            return [Alternative(state=state if begun else replace(state, phase=Phase.ENDING))]
+            begun = state.phase is JobPhase.COMMITTING  # by a second driver
+            return [Alternative(state=state if begun else replace(state, phase=JobPhase.ENDING))]
         reports = [accepted[1] for accepted in state.accepted if accepted is not None]
         if len(reports) < self._tasks:
             return []
-        return [Alternative(state=replace(state, phase=Phase.COMMITTING), reply=Reply(tuple(reports)))]
+        return [Alternative(state=replace(state, phase=JobPhase.COMMITTING), reply=Reply(tuple(reports)))]
 
     def _tell(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
-        told = Told(actor, str(call.args[0]), call.args[1])
+        told = ToldOutcome(actor, str(call.args[0]), call.args[1])
         return [Alternative(state=replace(state, told=tuple(sorted((*state.told, told), key=lambda one: one.who))))]
 
     # --- other jobs ---------------------------------------------------------------------------------------------------
     def _offer(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
-        offer = cast("Offer", call.args[0])
+        offer = cast("CommitAnnouncement", call.args[0])
         offers = tuple(sorted((*state.offers, offer), key=lambda one: one.job))
         return [Alternative(state=replace(state, offers=offers))]
 
@@ -207,58 +207,62 @@ class Cluster:
     def _begin(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
         """Block until the driver starts the attempt, and return the job. No attempt starts once all tasks are done."""
         task, attempt = cast("tuple[int, int]", call.args)
-        if state.job is None or state.phase is not Phase.RUNNING or state.driver == "dead":
+        if state.job is None or state.phase is not JobPhase.RUNNING or state.driver == "dead":
             return []
-        if state.accepted[task] is not None or state.attempts[task][attempt] is not Attempt.WAITING:
+        if state.accepted[task] is not None or state.attempts[task][attempt] is not AttemptState.WAITING:
             return []
         earlier = state.attempts[task][:attempt]
-        if not all(one is Attempt.GONE or (self._speculation and one is not Attempt.WAITING) for one in earlier):
+        if not all(
+            one is AttemptState.GONE or (self._speculation and one is not AttemptState.WAITING) for one in earlier
+        ):
             return []
-        return [Alternative(state=_set(state, task, attempt, Attempt.RUNNING), reply=Reply(state.job))]
+        return [Alternative(state=_set_attempt(state, task, attempt, AttemptState.RUNNING), reply=Reply(state.job))]
 
     def _may_commit(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
         """Answer whether the attempt may commit. An attempt that is cut off gets no permission, and gives up."""
         task, attempt = cast("tuple[int, int]", call.args)
         attempts = state.attempts[task]
-        taken = Attempt.COMMITTING in attempts or state.accepted[task] is not None
-        open_ = state.phase is Phase.RUNNING and state.driver != "dead"
-        denied = Alternative(state=_set(state, task, attempt, Attempt.GONE), reply=Reply(value=False))
-        if attempts[attempt] is not Attempt.RUNNING or taken or not open_:
+        taken = AttemptState.COMMITTING in attempts or state.accepted[task] is not None
+        open_ = state.phase is JobPhase.RUNNING and state.driver != "dead"
+        denied = Alternative(state=_set_attempt(state, task, attempt, AttemptState.GONE), reply=Reply(value=False))
+        if attempts[attempt] is not AttemptState.RUNNING or taken or not open_:
             return [denied]
-        allowed = Alternative(state=_set(state, task, attempt, Attempt.COMMITTING), reply=Reply(value=True))
+        allowed = Alternative(
+            state=_set_attempt(state, task, attempt, AttemptState.COMMITTING), reply=Reply(value=True)
+        )
         return [allowed, replace(denied, label="too early")] if task in state.unnoticed else [allowed]
 
     def _report(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
         """Accept the first report about a task; drop later reports, and reports from lost attempts."""
         task, attempt, commit = cast("tuple[int, int, TaskCommit]", call.args)
-        if state.attempts[task][attempt] is Attempt.GONE:
+        if state.attempts[task][attempt] is AttemptState.GONE:
             return [Alternative(state=state)]
-        after = _set(state, task, attempt, Attempt.ENDED)
-        if state.accepted[task] is None and state.phase is Phase.RUNNING:
+        after = _set_attempt(state, task, attempt, AttemptState.ENDED)
+        if state.accepted[task] is None and state.phase is JobPhase.RUNNING:
             accepted = (*state.accepted[:task], (attempt, commit), *state.accepted[task + 1 :])
             after = replace(after, accepted=accepted)
         return [Alternative(state=after)]
 
     def _fail(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
         task, attempt = cast("tuple[int, int]", call.args)
-        return [Alternative(state=_set(state, task, attempt, Attempt.GONE))]
+        return [Alternative(state=_set_attempt(state, task, attempt, AttemptState.GONE))]
 
     # --- events from outside ------------------------------------------------------------------------------------------
     def _lose(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
         """Cut an executor off from the driver. The executor keeps running, and the driver presumes it dead."""
         return [
             Alternative(
-                state=_set(state, task, number, Attempt.GONE),
-                label=f"cuts off {attempt_actor(task, number)}",
+                state=_set_attempt(state, task, number, AttemptState.GONE),
+                label=f"cuts off {name_of_attempt_actor(task, number)}",
                 fault=Fault.PARTITION,
             )
             for task, attempts in enumerate(state.attempts)
             for number, attempt in enumerate(attempts)
-            if attempt in (Attempt.RUNNING, Attempt.COMMITTING)
+            if attempt in (AttemptState.RUNNING, AttemptState.COMMITTING)
         ]
 
     def _cancel(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
-        return [] if state.phase is not Phase.RUNNING else [Alternative(state=replace(state, cancelled=True))]
+        return [] if state.phase is not JobPhase.RUNNING else [Alternative(state=replace(state, cancelled=True))]
 
     def _take_over(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
         """Start a second driver for the same job: it aborts, or, if the first driver had all reports, it commits."""
@@ -269,7 +273,7 @@ class Cluster:
         cut = replace(state, second="alive", driver="cut off" if fault else state.driver)
         ways = [Alternative(state=cut, reply=Reply((state.job, None)), label="to abort", fault=fault)]
         if len(reports) == self._tasks:
-            begun = replace(cut, phase=Phase.COMMITTING)
+            begun = replace(cut, phase=JobPhase.COMMITTING)
             commits = Alternative(state=begun, reply=Reply((state.job, reports)), label="to commit", fault=fault)
             ways.insert(0, commits)
         return ways
@@ -288,7 +292,7 @@ class Cluster:
         return [Alternative(state=replace(after, driver=slow), label="although it is alive", fault=Fault.CLOCK)]
 
 
-def _set(state: ClusterState, task: int, attempt: int, now: Attempt) -> ClusterState:
+def _set_attempt(state: ClusterState, task: int, attempt: int, now: AttemptState) -> ClusterState:
     attempts = state.attempts[task]
     changed = (*attempts[:attempt], now, *attempts[attempt + 1 :])
     return replace(state, attempts=(*state.attempts[:task], changed, *state.attempts[task + 1 :]))

@@ -16,9 +16,9 @@ from holdfast.commit import SaveMode
 from holdfast.errors import InvalidRequestError
 from holdfast.stores.base import MultipartLimits
 from holdfast_checker.committers.actors import OtherJob, Scene
-from holdfast_checker.committers.cluster import Order
+from holdfast_checker.committers.cluster import CommitOrder
 from holdfast_checker.committers.properties import RULES
-from holdfast_checker.framework.scene_files import Fields, options_of, read_sections
+from holdfast_checker.framework.scene_files import SceneFields, parse_options, read_sections
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,28 +49,28 @@ _STORES: Mapping[str, Mapping[str, Any]] = {
 """Options of `MemoryStore` by the words for them."""
 
 
-def _feature(name: str, fields: Fields) -> Feature:
+def _read_feature(name: str, fields: SceneFields) -> Feature:
     summary, other = fields.pop("summary"), fields.pop("other", None)
     options = [_STORES[word] for word in fields.pop("store", "").split()]
     store = {key: value for those in options for key, value in those.items()}
     return Feature(
         name,
         summary,
-        {**fields.take(Scene, mode=SaveMode, order=Order), **({"store": store} if store else {})},
-        () if other is None else (OtherJob(**options_of(other).take(OtherJob, mode=SaveMode)),),
+        {**fields.take_fields(Scene, mode=SaveMode, order=CommitOrder), **({"store": store} if store else {})},
+        () if other is None else (OtherJob(**parse_options(other).take_fields(OtherJob, mode=SaveMode)),),
         kind=fields.get("kind", ""),
         without=frozenset(fields.get("without", "").split()),
     )
 
 
 FEATURES: Mapping[str, Feature] = {
-    name: _feature(name, fields)
+    name: _read_feature(name, fields)
     for name, fields in read_sections("holdfast_checker.committers", "features.ini").items()
 }
 
 
 @dataclass(frozen=True, slots=True)
-class _Rule:
+class _GoalRule:
     """A goal that every combination with certain features must reach.
 
     Attributes:
@@ -90,40 +90,40 @@ _IN_THE_WAY = frozenset({"fail", "ignore"})
 _AT_ONCE = frozenset({"transactions"})  # no decision is ever left unfinished
 
 _RULES = (
-    _Rule("committed", unless=frozenset({"old"})),
-    _Rule("cleaned-up", unless=frozenset({"old"})),
-    _Rule("committed", (frozenset({"old"}),), frozenset({"chosen", *_IN_THE_WAY})),
-    _Rule("cleaned-up", (frozenset({"old"}),), frozenset({"chosen", *_IN_THE_WAY})),
-    _Rule("refused", (frozenset({"old"}), frozenset({"fail"}))),
-    _Rule("skipped", (frozenset({"old"}), frozenset({"ignore"}))),
-    _Rule("aborted", (frozenset({"cancel", "lost-reply", "failure"}),), frozenset({"old"})),
-    _Rule("at-once", (_AT_ONCE,), frozenset({"old"})),
-    _Rule("rolled-forward", (_DEATH, _RECOVERY), _AT_ONCE),
-    _Rule("rolled-back", (_DEATH, _RECOVERY)),
-    _Rule("fenced", (frozenset({"slow"}), _RECOVERY)),
-    _Rule("second-job", (_BESIDE | _LATER,), frozenset({"chosen", *_IN_THE_WAY})),
-    _Rule("overtaken", (_BESIDE,), frozenset({"chosen", *_IN_THE_WAY})),
-    _Rule("helped", (_BESIDE,), frozenset({"chosen", *_IN_THE_WAY, *_AT_ONCE})),
-    _Rule("after-a-death", (_DEATH, _BESIDE | _LATER)),
-    _Rule("helped", (_DEATH, _LATER), _AT_ONCE),
-    _Rule("replaced", (frozenset({"overwrite", "partitions"}),)),
-    _Rule("trimmed", (frozenset({"short-log"}), _BESIDE | _LATER), frozenset({"chosen", *_IN_THE_WAY})),
-    _Rule("aborted", (_IN_THE_WAY, _BESIDE), frozenset({"old"})),
-    _Rule("refused", (frozenset({"fail"}), _BESIDE)),
-    _Rule("skipped", (frozenset({"ignore"}), _BESIDE)),
-    _Rule("skipped", (frozenset({"replay"}),)),
-    _Rule("helped", (frozenset({"replay"}),), _AT_ONCE),
-    _Rule("late-attempt", (frozenset({"twins"}),)),
-    _Rule("read-without", (frozenset({"reader"}),)),
-    _Rule("read-with", (frozenset({"reader"}),)),
-    _Rule("read-between", (frozenset({"reader"}),), _AT_ONCE),
+    _GoalRule("committed", unless=frozenset({"old"})),
+    _GoalRule("cleaned-up", unless=frozenset({"old"})),
+    _GoalRule("committed", (frozenset({"old"}),), frozenset({"chosen", *_IN_THE_WAY})),
+    _GoalRule("cleaned-up", (frozenset({"old"}),), frozenset({"chosen", *_IN_THE_WAY})),
+    _GoalRule("refused", (frozenset({"old"}), frozenset({"fail"}))),
+    _GoalRule("skipped", (frozenset({"old"}), frozenset({"ignore"}))),
+    _GoalRule("aborted", (frozenset({"cancel", "lost-reply", "failure"}),), frozenset({"old"})),
+    _GoalRule("at-once", (_AT_ONCE,), frozenset({"old"})),
+    _GoalRule("rolled-forward", (_DEATH, _RECOVERY), _AT_ONCE),
+    _GoalRule("rolled-back", (_DEATH, _RECOVERY)),
+    _GoalRule("fenced", (frozenset({"slow"}), _RECOVERY)),
+    _GoalRule("second-job", (_BESIDE | _LATER,), frozenset({"chosen", *_IN_THE_WAY})),
+    _GoalRule("overtaken", (_BESIDE,), frozenset({"chosen", *_IN_THE_WAY})),
+    _GoalRule("helped", (_BESIDE,), frozenset({"chosen", *_IN_THE_WAY, *_AT_ONCE})),
+    _GoalRule("after-a-death", (_DEATH, _BESIDE | _LATER)),
+    _GoalRule("helped", (_DEATH, _LATER), _AT_ONCE),
+    _GoalRule("replaced", (frozenset({"overwrite", "partitions"}),)),
+    _GoalRule("trimmed", (frozenset({"short-log"}), _BESIDE | _LATER), frozenset({"chosen", *_IN_THE_WAY})),
+    _GoalRule("aborted", (_IN_THE_WAY, _BESIDE), frozenset({"old"})),
+    _GoalRule("refused", (frozenset({"fail"}), _BESIDE)),
+    _GoalRule("skipped", (frozenset({"ignore"}), _BESIDE)),
+    _GoalRule("skipped", (frozenset({"replay"}),)),
+    _GoalRule("helped", (frozenset({"replay"}),), _AT_ONCE),
+    _GoalRule("late-attempt", (frozenset({"twins"}),)),
+    _GoalRule("read-without", (frozenset({"reader"}),)),
+    _GoalRule("read-with", (frozenset({"reader"}),)),
+    _GoalRule("read-between", (frozenset({"reader"}),), _AT_ONCE),
 )
 
 _OF_ONE_JOB = frozenset({"C1", "C2", "C3", "C6", "C8", "C9", "C10", "replaced-data", "whole-reads"})
 """Properties that assume that no other job replaces anything; `log-order` judges all jobs."""
 
 
-def combine(features: Iterable[Feature]) -> Scene:
+def combine_features(features: Iterable[Feature]) -> Scene:
     """Combine features into one scene, whose coverage goals follow from the features.
 
     Raises:
@@ -131,7 +131,7 @@ def combine(features: Iterable[Feature]) -> Scene:
     """
     given = sorted({one.name: one for one in features}.values(), key=lambda one: list(FEATURES).index(one.name))
     names = frozenset(one.name for one in given)
-    _require_sense(given, names)
+    _refuse_senseless_combination(given, names)
     changes: dict[str, Any] = {"attempts": 1, "files": 1, "store": {}, "budgets": {}}
     for one in given:
         merged = {name: {**changes[name], **one.changes.get(name, {})} for name in ("store", "budgets")}
@@ -151,11 +151,11 @@ def combine(features: Iterable[Feature]) -> Scene:
         **changes,
         others=others,
         properties=tuple(properties),
-        reached=_goals(names),
+        reached=_goals_of_features(names),
     )
 
 
-def _require_sense(given: Sequence[Feature], names: frozenset[str]) -> None:
+def _refuse_senseless_combination(given: Sequence[Feature], names: frozenset[str]) -> None:
     for one in given:
         against = [other.name for other in given if other.kind == one.kind and one.kind and other is not one]
         against += sorted(names & one.without)
@@ -165,12 +165,12 @@ def _require_sense(given: Sequence[Feature], names: frozenset[str]) -> None:
             )
 
 
-def _goals(names: frozenset[str]) -> tuple[str, ...]:
+def _goals_of_features(names: frozenset[str]) -> tuple[str, ...]:
     found = [rule.goal for rule in _RULES if all(names & any_ for any_ in rule.given) and not names & rule.unless]
     return tuple(dict.fromkeys(found))
 
 
-def features_of(name: str) -> list[Feature] | None:
+def parse_features(name: str) -> list[Feature] | None:
     """Parse a scene's name such as ``crash+recovery`` into features; return None if one of them is unknown."""
     parts = [part.strip().lower().replace("_", "-") for part in name.split("+")]
     return [FEATURES[part] for part in parts] if all(part in FEATURES for part in parts) else None

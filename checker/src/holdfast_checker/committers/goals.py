@@ -7,133 +7,136 @@ from typing import cast
 
 from holdfast.commit import Kind, SaveMode
 from holdfast.commit.two_phase.records import decode_entry
-from holdfast_checker.committers.ledger import LOG_PREFIX, Decision, Ledger, ledger_in
-from holdfast_checker.committers.output import DESTINATION, of_job, visible
-from holdfast_checker.committers.properties import just_told, told_finished, was_told
-from holdfast_checker.committers.sandbox import Sandbox, cluster_of
+from holdfast_checker.committers.ledger import LOG_PREFIX, Decision, Ledger, ledger_of_store
+from holdfast_checker.committers.output import DESTINATION, files_of_job, visible_files
+from holdfast_checker.committers.properties import drivers_told, finished_driver, new_outcomes
+from holdfast_checker.committers.sandbox import Sandbox, cluster_state
 from holdfast_checker.framework.subject import Goal
 from holdfast_checker.kernel.world import View
-from holdfast_checker.simulated.memory import MemoryImage
+from holdfast_checker.simulated.memory import StoreSnapshot
 
 _StepGoal = Callable[[Sandbox, View, View, str], bool]
 
 
 # --- views ------------------------------------------------------------------------------------------------------------
-def _ledger(view: View) -> Ledger:
-    return ledger_in(view, DESTINATION)
+def _ledger_of(view: View) -> Ledger:
+    return ledger_of_store(view, DESTINATION)
 
 
-def _main(view: View) -> Decision | None:
+def _driver_job_decision(view: View) -> Decision | None:
     """Return the log's decision about the driver's job; None if there is none."""
-    job = cluster_of(view).job
-    return next((one for one in _ledger(view).decisions if job is not None and one.job == job.job), None)
+    job = cluster_state(view).job
+    return next((one for one in _ledger_of(view).decisions if job is not None and one.job == job.job), None)
 
 
-def _committed(view: View) -> Decision | None:
-    found = _main(view)
+def _driver_job_commit(view: View) -> Decision | None:
+    found = _driver_job_decision(view)
     return found if found is not None and found.commits else None
 
 
-def _told(outcome: str, *who: str) -> _StepGoal:
+def _learns_outcome(outcome: str, *who: str) -> _StepGoal:
     def step(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
-        return any(told.outcome == outcome and (not who or told.who in who) for told in just_told(before, after))
+        return any(told.outcome == outcome and (not who or told.who in who) for told in new_outcomes(before, after))
 
     return step
 
 
-def _newly_done(before: View, after: View) -> set[int]:
-    return set(_ledger(after).done) - set(_ledger(before).done)
+def _new_done_marks(before: View, after: View) -> set[int]:
+    return set(_ledger_of(after).done) - set(_ledger_of(before).done)
 
 
 # --- goals ------------------------------------------------------------------------------------------------------------
-def _commits(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
+def _driver_commits(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
     whole = sandbox.setting.tasks * sandbox.setting.files
-    return bool(told_finished(before, after)) and len(of_job(visible(after).values())) >= whole
+    return bool(finished_driver(before, after)) and len(files_of_job(visible_files(after).values())) >= whole
 
 
-def _leaves_nothing(sandbox: Sandbox, view: View) -> bool:
-    job, found = cluster_of(view).job, _committed(view)
-    done = job is not None and found is not None and found.seq in _ledger(view).done
-    return done and bool(was_told(view, "committed")) and job is not None and not sandbox.copy(view).left(job.job)
+def _nothing_hidden_is_left(sandbox: Sandbox, view: View) -> bool:
+    job, found = cluster_state(view).job, _driver_job_commit(view)
+    if job is None or found is None or found.seq not in _ledger_of(view).done:
+        return False
+    return bool(drivers_told(view, "committed")) and not sandbox.copy(view).leftover_keys(job.job)
 
 
-def _recovers(action: str) -> _StepGoal:
+def _goal_that_recovery_does(action: str) -> _StepGoal:
     def step(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
-        job = cluster_of(after).job
-        recovered = [told for told in just_told(before, after) if told.outcome == "recovered"]
+        job = cluster_state(after).job
+        recovered = [told for told in new_outcomes(before, after) if told.outcome == "recovered"]
         jobs = [one for told in recovered for one in cast("tuple[tuple[str, str], ...]", told.detail)]
         return job is not None and (job.job, action) in jobs
 
     return step
 
 
-def _happens_at_once(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
-    found = _committed(after)
-    return found is not None and _committed(before) is None and found.seq in _newly_done(before, after)
+def _decides_at_once(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
+    found = _driver_job_commit(after)
+    return found is not None and _driver_job_commit(before) is None and found.seq in _new_done_marks(before, after)
 
 
-def _helps(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
-    found = _committed(after)
-    return found is not None and found.seq in _newly_done(before, after) and actor in _others(sandbox)
+def _others_finish_job(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
+    found = _driver_job_commit(after)
+    return found is not None and found.seq in _new_done_marks(before, after) and actor in _other_jobs(sandbox)
 
 
-def _others(sandbox: Sandbox) -> Sequence[str]:
+def _other_jobs(sandbox: Sandbox) -> Sequence[str]:
     return [one.name for one in sandbox.setting.others]
 
 
-def _another_commits(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
-    mine = any(told.outcome == "committed" and told.who in _others(sandbox) for told in just_told(before, after))
-    return mine and _committed(after) is not None
+def _other_job_commits_too(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
+    mine = any(told.outcome == "committed" and told.who in _other_jobs(sandbox) for told in new_outcomes(before, after))
+    return mine and _driver_job_commit(after) is not None
 
 
-def _goes_on_after_death(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
-    told = any(told.outcome == "committed" and told.who in _others(sandbox) for told in just_told(before, after))
-    return told and cluster_of(after).driver == "dead"
+def _commits_after_death(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
+    told = any(told.outcome == "committed" and told.who in _other_jobs(sandbox) for told in new_outcomes(before, after))
+    return told and cluster_state(after).driver == "dead"
 
 
-def _replaces(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
-    ledger = _ledger(after)
-    done = [one for one in ledger.decisions if one.seq in _newly_done(before, after) and one.commits]
-    return any(_mode(one) in _REPLACING and sandbox.old.keys() - visible(after).keys() for one in done)
+def _overwrite_deletes_old_files(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
+    ledger = _ledger_of(after)
+    done = [one for one in ledger.decisions if one.seq in _new_done_marks(before, after) and one.commits]
+    return any(_save_mode(one) in _REPLACING and sandbox.old.keys() - visible_files(after).keys() for one in done)
 
 
 _REPLACING = (SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS)
 
 
-def _mode(one: Decision) -> SaveMode:
+def _save_mode(one: Decision) -> SaveMode:
     entry = decode_entry("", one.seq, one.data)
     assert entry.kind is Kind.COMMIT
     return entry.record.mode
 
 
-def _is_overtaken(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
+def _others_decide_first(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
     """Check whether another job was decided between the start of the driver's job and its decision."""
-    job, found = cluster_of(after).job, _committed(after)
-    return job is not None and found is not None and _committed(before) is None and found.seq > job.base_seq + 1
+    job, found = cluster_state(after).job, _driver_job_commit(after)
+    return job is not None and found is not None and _driver_job_commit(before) is None and found.seq > job.base_seq + 1
 
 
-def _is_trimmed(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
-    kept = cast("MemoryImage", after.states[DESTINATION]).objects
-    return any(f"{LOG_PREFIX}{one.seq:020d}.json" not in kept for one in _ledger(after).decisions)
+def _log_is_trimmed(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
+    kept = cast("StoreSnapshot", after.states[DESTINATION]).objects
+    return any(f"{LOG_PREFIX}{one.seq:020d}.json" not in kept for one in _ledger_of(after).decisions)
 
 
-def _fences(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
-    found = _main(after)
-    return found is not None and not found.commits and _told("aborted", "driver")(sandbox, before, after, actor)
+def _others_abort_job(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
+    found = _driver_job_decision(after)
+    return (
+        found is not None and not found.commits and _learns_outcome("aborted", "driver")(sandbox, before, after, actor)
+    )
 
 
-def _is_late(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
+def _attempt_is_late(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
     """Check whether an attempt starts an upload or writes a file after its job is decided."""
-    if not actor.startswith("task ") or _main(before) is None:
+    if not actor.startswith("task ") or _driver_job_decision(before) is None:
         return False
-    was, now = (cast("MemoryImage", view.states[DESTINATION]) for view in (before, after))
+    was, now = (cast("StoreSnapshot", view.states[DESTINATION]) for view in (before, after))
     return len(now.uploads) > len(was.uploads) or len(now.objects) > len(was.objects)
 
 
-def _reads(*, new: bool) -> _StepGoal:
+def _goal_that_reader_sees_job(*, new: bool) -> _StepGoal:
     def step(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
-        job = cluster_of(after).job
-        read = [told for told in just_told(before, after) if told.outcome == "read"]
+        job = cluster_state(after).job
+        read = [told for told in new_outcomes(before, after) if told.outcome == "read"]
         seen = [path for told in read for path in cast("tuple[int, int, tuple[str, ...]]", told.detail)[2]]
         mine = job is not None and any(job.job in path for path in seen)
         return bool(read) and (mine if new else not mine)
@@ -141,38 +144,40 @@ def _reads(*, new: bool) -> _StepGoal:
     return step
 
 
-def _reads_before_the_mark(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
-    found = _committed(after)
-    read = any(told.outcome == "read" for told in just_told(before, after))
-    return read and found is not None and found.seq not in _ledger(after).visible
+def _read_before_mark(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
+    found = _driver_job_commit(after)
+    read = any(told.outcome == "read" for told in new_outcomes(before, after))
+    return read and found is not None and found.seq not in _ledger_of(after).visible
 
 
 GOALS: Mapping[str, Goal] = {
-    "committed": Goal("the driver is told that its job is committed, and all its files are visible", step=_commits),
-    "aborted": Goal("a driver is told that the job is aborted", step=_told("aborted")),
+    "committed": Goal(
+        "the driver is told that its job is committed, and all its files are visible", step=_driver_commits
+    ),
+    "aborted": Goal("a driver is told that the job is aborted", step=_learns_outcome("aborted")),
     "cleaned-up": Goal(
         "a job is committed, and nothing hidden of it is left, without recovery",
-        end=_leaves_nothing,
+        end=_nothing_hidden_is_left,
     ),
-    "at-once": Goal("one step decides the driver's job, and leaves nothing to roll forward", step=_happens_at_once),
-    "rolled-forward": Goal("recovery rolls a decided job forward", step=_recovers("roll forward")),
-    "rolled-back": Goal("recovery aborts an undecided job", step=_recovers("roll back")),
-    "helped": Goal("another job finishes a decision that its driver left unfinished", step=_helps),
-    "second-job": Goal("another job is committed as well as the driver's", step=_another_commits),
-    "after-a-death": Goal("another job is committed after the driver has died", step=_goes_on_after_death),
+    "at-once": Goal("one step decides the driver's job, and leaves nothing to roll forward", step=_decides_at_once),
+    "rolled-forward": Goal("recovery rolls a decided job forward", step=_goal_that_recovery_does("roll forward")),
+    "rolled-back": Goal("recovery aborts an undecided job", step=_goal_that_recovery_does("roll back")),
+    "helped": Goal("another job finishes a decision that its driver left unfinished", step=_others_finish_job),
+    "second-job": Goal("another job is committed as well as the driver's", step=_other_job_commits_too),
+    "after-a-death": Goal("another job is committed after the driver has died", step=_commits_after_death),
     "overtaken": Goal(
         "another job is decided while the driver's runs, and both are committed",
-        step=_is_overtaken,
+        step=_others_decide_first,
     ),
-    "replaced": Goal("an overwrite is done, and the replaced files are deleted", step=_replaces),
-    "trimmed": Goal("the log trims a decision", step=_is_trimmed),
-    "fenced": Goal("a driver is told that its job was aborted by another process", step=_fences),
-    "late-attempt": Goal("an attempt writes after its job is decided", step=_is_late),
-    "refused": Goal("a job is refused because the destination holds data", step=_told("refused")),
-    "skipped": Goal("a job has nothing to do", step=_told("skipped")),
-    "read-without": Goal("a reader sees nothing of the job", step=_reads(new=False)),
-    "read-with": Goal("a reader sees the job", step=_reads(new=True)),
-    "read-between": Goal("a read ends when the job is decided and not yet visible", step=_reads_before_the_mark),
+    "replaced": Goal("an overwrite is done, and the replaced files are deleted", step=_overwrite_deletes_old_files),
+    "trimmed": Goal("the log trims a decision", step=_log_is_trimmed),
+    "fenced": Goal("a driver is told that its job was aborted by another process", step=_others_abort_job),
+    "late-attempt": Goal("an attempt writes after its job is decided", step=_attempt_is_late),
+    "refused": Goal("a job is refused because the destination holds data", step=_learns_outcome("refused")),
+    "skipped": Goal("a job has nothing to do", step=_learns_outcome("skipped")),
+    "read-without": Goal("a reader sees nothing of the job", step=_goal_that_reader_sees_job(new=False)),
+    "read-with": Goal("a reader sees the job", step=_goal_that_reader_sees_job(new=True)),
+    "read-between": Goal("a read ends when the job is decided and not yet visible", step=_read_before_mark),
 }
 """All coverage goals for committers, by name."""
 

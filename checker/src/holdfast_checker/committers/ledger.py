@@ -21,7 +21,7 @@ from holdfast.stores.base import Change, Create, Put
 from holdfast_checker.committers.output import HOME
 from holdfast_checker.kernel.calls import Call, Reply
 from holdfast_checker.kernel.world import View
-from holdfast_checker.simulated.memory import MemoryImage
+from holdfast_checker.simulated.memory import StoreSnapshot
 from holdfast_checker.simulated.store import StoreResource
 
 LOG_PREFIX = HOME + layout.LOG
@@ -46,7 +46,7 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class CommitAnnouncement:
     """The announcement of a further job (not the tested one) that it is about to commit; read only by properties.
 
     Attributes:
@@ -77,7 +77,7 @@ class Ledger:
     decisions: tuple[Decision, ...] = ()
     visible: tuple[int, ...] = ()
     done: tuple[int, ...] = ()
-    offers: tuple[Offer, ...] = ()
+    offers: tuple[CommitAnnouncement, ...] = ()
     wrong: str = ""
 
     def with_record(self, seq: int, kind: str, data: bytes, *, created: bool = False) -> Ledger:
@@ -103,11 +103,11 @@ class Ledger:
         newest = self.base + len(self.decisions)
         if seq != newest + 1:
             return replace(self, wrong=f"decision {seq} is made when the newest is {newest}")
-        return replace(self, decisions=(*self.decisions, _decided(seq, data)))
+        return replace(self, decisions=(*self.decisions, _parse_decision(seq, data)))
 
 
 @lru_cache(maxsize=4096)
-def _decided(seq: int, data: bytes) -> Decision:
+def _parse_decision(seq: int, data: bytes) -> Decision:
     try:
         entry = decode_entry(layout.log_entry(seq), seq, data)
     except CorruptDataError as error:
@@ -118,7 +118,7 @@ def _decided(seq: int, data: bytes) -> Decision:
 
 
 @dataclass(frozen=True, slots=True)
-class LoggedImage(MemoryImage):
+class LoggedImage(StoreSnapshot):
     """The state of the destination's simulated store, with a `Ledger` of all decisions ever written to its log."""
 
     ledger: Ledger = Ledger()
@@ -128,39 +128,39 @@ class LoggedStore(StoreResource):
     """A simulated store that also records, in a `Ledger`, every decision that was ever written to the decision log.
 
     The call ``notes`` returns how many decisions are marked visible: a reader calls it when its read begins and ends.
-    A `Stroke` makes the call ``note`` to add an `Offer`.
+    A `Stroke` makes the call ``note`` to add a `CommitAnnouncement`.
     """
 
-    def fill(self, image: MemoryImage) -> None:
-        base = max((seq for seq, kind, _ in _records(image) if kind == "json"), default=0)
-        super().fill(_logged(image, Ledger(base=base)))
+    def set_initial_contents(self, image: StoreSnapshot) -> None:
+        base = max((seq for seq, kind, _ in _log_records_in_image(image) if kind == "json"), default=0)
+        super().set_initial_contents(_logged_image(image, Ledger(base=base)))
 
-    def key(self, state: object) -> Hashable:
-        return (super().key(state), cast("LoggedImage", state).ledger)
+    def state_key(self, state: object) -> Hashable:
+        return (super().state_key(state), cast("LoggedImage", state).ledger)
 
-    def do(self, state: MemoryImage, call: Call, actor: str) -> tuple[Reply, MemoryImage]:
+    def execute_call(self, state: StoreSnapshot, call: Call, actor: str) -> tuple[Reply, StoreSnapshot]:
         ledger = cast("LoggedImage", state).ledger
         if call.operation == "notes":
             return Reply(len(ledger.visible)), state
         if call.operation == "note":
-            offers = (*ledger.offers, cast("Offer", call.args[0]))
-            return Reply(), _logged(state, replace(ledger, offers=offers))
-        reply, after = super().do(state, call, actor)
+            offers = (*ledger.offers, cast("CommitAnnouncement", call.args[0]))
+            return Reply(), _logged_image(state, replace(ledger, offers=offers))
+        reply, after = super().execute_call(state, call, actor)
         if after is state or call.operation == "stroke":
             return reply, after
-        for key, mode in _puts(call):
+        for key, mode in _keys_put_by_call(call):
             if (found := _RECORD.fullmatch(key)) is not None:
                 created = isinstance(mode, Create)
                 ledger = ledger.with_record(int(found[1]), found[2], after.objects[key].data, created=created)
-        return reply, _logged(after, ledger)
+        return reply, _logged_image(after, ledger)
 
 
-def _logged(image: MemoryImage, ledger: Ledger) -> LoggedImage:
+def _logged_image(image: StoreSnapshot, ledger: Ledger) -> LoggedImage:
     return LoggedImage(image.objects, image.uploads, image.renamed_directories, image.key, ledger)
 
 
-def _puts(call: Call) -> Iterable[tuple[str, object]]:
-    """List the keys that a call puts, with the mode of each, decisions before their marks."""
+def _keys_put_by_call(call: Call) -> Iterable[tuple[str, object]]:
+    """Return the keys that a store call writes, with the mode of each; log decisions come before their marks."""
     if call.operation == "put":
         return [(str(call.args[0]), call.args[2] if len(call.args) > 2 else None)]
     changes = cast("tuple[Change, ...]", call.args[0]) if call.operation == "apply" else ()
@@ -168,26 +168,26 @@ def _puts(call: Call) -> Iterable[tuple[str, object]]:
     return sorted(puts, key=lambda put: not put[0].endswith(".json"))
 
 
-def _records(image: MemoryImage) -> Iterable[tuple[int, str, bytes]]:
-    """List the records of the log, decisions first."""
+def _log_records_in_image(image: StoreSnapshot) -> Iterable[tuple[int, str, bytes]]:
+    """Return the records of a decision log in a store's snapshot, decisions before marks."""
     found = ((_RECORD.fullmatch(key), one.data) for key, one in image.objects.items() if key.startswith(LOG_PREFIX))
     records = [(int(match[1]), match[2], data) for match, data in found if match is not None]
     return sorted(records, key=lambda record: (record[1] != "json", record[0]))
 
 
-def ledger_in(view: View, name: str) -> Ledger:
+def ledger_of_store(view: View, name: str) -> Ledger:
     """Return the ledger (record of all decisions) of the named store in a state of the world."""
     return cast("LoggedImage", view.states[name]).ledger
 
 
-def read_ledger(before: Ledger, image: MemoryImage) -> Ledger:
+def extend_ledger(before: Ledger, image: StoreSnapshot) -> Ledger:
     """Return the ledger `before`, extended by all decisions and marks that are new in the store's contents `image`."""
-    for seq, kind, data in _records(image):
+    for seq, kind, data in _log_records_in_image(image):
         while kind == "json" and seq > before.base + len(before.decisions) + 1:  # made and trimmed, so done
             missed = Decision(before.base + len(before.decisions) + 1, "", commits=False, batch=None, data=b"")
             before = replace(before, decisions=(*before.decisions, missed), done=(*before.done, missed.seq))
         before = before.with_record(seq, kind, data, created=True)
-    kept = {seq for seq, kind, _ in _records(image) if kind == "json"}
+    kept = {seq for seq, kind, _ in _log_records_in_image(image) if kind == "json"}
     # Only finished decisions are trimmed; a commit is marked visible before it is finished.
     trimmed = [one for one in before.decisions if one.seq not in kept and one.seq not in before.done]
     shown = [one.seq for one in trimmed if one.commits and one.seq not in before.visible]

@@ -27,12 +27,12 @@ from holdfast.commit.leftovers import Action
 from holdfast.commit.success_file import report_seq
 from holdfast.commit.two_phase.snapshot import read_snapshot
 from holdfast.errors import HoldfastError
-from holdfast_checker.committers.cluster import ClusterState, Told
-from holdfast_checker.committers.ledger import Decision, Ledger, Offer, ledger_in, read_ledger
-from holdfast_checker.committers.output import DESTINATION, HOME, Origin, chosen_name, directory, visible_in
-from holdfast_checker.committers.sandbox import Copy, Sandbox, cluster_of
+from holdfast_checker.committers.cluster import ClusterState, ToldOutcome
+from holdfast_checker.committers.ledger import CommitAnnouncement, Decision, Ledger, extend_ledger, ledger_of_store
+from holdfast_checker.committers.output import DESTINATION, HOME, Origin, chosen_name, partition_of, visible_in_image
+from holdfast_checker.committers.sandbox import Sandbox, StoresCopy, cluster_state
 from holdfast_checker.kernel.world import View
-from holdfast_checker.simulated.memory import MemoryImage
+from holdfast_checker.simulated.memory import StoreSnapshot
 
 Shown = Mapping[str, Origin]
 """The origins of the visible files, by path."""
@@ -55,26 +55,26 @@ class Submission:
     files: Shown
     chosen: bool = False
 
-    def replaces(self, before: Shown) -> frozenset[str]:
+    def replaced_paths(self, before: Shown) -> frozenset[str]:
         """Return the paths of visible files that the commit of this job deletes, given the visible files before it."""
         if self.mode is SaveMode.OVERWRITE:
             return frozenset(before.keys() - self.files.keys())
         if self.mode is SaveMode.OVERWRITE_PARTITIONS:
-            mine = {_directory(path) for path in self.files}
-            return frozenset(path for path in before if _directory(path) in mine and path not in self.files)
+            mine = {_directory_of_path(path) for path in self.files}
+            return frozenset(path for path in before if _directory_of_path(path) in mine and path not in self.files)
         return frozenset()
 
-    def onto(self, before: Shown) -> Shown:
+    def apply_to(self, before: Shown) -> Shown:
         """Return the visible files after the commit of this job, given the visible files before it."""
-        gone = self.replaces(before)
+        gone = self.replaced_paths(before)
         return {**{path: origin for path, origin in before.items() if path not in gone}, **self.files}
 
 
-def _directory(path: str) -> str:
+def _directory_of_path(path: str) -> str:
     return path.rpartition("/")[0]
 
 
-def after_decisions(old: Shown, made: Iterable[Decision], submissions: Mapping[str, Submission]) -> Shown:
+def files_after_decisions(old: Shown, made: Iterable[Decision], submissions: Mapping[str, Submission]) -> Shown:
     """Apply decisions of the log one after another, and return the files that are visible afterwards.
 
     Args:
@@ -83,17 +83,17 @@ def after_decisions(old: Shown, made: Iterable[Decision], submissions: Mapping[s
     """
     for one in made:
         if one.commits:
-            old = submissions[one.job].onto(old)
+            old = submissions[one.job].apply_to(old)
     return old
 
 
-def taken_over(waiting: Iterable[Decision], submissions: Mapping[str, Submission]) -> frozenset[str]:
+def pending_chosen_paths(waiting: Iterable[Decision], submissions: Mapping[str, Submission]) -> frozenset[str]:
     """Return the caller-chosen paths of commits that are not yet marked visible; readers see no files there."""
     jobs = [submissions[one.job] for one in waiting if one.commits]
     return frozenset(path for job in jobs if job.chosen for path in job.files)
 
 
-def unfit_decision(old: Shown, made: Sequence[Decision], submissions: Mapping[str, Submission]) -> str:
+def describe_invalid_decision(old: Shown, made: Sequence[Decision], submissions: Mapping[str, Submission]) -> str:
     """Describe the first decision that the model forbids after those before it; empty string if all are valid."""
     batches: dict[tuple[str, int], int] = {}
     for one in made:
@@ -109,12 +109,12 @@ def unfit_decision(old: Shown, made: Sequence[Decision], submissions: Mapping[st
             return f"decision {one.seq} commits {job.who}, and {taken[0]} exists already"
         if one.batch is not None and batches.setdefault(one.batch, one.seq) != one.seq:
             return f"decision {one.seq} commits a batch that decision {batches[one.batch]} committed"
-        old = job.onto(old)
+        old = job.apply_to(old)
     return ""
 
 
 @dataclass(slots=True)
-class Listing:
+class AllowedFiles:
     """The set of results that the model allows for a plain listing at one moment.
 
     Attributes:
@@ -126,7 +126,7 @@ class Listing:
     allowed: dict[str, frozenset[Origin | None]] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
 
-    def unlike(self, shown: Shown) -> str:
+    def describe_difference(self, shown: Shown) -> str:
         """Describe how listed files differ from every allowed result; return an empty string if they are allowed."""
         for path in sorted(shown.keys() | self.allowed.keys()):
             found, allowed = shown.get(path), self.allowed.get(path, frozenset({None}))
@@ -140,19 +140,19 @@ class Listing:
         return ""
 
 
-def listing_of(old: Shown, ledger: Ledger, submissions: Mapping[str, Submission]) -> Listing:
+def allowed_files_after(old: Shown, ledger: Ledger, submissions: Mapping[str, Submission]) -> AllowedFiles:
     """Return what a plain listing may show after the decisions of a ledger, given which are visible and done."""
-    found = Listing({path: frozenset({origin}) for path, origin in old.items()})
+    found = AllowedFiles({path: frozenset({origin}) for path, origin in old.items()})
     found.reasons.update(dict.fromkeys(old, "no decision replaces it"))
     for one in ledger.decisions:
         if one.commits:
             job = submissions[one.job]
-            _allow(found, one.seq, job, job.replaces(old), one.seq in ledger.visible, one.seq in ledger.done)
-            old = job.onto(old)
+            _add_files(found, one.seq, job, job.replaced_paths(old), one.seq in ledger.visible, one.seq in ledger.done)
+            old = job.apply_to(old)
     return found
 
 
-def _allow(found: Listing, seq: int, job: Submission, gone: frozenset[str], visible: bool, done: bool) -> None:
+def _add_files(found: AllowedFiles, seq: int, job: Submission, gone: frozenset[str], visible: bool, done: bool) -> None:
     there = "done" if done else "marked visible" if visible else "not marked visible"
     for path, origin in job.files.items():
         before = found.allowed.get(path, frozenset({None}))
@@ -169,7 +169,7 @@ def _allow(found: Listing, seq: int, job: Submission, gone: frozenset[str], visi
 _SUCCESS = HOME + layout.SUCCESS
 
 
-def submissions_of(sandbox: Sandbox, cluster: ClusterState, ledger: Ledger) -> Mapping[str, Submission]:
+def submissions_by_job(sandbox: Sandbox, cluster: ClusterState, ledger: Ledger) -> Mapping[str, Submission]:
     """Return the submission (files and save mode) of each job that has been able to commit so far, by job id."""
     setting = sandbox.setting
     found: dict[str, Submission] = {}
@@ -181,11 +181,11 @@ def submissions_of(sandbox: Sandbox, cluster: ClusterState, ledger: Ledger) -> M
             owner = FileOwner(report.job, task, report.attempt)
             for number in range(setting.files):
                 name = chosen_name(task, number) if setting.chosen else file_name(owner, number, ".txt")
-                files[f"{directory(attempt, number)}/{name}"] = Origin("main", task, attempt, number)
+                files[f"{partition_of(attempt, number)}/{name}"] = Origin("main", task, attempt, number)
         found[cluster.job.job] = Submission(who="the driver", mode=cluster.job.mode, files=files, chosen=setting.chosen)
     jobs = {one.name: one for one in setting.others}
     times: dict[str, int] = {}
-    for offer in _offers(cluster, ledger):
+    for offer in _commit_announcements_by_job(cluster, ledger):
         number = times[offer.who] = times.get(offer.who, -1) + 1
         owner = FileOwner(offer.job, 0, offer.attempt)
         files = {
@@ -198,7 +198,7 @@ def submissions_of(sandbox: Sandbox, cluster: ClusterState, ledger: Ledger) -> M
     return found
 
 
-def _offers(cluster: ClusterState, ledger: Ledger) -> Sequence[Offer]:
+def _commit_announcements_by_job(cluster: ClusterState, ledger: Ledger) -> Sequence[CommitAnnouncement]:
     """Return the offers (announcements that a job is about to commit) of all jobs except the driver's, by job id.
 
     Job ids sort in the order in which an actor created them.
@@ -206,7 +206,7 @@ def _offers(cluster: ClusterState, ledger: Ledger) -> Sequence[Offer]:
     return sorted((*cluster.offers, *ledger.offers), key=lambda one: one.job)
 
 
-def _unlike_recovered(told: Told, ledger: Ledger) -> str:
+def _judge_recovery_report(told: ToldOutcome, ledger: Ledger) -> str:
     """Describe how the report of recovery contradicts the decisions; empty if it does not."""
     commits = {one.job: one.commits for one in ledger.decisions}
     for job, action in cast("tuple[tuple[str, str], ...]", told.detail):
@@ -218,48 +218,48 @@ def _unlike_recovered(told: Told, ledger: Ledger) -> str:
 
 
 # --- a state ----------------------------------------------------------------------------------------------------------
-def judge_state(sandbox: Sandbox, view: View) -> str:
+def judge_files(sandbox: Sandbox, view: View) -> str:
     """Describe how the files of a destination contradict its decision log; return an empty string if they do not.
 
     States that look the same to the model are judged only once.
     """
-    image, cluster = cast("MemoryImage", view.states[DESTINATION]), cluster_of(view)
-    looked_at = tuple((key, one.info.etag) for key, one in image.objects.items() if _is_looked_at(key))
+    image, cluster = cast("StoreSnapshot", view.states[DESTINATION]), cluster_state(view)
+    looked_at = tuple((key, one.info.etag) for key, one in image.objects.items() if _is_key_judged(key))
     reported = tuple(None if one is None else one[0] for one in cluster.accepted)
-    ledger = ledger_in(view, DESTINATION)
+    ledger = ledger_of_store(view, DESTINATION)
 
     def judge() -> str:
-        words = _judge(sandbox, image, ledger, submissions_of(sandbox, cluster, ledger))
-        return words or _read(sandbox, sandbox.copy(view).context(), ledger, cluster)
+        words = _judge_image(sandbox, image, ledger, submissions_by_job(sandbox, cluster, ledger))
+        return words or _judge_read(sandbox, sandbox.copy(view).context(), ledger, cluster)
 
-    return sandbox.once((looked_at, ledger, reported, cluster.offers), judge) or ""
+    return sandbox.judge_once((looked_at, ledger, reported, cluster.offers), judge) or ""
 
 
-def _judge(sandbox: Sandbox, image: MemoryImage, ledger: Ledger, submissions: Mapping[str, Submission]) -> str:
+def _judge_image(sandbox: Sandbox, image: StoreSnapshot, ledger: Ledger, submissions: Mapping[str, Submission]) -> str:
     if ledger.wrong:
         return ledger.wrong
-    unfit = unfit_decision(sandbox.old, ledger.decisions, submissions)
+    unfit = describe_invalid_decision(sandbox.old, ledger.decisions, submissions)
     if unfit:
         return unfit
-    start = cast("MemoryImage", sandbox.first(DESTINATION))
+    start = cast("StoreSnapshot", sandbox.initial_contents(DESTINATION))
     for key, one in start.objects.items():
         found = image.objects.get(key)
-        if _is_foreign(key) and (found is None or found.info.etag != one.info.etag):
+        if _is_key_of_foreign_object(key) and (found is None or found.info.etag != one.info.etag):
             return f"{key}, which belongs to no job, is {'deleted' if found is None else 'changed'}"
-    unlike = listing_of(sandbox.old, ledger, submissions).unlike(visible_in(image))
-    return unlike or _unfit_success(success_seq(image), ledger)
+    unlike = allowed_files_after(sandbox.old, ledger, submissions).describe_difference(visible_in_image(image))
+    return unlike or _judge_success_file(decision_number_in_success(image), ledger)
 
 
-def _read(sandbox: Sandbox, ctx: CommitContext, ledger: Ledger, cluster: ClusterState) -> str:
+def _judge_read(sandbox: Sandbox, ctx: CommitContext, ledger: Ledger, cluster: ClusterState) -> str:
     """Describe how a read through Holdfast contradicts the visible decisions; empty if it does not."""
     try:
         found = {file.path for file in read_snapshot(ctx).files}
     except HoldfastError as error:
         return f"a read through Holdfast fails: {error.message}"
-    return _unlike_visible(sandbox, found, ledger, cluster, len(ledger.visible))
+    return _judge_read_paths(sandbox, found, ledger, cluster, len(ledger.visible))
 
 
-def _unlike_visible(
+def _judge_read_paths(
     sandbox: Sandbox, found: set[str], ledger: Ledger, cluster: ClusterState, marks: int, *, later: bool = False
 ) -> str:
     """Describe how the paths that a reader found differ from the result of the first `marks` visible decisions.
@@ -269,9 +269,9 @@ def _unlike_visible(
         later: whether other decisions were made since the read.
     """
     counted = [one for one in ledger.decisions if one.seq in ledger.visible[:marks]]
-    submissions = submissions_of(sandbox, cluster, ledger)
-    wanted = dict(after_decisions(sandbox.old, counted, submissions))
-    for path in taken_over([one for one in ledger.decisions if one not in counted], submissions):
+    submissions = submissions_by_job(sandbox, cluster, ledger)
+    wanted = dict(files_after_decisions(sandbox.old, counted, submissions))
+    for path in pending_chosen_paths([one for one in ledger.decisions if one not in counted], submissions):
         wanted.pop(path, None)
         if later:  # the read may have ended before this decision was made
             found = found - {path}
@@ -283,27 +283,25 @@ def _unlike_visible(
 
 
 # --- a step -----------------------------------------------------------------------------------------------------------
-def success_goes_back(before: View, after: View) -> str:
+def describe_success_regression(before: View, after: View) -> str:
     """Describe how a step deletes ``_SUCCESS`` or sets it back to an earlier decision; empty if it does neither."""
-    was, now = (success_seq(cast("MemoryImage", view.states[DESTINATION])) for view in (before, after))
+    was, now = (decision_number_in_success(cast("StoreSnapshot", view.states[DESTINATION])) for view in (before, after))
     if was is None or (now is not None and now >= was):
         return ""
     return f"_SUCCESS was that of decision {was}, and is " + ("deleted" if now is None else f"that of decision {now}")
 
 
-def judge_told(sandbox: Sandbox, view: View, told: Told) -> str:
+def judge_outcome(sandbox: Sandbox, view: View, told: ToldOutcome) -> str:
     """Describe how an outcome or a read that an actor reported contradicts the decision log; empty if it does not."""
-    ledger, cluster = ledger_in(view, DESTINATION), cluster_of(view)
+    ledger, cluster = ledger_of_store(view, DESTINATION), cluster_state(view)
     if told.outcome == "read":
         since, until, paths = cast("tuple[int, int, tuple[str, ...]]", told.detail)
-        words = [
-            _unlike_visible(sandbox, set(paths), ledger, cluster, marks, later=True)
-            for marks in range(since, until + 1)
-        ]
+        marks = range(since, until + 1)
+        words = [_judge_read_paths(sandbox, set(paths), ledger, cluster, one, later=True) for one in marks]
         return f"{told.who}: {words[-1]}" if all(words) else ""
     if told.outcome == "recovered":
-        return _unlike_recovered(told, ledger)
-    jobs: set[str] = {one.job for one in _offers(cluster, ledger) if one.who == told.who}
+        return _judge_recovery_report(told, ledger)
+    jobs: set[str] = {one.job for one in _commit_announcements_by_job(cluster, ledger) if one.who == told.who}
     if "driver" in told.who and cluster.job is not None:
         jobs = {cluster.job.job}
     decided = [one for one in ledger.decisions if one.job in jobs]
@@ -321,58 +319,62 @@ def judge_told(sandbox: Sandbox, view: View, told: Told) -> str:
 
 
 # --- the end ----------------------------------------------------------------------------------------------------------
-def judge_end(sandbox: Sandbox, view: View) -> str:
+def judge_final_files(sandbox: Sandbox, view: View) -> str:
     """Run recovery at the end of an execution, and describe how the result contradicts the model; empty if not."""
-    settled, cluster = sandbox.settled(view), cluster_of(view)
+    settled, cluster = sandbox.copy_after_recovery(view), cluster_state(view)
     told = next((one for one in cluster.told if one.who == "driver"), None)
-    if sandbox.setting.calm and (told is None or told.outcome != "committed" or not told.detail):
+    if sandbox.setting.must_all_commit and (told is None or told.outcome != "committed" or not told.detail):
         outcome = "nothing" if told is None else told.outcome
         return f"without faults and interference, the driver was told: {outcome}"
     if settled.troubles:
         return f"recovery does not finish: {settled.troubles[-1]}"
-    image = settled.stores[DESTINATION].image()
-    ledger = read_ledger(ledger_in(view, DESTINATION), image)
+    image = settled.stores[DESTINATION].take_snapshot()
+    ledger = extend_ledger(ledger_of_store(view, DESTINATION), image)
     waiting = [one.seq for one in ledger.decisions if one.seq not in ledger.done]
     if waiting:
         return f"after recovery decision {waiting[0]} is not done"
-    submissions = submissions_of(sandbox, cluster, ledger)
-    words = _judge(sandbox, image, ledger, submissions) or _read(sandbox, settled.context(), ledger, cluster)
+    submissions = submissions_by_job(sandbox, cluster, ledger)
+    words = _judge_image(sandbox, image, ledger, submissions) or _judge_read(
+        sandbox, settled.context(), ledger, cluster
+    )
     if words:
         return f"after recovery, {words}"
-    left = [one for offer in _offers(cluster, ledger) for one in settled.left(offer.job)]
+    left = [one for offer in _commit_announcements_by_job(cluster, ledger) for one in settled.leftover_keys(offer.job)]
     if left:
         return f"after recovery {left[0]} is left"
-    return _next_job(sandbox.again(settled), after_decisions(sandbox.old, ledger.decisions, submissions))
+    return _judge_next_job(
+        sandbox.duplicate(settled), files_after_decisions(sandbox.old, ledger.decisions, submissions)
+    )
 
 
-def _next_job(copy: Copy, before: Shown) -> str:
+def _judge_next_job(copy: StoresCopy, before: Shown) -> str:
     """Commit another job, and describe what goes wrong; empty if nothing does."""
     try:
-        path = copy.append()
+        path = copy.append_file()
     except HoldfastError as error:
         return f"after recovery no job can be committed: {error.message}"
-    is_added = copy.visible().keys() == before.keys() | {path}
+    is_added = copy.visible_files().keys() == before.keys() | {path}
     return "" if is_added else "after recovery the next job does not add to the visible files"
 
 
-def _is_foreign(key: str) -> bool:
+def _is_key_of_foreign_object(key: str) -> bool:
     if key.startswith(HOME):
         path = key[len(HOME) :]
         return layout.is_hidden(path) and not path.startswith((layout.HOME, layout.SUCCESS))
     return layout.HOME not in key
 
 
-def _is_looked_at(key: str) -> bool:
+def _is_key_judged(key: str) -> bool:
     return not key.startswith(HOME + layout.JOBS)
 
 
-def success_seq(image: MemoryImage) -> int | None:
+def decision_number_in_success(image: StoreSnapshot) -> int | None:
     """Return the number of the log decision that the file ``_SUCCESS`` reports; None if there is no such file."""
     found = image.objects.get(_SUCCESS)
     return None if found is None else report_seq(json.loads(found.data))
 
 
-def _unfit_success(seq: int | None, ledger: Ledger) -> str:
+def _judge_success_file(seq: int | None, ledger: Ledger) -> str:
     """Describe why the decision that _SUCCESS reports is wrong; empty if it is right.
 
     It must be a commit that is marked visible, and not older than the newest commit that is done.

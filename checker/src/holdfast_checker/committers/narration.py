@@ -14,11 +14,11 @@ from holdfast.errors import CorruptDataError, HoldfastError
 from holdfast.stores.base import Change, Complete, Delete, ObjectInfo, Put, Require, RequireEmpty
 from holdfast.wording import counted
 from holdfast_checker.committers.cluster import CLUSTER, ClusterState
-from holdfast_checker.committers.output import DESTINATION, HOME, Origin, origin_of, visible, visible_in
+from holdfast_checker.committers.output import DESTINATION, HOME, Origin, parse_origin, visible_files, visible_in_image
 from holdfast_checker.kernel.calls import Fault
 from holdfast_checker.kernel.world import View, World
-from holdfast_checker.narrative.sentences import Act, Event, Narrator, Weight
-from holdfast_checker.simulated.memory import MemoryImage
+from holdfast_checker.narrative.sentences import CallEvent, CallPhrase, Narrator, Weight
+from holdfast_checker.simulated.memory import StoreSnapshot
 
 _JOB = r"\d{17}-[0-9a-f]{12}"
 _TOKEN = r"(?P<attempt>[0-9a-f]{12})"
@@ -62,54 +62,54 @@ _BOOKKEEPING = ("its draft", "a draft", "the record", "the visible mark", "the d
 """How the names of records that decide nothing begin."""
 
 
-def short(text: str) -> str:
+def shorten_ids(text: str) -> str:
     """Shorten each id in a text to the number of its creator and its own number: ``part-00000-…1.1-c000.txt``."""
     return _IDS.sub(lambda found: f"…{int(found[0][-12:-8], 16):x}.{int(found[0][-8:], 16):x}", text)
 
 
-def path_of(key: str) -> str:
+def relative_path(key: str) -> str:
     """Return the path of an object relative to the destination; empty for the destination itself."""
     return "" if f"{key}/" == HOME else key.removeprefix(HOME)
 
 
-def is_bookkeeping(name: str) -> bool:
+def is_bookkeeping_record(name: str) -> bool:
     """Check whether an object's description names a record that decides nothing, such as a draft or a mark."""
     return name.startswith(_BOOKKEEPING) or name.endswith(("record", "marker"))
 
 
 # --- calls on the cluster ---------------------------------------------------------------------------------------------
-def _report(event: Event) -> str:
+def _describe_task_report(event: CallEvent) -> str:
     task, attempt = cast("tuple[int, int]", event.call.args[:2])
     if event.alternative is None:
         return "reports"
-    before, after = (_cluster(view).accepted[task] for view in (event.before, event.after))
+    before, after = (_describe_cluster_state(view).accepted[task] for view in (event.before, event.after))
     is_accepted = before is None and after is not None and after[0] == attempt
     return f"reports, which the driver {'accepts' if is_accepted else 'drops'}"
 
 
-def _tell(event: Event) -> str:
+def _describe_learned_outcome(event: CallEvent) -> str:
     outcome, detail = event.call.args
     if outcome == "read":
         return f"has read {counted(len(cast('tuple[int, int, tuple[str, ...]]', detail)[2]), 'file')}"
     if outcome == "recovered":
-        jobs = [f"{action} job {short(job)}" for job, action in cast("tuple[tuple[str, str], ...]", detail)]
+        jobs = [f"{action} job {shorten_ids(job)}" for job, action in cast("tuple[tuple[str, str], ...]", detail)]
         return f"is done: {' and '.join(jobs) or 'nothing to recover'}"
     if outcome in ("committed", "aborted"):
         return f"reports that the job is {outcome}{', with clean-up pending' if detail is False else ''}"
     return f"ends without success ({outcome}: {detail})"
 
 
-def _await_tasks(event: Event) -> str:
+def _describe_wait_for_tasks(event: CallEvent) -> str:
     failed = event.alternative is not None and event.reply is None
     return "sees that the job cannot succeed" if failed else "receives its tasks' reports"
 
 
-_CLUSTER_CALLS: Mapping[str, str | Callable[[Event], str]] = {
-    "post_job": lambda event: f"starts job {short(cast('JobRecord', event.call.args[0]).job)}",
-    "await_tasks": _await_tasks,
+_CLUSTER_CALLS: Mapping[str, str | Callable[[CallEvent], str]] = {
+    "post_job": lambda event: f"starts job {shorten_ids(cast('JobRecord', event.call.args[0]).job)}",
+    "await_tasks": _describe_wait_for_tasks,
     "begin": "starts",
     "may_commit": lambda event: f"{'is denied' if event.reply is False else 'gets'} permission to commit",
-    "report": _report,
+    "report": _describe_task_report,
     "fail": "fails",
     "lose": lambda event: f"{event.label} from the driver",
     "cancel": "cancels the job",
@@ -118,7 +118,7 @@ _CLUSTER_CALLS: Mapping[str, str | Callable[[Event], str]] = {
     "take_for_dead": "presumes the driver dead",
     "await_end": "starts once the driver is gone",
     "offer": "is ready to commit",
-    "tell": _tell,
+    "tell": _describe_learned_outcome,
 }
 """For each operation of the cluster, what the caller does."""
 
@@ -148,19 +148,19 @@ def name_decision(key: str, seq: int, data: bytes) -> str:
         entry = decode_entry(key, seq, data)
     except CorruptDataError:
         return "unreadable"
-    return f"{entry.kind.value} of job {short(entry.record.job)}"
+    return f"{entry.kind.value} of job {shorten_ids(entry.record.job)}"
 
 
 # --- the narrator -----------------------------------------------------------------------------------------------------
 def job_narrator(world: World) -> Narrator:
     """Return the functions that describe the calls and states of a committer's world in words."""
-    words = _Words(tuple(actor.name for actor in world.actors))
+    words = _CallWords(tuple(actor.name for actor in world.actors))
     return Narrator(act=words.act, fault=words.fault, holds=words.holds)
 
 
 @dataclass(frozen=True, slots=True)
-class _Words:
-    """Words for the calls of a world.
+class _CallWords:
+    """Describes the calls of a committer's world in words.
 
     Attributes:
         actors: names of the world's actors, in order.
@@ -173,54 +173,53 @@ class _Words:
         number = int(token[:4], 16) - 1
         return self.actors[number] if 0 <= number < len(self.actors) else "another live job"
 
-    def name(self, event: Event, key: str) -> str:
+    def name(self, event: CallEvent, key: str) -> str:
         """Describe what is stored at a key and to whom it belongs; for a visible file, return its shortened path."""
-        path = path_of(key)
-        match, noun = next(
-            ((match, noun) for pattern, noun in _PLACES if (match := pattern.fullmatch(path))), (None, "")
-        )
+        path = relative_path(key)
+        found = ((match, noun) for place, noun in _PLACES if (match := place.fullmatch(path)))
+        match, noun = next(found, (None, ""))
         if match is None:
-            return short(path)
-        found = match.groupdict()
-        if "attempt" in found:
-            return self._of(noun, self.owner(found["attempt"]), event)
-        if "task" in found:
-            return self._of(noun, f"task {int(found['task'])}", event)
-        if "record" in found:
+            return shorten_ids(path)
+        groups = match.groupdict()
+        if "attempt" in groups:
+            return self._with_owner(noun, self.owner(groups["attempt"]), event)
+        if "task" in groups:
+            return self._with_owner(noun, f"task {int(groups['task'])}", event)
+        if "record" in groups:
             job = re.search(_JOB, path)
             owner = self.owner(job[0][-12:]) if job else "driver"
             return "the job's record" if owner == "driver" else f"the record of {owner}"
-        return noun.format(**found)
+        return noun.format(**groups)
 
-    def _of(self, noun: str, owner: str, event: Event) -> str:
+    def _with_owner(self, noun: str, owner: str, event: CallEvent) -> str:
         return f"its {noun}" if event.actor == owner else f"the {noun} of {owner}"
 
     # --- calls --------------------------------------------------------------------------------------------------------
-    def act(self, event: Event) -> Act:
-        """Describe a call of a history, without its subject."""
+    def act(self, event: CallEvent) -> CallPhrase:
+        """Describe a call in a history by a phrase without the actor, such as ``reads a``."""
         if event.call.resource == CLUSTER:
             words = _CLUSTER_CALLS[event.call.operation]
-            return Act(verb=words if isinstance(words, str) else words(event), weight=_weight_of(event))
-        act = self._decides(event) or self._store_act(event)
+            return CallPhrase(verb=words if isinstance(words, str) else words(event), weight=_weight_of_call(event))
+        act = self._describe_decision(event) or self._store_act(event)
         if isinstance(event.reply, HoldfastError) and event.fault is None and act.weight >= Weight.WORK:
             why = event.reply.message.partition(":")[0]
             return replace(act, plural="", tail=f"{act.tail}, which fails: {why}", weight=Weight.WORK)
-        return replace(act, weight=self._weight(event, act.weight))
+        return replace(act, weight=self._weight_of(event, act.weight))
 
-    def _store_act(self, event: Event) -> Act:
+    def _store_act(self, event: CallEvent) -> CallPhrase:
         operation, args = event.call.operation, event.call.args
         if operation == "stroke":
-            return Act(verb="runs a whole job")
+            return CallPhrase(verb="runs a whole job")
         verb, plural, tail = _STORE_CALLS.get(operation, ("reads", "places", ""))
-        weight = _weight_of(event) if operation in _STORE_CALLS else Weight.READ
-        things = tuple(self.name(event, key) for key in _keys_of(operation, args))
+        weight = _weight_of_call(event) if operation in _STORE_CALLS else Weight.READ
+        things = tuple(self.name(event, key) for key in _keys_named_by_call(operation, args))
         if operation in ("rename", "rename_dir"):
             source, target = things
             if layout.is_hidden(str(args[1])) and target != "_SUCCESS":
                 tail, things = f" to {target}", (source,)
             else:
                 things = (target,)
-        elif operation == "put" and is_bookkeeping(things[0]):
+        elif operation == "put" and is_bookkeeping_record(things[0]):
             weight = Weight.SMALL
         elif operation in ("create_upload", "upload_part"):
             things = ("an upload" if operation == "create_upload" else "a hidden file",)
@@ -229,9 +228,9 @@ class _Words:
         elif operation == "abort_upload":
             owner = self.owner(str(args[1]))
             things = (f"{'its upload' if owner == event.actor else f'the upload of {owner}'} to {things[0]}",)
-        return Act(verb=verb, things=things, plural=plural, tail=tail, weight=weight)
+        return CallPhrase(verb=verb, things=things, plural=plural, tail=tail, weight=weight)
 
-    def _decides(self, event: Event) -> Act | None:
+    def _describe_decision(self, event: CallEvent) -> CallPhrase | None:
         """Describe a put or a transaction that makes a decision, with the number of files; None for another call."""
         changes: Sequence[Change] = ()
         if event.call.operation == "apply":
@@ -244,26 +243,26 @@ class _Words:
         decisions = [
             f"{name_decision(key, int(found[1]), data)} ({self.name(event, key)})"
             for key, data in puts
-            if (found := re.fullmatch(rf"{layout.LOG}(\d+)\.json", path_of(key)))
+            if (found := re.fullmatch(rf"{layout.LOG}(\d+)\.json", relative_path(key)))
         ]
         if not decisions:
             return None
         completed = sum(isinstance(change, Complete) for change in changes)
-        deleted = sum(isinstance(one, Delete) and not layout.is_hidden(path_of(one.key)) for one in changes)
+        deleted = sum(isinstance(one, Delete) and not layout.is_hidden(relative_path(one.key)) for one in changes)
         done = ", ".join([f"{completed} completed"] * (completed > 0) + [f"{deleted} deleted"] * (deleted > 0))
-        return Act(verb="decides:", things=tuple(decisions), tail=f", files: {done}" * bool(done))
+        return CallPhrase(verb="decides:", things=tuple(decisions), tail=f", files: {done}" * bool(done))
 
-    def _weight(self, event: Event, weight: Weight) -> Weight:
+    def _weight_of(self, event: CallEvent, weight: Weight) -> Weight:
         if event.alternative is None or weight is Weight.READ:
             return weight
-        before, after = _image(event.before, event.call.resource), _image(event.after, event.call.resource)
+        before, after = _store_image(event.before, event.call.resource), _store_image(event.after, event.call.resource)
         if before.key == after.key:
             return Weight.READ
-        if event.call.resource == DESTINATION and visible_in(before, "") != visible_in(after, ""):
+        if event.call.resource == DESTINATION and visible_in_image(before, "") != visible_in_image(after, ""):
             return Weight.WORK
         return weight
 
-    def fault(self, event: Event) -> str:
+    def fault(self, event: CallEvent) -> str:
         """Describe the fault of a call, as the end of a sentence that begins with the call."""
         if event.fault is Fault.LOST_REPLY:
             return ", but the reply is lost"
@@ -283,69 +282,64 @@ class _Words:
 
     # --- state --------------------------------------------------------------------------------------------------------
     def holds(self, view: View) -> Mapping[str, str]:
-        """Describe the state: what is visible, hidden, pending, decided and reported."""
-        image, cluster = _image(view, DESTINATION), _cluster(view)
-        shown = _in_words(visible(view).values())
+        """Describe stores and cluster in a state: visible and hidden files, uploads, decisions, reported outcomes."""
+        image, cluster = _store_image(view, DESTINATION), _describe_cluster_state(view)
+        shown = _describe_origins(visible_files(view).values())
         hidden = (
-            origin_of(found.data)
+            parse_origin(found.data)
             for name in view.states
             if name != CLUSTER
-            for key, found in _image(view, name).objects.items()
+            for key, found in _store_image(view, name).objects.items()
             if name != DESTINATION or (key.startswith(HOME) and layout.is_hidden(key[len(HOME) :]))
         )
         uploads = Counter(self.owner(name) for name, one in image.uploads.items() if one.info.key.startswith(HOME))
         return {
             "the destination shows": shown + (" (and _SUCCESS)" if HOME + layout.SUCCESS in image.objects else ""),
-            "hidden": _in_words(origin for origin in hidden if not origin.damaged),
+            "hidden": _describe_origins(origin for origin in hidden if not origin.damaged),
             "pending uploads": ", ".join(f"{count} of {who}" for who, count in sorted(uploads.items())) or "none",
-            "decided": ", ".join(_decisions(image)) or "nothing",
+            "decided": ", ".join(_decisions_in_log(image)) or "nothing",
             "outcomes": ", ".join(f"{told.who}: {told.outcome}" for told in cluster.told) or "none",
         }
 
 
-def _weight_of(event: Event) -> Weight:
+def _weight_of_call(event: CallEvent) -> Weight:
     return Weight.SMALL if event.call.operation in _SMALL else Weight.WORK
 
 
-def _image(view: View, name: str) -> MemoryImage:
-    return cast("MemoryImage", view.states[name])
+def _store_image(view: View, name: str) -> StoreSnapshot:
+    return cast("StoreSnapshot", view.states[name])
 
 
-def _cluster(view: View) -> ClusterState:
+def _describe_cluster_state(view: View) -> ClusterState:
     return cast("ClusterState", view.states[CLUSTER])
 
 
-def _in_words(origins: Iterable[Origin]) -> str:
-    """Name files, grouped by attempt: ``files 0 and 1 of task 0 attempt 1, file 0 of task 1 attempt 0``."""
+def _describe_origins(origins: Iterable[Origin]) -> str:
+    """Describe files, grouped by attempt: ``files 0 and 1 of task 0 attempt 1, file 0 of task 1 attempt 0``."""
     numbers: dict[str, list[int]] = {}
     for origin in sorted(origins):
         if origin.damaged:
             whose = f"damaged data ({origin.job[:20]!r})"
         else:
-            whose = f"task {origin.task} attempt {origin.attempt}" + _job_words(origin.job)
+            whose = f"task {origin.task} attempt {origin.attempt}" + _describe_job(origin.job)
         numbers.setdefault(whose, []).append(origin.number)
-    return (
-        ", ".join(
-            f"file{'s' if len(found) > 1 else ''} {' and '.join(map(str, found))} of {whose}"
-            for whose, found in numbers.items()
-        )
-        or "nothing"
-    )
+    files = {whose: f"file{'s' if len(of) > 1 else ''} {' and '.join(map(str, of))}" for whose, of in numbers.items()}
+    return ", ".join(f"{words} of {whose}" for whose, words in files.items()) or "nothing"
 
 
-def _job_words(job: str) -> str:
+def _describe_job(job: str) -> str:
     return "" if job == "main" else f" of the {job} job"
 
 
-def _decisions(image: MemoryImage) -> Iterable[str]:
+def _decisions_in_log(image: StoreSnapshot) -> Iterable[str]:
     for key, found in sorted(image.objects.items()):
-        match = re.fullmatch(rf"{layout.LOG}(\d+)\.json", path_of(key))
+        match = re.fullmatch(rf"{layout.LOG}(\d+)\.json", relative_path(key))
         if match is not None:
             yield f"{int(match[1])} {name_decision(key, int(match[1]), found.data)}"
 
 
-def _keys_of(operation: str, args: Sequence[object]) -> list[str]:
-    """Return the keys that a call on a store names."""
+def _keys_named_by_call(operation: str, args: Sequence[object]) -> list[str]:
+    """Return the keys of objects that the arguments of a call on a store contain."""
     if operation == "apply":
         changes = cast("tuple[Change, ...]", args[0])
         return [change.key for change in changes if not isinstance(change, Require | RequireEmpty)]

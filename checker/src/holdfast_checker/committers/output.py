@@ -19,7 +19,7 @@ from holdfast.commit.layout import LOG, SUCCESS, is_hidden
 from holdfast.stores.base import keys_of
 from holdfast_checker.kernel.calls import Call
 from holdfast_checker.kernel.world import View
-from holdfast_checker.simulated.memory import MemoryImage
+from holdfast_checker.simulated.memory import StoreSnapshot
 
 DESTINATION = "destination"
 """Name of the store that contains the destination."""
@@ -45,12 +45,12 @@ class Origin:
         return text if self.job == "main" else f"{text} of the {self.job} job"
 
 
-def content(job: str, task: int, attempt: int, number: int) -> bytes:
+def file_bytes(job: str, task: int, attempt: int, number: int) -> bytes:
     """Return the bytes that a task attempt writes to its output file `number`; they name the file's origin."""
     return f"job {job} task {task} attempt {attempt} file {number}".encode()
 
 
-def directory(attempt: int, number: int) -> str:
+def partition_of(attempt: int, number: int) -> str:
     """Return the partition directory into which a task attempt writes its output file `number`."""
     return f"day={number + attempt if number and attempt != 1 else 0}"
 
@@ -60,13 +60,13 @@ def chosen_name(task: int, number: int) -> str:
     return f"chosen-{task}-{number}.txt"
 
 
-def files_of(job: str, task: int, attempt: int, files: int) -> frozenset[Origin]:
+def files_of_attempt(job: str, task: int, attempt: int, files: int) -> frozenset[Origin]:
     """Return the origins of all output files that a task attempt writes."""
     return frozenset(Origin(job, task, attempt, number) for number in range(files))
 
 
 @lru_cache(maxsize=4096)
-def origin_of(data: bytes) -> Origin:
+def parse_origin(data: bytes) -> Origin:
     """Parse the content of an output file to its origin; bytes that no attempt writes are `damaged`."""
     match = _CONTENT.fullmatch(data)
     if match is None:
@@ -74,23 +74,20 @@ def origin_of(data: bytes) -> Origin:
     return Origin(match[1].decode(), int(match[2]), int(match[3]), int(match[4]))
 
 
-def visible(view: View, home: str = HOME) -> Mapping[str, Origin]:
+def visible_files(view: View, home: str = HOME) -> Mapping[str, Origin]:
     """Return the files that a plain listing of the destination shows in a state of the world, by path."""
     image = view.states[DESTINATION]
-    assert isinstance(image, MemoryImage)
-    return visible_in(image, home)
+    assert isinstance(image, StoreSnapshot)
+    return visible_in_image(image, home)
 
 
-def visible_in(image: MemoryImage, home: str = HOME) -> Mapping[str, Origin]:
+def visible_in_image(image: StoreSnapshot, home: str = HOME) -> Mapping[str, Origin]:
     """Return the files that a plain listing of the destination shows in a snapshot of its store, by path."""
-    return {
-        key[len(home) :]: origin_of(found.data)
-        for key, found in image.objects.items()
-        if key.startswith(home) and not is_hidden(key[len(home) :])
-    }
+    below = {key[len(home) :]: found for key, found in image.objects.items() if key.startswith(home)}
+    return {path: parse_origin(found.data) for path, found in below.items() if not is_hidden(path)}
 
 
-def without_measurements(key: str, data: bytes) -> bytes:
+def strip_measures(key: str, data: bytes) -> bytes:
     """Remove from the bytes of a job's report what no protocol step reads: host name and number of store calls.
 
     Some of these values depend on what other actors did in the meantime, so states that are otherwise equal would
@@ -103,27 +100,24 @@ def without_measurements(key: str, data: bytes) -> bytes:
     return json.dumps(document, indent=2, ensure_ascii=False).encode()
 
 
-def of_job(found: Iterable[Origin], job: str = "main") -> frozenset[Origin]:
+def files_of_job(found: Iterable[Origin], job: str = "main") -> frozenset[Origin]:
     """Select the files that one job wrote."""
     return frozenset(origin for origin in found if origin.job == job)
 
 
-def is_observed(call: Call) -> bool:
+def is_call_observed(call: Call) -> bool:
     """Check whether properties can observe the effect of a call, such as a visible file or a reported outcome."""
     if call.resource == DESTINATION:
-        return any(map(_is_seen, _written(call)))
+        return any(map(_is_key_observed, _keys_written_by_call(call)))
     return call.resource == "cluster" and call.operation in ("await_tasks", "tell", "post_job", "cancel", "take_over")
 
 
-def _is_seen(key: str) -> bool:
-    return (
-        not key.startswith(HOME)
-        or not is_hidden(key[len(HOME) :])
-        or key.startswith((f"{HOME}{SUCCESS}", f"{HOME}{LOG}"))
-    )
+def _is_key_observed(key: str) -> bool:
+    hidden = key.startswith(HOME) and is_hidden(key[len(HOME) :])
+    return not hidden or key.startswith((f"{HOME}{SUCCESS}", f"{HOME}{LOG}"))
 
 
-def _written(call: Call) -> Iterable[str]:
+def _keys_written_by_call(call: Call) -> Iterable[str]:
     args = call.args
     if call.operation in ("put", "delete", "complete_upload", "finish_write"):
         return (str(args[0]),)

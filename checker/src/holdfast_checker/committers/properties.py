@@ -10,34 +10,34 @@ from typing import cast
 from holdfast.commit import JobOutcome, SaveMode, layout
 from holdfast.commit.records import Kind
 from holdfast.errors import FencedError, HoldfastError, OutcomeUnknownError
-from holdfast_checker.committers.cluster import ClusterState, Phase, Told
-from holdfast_checker.committers.ledger import ledger_in
+from holdfast_checker.committers.cluster import ClusterState, JobPhase, ToldOutcome
+from holdfast_checker.committers.ledger import ledger_of_store
 from holdfast_checker.committers.log_judge import (
-    after_decisions,
-    judge_end,
-    judge_state,
-    judge_told,
-    submissions_of,
-    success_goes_back,
-    success_seq,
+    decision_number_in_success,
+    describe_success_regression,
+    files_after_decisions,
+    judge_files,
+    judge_final_files,
+    judge_outcome,
+    submissions_by_job,
 )
 from holdfast_checker.committers.output import (
     DESTINATION,
     HOME,
     Origin,
-    directory,
-    files_of,
-    of_job,
-    visible,
+    files_of_attempt,
+    files_of_job,
+    partition_of,
+    visible_files,
 )
-from holdfast_checker.committers.sandbox import Bystander, Copy, Sandbox, cluster_of
-from holdfast_checker.framework.subject import Rule, by_name
+from holdfast_checker.committers.sandbox import Bystander, Sandbox, StoresCopy, cluster_state
+from holdfast_checker.framework.subject import Rule, index_by_name
 from holdfast_checker.kernel.world import View
-from holdfast_checker.simulated.memory import MemoryImage
+from holdfast_checker.simulated.memory import StoreSnapshot
 
 
 @dataclass(frozen=True, slots=True)
-class Winner:
+class ShownAttempt:
     """The attempt whose files are regarded as the visible output of a task.
 
     Attributes:
@@ -55,103 +55,101 @@ class Winner:
     strange: frozenset[Origin]
 
 
-def of_main(found: Mapping[str, Origin]) -> dict[str, Origin]:
+def files_of_main_job(found: Mapping[str, Origin]) -> dict[str, Origin]:
     """Select the files, by path, that the tested job wrote, or whose content is damaged."""
     return {path: origin for path, origin in found.items() if origin.job == "main" or origin.damaged}
 
 
-def winners(cluster: ClusterState, visible: Mapping[str, Origin], files: int) -> list[Winner]:
+def visible_attempts(cluster: ClusterState, visible: Mapping[str, Origin], files: int) -> list[ShownAttempt]:
     """Find, for each task, an attempt whose files are all visible: the one that the driver accepted if possible."""
-    files_there = of_main(visible)
+    files_there = files_of_main_job(visible)
     there = files_there.values()
     odd = {origin for origin, times in Counter(there).items() if times > 1}
-    odd |= {origin for path, origin in files_there.items() if not path.startswith(f"{_partition(origin)}/")}
+    odd |= {origin for path, origin in files_there.items() if not path.startswith(f"{_partition_of_origin(origin)}/")}
     found = []
     for task, accepted in enumerate(cluster.accepted):
         of_task = frozenset(origin for origin in there if origin.task == task)
         first = -1 if accepted is None else accepted[0]
         order = sorted(range(len(cluster.attempts[task])), key=first.__ne__)
-        whole = [attempt for attempt in order if files_of("main", task, attempt, files) <= of_task]
+        whole = [attempt for attempt in order if files_of_attempt("main", task, attempt, files) <= of_task]
         attempt = whole[0] if whole else None
-        mine = files_of("main", task, order[0] if attempt is None else attempt, files)
-        missing = mine - of_task
-        found.append(
-            Winner(task, None if accepted is None else first, attempt, missing, (of_task - mine) | (of_task & odd))
-        )
+        mine = files_of_attempt("main", task, order[0] if attempt is None else attempt, files)
+        strange = (of_task - mine) | (of_task & odd)
+        found.append(ShownAttempt(task, None if accepted is None else first, attempt, mine - of_task, strange))
     return found
 
 
-def _partition(origin: Origin) -> str:
-    return directory(origin.attempt, origin.number)
+def _partition_of_origin(origin: Origin) -> str:
+    return partition_of(origin.attempt, origin.number)
 
 
-def just_told(before: View, after: View) -> list[Told]:
+def new_outcomes(before: View, after: View) -> list[ToldOutcome]:
     """Return the job outcomes that actors learned in the step between two states of the world."""
-    old, now = cluster_of(before).told, cluster_of(after).told
+    old, now = cluster_state(before).told, cluster_state(after).told
     return [] if old is now else list((Counter(now) - Counter(old)).elements())
 
 
-def told_finished(before: View, after: View) -> str:
+def finished_driver(before: View, after: View) -> str:
     """Return the name of the driver that learned, in this step, that the job is committed and its clean-up finished.
 
     Returns:
         An empty string if no driver did."""
-    told = (one for one in just_told(before, after) if "driver" in one.who)
+    told = (one for one in new_outcomes(before, after) if "driver" in one.who)
     return next((one.who for one in told if one.outcome == "committed" and one.detail), "")
 
 
-def was_told(view: View, outcome: str) -> list[Told]:
+def drivers_told(view: View, outcome: str) -> list[ToldOutcome]:
     """Return the entries of the drivers that have learned the given outcome of the tested job."""
-    return [told for told in cluster_of(view).told if told.outcome == outcome and "driver" in told.who]
+    return [told for told in cluster_state(view).told if told.outcome == outcome and "driver" in told.who]
 
 
-def in_words(origins: Iterable[Origin]) -> str:
+def format_origins(origins: Iterable[Origin]) -> str:
     """Format origins of files as a comma-separated list for messages; ``nothing`` if there are none."""
     return ", ".join(map(str, sorted(origins))) or "nothing"
 
 
 # --- C1 to C3 ---------------------------------------------------------------------------------------------------------
-def _lacking(sandbox: Sandbox, view: View, found: Mapping[str, Origin]) -> str:
-    missing = (winner.missing for winner in winners(cluster_of(view), found, sandbox.setting.files))
-    return next((in_words(one) for one in missing if one), "")
+def _describe_missing_tasks(sandbox: Sandbox, view: View, found: Mapping[str, Origin]) -> str:
+    missing = (winner.missing for winner in visible_attempts(cluster_state(view), found, sandbox.setting.files))
+    return next((format_origins(one) for one in missing if one), "")
 
 
-def _incomplete(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+def _judge_completeness(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
     """Judge C1: for every task, all files of one attempt are visible. C3 says which attempt it must be."""
-    told = told_finished(before, after)
-    lacks = _lacking(sandbox, after, visible(after)) if told else ""
+    told = finished_driver(before, after)
+    lacks = _describe_missing_tasks(sandbox, after, visible_files(after)) if told else ""
     return f"{told} was told that the job is committed, and the destination lacks {lacks}" if lacks else None
 
 
-def _incomplete_after_recovery(sandbox: Sandbox, view: View) -> str | None:
+def _judge_completeness_after_recovery(sandbox: Sandbox, view: View) -> str | None:
     """Judge C1 of a job that is committed with its clean-up pending: it must be complete after recovery."""
-    told = was_told(view, "committed")
-    lacks = _lacking(sandbox, view, sandbox.settled(view).visible()) if told else ""
+    told = drivers_told(view, "committed")
+    lacks = _describe_missing_tasks(sandbox, view, sandbox.copy_after_recovery(view).visible_files()) if told else ""
     if not lacks:
         return None
     return f"{told[0].who} was told that the job is committed, and after recovery the destination lacks {lacks}"
 
 
-def _not_exclusive(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+def _judge_exclusiveness(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
     """Judge C2: in a job reported as committed, no task has damaged files or files of two attempts."""
-    told = told_finished(before, after)
+    told = finished_driver(before, after)
     if not told:
         return None
-    for winner in winners(cluster_of(after), visible(after), sandbox.setting.files):
+    for winner in visible_attempts(cluster_state(after), visible_files(after), sandbox.setting.files):
         if winner.strange:
             return (
                 f"{told} was told that the job is committed, and beside the files of the attempt at task "
-                f"{winner.task} that counts the destination holds {in_words(winner.strange)}"
+                f"{winner.task} that counts the destination holds {format_origins(winner.strange)}"
             )
     return None
 
 
-def _another_attempt(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+def _judge_accepted_attempts(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
     """Judge C3: a job reported as committed shows, for each task, the files of the accepted attempt."""
-    told = told_finished(before, after)
+    told = finished_driver(before, after)
     if not told:
         return None
-    for winner in winners(cluster_of(after), visible(after), sandbox.setting.files):
+    for winner in visible_attempts(cluster_state(after), visible_files(after), sandbox.setting.files):
         if winner.attempt not in (None, winner.accepted):
             return (
                 f"{told} accepted attempt {winner.accepted} of task {winner.task}, and the destination holds the "
@@ -161,109 +159,111 @@ def _another_attempt(sandbox: Sandbox, before: View, after: View, actor: str) ->
 
 
 # --- C4 to C7 ---------------------------------------------------------------------------------------------------------
-def _visible_too_early(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+def _judge_early_visibility(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
     """Judge C4: until a driver starts to commit the job, a plain listing shows none of its files."""
-    if cluster_of(after).phase is Phase.COMMITTING:
+    if cluster_state(after).phase is JobPhase.COMMITTING:
         return None
-    there = of_main(visible(after))
-    return f"no driver has started to commit, and the destination shows {in_words(there.values())}" if there else None
+    there = format_origins(files_of_main_job(visible_files(after)).values())
+    return f"no driver has started to commit, and the destination shows {there}" if there != "nothing" else None
 
 
-def _visible_after_abort(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+def _judge_visibility_after_abort(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
     """Judge C5: once a driver is told that its job is aborted, none of the job's files is visible."""
-    told = was_told(after, "aborted")
-    there = of_main(visible(after)) if told else {}
+    told = drivers_told(after, "aborted")
+    there = files_of_main_job(visible_files(after)) if told else {}
     if not there:
         return None
-    return f"{told[0].who} was told that the job is aborted, and the destination shows {in_words(there.values())}"
+    return f"{told[0].who} was told that the job is aborted, and the destination shows {format_origins(there.values())}"
 
 
-def _changed_afterwards(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+def _judge_changes_after_commit(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
     """Judge C6: once a driver is told that the job is committed, the job's visible files do not change.
 
     While the job's clean-up is pending, files may still appear, but none may disappear or change.
     """
-    told = was_told(before, "committed")
+    told = drivers_told(before, "committed")
     if not told:
         return None
-    old, new = of_main(visible(before)), of_main(visible(after))
-    changed = {path: origin for path, origin in old.items() if new.get(path) != origin}
+    old, new = files_of_main_job(visible_files(before)), files_of_main_job(visible_files(after))
+    changed = [origin for path, origin in old.items() if new.get(path) != origin]
     if changed:
-        return f"{told[0].who} was told that the job is committed, and {actor} removes {in_words(changed.values())}"
+        return f"{told[0].who} was told that the job is committed, and {actor} removes {format_origins(changed)}"
     added = [origin for path, origin in new.items() if path not in old]
     if added and any(one.detail for one in told):
-        return f"{told[0].who} was told that the job is committed, and {actor} adds {in_words(added)}"
+        return f"{told[0].who} was told that the job is committed, and {actor} adds {format_origins(added)}"
     return None
 
 
-def _others_fail(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+def _judge_success_of_others(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
     """Judge C7: another job that runs concurrently from start to end, and meets no fault, succeeds as well."""
-    for told in just_told(before, after):
+    for told in new_outcomes(before, after):
         mine = told.who in ("driver", "second driver", "reader") or "recovery" in told.who
-        if sandbox.setting.calm and not mine and told.outcome != "committed":
+        if sandbox.setting.must_all_commit and not mine and told.outcome != "committed":
             return f"another job on the destination, which met no fault, is not committed: {told.outcome}"
     return None
 
 
-def _others_are_touched(sandbox: Sandbox, view: View) -> str | None:
+def _judge_untouched_bystanders(sandbox: Sandbox, view: View) -> str | None:
     """Judge C7: after the history, running jobs here and in a neighboring destination can still commit.
 
     The committed files of another job stay, unless jobs overwrite.
     """
-    settled = sandbox.settled(view)
-    kept = sandbox.setting.mode is SaveMode.APPEND and not sandbox.setting.replaces
-    if kept and not of_job(settled.visible().values(), "other"):
-        for told in cluster_of(view).told:
+    settled = sandbox.copy_after_recovery(view)
+    kept = sandbox.setting.mode is SaveMode.APPEND and not sandbox.setting.may_replace_files
+    if kept and not files_of_job(settled.visible_files().values(), "other"):
+        for told in cluster_state(view).told:
             if told.who == "other job" and told.outcome == "committed":
                 return "another job on the destination was told that it is committed, and its file is deleted"
-    copy = sandbox.again(settled)
-    return next((broke for one in sandbox.bystanders if (broke := _touched(copy, sandbox, one))), None)
+    copy = sandbox.duplicate(settled)
+    return next((broke for one in sandbox.bystanders if (broke := _judge_bystander(copy, sandbox, one))), None)
 
 
-def _touched(copy: Copy, sandbox: Sandbox, bystander: Bystander) -> str | None:
+def _judge_bystander(copy: StoresCopy, sandbox: Sandbox, bystander: Bystander) -> str | None:
     ctx = copy.context(bystander.home)
     try:
         sandbox.setting.committer.commit_job(ctx, bystander.job, [bystander.commit], 1)
     except HoldfastError as error:
         return f"another live job, on {bystander.home}, can no longer commit: {error.message}"
-    if not any(origin.job == "bystander" and not origin.damaged for origin in copy.visible(bystander.home).values()):
+    files = copy.visible_files(bystander.home).values()
+    if not any(one.job == "bystander" and not one.damaged for one in files):
         return f"another live job, on {bystander.home}, has lost its file"
     return None
 
 
 # --- C8 to C10 --------------------------------------------------------------------------------------------------------
-def _two_outcomes(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+def _judge_equal_outcomes(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
     """Judge C8: all drivers learn the same outcome."""
-    committed, aborted = was_told(after, "committed"), was_told(after, "aborted")
+    committed, aborted = drivers_told(after, "committed"), drivers_told(after, "aborted")
     if committed and aborted:
         return f"{committed[0].who} was told that the job is committed, {aborted[0].who} that it is aborted"
     return None
 
 
-def _another_outcome(sandbox: Sandbox, view: View) -> str | None:
+def _judge_outcome_after_recovery(sandbox: Sandbox, view: View) -> str | None:
     """Judge C8: recovery does not change the outcome, and it is that of the log if the committer keeps one."""
-    found = sandbox.settled(view).visible()
-    committed, aborted = was_told(view, "committed"), was_told(view, "aborted")
-    if aborted and of_main(found):
-        there = in_words(of_main(found).values())
+    found = sandbox.copy_after_recovery(view).visible_files()
+    committed, aborted = drivers_told(view, "committed"), drivers_told(view, "aborted")
+    if aborted and files_of_main_job(found):
+        there = format_origins(files_of_main_job(found).values())
         return f"{aborted[0].who} was told that the job is aborted, and after recovery the destination shows {there}"
-    lost = [one.missing for one in winners(cluster_of(view), found, sandbox.setting.files) if one.attempt is None]
+    attempts = visible_attempts(cluster_state(view), found, sandbox.setting.files)
+    lost = [one.missing for one in attempts if one.attempt is None]
     if committed and lost:
-        who = committed[0].who
-        return f"{who} was told that the job is committed, and after recovery the destination lacks {in_words(lost[0])}"
-    return _other_in_log(view, committed, aborted) if sandbox.setting.committer.keeps_log else None
+        who, lacks = committed[0].who, format_origins(lost[0])
+        return f"{who} was told that the job is committed, and after recovery the destination lacks {lacks}"
+    return _log_contradiction(view, committed, aborted) if sandbox.setting.committer.keeps_log else None
 
 
-def _other_in_log(view: View, committed: Sequence[Told], aborted: Sequence[Told]) -> str | None:
+def _log_contradiction(view: View, committed: Sequence[ToldOutcome], aborted: Sequence[ToldOutcome]) -> str | None:
     """Describe how the log's decision about the job differs from what drivers learned.
 
     A driver may learn that the job is aborted although the log contains no decision, if no driver can commit the job
     anymore.
     """
-    job = cluster_of(view).job
+    job = cluster_state(view).job
     if job is None:
         return None
-    decisions = ledger_in(view, DESTINATION).decisions
+    decisions = ledger_of_store(view, DESTINATION).decisions
     kinds = [Kind.COMMIT if one.commits else Kind.ABORT for one in decisions if one.job == job.job]
     if len(kinds) > 1:
         return f"the log decides the job more than once: {', then '.join(kind.value for kind in kinds)}"
@@ -274,22 +274,22 @@ def _other_in_log(view: View, committed: Sequence[Told], aborted: Sequence[Told]
     return None
 
 
-def _half_recovered(sandbox: Sandbox, view: View) -> str | None:
+def _judge_atomic_recovery(sandbox: Sandbox, view: View) -> str | None:
     """Judge C9: after recovery, all files of one attempt of every task are visible, or no file at all."""
-    settled = sandbox.settled(view)
-    found = of_main(settled.visible())
+    settled = sandbox.copy_after_recovery(view)
+    found = files_of_main_job(settled.visible_files())
     if not found:
         return None
-    for winner in winners(cluster_of(view), found, sandbox.setting.files):
+    for winner in visible_attempts(cluster_state(view), found, sandbox.setting.files):
         did = "; ".join(settled.recovered) or "it found nothing to do"
         if winner.attempt is None:
-            return f"after recovery the job is visible without {in_words(winner.missing)} (recovery: {did})"
+            return f"after recovery the job is visible without {format_origins(winner.missing)} (recovery: {did})"
         if winner.strange:
-            return f"after recovery {in_words(winner.strange)} is visible beside the job (recovery: {did})"
+            return f"after recovery {format_origins(winner.strange)} is visible beside the job (recovery: {did})"
     return None
 
 
-def _not_repeatable(sandbox: Sandbox, view: View) -> str | None:
+def _judge_repeatability(sandbox: Sandbox, view: View) -> str | None:
     """Judge C10: to repeat recovery, a commit or an abort changes nothing.
 
     If a recovery found nothing to do, the next recovery finds nothing to do either. If a later process repeats a commit
@@ -297,47 +297,49 @@ def _not_repeatable(sandbox: Sandbox, view: View) -> str | None:
     job does not change anything visible either. If the log has trimmed the job's decision, the answer may be that the
     outcome is unknown.
     """
-    if sandbox.again(sandbox.settled(view)).recover():
+    if sandbox.duplicate(sandbox.copy_after_recovery(view)).recover():
         return "recovery, repeated after it found nothing to do, changes the store"
-    cluster = cluster_of(view)
+    cluster = cluster_state(view)
     if cluster.job is None:
         return None
-    forgotten = sandbox.keeps_log and _is_forgotten(view, sandbox.settled(view), cluster.job.base_seq)
+    forgotten = sandbox.keeps_log and _log_has_trimmed_decisions(
+        view, sandbox.copy_after_recovery(view), cluster.job.base_seq
+    )
     reports = [accepted[1] for accepted in cluster.accepted if accepted is not None]
     asked = []
-    if was_told(view, "committed"):
+    if drivers_told(view, "committed"):
         asked = [("commit", reports, True), ("abort", None, True)]
-    elif was_told(view, "aborted"):
+    elif drivers_told(view, "aborted"):
         asked = [("abort", None, False)]
     for word, given, committed in asked:
-        copy = sandbox.again(sandbox.settled(view))
-        before = copy.visible()
-        outcome = copy.end(cluster.job, given)
+        copy = sandbox.duplicate(sandbox.copy_after_recovery(view))
+        before = copy.visible_files()
+        outcome = copy.end_job(cluster.job, given)
         if forgotten and isinstance(outcome, FencedError | OutcomeUnknownError):
             continue
         if not isinstance(outcome, JobOutcome):
             return f"the job's {word}, repeated, fails: {outcome.message}"
         if outcome.committed != committed:
             return f"the job's {word}, repeated, reports that it is {'not ' if committed else ''}committed"
-        if copy.visible() != before:
+        if copy.visible_files() != before:
             return f"the job's {word}, repeated, changes what is visible"
     return None
 
 
-def _is_forgotten(view: View, settled: Copy, base_seq: int) -> bool:
+def _log_has_trimmed_decisions(view: View, settled: StoresCopy, base_seq: int) -> bool:
     """Check whether the log has trimmed a decision that was made after the job started."""
-    kept = settled.stores[DESTINATION].image().objects
-    keys = {HOME + layout.log_entry(one.seq): one for one in ledger_in(view, DESTINATION).decisions}
+    kept = settled.stores[DESTINATION].take_snapshot().objects
+    keys = {HOME + layout.log_entry(one.seq): one for one in ledger_of_store(view, DESTINATION).decisions}
     return any(one.seq > base_seq and (key not in kept or kept[key].data != one.data) for key, one in keys.items())
 
 
-def _leftovers(sandbox: Sandbox, view: View) -> str | None:
+def _judge_leftovers(sandbox: Sandbox, view: View) -> str | None:
     """Judge that after recovery no store contains an upload or a hidden file with the job's id."""
-    job = cluster_of(view).job
+    job = cluster_state(view).job
     if job is None:
         return None
-    settled = sandbox.settled(view)
-    left = settled.left(job.job)
+    settled = sandbox.copy_after_recovery(view)
+    left = settled.leftover_keys(job.job)
     if not left:
         return None
     did = "; ".join(settled.recovered) or "it found nothing to do"
@@ -345,10 +347,10 @@ def _leftovers(sandbox: Sandbox, view: View) -> str | None:
 
 
 # --- readers ----------------------------------------------------------------------------------------------------------
-def _half_read(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+def _judge_atomic_read(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
     """Judge that the result of `read_snapshot` contains all files of the job or none."""
-    whole, job = sandbox.setting.tasks * sandbox.setting.files, cluster_of(after).job
-    for told in just_told(before, after):
+    whole, job = sandbox.setting.tasks * sandbox.setting.files, cluster_state(after).job
+    for told in new_outcomes(before, after):
         if told.outcome == "read" and job is not None:
             seen = [path for path in cast("tuple[int, int, tuple[str, ...]]", told.detail)[2] if job.job in path]
             if len(seen) not in (0, whole):
@@ -356,7 +358,7 @@ def _half_read(sandbox: Sandbox, before: View, after: View, actor: str) -> str |
     return None
 
 
-def _half_listed(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+def _judge_atomic_listing(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
     """Judge that in every state a plain listing shows the result of all decisions, and nothing else.
 
     A plain reader only lists; it knows nothing of the log. So no state may exist between a decision and its completion.
@@ -366,36 +368,36 @@ def _half_listed(sandbox: Sandbox, before: View, after: View, actor: str) -> str
     transactions = sandbox.keeps_log and sandbox.setting.capabilities[DESTINATION].transactions
     if not transactions or before.states[DESTINATION] is after.states[DESTINATION]:
         return None
-    ledger = ledger_in(after, DESTINATION)
+    ledger = ledger_of_store(after, DESTINATION)
     commits = [one for one in ledger.decisions if one.commits]
-    submissions = submissions_of(sandbox, cluster_of(after), ledger)
+    submissions = submissions_by_job(sandbox, cluster_state(after), ledger)
     if any(one.job not in submissions for one in commits):
         return None  # the log's order judges such a decision
-    wanted, shown = after_decisions(sandbox.old, commits, submissions), visible(after)
+    wanted, shown = files_after_decisions(sandbox.old, commits, submissions), visible_files(after)
     made = f"after decision {commits[-1].seq}" if commits else "before any decision"
     for path in sorted(wanted.keys() | shown.keys()):
         if wanted.get(path) != shown.get(path):
             found = shown.get(path)
             return f"{made}, a plain listing " + (f"lacks {wanted[path]}" if found is None else f"shows {found}")
-    reported = success_seq(cast("MemoryImage", after.states[DESTINATION]))
+    reported = decision_number_in_success(cast("StoreSnapshot", after.states[DESTINATION]))
     if commits and reported != commits[-1].seq:
         return f"{made}, _SUCCESS " + ("does not exist" if reported is None else f"is that of decision {reported}")
     return None
 
 
-def _deleted_early(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+def _judge_early_deletion(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
     """Judge that in every state of an overwrite, all old files exist, or the new files of every task."""
-    old, now = visible(before), visible(after)
-    gone = of_job(old.values(), "old") - of_job(now.values(), "old")
+    old, now = visible_files(before), visible_files(after)
+    gone = files_of_job(old.values(), "old") - files_of_job(now.values(), "old")
     if not gone:
         return None
-    if all(winner.attempt is not None for winner in winners(cluster_of(after), now, sandbox.setting.files)):
+    if all(winner.attempt is not None for winner in visible_attempts(cluster_state(after), now, sandbox.setting.files)):
         return None
     return f"{actor} deletes data of an earlier job before its replacement is complete"
 
 
 # --- the log ----------------------------------------------------------------------------------------------------------
-def _unlike_log(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+def _judge_agreement_with_log(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
     """Judge that every state of a destination with a log is one that the sequential model allows.
 
     This judges listings, reads, the outcomes that jobs learn, and ``_SUCCESS``, which must report the newest published
@@ -404,15 +406,15 @@ def _unlike_log(sandbox: Sandbox, before: View, after: View, actor: str) -> str 
     if not sandbox.keeps_log:
         return None
     if before.states[DESTINATION] is not after.states[DESTINATION]:
-        words = judge_state(sandbox, after) or success_goes_back(before, after)
+        words = judge_files(sandbox, after) or describe_success_regression(before, after)
         if words:
             return words
-    return next((words for told in just_told(before, after) if (words := judge_told(sandbox, after, told))), None)
+    return next((words for told in new_outcomes(before, after) if (words := judge_outcome(sandbox, after, told))), None)
 
 
-def _unlike_log_in_the_end(sandbox: Sandbox, view: View) -> str | None:
+def _judge_final_agreement_with_log(sandbox: Sandbox, view: View) -> str | None:
     """Judge that after recovery every decision is carried out, and that another job can be committed."""
-    return (judge_end(sandbox, view) or None) if sandbox.keeps_log else None
+    return (judge_final_files(sandbox, view) or None) if sandbox.keeps_log else None
 
 
 _BY_HARM = (
@@ -421,82 +423,84 @@ _BY_HARM = (
         "C1",
         "complete",
         "after a job commit the destination holds every file of every committed task, byte for byte",
-        step=_incomplete,
-        end=_incomplete_after_recovery,
+        step=_judge_completeness,
+        end=_judge_completeness_after_recovery,
     ),
     Rule(
         "C2",
         "exclusive",
         "after a job commit the destination holds nothing from any other attempt",
-        step=_not_exclusive,
+        step=_judge_exclusiveness,
     ),
     Rule(
         "C3",
         "one attempt per task",
         "the files of each task are those of the attempt whose result the driver received",
-        step=_another_attempt,
+        step=_judge_accepted_attempts,
     ),
     Rule(
         "C6",
         "continuity",
         "after the decision no slow attempt or driver changes the destination",
-        step=_changed_afterwards,
+        step=_judge_changes_after_commit,
     ),
     Rule(
         "replaced-data",
         "replaced data survive",
         "data that an overwrite replaces exists until its replacement is complete",
-        step=_deleted_early,
+        step=_judge_early_deletion,
     ),
     Rule(
         "log-order",
         "log order",
         "the destination is the result of its log's decisions, carried out one after the other",
-        step=_unlike_log,
-        end=_unlike_log_in_the_end,
+        step=_judge_agreement_with_log,
+        end=_judge_final_agreement_with_log,
     ),
     # rows are wrong after a failure
-    Rule("C5", "abortable", "after an abort nothing of the job ever appears", step=_visible_after_abort),
+    Rule("C5", "abortable", "after an abort nothing of the job ever appears", step=_judge_visibility_after_abort),
     Rule(
         "C7",
         "isolated",
         "commit, abort and cleanup never touch another job's work",
-        step=_others_fail,
-        end=_others_are_touched,
+        step=_judge_success_of_others,
+        end=_judge_untouched_bystanders,
     ),
     Rule(
         "C8",
         "decided once",
         "committed or aborted, permanently, no matter who decides",
-        step=_two_outcomes,
-        end=_another_outcome,
+        step=_judge_equal_outcomes,
+        end=_judge_outcome_after_recovery,
     ),
     Rule(
         "C9",
         "recoverable",
         "no matter what dies, recovery ends with all of the job visible, or nothing of it",
-        end=_half_recovered,
+        end=_judge_atomic_recovery,
     ),
     # rows are visible too early
-    Rule("C4", "hidden", "nothing of a job is visible before its decision", step=_visible_too_early),
-    Rule("whole-reads", "whole reads", "a reader through Holdfast sees all of a job or nothing", step=_half_read),
+    Rule("C4", "hidden", "nothing of a job is visible before its decision", step=_judge_early_visibility),
+    Rule(
+        "whole-reads", "whole reads", "a reader through Holdfast sees all of a job or nothing", step=_judge_atomic_read
+    ),
     Rule(
         "plain-reads",
         "plain reads",
         "on a store with transactions, a plain listing shows all of a job or nothing",
-        step=_half_listed,
+        step=_judge_atomic_listing,
     ),
     # a user has to clean up
-    Rule("C10", "repeatable", "every step can be run again", end=_not_repeatable),
+    Rule("C10", "repeatable", "every step can be run again", end=_judge_repeatability),
     Rule(
         "no-leftovers",
         "no leftovers",
         "no pending upload and no hidden file of a job remains after recovery",
-        end=_leftovers,
+        end=_judge_leftovers,
     ),
 )
 
-RULES: Mapping[str, Rule] = by_name(*_BY_HARM)
+RULES: Mapping[str, Rule] = index_by_name(*_BY_HARM)
 """The properties of commit protocols, by name, the one whose violation is the most harmful first."""
 
 PART_OF: Mapping[str, str] = {"no-leftovers": "C9", "whole-reads": "C4", "plain-reads": "C4"}

@@ -19,10 +19,10 @@ from holdfast.runtime import Environment, SerialRunner
 from holdfast.stores.base import iter_objects, iter_uploads
 from holdfast_checker.committers.actors import FINALLY_S, QUIET_S, Setting
 from holdfast_checker.committers.cluster import CLUSTER, ClusterState
-from holdfast_checker.committers.output import DESTINATION, HOME, Origin, content, visible_in
-from holdfast_checker.framework.subject import Judged
+from holdfast_checker.committers.output import DESTINATION, HOME, Origin, file_bytes, visible_in_image
+from holdfast_checker.framework.subject import VerdictCache
 from holdfast_checker.kernel.world import View
-from holdfast_checker.simulated.memory import ImageStore, MemoryImage
+from holdfast_checker.simulated.memory import RestorableStore, StoreSnapshot
 from holdfast_checker.simulated.store import StoreResource
 from holdfast_checker.simulated.time import CountingIds, StillClock
 
@@ -43,7 +43,7 @@ class Bystander:
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
+class StoresCopy:
     """Copies of all stores of a world in one state, on which a property can run recovery, commits and aborts.
 
     Attributes:
@@ -51,7 +51,7 @@ class Copy:
         troubles: how recoveries failed, and what they could not repair.
     """
 
-    stores: Mapping[str, ImageStore]
+    stores: Mapping[str, RestorableStore]
     setting: Setting
     ids: CountingIds
     recovered: list[str] = field(default_factory=list)
@@ -73,15 +73,15 @@ class Copy:
             environment=Environment(clock=StillClock(FINALLY_S), ids=self.ids, runner=SerialRunner()),
         )
 
-    def key(self) -> Hashable:
+    def contents_key(self) -> Hashable:
         """Return a hashable key of the contents of all copied stores: equal for equal contents."""
-        return tuple(store.image().key for store in self.stores.values())
+        return tuple(store.take_snapshot().key for store in self.stores.values())
 
-    def visible(self, home: str = HOME) -> Mapping[str, Origin]:
+    def visible_files(self, home: str = HOME) -> Mapping[str, Origin]:
         """Return the files, by path, that a plain listing of the copied destination shows."""
-        return visible_in(self.stores[DESTINATION].image(), home)
+        return visible_in_image(self.stores[DESTINATION].take_snapshot(), home)
 
-    def left(self, job: str) -> list[str]:
+    def leftover_keys(self, job: str) -> list[str]:
         """List the pending uploads and hidden files whose keys contain a job's id."""
         found: list[str] = []
         for name, store in self.stores.items():
@@ -96,7 +96,7 @@ class Copy:
 
         Only the committer under test is asked for leftovers, apart from uploads that no committer has recorded.
         """
-        before = self.key()
+        before = self.contents_key()
         try:
             report = recover(self.context(), older_than_s=QUIET_S, committers=(self.setting.committer,))
         except HoldfastError as error:
@@ -107,9 +107,9 @@ class Copy:
             troubles = [*report.damaged.values(), *report.pending.values()]
             self.recovered.extend(troubles)
             self.troubles.extend(troubles)
-        return self.key() != before
+        return self.contents_key() != before
 
-    def end(self, job: JobRecord, reports: Sequence[TaskCommit] | None) -> JobOutcome | HoldfastError:
+    def end_job(self, job: JobRecord, reports: Sequence[TaskCommit] | None) -> JobOutcome | HoldfastError:
         """Commit a job on the copies, or abort it if `reports` is None, and return the outcome or the raised error."""
         committer, ctx = self.setting.committer, self.context()
         try:
@@ -119,22 +119,22 @@ class Copy:
         except HoldfastError as error:
             return error
 
-    def append(self) -> str:
+    def append_file(self) -> str:
         """Run and commit a further job on the copies, which appends one file; return the path of this file.
 
         Raises:
             HoldfastError: the job cannot be committed.
         """
-        job, commit, path = self._write(HOME, "next")
+        job, commit, path = self._write_file(HOME, "next")
         self.setting.committer.commit_job(self.context(), job, [commit], 1)
         return path
 
     def start_live_job(self, home: str) -> Bystander:
         """Start a job on a destination of the copied stores, commit one task, and leave the job running."""
-        job, commit, _path = self._write(home, "bystander")
+        job, commit, _path = self._write_file(home, "bystander")
         return Bystander(home, job, commit)
 
-    def _write(self, home: str, name: str) -> tuple[JobRecord, TaskCommit, str]:
+    def _write_file(self, home: str, name: str) -> tuple[JobRecord, TaskCommit, str]:
         committer, ctx = self.setting.committer, self.context(home)
         mode = self.setting.mode
         if SaveMode.APPEND in committer.modes and mode in (SaveMode.FAIL, SaveMode.IGNORE):
@@ -144,12 +144,12 @@ class Copy:
         with committer.setup_task(ctx, job, 0) as running:
             path = f"day=9/{running.file_name('.txt')}"
             sink = running.open(path)
-            sink.write(content(name, 0, 0, 0))
+            sink.write(file_bytes(name, 0, 0, 0))
             sink.close()
             return job, running.commit(), path
 
 
-class Sandbox(Judged):
+class Sandbox(VerdictCache):
     """Creates copies of a world's stores for properties, and caches the result of recovery for equal contents."""
 
     def __init__(
@@ -158,7 +158,7 @@ class Sandbox(Judged):
         self.setting = setting
         self.bystanders = tuple(bystanders)
         self._resources = resources
-        self._settled: dict[Hashable, Copy] = {}
+        self._settled: dict[Hashable, StoresCopy] = {}
 
     @property
     def keeps_log(self) -> bool:
@@ -168,31 +168,33 @@ class Sandbox(Judged):
     @cached_property
     def old(self) -> Mapping[str, Origin]:
         """The visible files of the destination at the start of every execution."""
-        return visible_in(cast("MemoryImage", self.first(DESTINATION)))
+        return visible_in_image(cast("StoreSnapshot", self.initial_contents(DESTINATION)))
 
-    def first(self, name: str) -> object:
+    def initial_contents(self, name: str) -> object:
         """Return the contents of a store at the start of every execution."""
-        return self._resources[name].initial()
+        return self._resources[name].initial_state()
 
-    def copy(self, view: View) -> Copy:
+    def copy(self, view: View) -> StoresCopy:
         """Copy all stores of a world in one of its states."""
-        return self.run_on({name: view.states[name] for name in self._resources})
+        return self.copy_states({name: view.states[name] for name in self._resources})
 
-    def run_on(self, states: Mapping[str, object], first_token: int = 0xF000_0000_0000) -> Copy:
+    def copy_states(self, states: Mapping[str, object], first_token: int = 0xF000_0000_0000) -> StoresCopy:
         """Create copies of stores from their states, by name; new ids on the copies start at `first_token`."""
         clock, ids = StillClock(FINALLY_S), CountingIds(first_token)
-        stores = {name: one.store(states[name], clock, ids) for name, one in self._resources.items()}
-        return Copy(stores, self.setting, ids)
+        stores = {name: one.create_copy(states[name], clock, ids) for name, one in self._resources.items()}
+        return StoresCopy(stores, self.setting, ids)
 
-    def again(self, settled: Copy) -> Copy:
+    def duplicate(self, settled: StoresCopy) -> StoresCopy:
         """Duplicate copies of stores, so that further steps do not change the given ones."""
-        return self.run_on({name: store.image() for name, store in settled.stores.items()}, settled.ids.last)
+        return self.copy_states(
+            {name: store.take_snapshot() for name, store in settled.stores.items()}, settled.ids.last
+        )
 
-    def settled(self, view: View) -> Copy:
+    def copy_after_recovery(self, view: View) -> StoresCopy:
         """Copy the stores of a state, run recovery until it finds nothing to do, and return the result.
 
-        The result is cached: call `again` before changing it."""
-        key = tuple(self._resources[name].key(view.states[name]) for name in self._resources)
+        The result is cached: call `duplicate` before changing it."""
+        key = tuple(self._resources[name].state_key(view.states[name]) for name in self._resources)
         found = self._settled.get(key)
         if found is None:
             found = self._settled[key] = self.copy(view)
@@ -202,7 +204,7 @@ class Sandbox(Judged):
         return found
 
 
-def cluster_of(view: View) -> ClusterState:
+def cluster_state(view: View) -> ClusterState:
     """Return the state of the simulated Spark cluster (drivers, attempts, outcomes) in a state of the world."""
     found = view.states[CLUSTER]
     assert isinstance(found, ClusterState)

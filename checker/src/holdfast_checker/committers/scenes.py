@@ -6,43 +6,43 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from holdfast_checker.committers.actors import Scene
-from holdfast_checker.committers.features import FEATURES, combine, features_of
+from holdfast_checker.committers.features import FEATURES, combine_features, parse_features
 from holdfast_checker.framework.scene_files import read_sections
 from holdfast_checker.kernel.calls import Fault
 
 SECTIONS = read_sections("holdfast_checker.committers")
 
 
-def scenes_of(group: str) -> dict[str, Scene]:
+def read_scene_group(group: str) -> dict[str, Scene]:
     """Read the scenes of one group from ``scenes.ini``, by name."""
     found = {}
     for name, fields in SECTIONS.items():
         if fields.get("features") and fields.get("group", "") == group:
-            scene = combine(FEATURES[one] for one in fields["features"].split())
+            scene = combine_features(FEATURES[one] for one in fields["features"].split())
             reached = tuple(fields.get("reached", "").split())
             found[name] = replace(scene, name=name, summary=fields["summary"], reached=reached)
     return found
 
 
-SCENES: Mapping[str, Scene] = scenes_of("")
+SCENES: Mapping[str, Scene] = read_scene_group("")
 """Small scenes, each about one situation. To explore one of them takes seconds for any committer."""
 
-STORES: Mapping[str, Scene] = scenes_of("stores")
+STORES: Mapping[str, Scene] = read_scene_group("stores")
 """Scenes on stores that differ from those for which most committers were made."""
 
-SMALL: Mapping[str, Scene] = scenes_of("small")
+SMALL: Mapping[str, Scene] = read_scene_group("small")
 """Larger scenes. To explore one of them takes minutes."""
 
-[ALL_ONCE] = scenes_of("largest").values()
+[ALL_ONCE] = read_scene_group("largest").values()
 """About 10^7 states: exploring takes 15 minutes or more, and 10 GB of memory. Explored only if the user names it."""
 
 COMBINED: Mapping[str, Scene] = {
-    scene.name: scene for scene in (combine(features_of(name) or ()) for name in SECTIONS["combinations"])
+    scene.name: scene for scene in (combine_features(parse_features(name) or ()) for name in SECTIONS["combinations"])
 }
 """Combinations of features for a committer with a log."""
 
 
-def _on_transactions(scene: Scene) -> Scene:
+def _scene_on_transactional_store(scene: Scene) -> Scene:
     """Return the same scene on a store with transactions, where no decision of a commit is left unfinished.
 
     Nor does the driver put any list before its decision: without other faults, no lost reply makes it abort.
@@ -59,7 +59,7 @@ def _on_transactions(scene: Scene) -> Scene:
 
 
 TRANSACTIONAL: Mapping[str, Scene] = {
-    scene.name: scene for scene in map(_on_transactions, (*SCENES.values(), *SMALL.values()))
+    scene.name: scene for scene in map(_scene_on_transactional_store, (*SCENES.values(), *SMALL.values()))
 }
 """The small scenes and the larger ones for `two_phase` on a store with transactions."""
 

@@ -5,8 +5,8 @@ Worked composition::
     check = Check(find_subject("file-v2"))
     for scene in check.subject.scenes.values():
         print(check.explore([scene]))
-    for violation in check.ranked():
-        print(*check.story(check.shrink(violation)).lines(), sep="\\n")
+    for violation in check.violations_by_harm():
+        print(*check.tell_story(check.shrink(violation)).lines(), sep="\\n")
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import Any
 
 from holdfast.errors import InvalidRequestError
 from holdfast_checker.framework.subject import GoalTracker, Scene, Subject
-from holdfast_checker.kernel.counterexample import Counterexample, replay
-from holdfast_checker.kernel.explore import Budget, Exploration, explore
-from holdfast_checker.kernel.shrink import shrink
+from holdfast_checker.kernel.counterexample import Counterexample, replay_choices
+from holdfast_checker.kernel.explore import Budget, Exploration, explore_world
+from holdfast_checker.kernel.shrink import shrink_counterexample
 from holdfast_checker.kernel.state_space import BROKEN_CODE
-from holdfast_checker.kernel.walk import Walks, walk
+from holdfast_checker.kernel.walk import RandomHistories, run_random_histories
 from holdfast_checker.kernel.world import World
-from holdfast_checker.narrative.story import Story, tell
+from holdfast_checker.narrative.story import Story, tell_story
 
 _HISTORIES_EACH = 20
 """Number of random histories of one random scene, before another one is drawn."""
@@ -86,7 +86,7 @@ class WalkReport:
 
     scene: Scene | None
     first: int
-    walks: Walks
+    walks: RandomHistories
     broken: tuple[str, ...]
     reached: tuple[str, ...]
 
@@ -131,18 +131,18 @@ class Check:
             if self.is_over:
                 report.complete = False
                 break
-            self._explore(scene, budget, report)
+            self._explore_scene(scene, budget, report)
         return report
 
-    def _explore(self, scene: Scene, budget: Budget, report: SceneReport) -> None:
+    def _explore_scene(self, scene: Scene, budget: Budget, report: SceneReport) -> None:
         tracker = GoalTracker(scene.reached, self.subject.goals)
-        world = self._world(scene, tracker)
+        world = self._build_world(scene, tracker)
 
         def progress(now: Exploration) -> None:
-            self._progress(scene.name, f"{now.states:,} states{self._so_far(now)}")
+            self._progress(scene.name, f"{now.states:,} states{self._progress_text(now)}")
 
         self._progress(scene.name, "")
-        found = explore(world, budget=budget, until=self._stops(world), progress=progress)
+        found = explore_world(world, budget=budget, until=self._until_all_broken(world), progress=progress)
         for one in found.findings.values():
             self.violations.setdefault(one.property, Violation(scene=scene, counterexample=one))
         report.scenes += 1
@@ -151,67 +151,69 @@ class Check:
         report.seconds += found.seconds
         report.goals += len(tracker.wanted)
         report.reached += len(tracker.wanted) - len(tracker.missing)
-        report.broken = self._in_order({*report.broken, *found.findings})
+        report.broken = self._sort_by_harm({*report.broken, *found.findings})
         if found.complete and not self.properties:
             never = [fault.value for fault in scene.budgets if fault not in found.faults]
             report.missing += [(scene.name, name) for name in (*tracker.missing, *never)]
 
     def walk(self, scene: Scene | None, seed: int, *, first: int = 0, budget: Budget) -> WalkReport:
         """Run random executions of a scene, or, if it is None, of scenes that are drawn at random from the seed."""
-        walks, tracker = Walks(seed=seed, next=first), GoalTracker(self.subject.goals, self.subject.goals)
+        walks, tracker = RandomHistories(seed=seed, next=first), GoalTracker(self.subject.goals, self.subject.goals)
         while True:
-            self._walk(
+            self._walk_scene(
                 scene or self.subject.random_scene(seed, walks.next // _HISTORIES_EACH), walks, tracker, budget, scene
             )
             if self.is_over or budget.is_spent(seconds=walks.seconds, histories=walks.histories):
                 reached = tuple(name for name in self.subject.goals if name in tracker.reached)
-                return WalkReport(scene, first, walks, self._in_order(walks.findings), reached)
+                return WalkReport(scene, first, walks, self._sort_by_harm(walks.findings), reached)
 
-    def _walk(self, scene: Scene, walks: Walks, tracker: GoalTracker, budget: Budget, only: Scene | None) -> None:
-        world = self._world(scene, tracker)
-        stops = self._stops(world)
+    def _walk_scene(
+        self, scene: Scene, walks: RandomHistories, tracker: GoalTracker, budget: Budget, only: Scene | None
+    ) -> None:
+        world = self._build_world(scene, tracker)
+        stops = self._until_all_broken(world)
 
-        def until(now: Walks) -> bool:
-            self._progress(scene.name, f"{now.histories:,} histories{self._so_far(now)}")
+        def until(now: RandomHistories) -> bool:
+            self._progress(scene.name, f"{now.histories:,} histories{self._progress_text(now)}")
             return stops(now) or (only is None and now.next % _HISTORIES_EACH == 0)
 
-        for name, one in walk(world, walks, budget=budget, until=until).findings.items():
+        for name, one in run_random_histories(world, walks, budget=budget, until=until).findings.items():
             self.violations.setdefault(name, Violation(scene=scene, counterexample=one, history=walks.numbers[name]))
 
     def shrink(self, violation: Violation) -> Violation:
         """Minimize the counterexample of a violation, keep the result in place of the given one, and return it."""
         if violation.is_shrunk or self._until():
             return violation
-        smaller = shrink(self._world(violation.scene), violation.counterexample, until=self._until)
+        smaller = shrink_counterexample(self._build_world(violation.scene), violation.counterexample, until=self._until)
         self.violations[violation.name] = replace(violation, counterexample=smaller, is_shrunk=True)
         return self.violations[violation.name]
 
-    def story(self, violation: Violation) -> Story:
+    def tell_story(self, violation: Violation) -> Story:
         """Describe the counterexample of a violation in numbered sentences, as a `Story`."""
-        world = self._world(violation.scene)
-        return tell(world, violation.counterexample, self.subject.narrate(world))
+        world = self._build_world(violation.scene)
+        return tell_story(world, violation.counterexample, self.subject.narrate(world))
 
-    def ranked(self) -> list[Violation]:
+    def violations_by_harm(self) -> list[Violation]:
         """Return all violations found so far, those of the most harmful properties first."""
-        return [self.violations[name] for name in self._in_order(self.violations)]
+        return [self.violations[name] for name in self._sort_by_harm(self.violations)]
 
-    def _so_far(self, now: Exploration | Walks) -> str:
-        broken = self._in_order({*self.violations, *now.findings})
+    def _progress_text(self, now: Exploration | RandomHistories) -> str:
+        broken = self._sort_by_harm({*self.violations, *now.findings})
         return f", violated so far: {', '.join(broken)}" if broken else ""
 
-    def _in_order(self, names: Iterable[str]) -> tuple[str, ...]:
+    def _sort_by_harm(self, names: Iterable[str]) -> tuple[str, ...]:
         return tuple(sorted(names, key=[BROKEN_CODE, *self.subject.rules].index))
 
-    def _stops(self, world: World) -> Callable[[Exploration | Walks], bool]:
-        """Return whether to stop: once all properties of the world have broken, there is nothing left to find."""
+    def _until_all_broken(self, world: World) -> Callable[[Exploration | RandomHistories], bool]:
+        """Return the condition that ends a search: all properties of the world are violated."""
         breakable = {one.name for one in world.properties if one.title and (one.step or one.end)} or {BROKEN_CODE}
         return lambda now: self._until() or now.findings.keys() >= breakable
 
-    def _world(self, scene: Scene, tracker: GoalTracker | None = None) -> World:
+    def _build_world(self, scene: Scene, tracker: GoalTracker | None = None) -> World:
         return self.subject.build(replace(scene, properties=self.properties or scene.properties), tracker)
 
 
-def replay_again(counterexample: Counterexample, subject: Subject[Any]) -> Story | None:
+def replay_with_current_code(counterexample: Counterexample, subject: Subject[Any]) -> Story | None:
     """Replay a saved counterexample with the current code, and tell whether it still violates its property.
 
     Returns:
@@ -226,9 +228,9 @@ def replay_again(counterexample: Counterexample, subject: Subject[Any]) -> Story
     world: World = subject.build(scene, None)
     if counterexample.property not in (BROKEN_CODE, *(one.name for one in world.properties)):
         world = subject.build(replace(scene, properties=(subject.find_property(counterexample.property),)), None)
-    replay(world, counterexample.choices)
+    replay_choices(world, counterexample.choices)
     try:
-        again = shrink(world, counterexample, replays=0)
+        again = shrink_counterexample(world, counterexample, replays=0)
     except InvalidRequestError:
         return None
-    return tell(world, again, subject.narrate(world))
+    return tell_story(world, again, subject.narrate(world))

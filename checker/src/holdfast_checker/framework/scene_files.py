@@ -20,7 +20,7 @@ S = TypeVar("S", bound=Scene)
 Calls = tuple[tuple[Any, ...], ...]
 
 
-def _faults(text: str) -> dict[Fault, int]:
+def _parse_faults(text: str) -> dict[Fault, int]:
     """Read faults: their names with a comma between them, each with a number if it may happen more than once."""
     found: dict[Fault, int] = {}
     for one in text.split(", "):
@@ -37,15 +37,15 @@ _READERS: Mapping[Any, Callable[[str], object]] = {
     "tuple[str, ...]": lambda text: tuple(text.split()),
     "tuple[int, ...]": lambda text: tuple(map(int, text.split())),
     "frozenset[str]": lambda text: frozenset(text.split()),
-    "Mapping[Fault, int]": _faults,
+    "Mapping[Fault, int]": _parse_faults,
 }
 """How the fields of dataclasses are written, by their annotations."""
 
 
-class Fields(dict[str, str]):
+class SceneFields(dict[str, str]):
     """The fields of one section of a scene file, as texts; reading a field removes it, so that the actors remain."""
 
-    def take(self, kind: type, **readers: Callable[[str], object]) -> dict[str, Any]:
+    def take_fields(self, kind: type, **readers: Callable[[str], object]) -> dict[str, Any]:
         """Remove the fields that a dataclass also has, and return their values, converted to its types.
 
         Args:
@@ -55,24 +55,24 @@ class Fields(dict[str, str]):
         known = {one.name: readers.get(one.name) or _READERS.get(one.type) for one in fields(kind)}
         return {name: reader(self.pop(name)) for name, reader in known.items() if name in self and reader is not None}
 
-    def calls(self, name: str) -> Calls:
-        return calls_of(self.pop(name, ""))
+    def take_calls(self, name: str) -> Calls:
+        return parse_script(self.pop(name, ""))
 
 
-def options_of(text: str) -> Fields:
+def parse_options(text: str) -> SceneFields:
     """Parse a comma-separated list of fields such as ``group=3, drives``; a field without a value gets ``yes``."""
-    return Fields({name: value or "yes" for name, _equals, value in (one.partition("=") for one in text.split(", "))})
+    return SceneFields({name: value or "yes" for name, _, value in (one.partition("=") for one in text.split(", "))})
 
 
-def read_sections(package: str, file: str = "scenes.ini") -> dict[str, Fields]:
+def read_sections(package: str, file: str = "scenes.ini") -> dict[str, SceneFields]:
     """Read a scene file of a package, and return the fields of each section by its name."""
     parser = configparser.ConfigParser(delimiters=("=",), interpolation=None)
     parser.optionxform = str  # type: ignore[assignment,method-assign]  # names of actors keep their case
     parser.read_string(importlib.resources.files(package).joinpath(file).read_text(encoding="utf-8"))
-    return {name: Fields(parser[name]) for name in parser.sections()}
+    return {name: SceneFields(parser[name]) for name in parser.sections()}
 
 
-def read_scenes(package: str, make: Callable[[str, Fields], S]) -> dict[str, S]:
+def read_scenes(package: str, make: Callable[[str, SceneFields], S]) -> dict[str, S]:
     """Read the scenes in the file ``scenes.ini`` of a package, by name.
 
     Args:
@@ -81,23 +81,23 @@ def read_scenes(package: str, make: Callable[[str, Fields], S]) -> dict[str, S]:
     return {name: make(name, fields) for name, fields in read_sections(package).items()}
 
 
-def calls_of(text: str) -> Calls:
+def parse_script(text: str) -> Calls:
     """Parse a script such as ``get x; put y 1`` into calls; arguments that are numbers become integers."""
-    return tuple(tuple(map(_argument, shlex.split(one))) for one in text.split(";") if one.strip())
+    return tuple(tuple(map(_parse_argument, shlex.split(one))) for one in text.split(";") if one.strip())
 
 
-def _argument(text: str) -> str | int:
+def _parse_argument(text: str) -> str | int:
     return int(text) if text.lstrip("-").isdigit() else text
 
 
 # --- the same scenes with faults --------------------------------------------------------------------------------------
-def with_all_faults(scene: S, prefix: str = "faulty") -> S:
+def add_faults(scene: S, prefix: str = "faulty") -> S:
     """Return a copy of a scene in which a crash, a lost reply and a failed call may each happen once."""
     summary = f"{scene.summary}; a crash, a lost reply and a failure, each once, anywhere"
     return replace(scene, name=f"{prefix}-{scene.name}", summary=summary, budgets=FAULTY, reached=())
 
 
-def with_one_fault(scene: S) -> Iterator[S]:
+def vary_fault(scene: S) -> Iterator[S]:
     """Yield a copy of a scene for each kind of fault; in each copy, only this fault may happen, and only once."""
     for fault in FAULTY:
         name = f"faulty-{scene.name}/{fault.value.replace(' ', '-')}"

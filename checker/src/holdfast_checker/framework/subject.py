@@ -66,32 +66,32 @@ class Rule:
     step: Callable[..., str | None] | None = None
     end: Callable[..., str | None] | None = None
 
-    def of(self, context: Any) -> Property:
+    def bind(self, context: Any) -> Property:
         """Bind the rule to one world: return a `Property` whose functions get that world's context first."""
         step = None if self.step is None else partial(self.step, context)
         end = None if self.end is None else partial(self.end, context)
         return Property(name=self.name, title=self.title, meaning=self.meaning, step=step, end=end)
 
 
-def by_name(*named: Any) -> dict[str, Any]:
+def index_by_name(*named: Any) -> dict[str, Any]:
     """Return a dict of the given rules or scenes, by their attribute `name`."""
     return {one.name: one for one in named}
 
 
-class Judged:
+class VerdictCache:
     """Caches the verdicts of properties, since many states of a world differ in nothing that a property looks at."""
 
     @cached_property
-    def _known(self) -> dict[Hashable, str | None]:
+    def _verdicts(self) -> dict[Hashable, str | None]:
         return {}
 
-    def once(self, key: Hashable, judge: Callable[[], str | None]) -> str | None:
+    def judge_once(self, key: Hashable, judge: Callable[[], str | None]) -> str | None:
         """Return the cached verdict for a key; if there is none, call `judge` and cache its result.
 
         A verdict is None, or a description of the violation."""
-        if key not in self._known:
-            self._known[key] = judge()
-        return self._known[key]
+        if key not in self._verdicts:
+            self._verdicts[key] = judge()
+        return self._verdicts[key]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ class GoalTracker:
         """Return the names of the wanted goals that no execution has reached so far."""
         return tuple(name for name in self.wanted if name not in self.reached)
 
-    def watching(self, context: Any) -> Property:
+    def as_property(self, context: Any) -> Property:
         """Return a property that is never violated, and records the reached goals when the checker evaluates it."""
 
         def step(before: View, after: View, actor: str) -> None:
@@ -148,7 +148,7 @@ class GoalTracker:
         return Property(name="goals", title="", meaning="", step=step if is_stepwise else None, end=end)
 
 
-def judged(
+def properties_of_scene(
     scene: Scene, rules: Mapping[str, Rule], context: Any, tracker: GoalTracker | None = None
 ) -> tuple[Property, ...]:
     """Return the properties to check in the world of a scene, with the one that tracks coverage goals, if any.
@@ -156,8 +156,8 @@ def judged(
     Unexpected exceptions of the code under test are always reported; they need no rule.
     """
     names = rules if scene.properties is None else scene.properties
-    wanted = [rules[name].of(context) for name in names if name in rules]
-    return tuple(wanted if tracker is None else [*wanted, tracker.watching(context)])
+    wanted = [rules[name].bind(context) for name in names if name in rules]
+    return tuple(wanted if tracker is None else [*wanted, tracker.as_property(context)])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,12 +212,12 @@ class Subject(Generic[S]):
         Raises:
             InvalidRequestError: the name is unknown; the message suggests the most similar name.
         """
-        wanted = _key(name)
+        wanted = _normalize(name)
         drawn = _DRAWN.fullmatch(wanted)
         if drawn:
             return (self.random_scene(int(drawn[1]), int(drawn[2])),)
-        every = {_key(scene.name): (scene,) for members in self.families.values() for scene in members}
-        found = every.get(wanted) or {_key(each): members for each, members in self.families.items()}.get(wanted)
+        every = {_normalize(scene.name): (scene,) for members in self.families.values() for scene in members}
+        found = every.get(wanted) or {_normalize(each): members for each, members in self.families.items()}.get(wanted)
         if found is None and (scene := self.find(name)) is not None:
             return (scene,)
         if found is None:
@@ -245,11 +245,11 @@ def find_name(name: str, known: Iterable[str], what: str) -> str:
         InvalidRequestError: the name is unknown; the message suggests the most similar name.
     """
     names = tuple(known)
-    found = {_key(each): each for each in names}.get(_key(name))
+    found = {_normalize(each): each for each in names}.get(_normalize(name))
     if found is None:
         raise InvalidRequestError(f"unknown {what}: {nearest(name, names, listed_by=LIST)}", **{what: name})
     return found
 
 
-def _key(name: str) -> str:
+def _normalize(name: str) -> str:
     return name.strip().lower().replace("_", "-")

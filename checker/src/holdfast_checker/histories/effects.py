@@ -21,7 +21,7 @@ class Effect:
     by: str = ""
 
 
-def what_is_repeated(effects: Iterable[Effect]) -> list[str]:
+def describe_repeated_units(effects: Iterable[Effect]) -> list[str]:
     """Describe each unit that has more than one committed effect, which is never allowed (T2); empty if none has."""
     listed = list(effects)
     counts = Counter(effect.unit for effect in listed)
@@ -32,7 +32,7 @@ def what_is_repeated(effects: Iterable[Effect]) -> list[str]:
     ]
 
 
-def what_is_missing(units: Iterable[Hashable], effects: Iterable[Effect]) -> list[str]:
+def describe_missing_units(units: Iterable[Hashable], effects: Iterable[Effect]) -> list[str]:
     """Describe units without an effect, and effects without a unit; after a success there must be neither (T2)."""
     wanted, there = dict.fromkeys(units), list(effects)
     done = {effect.unit for effect in there}
@@ -40,7 +40,7 @@ def what_is_missing(units: Iterable[Hashable], effects: Iterable[Effect]) -> lis
     return found + [f"unit {e.unit!r} does not exist, and {e.by} committed it" for e in there if e.unit not in wanted]
 
 
-def what_strays(claimed: AbstractSet[Hashable], effects: Iterable[Effect]) -> list[str]:
+def describe_false_progress(claimed: AbstractSet[Hashable], effects: Iterable[Effect]) -> list[str]:
     """Describe how a record of progress contradicts the committed effects (T9); an empty list if it does not.
 
     Args:
@@ -49,10 +49,10 @@ def what_strays(claimed: AbstractSet[Hashable], effects: Iterable[Effect]) -> li
     """
     done = {effect.unit for effect in effects}
     found = [
-        f"progress says that unit {unit!r} is done, and it did not take effect" for unit in _in_order(claimed - done)
+        f"progress says that unit {unit!r} is done, and it did not take effect" for unit in _sort_units(claimed - done)
     ]
-    return found + [f"unit {unit!r} took effect, and progress does not show it" for unit in _in_order(done - claimed)]
+    return found + [f"unit {unit!r} took effect, and progress does not show it" for unit in _sort_units(done - claimed)]
 
 
-def _in_order(units: Iterable[Hashable]) -> list[Hashable]:
+def _sort_units(units: Iterable[Hashable]) -> list[Hashable]:
     return sorted(units, key=repr)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar, cast
 
 from holdfast.errors import ConflictError, HoldfastError, InvalidRequestError, UnavailableError, UnsupportedError
-from holdfast_checker.kernel.calls import Access, Alternative, Call, Footprint, canonical
+from holdfast_checker.kernel.calls import Access, Alternative, Call, Footprint, canonical_key
 from holdfast_checker.kernel.world import Port, View
 
 T = TypeVar("T")
@@ -38,7 +38,7 @@ class Outcome(enum.Enum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Operation:
     """One operation of a recorded history: its invocation, its response, and its outcome.
 
@@ -82,24 +82,24 @@ class History:
         found = (*self.operations, Operation(who=who, name=name, args=args, invoked=position))
         return History(tuple(sorted(found, key=lambda one: (one.invoked, one.who))), position)
 
-    def note(self, who: str, *notes: object) -> History:
+    def add_notes(self, who: str, *notes: object) -> History:
         """Return the history in which the notes are appended to the operation that the actor has not ended yet."""
-        last = self._open(who)
-        return self._with(last, replace(last, notes=(*last.notes, *notes)), self.position)
+        last = self._open_operation(who)
+        return self._with_change(last, replace(last, notes=(*last.notes, *notes)), self.position)
 
     def end(self, who: str, outcome: Outcome, value: object = None) -> History:
         """Return the history extended by the end of the actor's open operation. Ends have odd positions."""
         assert outcome is not Outcome.UNKNOWN, "an unknown outcome is not an event: the operation stays open"
         position = self.position + 1 - self.position % 2
-        last = self._open(who)
-        return self._with(last, replace(last, outcome=outcome, value=value, ended=position), position)
+        last = self._open_operation(who)
+        return self._with_change(last, replace(last, outcome=outcome, value=value, ended=position), position)
 
-    def _open(self, who: str) -> Operation:
+    def _open_operation(self, who: str) -> Operation:
         last = next((one for one in reversed(self.operations) if one.who == who), None)
         assert last is not None and last.outcome is Outcome.UNKNOWN, f"{who} has no open operation"
         return last
 
-    def _with(self, last: Operation, changed: Operation, position: int) -> History:
+    def _with_change(self, last: Operation, changed: Operation, position: int) -> History:
         return History(tuple(changed if one is last else one for one in self.operations), position)
 
 
@@ -111,18 +111,18 @@ class Recorder:
     calls matters.
     """
 
-    def initial(self) -> History:
+    def initial_state(self) -> History:
         return History()
 
-    def key(self, state: object) -> Hashable:
-        return canonical(state)
+    def state_key(self, state: object) -> Hashable:
+        return canonical_key(state)
 
     def alternatives(self, state: object, call: Call, actor: str) -> Sequence[Alternative]:
         history, args = cast("History", state), call.args[1:]
         if call.operation == "invoke":
             return [Alternative(state=history.invoke(actor, *cast("tuple[str, tuple[object, ...]]", args)))]
         if call.operation == "note":
-            return [Alternative(state=history.note(actor, *args))]
+            return [Alternative(state=history.add_notes(actor, *args))]
         if call.operation == "mark":
             return [Alternative(state=history.invoke(actor, str(args[0]), args[1:]).end(actor, Outcome.OK))]
         return [Alternative(state=history.end(actor, *cast("tuple[Outcome, object]", args)))]
@@ -140,11 +140,11 @@ class Recorder:
     def waits_for(self, state: object, call: Call) -> None:
         return None  # no call on a recorder blocks
 
-    def bury(self, state: object, actor: str) -> object:
+    def state_after_death(self, state: object, actor: str) -> object:
         return state  # the operations of a dead actor stay open
 
 
-def record(
+def record_operation(
     port: Port,
     name: str,
     args: tuple[object, ...],
@@ -178,11 +178,11 @@ def record(
     return value
 
 
-def mark(port: Port, name: str, *args: object) -> None:
+def record_event(port: Port, name: str, *args: object) -> None:
     """Record an event without duration in the history; it precedes all operations that begin later."""
     port.call(Call(HISTORY, "mark", (port.name, name, *args)))
 
 
-def operations_in(view: View) -> tuple[Operation, ...]:
+def recorded_operations(view: View) -> tuple[Operation, ...]:
     """Return the operations recorded in a state of a world, by position; empty if the world has no recorder."""
     return cast("History", view.states[HISTORY]).operations if HISTORY in view.states else ()

@@ -24,7 +24,7 @@ from itertools import product
 from typing import cast
 
 from holdfast_checker.histories.history import Operation, Outcome
-from holdfast_checker.kernel.calls import canonical
+from holdfast_checker.kernel.calls import canonical_key
 
 PLACES_LIMIT = 200_000
 """Maximum number of pairs (operations taken, state) in one search; so many take seconds, and 50 MB."""
@@ -33,7 +33,7 @@ _TOLD = 8
 """Maximum number of operations, and of possible answers, that a message lists."""
 
 
-class Answer(enum.Enum):
+class Linearizability(enum.Enum):
     """Whether a history is linearizable: yes, no, or unknown because the search was too long."""
 
     YES = "yes"
@@ -45,7 +45,7 @@ class Answer(enum.Enum):
 class Verdict:
     """The result of a check for linearizability: the answer and, unless it is yes, an explanation."""
 
-    answer: Answer
+    answer: Linearizability
     words: str = ""
 
 
@@ -82,17 +82,19 @@ def judge_linearizable(operations: Sequence[Operation], model: Model, *, limit: 
     there = [one for one in operations if one.outcome is not Outcome.FAILED]
     try:
         if _find_order(there, model, limit) is not None:
-            return Verdict(Answer.YES)
+            return Verdict(Linearizability.YES)
         ends = [one for one in there if one.outcome is Outcome.OK]
         ends.sort(key=lambda one: (one.ended, one.invoked))
         # If a prefix has no order, no longer prefix has one.
         count = bisect_left(
-            range(len(ends)), True, key=lambda n: _find_order(_until(there, ends[: n + 1]), model, limit) is None
+            range(len(ends)), True, key=lambda n: _find_order(_cut_history(there, ends[: n + 1]), model, limit) is None
         )
-        return Verdict(Answer.NO, _tell(_until(there, ends[: count + 1]), ends[count], model, limit))
+        return Verdict(
+            Linearizability.NO, _describe_misfit(_cut_history(there, ends[: count + 1]), ends[count], model, limit)
+        )
     except _GivenUpError:
         many = f"unknown whether {len(there)} operations have an order"
-        return Verdict(Answer.UNKNOWN, f"{many}: so many overlap that the search takes too long")
+        return Verdict(Linearizability.UNKNOWN, f"{many}: so many overlap that the search takes too long")
 
 
 # --- one key ----------------------------------------------------------------------------------------------------------
@@ -125,13 +127,13 @@ def _find_order(
     earlier = [
         sum(bits[n] for n, them in enumerate(operations) if sure[n] and them.precedes(one)) for one in operations
     ]
-    expected = [canonical(one.value) for one in operations]
+    expected = [canonical_key(one.value) for one in operations]
     needed = sum(bit for bit, is_sure in zip(bits, sure, strict=True) if is_sure)
 
     def fits(index: int, answer: object) -> bool:
         if operations[index] is free:
-            return canonical(answer) not in except_for
-        return not sure[index] or canonical(answer) == expected[index]
+            return canonical_key(answer) not in except_for
+        return not sure[index] or canonical_key(answer) == expected[index]
 
     tried: set[tuple[int, Hashable]] = {(0, model.initial)}
     order: _Order = []
@@ -159,25 +161,22 @@ def _find_order(
 
 
 # --- words ------------------------------------------------------------------------------------------------------------
-def _until(operations: Sequence[Operation], ended: Sequence[Operation]) -> list[Operation]:
+def _cut_history(operations: Sequence[Operation], ended: Sequence[Operation]) -> list[Operation]:
     """Cut the history after the last end of the operations `ended`; all operations not in `ended` become unknown."""
     last, known = ended[-1].ended, set(map(id, ended))
     assert last is not None
-    return [
-        one if id(one) in known else replace(one, ended=None, outcome=Outcome.UNKNOWN, value=None)
-        for one in operations
-        if one.invoked < last
-    ]
+    begun = [one for one in operations if one.invoked < last]
+    return [one if id(one) in known else replace(one, ended=None, outcome=Outcome.UNKNOWN, value=None) for one in begun]
 
 
-def _tell(history: list[Operation], last: Operation, model: Model, limit: int) -> str:
+def _describe_misfit(history: list[Operation], last: Operation, model: Model, limit: int) -> str:
     """Describe the last operation, and the answers with which the history would have an order."""
     answers: dict[Hashable, object] = {}
     explained: _Order = []
     while len(answers) < _TOLD and (order := _find_order(history, model, limit, last, frozenset(answers))) is not None:
         explained = explained or order
         answer = next(answer for one, answer in order if one is last)
-        answers[canonical(answer)] = answer
+        answers[canonical_key(answer)] = answer
     could = " or ".join(sorted(map(model.tell_answer, answers.values())))
     before = [model.tell(one) for one, _answer in explained if one is not last]
     rest = "; ".join([*(["…"] if len(before) > _TOLD else []), *before[-_TOLD:]]) or "nothing"
@@ -188,19 +187,19 @@ CRASH = "crash"
 """Name of the event that records a database crash in a history. Its argument is the number of lost commits."""
 
 
-def of_clients(operations: Sequence[Operation]) -> list[Operation]:
+def client_operations(operations: Sequence[Operation]) -> list[Operation]:
     """Return the operations of a history without the recorded database crashes."""
     return [one for one in operations if one.name != CRASH]
 
 
-def crashes_in(operations: Sequence[Operation]) -> list[Operation]:
+def lossy_crashes(operations: Sequence[Operation]) -> list[Operation]:
     """Return the recorded database crashes of a history that have lost commits."""
     return [one for one in operations if one.name == CRASH]
 
 
-def end_of_crashes(operations: Sequence[Operation]) -> int:
+def last_crash_position(operations: Sequence[Operation]) -> int:
     """Return the position of the last database crash in a history that has lost commits; -1 if there is none."""
-    return max((one.ended or 0 for one in crashes_in(operations)), default=-1)
+    return max((one.ended or 0 for one in lossy_crashes(operations)), default=-1)
 
 
 def judge_with_crashes(
@@ -231,25 +230,25 @@ def judge_with_crashes(
         left = (undone(one) if number in lost else one for number, one in enumerate(operations))
         return [one for one in left if one is not None]
 
-    losses = sorted(_losses(operations, end_of_crashes(crashes)), key=likelihood)
-    if any(judge_linearizable(without(lost), model).answer is Answer.YES for lost in losses):
+    losses = sorted(_possibly_undone_operations(operations, last_crash_position(crashes)), key=likelihood)
+    if any(judge_linearizable(without(lost), model).answer is Linearizability.YES for lost in losses):
         return ""
     those = ", ".join(model.tell(operations[number]) for number in sorted(losses[0])) or "nothing"
     words = judge_linearizable(without(losses[0]), model).words
     return f"whichever operations the crash has undone; if it has undone {those}: {words}"
 
 
-def _losses(operations: Sequence[Operation], end: int) -> Iterator[frozenset[int]]:
+def _possibly_undone_operations(operations: Sequence[Operation], end: int) -> Iterator[frozenset[int]]:
     """Yield the sets of operations that may be undone, by their numbers."""
     of_each: dict[str, list[int]] = {}
     for number, one in enumerate(operations):
         if one.invoked <= end and one.outcome is Outcome.OK:
             of_each.setdefault(one.who, []).append(number)
-    for way in product(*(_runs(numbers) for numbers in of_each.values())):
+    for way in product(*(_gapless_parts(numbers) for numbers in of_each.values())):
         yield frozenset(number for run in way for number in run)
 
 
-def _runs(numbers: Sequence[int]) -> list[Sequence[int]]:
+def _gapless_parts(numbers: Sequence[int]) -> list[Sequence[int]]:
     """Return all parts of a sequence without gaps, also the empty one."""
     count = len(numbers)
     return [(), *(numbers[first:end] for first in range(count) for end in range(first + 1, count + 1))]

@@ -99,7 +99,7 @@ Footprint = frozenset[Access]
 """All read and write accesses that a call may make, whatever its outcome."""
 
 
-def conflicts(one: Footprint, other: Footprint) -> bool:
+def may_conflict(one: Footprint, other: Footprint) -> bool:
     """Check whether two calls may fail to commute: both access the same key, and at least one of them writes it.
 
     The order of two removals does not matter: see `Access.removes`.
@@ -110,11 +110,11 @@ def conflicts(one: Footprint, other: Footprint) -> bool:
 class Resource(Protocol):
     """A simulated resource that actors share, such as a store, a database or the messages of a cluster."""
 
-    def initial(self) -> object:
+    def initial_state(self) -> object:
         """Return the state of the resource in which every history (execution) starts."""
         ...
 
-    def key(self, state: object) -> Hashable:
+    def state_key(self, state: object) -> Hashable:
         """Return a hashable key of a state; states that no actor and no property can distinguish have equal keys."""
         ...
 
@@ -136,7 +136,7 @@ class Resource(Protocol):
         """
         ...
 
-    def bury(self, state: object, actor: str) -> object:
+    def state_after_death(self, state: object, actor: str) -> object:
         """Return the state of the resource after an actor crashed.
 
         Apart from changes in the footprint of the call that the dead actor would have made next, a death must not take
@@ -152,27 +152,27 @@ _ATOMS = frozenset({str, bytes, int, float, bool, type(None)})
 _FIELDS: dict[type, tuple[str, ...]] = {}
 
 
-def canonical(value: object) -> Hashable:
+def canonical_key(value: object) -> Hashable:
     """Return a hashable key for a value: equal for equal values, also for errors and for dataclasses with mappings."""
     kind = type(value)
     if kind in _ATOMS or isinstance(value, enum.Enum):
         return value
     if isinstance(value, tuple | list):
-        return tuple(map(canonical, value))
+        return tuple(map(canonical_key, value))
     if isinstance(value, Mapping):
-        return ("", *sorted((key, canonical(each)) for key, each in value.items()))
+        return ("", *sorted((key, canonical_key(each)) for key, each in value.items()))
     if isinstance(value, BaseException):
         return (kind.__name__, str(value))
     if isinstance(value, frozenset):
-        return frozenset(map(canonical, value))
+        return frozenset(map(canonical_key, value))
     fields = _FIELDS.get(kind)
     if fields is None:
         assert dataclasses.is_dataclass(value), f"a {kind.__name__} is not a value: make it a frozen dataclass"
         fields = _FIELDS[kind] = tuple(field.name for field in dataclasses.fields(value))
-    return (kind.__name__, *[canonical(getattr(value, name)) for name in fields])
+    return (kind.__name__, *[canonical_key(getattr(value, name)) for name in fields])
 
 
-class Numbered(Generic[T]):
+class ValueNumbering(Generic[T]):
     """Assigns consecutive numbers, from 0, to values; values with equal keys get the same number."""
 
     def __init__(self) -> None:

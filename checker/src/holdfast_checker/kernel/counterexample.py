@@ -33,17 +33,17 @@ class Counterexample:
     seed: int | None = None
 
 
-def encode(counterexample: Counterexample) -> bytes:
+def encode_counterexample(counterexample: Counterexample) -> bytes:
     """Encode a counterexample as one line of JSON.
 
-    Guarantee: equal counterexamples have equal bytes, and `decode` returns what was encoded.
+    Guarantee: equal counterexamples have equal bytes, and `decode_counterexample` returns what was encoded.
     """
     choices = [[choice.actor, choice.label] for choice in counterexample.choices]
     fields = {**vars(counterexample), "format": _FORMAT, "choices": choices}
     return json_line(dict(sorted(fields.items())))
 
 
-def decode(data: bytes, name: str = "counterexample") -> Counterexample:
+def decode_counterexample(data: bytes, name: str = "counterexample") -> Counterexample:
     """Decode a counterexample from its JSON, and validate each field, since the file may have been edited.
 
     Args:
@@ -52,10 +52,10 @@ def decode(data: bytes, name: str = "counterexample") -> Counterexample:
     Raises:
         CorruptDataError: the data are not a counterexample.
     """
-    return guarded(name, lambda: _decode(json_object(data)))
+    return guarded(name, lambda: _decode_json_value(json_object(data)))
 
 
-def _decode(value: dict[str, Any]) -> Counterexample:
+def _decode_json_value(value: dict[str, Any]) -> Counterexample:
     require(value["format"] == _FORMAT, f"the format is not {_FORMAT}")
     require(isinstance(value["choices"], list), "the choices are no list")
     choices = [Choice(actor, label) for actor, label in value["choices"]]
@@ -72,7 +72,7 @@ def _decode(value: dict[str, Any]) -> Counterexample:
 
 
 @dataclass(frozen=True)
-class Replay:
+class ReplayedExecution:
     """The result of replaying an execution from the scheduler's choices: steps, states, and violated properties.
 
     Attributes:
@@ -94,7 +94,7 @@ class Replay:
         return tuple(Choice(actors[step.actor].name, step.label) for step in self.steps)
 
 
-def replay(world: World, choices: Iterable[Choice], *, lenient: bool = False) -> Replay:
+def replay_choices(world: World, choices: Iterable[Choice], *, lenient: bool = False) -> ReplayedExecution:
     """Re-execute a world step by step, following the given choices of the scheduler.
 
     Guarantee: the same choices give the same history; if the code under test has changed, the same history or an error.
@@ -107,10 +107,10 @@ def replay(world: World, choices: Iterable[Choice], *, lenient: bool = False) ->
     """
     space = StateSpace(world)
     actors = {actor.name: number for number, actor in enumerate(world.actors)}
-    states, steps = [space.initial()], list[Step]()
+    states, steps = [space.initial_state()], list[Step]()
     for choice in choices:
         actor = actors.get(choice.actor)
-        ways = [] if actor is None else space.steps_of(states[-1], actor)
+        ways = [] if actor is None else space.steps_of_actor(states[-1], actor)
         step = next((way for way in ways if way.label == choice.label), None)
         if step is not None:
             steps.append(step)
@@ -123,11 +123,11 @@ def replay(world: World, choices: Iterable[Choice], *, lenient: bool = False) ->
                 actor=choice.actor,
                 label=choice.label,
             )
-    return Replay(space, states, steps, _broken(space, states, steps))
+    return ReplayedExecution(space, states, steps, _violations_of_steps(space, states, steps))
 
 
-def _broken(space: StateSpace, states: list[State], steps: list[Step]) -> tuple[tuple[str, str], ...]:
-    broken = space.judge(states[-2], steps[-1]) if steps else ()
-    if space.is_over(states[-1]):
-        broken += space.judge_end(states[-1])
+def _violations_of_steps(space: StateSpace, states: list[State], steps: list[Step]) -> tuple[tuple[str, str], ...]:
+    broken = space.violations_of_step(states[-2], steps[-1]) if steps else ()
+    if space.is_final(states[-1]):
+        broken += space.violations_at_end(states[-1])
     return broken

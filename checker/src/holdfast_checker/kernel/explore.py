@@ -102,16 +102,16 @@ class _Search:
     def expand(self, number: int, *, full: bool = False) -> None:
         """Take every step from a state, or, if it can be reduced, only those of the actors that may move first."""
         state, space = self.states[number], self.space
-        if self.reduce and not full and (group := space.group(state)):
+        if self.reduce and not full and (group := space.ample_set(state)):
             self.shortcuts[number] = group
             actors = range(len(space.world.actors))
-            self.take(number, [step for one in actors if group >> one & 1 for step in space.steps_of(state, one)])
+            self.take(number, [step for one in actors if group >> one & 1 for step in space.steps_of_actor(state, one)])
             return
         steps = list(space.steps(state))
         self.take(number, steps)
         if all(step.fault is not None for step in steps):
             self.result.ends += 1
-            for name, broke in space.judge_end(state):
+            for name, broke in space.violations_at_end(state):
                 self.find(name, broke, number, None)
 
     def take(self, number: int, steps: Sequence[Step]) -> None:
@@ -121,7 +121,7 @@ class _Search:
             if step.fault is not None:
                 faults[step.fault] = faults.get(step.fault, 0) + 1
             self.add(step.target, number, (step.actor, step.label))
-            for name, broke in self.space.judge(state, step):
+            for name, broke in self.space.violations_of_step(state, step):
                 self.find(name, broke, number, step)
 
     def find(self, name: str, broke: str, number: int, step: Step | None) -> None:
@@ -137,12 +137,11 @@ class _Search:
 
     def spoiled(self) -> list[int]:
         """Return the states in which the reduction, given what is known by now, must not be made."""
-        return [
-            number for number, group in self.shortcuts.items() if not self.space.is_group(self.states[number], group)
-        ]
+        taken = self.shortcuts.items()
+        return [state for state, group in taken if not self.space.is_ample_set(self.states[state], group)]
 
 
-def explore(
+def explore_world(
     world: World,
     *,
     budget: Budget = Budget(),
@@ -165,7 +164,7 @@ def explore(
     clock = clock or SystemClock()
     started_s = clock.elapsed_s()
     search = _Search(world, reduce)
-    search.add(search.space.initial(), -1, (-1, ""))
+    search.add(search.space.initial_state(), -1, (-1, ""))
     result = search.result
     looked = 0
     stopped = False

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from holdfast_checker.kernel.calls import Call, Footprint, Numbered, Reply, Resource, canonical, conflicts
-from holdfast_checker.kernel.world import Actor, NondeterminismError, Port, Stopped
+from holdfast_checker.kernel.calls import Call, Footprint, Reply, Resource, ValueNumbering, canonical_key, may_conflict
+from holdfast_checker.kernel.world import Actor, NondeterminismError, Port, ProcessStopped
 
 _CALLS_LIMIT = 5_000
 """Maximum number of calls of a process. No wait is unbounded, so a process that makes more calls is a finding."""
 
 
 @dataclass(slots=True, eq=False)
-class Place:
+class LocalState:
     """The local state of one process: it has got certain replies, and is about to make a certain call.
 
     Attributes:
@@ -29,16 +29,16 @@ class Place:
     """
 
     number: int
-    parent: Place | None
+    parent: LocalState | None
     reply: Reply | None
     call: Call | None
     footprint: int = -1
     future: int = 0
     failure: str = ""
-    next: dict[int, Place] = field(default_factory=dict)
+    next: dict[int, LocalState] = field(default_factory=dict)
 
 
-class Processes:
+class ProcessTrees:
     """The trees of possible executions of all actors (processes) of a world, built on demand.
 
     Args:
@@ -54,24 +54,24 @@ class Processes:
         self.actors = actors
         self._resources = resources
         self._observed = observed
-        self._replies: Numbered[Reply] = Numbered()
-        self._footprints: Numbered[tuple[Footprint, bool]] = Numbered()
+        self._replies: ValueNumbering[Reply] = ValueNumbering()
+        self._footprints: ValueNumbering[tuple[Footprint, bool]] = ValueNumbering()
         self.conflicts: list[int] = []  # for each footprint, those with which it does not commute, as bits
-        self.places: list[Place] = []
-        self._starts: dict[int, Place] = {}
-        self._ends: dict[str, Place] = {}
+        self.places: list[LocalState] = []
+        self._starts: dict[int, LocalState] = {}
+        self._ends: dict[str, LocalState] = {}
         self.dead = self._place(None, None, None)
 
     def reply_number(self, reply: Reply) -> int:
-        return self._replies.number((canonical(reply.value), canonical(reply.error)), reply)
+        return self._replies.number((canonical_key(reply.value), canonical_key(reply.error)), reply)
 
-    def start(self, actor: int, states: Mapping[str, object]) -> Place:
+    def start(self, actor: int, states: Mapping[str, object]) -> LocalState:
         """Return the local state of an actor before its first call, given the initial `states` of the resources."""
         if actor not in self._starts:
-            self._starts[actor] = self._run(actor, None, None, states)
+            self._starts[actor] = self._run_process(actor, None, None, states)
         return self._starts[actor]
 
-    def after(self, actor: int, place: Place, number: int, states: Mapping[str, object]) -> Place:
+    def after(self, actor: int, place: LocalState, number: int, states: Mapping[str, object]) -> LocalState:
         """Return the local state that an actor reaches from `place` when its call gets the reply with this number.
 
         Args:
@@ -79,11 +79,13 @@ class Processes:
                 no other actor moved, so that one run finds many places.
         """
         found = place.next.get(number)
-        return self._run(actor, place, self._replies.values[number], states) if found is None else found
+        return self._run_process(actor, place, self._replies.values[number], states) if found is None else found
 
-    def _run(self, actor: int, place: Place | None, reply: Reply | None, states: Mapping[str, object]) -> Place:
-        known = self._path(place)
-        first: list[Place] = []
+    def _run_process(
+        self, actor: int, place: LocalState | None, reply: Reply | None, states: Mapping[str, object]
+    ) -> LocalState:
+        known = self._path_to(place)
+        first: list[LocalState] = []
         trouble: list[Exception] = []
         world = dict(states)
         at, last = place, reply
@@ -97,11 +99,11 @@ class Processes:
                 # `known[i]` is the place before call i, and the reply to call i is stored in the place after the call.
                 return known[index + 1].reply if index + 1 < len(known) else reply
             if index >= _CALLS_LIMIT:
-                first.append(self._end(at, last, f"more than {_CALLS_LIMIT} calls: a wait is unbounded"))
+                first.append(self._end_place(at, last, f"more than {_CALLS_LIMIT} calls: a wait is unbounded"))
                 return None
-            at = self._append(at, last, call)
+            at = self._append_reply(at, last, call)
             first.append(at)
-            last = self._solo(world, call, self.actors[actor].name)
+            last = self._reply_if_alone(world, call, self.actors[actor].name)
             return last
 
         def answer(index: int, call: Call) -> Reply | None:
@@ -114,12 +116,12 @@ class Processes:
         port = Port(self.actors[actor].name, actor, answer)
         try:
             self.actors[actor].program(port)
-        except Stopped:
+        except ProcessStopped:
             pass
         except Exception as error:  # noqa: BLE001  # a finding: the code under test is broken
-            first.append(self._end(at, last, f"{type(error).__name__}: {error}"))
+            first.append(self._end_place(at, last, f"{type(error).__name__}: {error}"))
         else:
-            first.append(self._end(at, last, ""))
+            first.append(self._end_place(at, last, ""))
         finally:
             port.close()  # a cached handle or a generator may still hold the port
         if trouble:
@@ -128,7 +130,7 @@ class Processes:
             raise NondeterminismError(f"{self.actors[actor].name} stopped before its next call")
         return first[0]
 
-    def _solo(self, world: dict[str, object], call: Call, actor: str) -> Reply | None:
+    def _reply_if_alone(self, world: dict[str, object], call: Call, actor: str) -> Reply | None:
         """Return the reply to a call if no other actor moves and no fault happens; None if the call blocks."""
         ways = self._resources[call.resource].alternatives(world[call.resource], call, actor)
         if not ways or ways[0].fault is not None:
@@ -137,19 +139,21 @@ class Processes:
         return ways[0].reply
 
     # --- the tree -----------------------------------------------------------------------------------------------------
-    def _path(self, place: Place | None) -> list[Place]:
+    def _path_to(self, place: LocalState | None) -> list[LocalState]:
         path = []
         while place is not None:
             path.append(place)
             place = place.parent
         return path[::-1]
 
-    def _place(self, parent: Place | None, reply: Reply | None, call: Call | None, failure: str = "") -> Place:
-        place = Place(len(self.places), parent, reply, call, failure=failure)
+    def _place(
+        self, parent: LocalState | None, reply: Reply | None, call: Call | None, failure: str = ""
+    ) -> LocalState:
+        place = LocalState(len(self.places), parent, reply, call, failure=failure)
         self.places.append(place)
         return place
 
-    def _append(self, parent: Place | None, reply: Reply | None, call: Call) -> Place:
+    def _append_reply(self, parent: LocalState | None, reply: Reply | None, call: Call) -> LocalState:
         number = -1
         if parent is not None:
             assert reply is not None
@@ -160,17 +164,17 @@ class Processes:
                     raise NondeterminismError(f"a process called {call}, before: {found.call}")
                 return found
         place = self._place(parent, reply, call)
-        place.footprint = self._footprint(call)
+        place.footprint = self._footprint_of(call)
         if parent is not None:
             parent.next[number] = place
         future = 1 << place.footprint
-        up: Place | None = place
+        up: LocalState | None = place
         while up is not None and future & ~up.future:  # what is possible here is possible from all places above
             up.future |= future
             up = up.parent
         return place
 
-    def _end(self, parent: Place | None, reply: Reply | None, failure: str) -> Place:
+    def _end_place(self, parent: LocalState | None, reply: Reply | None, failure: str) -> LocalState:
         """Return the place at a process's end.
 
         Replies no longer matter there, so all ends with the same failure are one place.
@@ -180,13 +184,13 @@ class Processes:
             parent.next[self.reply_number(reply)] = end
         return end
 
-    def _footprint(self, call: Call) -> int:
+    def _footprint_of(self, call: Call) -> int:
         footprint, seen = self._resources[call.resource].footprint(call), self._observed(call)
         number = self._footprints.number((footprint, seen), (footprint, seen))
         if number == len(self.conflicts):
             self.conflicts.append(0)
             for other, (theirs, also_seen) in enumerate(self._footprints.values):
-                if (seen and also_seen) or conflicts(footprint, theirs):
+                if (seen and also_seen) or may_conflict(footprint, theirs):
                     self.conflicts[number] |= 1 << other
                     self.conflicts[other] |= 1 << number
         return number

@@ -46,17 +46,17 @@ class _Shrinker:
         self._until = until
 
     def shrink(self, history: _History) -> _History:
-        """Return an easier history, or the same one."""
-        change_parts = partial(_change_parts, tuple(self._actors))
-        for proposals in (_leave_actors_out, change_parts, _go_well, _stop_earlier, _go_on, _leave_steps_out):
+        """Return a simpler history that also violates the property; the given one if none is found."""
+        change_parts = partial(_let_other_actor_act, tuple(self._actors))
+        for proposals in (_leave_actors_out, change_parts, _remove_faults, _stop_earlier, _join_runs, _leave_steps_out):
             easier: _History | None = history
             while easier is not None:
                 history = easier
-                tried = (self.follow(proposal) for proposal in proposals(history.choices) if self._is_new(proposal))
+                tried = (self.follow(proposal) for proposal in proposals(history.choices) if self._may_try(proposal))
                 easier = next((one for one in tried if one is not None and one.cost < history.cost), None)
         return history
 
-    def _is_new(self, proposal: _Choices) -> bool:
+    def _may_try(self, proposal: _Choices) -> bool:
         if proposal in self._tried or self._left == 0 or self._until():
             return False
         self._tried.add(proposal)
@@ -69,55 +69,55 @@ class _Shrinker:
         If the property is judged at the end of histories, actors go on without faults after the proposal, first the
         actor that moved last.
         """
-        space, state = self._space, self._space.initial()
+        space, state = self._space, self._space.initial_state()
         steps: list[Step] = []
         proposed = iter(proposal)
         while True:
             choice = next(proposed, None)
-            step = self._any_step(state, steps) if choice is None else self._step(state, choice)
+            step = self._faultless_step(state, steps) if choice is None else self._step_for_choice(state, choice)
             if step is not None:
                 steps.append(step)
-                if broke := dict(space.judge(state, step)).get(self._property):
-                    return self._history(steps, broke)
+                if broke := dict(space.violations_of_step(state, step)).get(self._property):
+                    return self._history_of_steps(steps, broke)
                 state = step.target
             elif choice is None:
                 break
-        broke = dict(space.judge_end(state)).get(self._property) if space.is_over(state) else None
-        return self._history(steps, broke) if broke else None
+        broke = dict(space.violations_at_end(state)).get(self._property) if space.is_final(state) else None
+        return self._history_of_steps(steps, broke) if broke else None
 
-    def _step(self, state: State, choice: Choice) -> Step | None:
+    def _step_for_choice(self, state: State, choice: Choice) -> Step | None:
         actor = self._actors.get(choice.actor)
-        ways = [] if actor is None else self._space.steps_of(state, actor)
+        ways = [] if actor is None else self._space.steps_of_actor(state, actor)
         return next((way for way in ways if way.label == choice.label), None)
 
-    def _any_step(self, state: State, steps: list[Step]) -> Step | None:
-        if not self._is_about_ends:
+    def _faultless_step(self, state: State, steps: list[Step]) -> Step | None:
+        if not self._property_is_judged_at_end:
             return None
         ways = [step for step in self._space.steps(state) if step.fault is None]
         last = steps[-1].actor if steps else 0
         return min(ways, key=lambda step: (step.actor != last, step.actor), default=None)
 
     @property
-    def _is_about_ends(self) -> bool:
+    def _property_is_judged_at_end(self) -> bool:
         return any(one.name == self._property and one.end is not None for one in self._space.world.properties)
 
-    def _history(self, steps: list[Step], broke: str) -> _History:
+    def _history_of_steps(self, steps: list[Step], broke: str) -> _History:
         choices = tuple(Choice(self._space.world.actors[step.actor].name, step.label) for step in steps)
         faults = sum(step.fault is not None for step in steps)
         actors = {step.actor for step in steps}
-        cost = (len(actors), faults, len(_runs(choices)), len(steps), sum(actors))
+        cost = (len(actors), faults, len(_split_into_runs(choices)), len(steps), sum(actors))
         return _History(choices, broke, cost)
 
 
 # --- proposals --------------------------------------------------------------------------------------------------------
 def _leave_actors_out(choices: _Choices) -> Iterator[_Choices]:
-    for actor in _actors(choices):
+    for actor in _actor_names(choices):
         yield tuple(choice for choice in choices if choice.actor != actor)
 
 
-def _change_parts(everybody: tuple[str, ...], choices: _Choices) -> Iterator[_Choices]:
+def _let_other_actor_act(everybody: tuple[str, ...], choices: _Choices) -> Iterator[_Choices]:
     """Let one actor take over another one's steps, instead of its own steps or in addition; adapt the labels."""
-    for one in reversed(_actors(choices)):
+    for one in reversed(_actor_names(choices)):
         for other in everybody:
             if other != one:
                 besides = tuple(
@@ -128,7 +128,7 @@ def _change_parts(everybody: tuple[str, ...], choices: _Choices) -> Iterator[_Ch
                 yield besides
 
 
-def _go_well(choices: _Choices) -> Iterator[_Choices]:
+def _remove_faults(choices: _Choices) -> Iterator[_Choices]:
     """Replace each choice that is not ordinary, such as a fault, with the ordinary one, or leave it out."""
     for at, choice in enumerate(choices):
         if choice.label:
@@ -139,7 +139,7 @@ def _go_well(choices: _Choices) -> Iterator[_Choices]:
 
 def _stop_earlier(choices: _Choices) -> Iterator[_Choices]:
     """Leave out the second half of an actor's steps, then the last quarter, and so on."""
-    for actor in _actors(choices):
+    for actor in _actor_names(choices):
         own = [at for at, choice in enumerate(choices) if choice.actor == actor]
         count = len(own)
         while count := count // 2:
@@ -147,40 +147,40 @@ def _stop_earlier(choices: _Choices) -> Iterator[_Choices]:
             yield tuple(choice for at, choice in enumerate(choices) if at not in gone)
 
 
-def _go_on(choices: _Choices) -> Iterator[_Choices]:
+def _join_runs(choices: _Choices) -> Iterator[_Choices]:
     """Join two runs of an actor, and try every position for the joined run among the runs that were in between."""
-    runs = _runs(choices)
+    runs = _split_into_runs(choices)
     for first, run in enumerate(runs):
         second = next((at for at in range(first + 1, len(runs)) if runs[at][0].actor == run[0].actor), None)
         if second is not None:
             between = runs[first + 1 : second]
             for at in range(len(between) + 1):
                 moved = [*between[:at], run, runs[second], *between[at:]]
-                yield _joined([*runs[:first], *moved, *runs[second + 1 :]])
+                yield _concatenate([*runs[:first], *moved, *runs[second + 1 :]])
 
 
 def _leave_steps_out(choices: _Choices) -> Iterator[_Choices]:
     """Leave out whole runs, then single steps, the last ones first."""
-    runs = _runs(choices)
+    runs = _split_into_runs(choices)
     for at in reversed(range(len(runs))):
-        yield _joined([*runs[:at], *runs[at + 1 :]])
+        yield _concatenate([*runs[:at], *runs[at + 1 :]])
     for at in reversed(range(len(choices))):
         yield (*choices[:at], *choices[at + 1 :])
 
 
-def _actors(choices: _Choices) -> list[str]:
+def _actor_names(choices: _Choices) -> list[str]:
     return list(dict.fromkeys(choice.actor for choice in choices))
 
 
-def _runs(choices: _Choices) -> list[_Choices]:
+def _split_into_runs(choices: _Choices) -> list[_Choices]:
     return [tuple(run) for _actor, run in groupby(choices, key=lambda choice: choice.actor)]
 
 
-def _joined(runs: list[_Choices]) -> _Choices:
+def _concatenate(runs: list[_Choices]) -> _Choices:
     return tuple(choice for run in runs for choice in run)
 
 
-def shrink(
+def shrink_counterexample(
     world: World,
     counterexample: Counterexample,
     replays: int = 5000,

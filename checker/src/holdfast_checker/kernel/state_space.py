@@ -11,8 +11,8 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from holdfast_checker.kernel.calls import Alternative, Call, Fault, Numbered
-from holdfast_checker.kernel.process_tree import Place, Processes
+from holdfast_checker.kernel.calls import Alternative, Call, Fault, ValueNumbering
+from holdfast_checker.kernel.process_tree import LocalState, ProcessTrees
 from holdfast_checker.kernel.world import DIES, View, World
 
 State: TypeAlias = tuple[int, ...]
@@ -62,10 +62,10 @@ class StateSpace:
         self._resources = tuple(world.resources.values())
         self._index = {name: number for number, name in enumerate(self.names)}
         self._actors = {actor.name: number for number, actor in enumerate(world.actors)}
-        self._numbered: tuple[Numbered[object], ...] = tuple(Numbered() for _ in self.names)
+        self._numbered: tuple[ValueNumbering[object], ...] = tuple(ValueNumbering() for _ in self.names)
         self.faults = tuple(world.budgets)
         self._budget = {fault: number for number, fault in enumerate(self.faults)}
-        self.processes = Processes(world.actors, world.resources, world.observed)
+        self.processes = ProcessTrees(world.actors, world.resources, world.observed)
         self._first_place = len(self.names)
         self._first_budget = self._first_place + len(world.actors)
         self._ends: dict[tuple[int, int], tuple[_Outcome, ...]] = {}
@@ -73,14 +73,14 @@ class StateSpace:
         self._judged_ends: dict[tuple[int, ...], tuple[tuple[str, str], ...]] = {}
 
     # --- states -------------------------------------------------------------------------------------------------------
-    def initial(self) -> State:
-        states = {name: resource.initial() for name, resource in self.world.resources.items()}
-        numbers = [self._number(index, states[name]) for index, name in enumerate(self.names)]
+    def initial_state(self) -> State:
+        states = {name: resource.initial_state() for name, resource in self.world.resources.items()}
+        numbers = [self._number_of(index, states[name]) for index, name in enumerate(self.names)]
         places = [self.processes.start(actor, states).number for actor in range(len(self.world.actors))]
         return (*numbers, *places, *self.world.budgets.values())
 
-    def _number(self, resource: int, state: object) -> int:
-        return self._numbered[resource].number(self._resources[resource].key(state), state)
+    def _number_of(self, resource: int, state: object) -> int:
+        return self._numbered[resource].number(self._resources[resource].state_key(state), state)
 
     def view(self, state: State) -> View:
         """Return the view of a world's state that properties evaluate: the states of all its resources."""
@@ -88,13 +88,13 @@ class StateSpace:
 
     def resource_keys(self, state: State) -> tuple[Hashable, ...]:
         """Return a hashable key for each resource's state in a state of the world; comparable between state spaces."""
-        return tuple(self._resources[i].key(self._numbered[i].values[state[i]]) for i in range(len(self.names)))
+        return tuple(self._resources[i].state_key(self._numbered[i].values[state[i]]) for i in range(len(self.names)))
 
-    def place(self, state: State, actor: int) -> Place:
+    def place(self, state: State, actor: int) -> LocalState:
         return self.processes.places[state[self._first_place + actor]]
 
     # --- steps --------------------------------------------------------------------------------------------------------
-    def steps_of(self, state: State, actor: int) -> list[Step]:
+    def steps_of_actor(self, state: State, actor: int) -> list[Step]:
         """List the steps that one actor can take in a state; an empty list if it has ended, crashed, or is blocked."""
         place = self.place(state, actor)
         call = place.call
@@ -102,28 +102,28 @@ class StateSpace:
             return []
         resource = self._index[call.resource]
         steps = [
-            self._step(state, actor, place, call, resource, outcome)
+            self._make_step(state, actor, place, call, resource, outcome)
             for outcome in self._outcomes(state[resource], resource, place, actor)
-            if outcome.alternative.fault is None or self._left(state, outcome.alternative.fault)
+            if outcome.alternative.fault is None or self._remaining_faults(state, outcome.alternative.fault)
         ]
-        if self.world.actors[actor].mortal and place.parent is not None and self._left(state, Fault.CRASH):
-            steps.append(Step(actor, call, None, self._death(state, actor)))
+        if self.world.actors[actor].mortal and place.parent is not None and self._remaining_faults(state, Fault.CRASH):
+            steps.append(Step(actor, call, None, self._crash_step(state, actor)))
         return steps
 
     def steps(self, state: State) -> Iterator[Step]:
         """Iterate over all steps that the actors can take in a state: the successors of the state."""
         for actor in range(len(self.world.actors)):
-            yield from self.steps_of(state, actor)
+            yield from self.steps_of_actor(state, actor)
 
-    def is_over(self, state: State) -> bool:
+    def is_final(self, state: State) -> bool:
         """Check whether a state is final: without a fault, no actor can take another step."""
         return all(step.fault is not None for step in self.steps(state))
 
-    def _left(self, state: State, fault: Fault) -> int:
+    def _remaining_faults(self, state: State, fault: Fault) -> int:
         number = self._budget.get(fault)
         return 0 if number is None else state[self._first_budget + number]
 
-    def _outcomes(self, number: int, resource: int, place: Place, actor: int) -> tuple[_Outcome, ...]:
+    def _outcomes(self, number: int, resource: int, place: LocalState, actor: int) -> tuple[_Outcome, ...]:
         key = (number, place.number)
         found = self._ends.get(key)
         if found is None:
@@ -131,13 +131,15 @@ class StateSpace:
             state = self._numbered[resource].values[number]
             ways = self._resources[resource].alternatives(state, place.call, self.world.actors[actor].name)
             found = self._ends[key] = tuple(
-                _Outcome(way, self._number(resource, way.state), self.processes.reply_number(way.reply))
+                _Outcome(way, self._number_of(resource, way.state), self.processes.reply_number(way.reply))
                 for way in ways
                 if way.fault is None or way.fault in self._budget
             )
         return found
 
-    def _step(self, state: State, actor: int, place: Place, call: Call, resource: int, outcome: _Outcome) -> Step:
+    def _make_step(
+        self, state: State, actor: int, place: LocalState, call: Call, resource: int, outcome: _Outcome
+    ) -> Step:
         target = list(state)
         target[resource] = outcome.state
         after = place.next.get(outcome.reply)
@@ -149,20 +151,20 @@ class StateSpace:
             target[self._first_budget + self._budget[outcome.alternative.fault]] -= 1
         return Step(actor, call, outcome.alternative, tuple(target))
 
-    def _death(self, state: State, actor: int) -> State:
+    def _crash_step(self, state: State, actor: int) -> State:
         target = list(state)
         name = self.world.actors[actor].name
         for index, resource in enumerate(self._resources):
             before = self._numbered[index].values[state[index]]
-            after = resource.bury(before, name)
+            after = resource.state_after_death(before, name)
             if after is not before:
-                target[index] = self._number(index, after)
+                target[index] = self._number_of(index, after)
         target[self._first_place + actor] = self.processes.dead.number
         target[self._first_budget + self._budget[Fault.CRASH]] -= 1
         return tuple(target)
 
     # --- properties ---------------------------------------------------------------------------------------------------
-    def judge(self, before: State, step: Step) -> tuple[tuple[str, str], ...]:
+    def violations_of_step(self, before: State, step: Step) -> tuple[tuple[str, str], ...]:
         """Return the properties that a step violates, as pairs (name of the property, description)."""
         old, new = before[: self._first_place], step.target[: self._first_place]
         failure = self.place(step.target, step.actor).failure
@@ -181,7 +183,7 @@ class StateSpace:
             found = self._judged[key] = tuple((one, broke) for one, broke in words if broke)
         return found
 
-    def judge_end(self, state: State) -> tuple[tuple[str, str], ...]:
+    def violations_at_end(self, state: State) -> tuple[tuple[str, str], ...]:
         """Return the properties that a final state violates, as pairs (name of the property, description)."""
         key = state[: self._first_place]
         found = self._judged_ends.get(key)
@@ -192,27 +194,27 @@ class StateSpace:
         return found
 
     # --- reduction ----------------------------------------------------------------------------------------------------
-    def group(self, state: State) -> int:
+    def ample_set(self, state: State) -> int:
         """Return the smallest ample set of a state: actors, as a bit set, whose steps suffice to be explored there.
 
         Their next calls commute with everything that the others are known to be able to do from here on, and at least
         one of them can move without a fault. The result is 0 if only the set of all actors qualifies.
         """
-        near, alive = self._near(state)
+        near, alive = self._conflicting_actors(state)
         best = alive
         for actor in range(len(near)):
             if alive >> actor & 1:
-                found = _closed(near, 1 << actor)
+                found = _close_under_dependence(near, 1 << actor)
                 if found.bit_count() < best.bit_count() and self._can_go_on(state, found):
                     best = found
         return 0 if best == alive else best
 
-    def is_group(self, state: State, actors: int) -> bool:
+    def is_ample_set(self, state: State, actors: int) -> bool:
         """Check whether a set of actors (bits) is an ample set of a state, given the calls that are known by now."""
-        near, _alive = self._near(state)
-        return _closed(near, actors) == actors
+        near, _alive = self._conflicting_actors(state)
+        return _close_under_dependence(near, actors) == actors
 
-    def _near(self, state: State) -> tuple[list[int], int]:
+    def _conflicting_actors(self, state: State) -> tuple[list[int], int]:
         """Return, for each actor, which others may conflict with its next call; and the actors that have not ended."""
         places, conflicts = self.processes.places, self.processes.conflicts
         here = [places[state[self._first_place + actor]] for actor in range(len(self.world.actors))]
@@ -231,7 +233,7 @@ class StateSpace:
             near.append(found)
         return near, alive
 
-    def _waits_for(self, state: State, place: Place) -> tuple[int, bool]:
+    def _waits_for(self, state: State, place: LocalState) -> tuple[int, bool]:
         """Return the actor whose death would unblock an actor at `place` (-1 if none), and whether nothing else can.
 
         If nothing else can, the blocked actor cannot move before the other actor's next step.
@@ -242,23 +244,19 @@ class StateSpace:
         found = self._resources[resource].waits_for(self._numbered[resource].values[state[resource]], place.call)
         if found is None:
             return -1, False
-        return self._actors[found[0]], not any(self._left(state, fault) for fault in found[1])
+        return self._actors[found[0]], not any(self._remaining_faults(state, fault) for fault in found[1])
 
     def _may_die(self, state: State, actor: int) -> bool:
         alive = self.place(state, actor).call is not None
-        return alive and self.world.actors[actor].mortal and self._left(state, Fault.CRASH) > 0
+        return alive and self.world.actors[actor].mortal and self._remaining_faults(state, Fault.CRASH) > 0
 
     def _can_go_on(self, state: State, actors: int) -> bool:
         """Check whether one of these actors can move without a fault; other actors may use up the fault budget."""
-        return any(
-            step.fault is None
-            for actor in range(len(self.world.actors))
-            if actors >> actor & 1
-            for step in self.steps_of(state, actor)
-        )
+        moving = (actor for actor in range(len(self.world.actors)) if actors >> actor & 1)
+        return any(step.fault is None for actor in moving for step in self.steps_of_actor(state, actor))
 
 
-def _closed(near: list[int], actors: int) -> int:
+def _close_under_dependence(near: list[int], actors: int) -> int:
     """Return the smallest superset of these actors in which nobody depends on an actor outside."""
     seen = 0
     while seen != actors:

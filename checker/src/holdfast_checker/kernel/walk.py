@@ -36,7 +36,7 @@ _LATE_FAULT = 1 / 2
 
 
 @dataclass(slots=True, kw_only=True)
-class Walks:
+class RandomHistories:
     """The accumulated result of random executions (histories) of one or several worlds.
 
     Attributes:
@@ -64,7 +64,7 @@ class Walks:
 
 
 class _Schedule:
-    """The order in which actors may move."""
+    """The priorities that decide which actor takes the next step of a random history."""
 
     def __init__(self, chance: SeededRandom, actors: int) -> None:
         self._chance = chance
@@ -96,21 +96,21 @@ class _Walker:
         self._chance = SeededRandom(seed)
         self._schedule = _Schedule(self._chance, len(space.world.actors))
         self._rates = {fault: self._chance.pick(_RATES) for fault in space.faults if self._chance.happens(_FAULT_IS_ON)}
-        self.states = [space.initial()]
+        self.states = [space.initial_state()]
         self.steps: list[Step] = []
 
     def go_on(self) -> bool:
         """Take one step; return False if no actor can move anymore."""
         state = self.states[-1]
         now = {fault for fault, rate in self._rates.items() if self._chance.happens(rate)}
-        return self._take((self._fault(state, now) if now else None) or self._ordinary(state))
+        return self._take_step((self._draw_fault(state, now) if now else None) or self._faultless_steps(state))
 
     def go_wrong(self) -> bool:
         """Let a fault happen, half of the time, once no actor can move anymore; return whether one happened."""
         late = self._chance.happens(_LATE_FAULT)
-        return self._take(self._fault(self.states[-1], set(Fault)) if late else None)
+        return self._take_step(self._draw_fault(self.states[-1], set(Fault)) if late else None)
 
-    def _take(self, step: Step | None) -> bool:
+    def _take_step(self, step: Step | None) -> bool:
         if step is None:
             return False
         self.steps.append(step)
@@ -118,21 +118,18 @@ class _Walker:
         self._schedule.went(step.actor, len(self.steps))
         return True
 
-    def _fault(self, state: State, kinds: set[Fault]) -> Step | None:
+    def _draw_fault(self, state: State, kinds: set[Fault]) -> Step | None:
         """Draw a fault, whichever actor's turn it is: faults can strike anywhere.
 
         Every actor is hit equally often, even if some can be hit in more ways.
         """
-        found = [
-            ways
-            for actor in range(len(self.space.world.actors))
-            if (ways := [step for step in self.space.steps_of(state, actor) if step.fault in kinds])
-        ]
+        every = (self.space.steps_of_actor(state, actor) for actor in range(len(self.space.world.actors)))
+        found = [ways for steps in every if (ways := [step for step in steps if step.fault in kinds])]
         return self._chance.pick(self._chance.pick(found)) if found else None
 
-    def _ordinary(self, state: State) -> Step | None:
+    def _faultless_steps(self, state: State) -> Step | None:
         for actor in self._schedule.order():
-            ways = [step for step in self.space.steps_of(state, actor) if step.fault is None]
+            ways = [step for step in self.space.steps_of_actor(state, actor) if step.fault is None]
             if ways:
                 return self._chance.pick(ways)
         return None
@@ -143,7 +140,7 @@ class _Walker:
         return tuple(Choice(actors[step.actor].name, step.label) for step in self.steps)
 
 
-def _go(space: StateSpace, walks: Walks) -> None:
+def _draw_history(space: StateSpace, walks: RandomHistories) -> None:
     """Walk through the next history."""
     walker = _Walker(space, SeededRandom.derive(walks.seed, walks.next))
 
@@ -155,13 +152,13 @@ def _go(space: StateSpace, walks: Walks) -> None:
 
     while True:
         if not walker.go_on():
-            note(space.judge_end(walker.states[-1]))
+            note(space.violations_at_end(walker.states[-1]))
             if not walker.go_wrong():
                 break
         step = walker.steps[-1]
         if step.fault is not None:
             walks.faults[step.fault] = walks.faults.get(step.fault, 0) + 1
-        note(space.judge(walker.states[-2], step))
+        note(space.violations_of_step(walker.states[-2], step))
     walks.ends.add(hash(space.resource_keys(walker.states[-1])))
     walks.next += 1
     walks.histories += 1
@@ -169,14 +166,14 @@ def _go(space: StateSpace, walks: Walks) -> None:
     walks.depth = max(walks.depth, len(walker.steps))
 
 
-def walk(
+def run_random_histories(
     world: World,
-    walks: Walks,
+    walks: RandomHistories,
     *,
     budget: Budget = Budget(),
-    until: Callable[[Walks], bool] = lambda found: False,
+    until: Callable[[RandomHistories], bool] = lambda found: False,
     clock: Clock | None = None,
-) -> Walks:
+) -> RandomHistories:
     """Run random executions of a world, and add their results to `walks`, until the budget or `until` ends this.
 
     Guarantee: history number n depends only on the world, `walks.seed` and n: two walks that each take half of the
@@ -195,7 +192,7 @@ def walk(
     while True:
         if len(space.processes.places) > _PLACES_LIMIT:
             space = StateSpace(world)
-        _go(space, walks)
+        _draw_history(space, walks)
         walks.seconds = clock.elapsed_s() - started_s
         if until(walks) or budget.is_spent(seconds=walks.seconds, histories=walks.histories):
             return walks

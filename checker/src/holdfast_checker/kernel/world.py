@@ -3,9 +3,9 @@
 Run a process as a plain function of the shipped code that can be suspended before any call.
 
 A process is rerun from its start each time: calls that it made before get their recorded replies, and the first new
-call raises `Stopped`. `Stopped` is not an `Exception`, so no handler of the code under test catches it, and every
+call raises `ProcessStopped`. That is not an `Exception`, so no handler of the code under test catches it, and every
 further call raises it again. So the replies that a process got describe its state completely. `process_tree` stores the
-tree of all histories of a process, and computes each place in the tree once.
+tree of all histories of a process, and computes each node of the tree once.
 
 The code must be a function of its replies: no clock, no random numbers, no threads, no iteration order of sets. If a
 process makes other calls after the same replies, `NondeterminismError` is raised.
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from holdfast_checker.kernel.calls import Call, Fault, Reply, Resource
 
 
-class Stopped(BaseException):
+class ProcessStopped(BaseException):
     """Raised inside a simulated process to suspend it; not an `Exception`, so that its handlers do not catch it."""
 
 
@@ -64,12 +64,12 @@ class Port:
     def call(self, call: Call) -> object:
         """Make a call on a resource of the world: return the value of its reply, or raise the error in it."""
         if self._stopped:
-            raise Stopped
+            raise ProcessStopped
         reply = self._answer(self._calls, call)
         self._calls += 1
         if reply is None:
             self._stopped = True
-            raise Stopped
+            raise ProcessStopped
         if reply.error is not None:
             raise copy.copy(reply.error)  # a copy: tracebacks must not accumulate on a value
         return reply.value

@@ -19,12 +19,12 @@ from holdfast.namespace.maintenance import LeaderElection
 from holdfast.namespace.namespace import Namespace
 from holdfast.runtime import Environment, SeededRandom, SerialRunner
 from holdfast.stores.base import Capabilities
-from holdfast_checker.framework.subject import Judged
-from holdfast_checker.histories.history import HISTORY, Outcome, record
+from holdfast_checker.framework.subject import VerdictCache
+from holdfast_checker.histories.history import HISTORY, Outcome, record_operation
 from holdfast_checker.kernel.calls import Call
 from holdfast_checker.kernel.world import Port
-from holdfast_checker.namespace.calls import ANSWERS, PUBLISH, Calls, Pending
-from holdfast_checker.namespace.handles import LockingHandle, SimulatedHandle, WorldClock
+from holdfast_checker.namespace.calls import ANSWERS, PUBLISH, NamespaceCalls, PendingUpload
+from holdfast_checker.namespace.handles import LockingNamespaceHandle, NamespaceHandle, WorldClock
 from holdfast_checker.namespace.scenes import Scene
 from holdfast_checker.simulated.database import Records
 from holdfast_checker.simulated.server import CLOCK
@@ -41,7 +41,7 @@ Script: TypeAlias = Sequence[tuple[Any, ...]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Setting(Judged):
+class Setting(VerdictCache):
     """The initial state and configuration that all actors of a namespace world share.
 
     Attributes:
@@ -56,15 +56,15 @@ class Setting(Judged):
     configuration: Configuration
     capabilities: Capabilities
     blobs: Mapping[str, bytes] = field(default_factory=dict)
-    uploads: Mapping[str, Pending] = field(default_factory=dict)
+    uploads: Mapping[str, PendingUpload] = field(default_factory=dict)
 
-    def open(self, port: Port, knows: Sequence[str]) -> tuple[Namespace, WorldClock, SimulatedHandle]:
+    def open(self, port: Port, knows: Sequence[str]) -> tuple[Namespace, WorldClock, NamespaceHandle]:
         """Open the namespace for a process that has looked up the paths `knows` before the history begins.
 
         Returns:
             The namespace, its clock, and its handle on the database.
         """
-        handle = LockingHandle if self.scene.locks else SimulatedHandle
+        handle = LockingNamespaceHandle if self.scene.locks else NamespaceHandle
         database = handle(port, self.start)
         clock = WorldClock(port, database, self.start_s, ticks=self.scene.later)
         environment = Environment(clock=clock, ids=port, runner=SerialRunner(), chance=SeededRandom(1))
@@ -75,20 +75,20 @@ class Setting(Judged):
             namespace.operations.tries_without_locks = 0
         for path in knows:
             namespace.find(path)
-        database.begin()
+        database.begin_history()
         return namespace, clock, database
 
 
-def client(setting: Setting, script: Script, knows: Sequence[str], port: Port) -> None:
+def run_client(setting: Setting, script: Script, knows: Sequence[str], port: Port) -> None:
     """Run a client process: make the calls of a script, and record them; stop after a call with unknown outcome."""
     namespace, clock, _database = setting.open(port, knows)
-    calls = Calls(namespace, clock, setting.uploads)
+    calls = NamespaceCalls(namespace, clock, setting.uploads)
     unpublished = ""  # what a sync could not publish, the next call publishes
     for name, *args in script:
         if name in PUBLISH:
             args[1] = unpublished + args[1]
         try:
-            record(port, name, tuple(args), partial(calls.make, name, *args), answers=ANSWERS)
+            record_operation(port, name, tuple(args), partial(calls.execute_by_name, name, *args), answers=ANSWERS)
             unpublished = ""
         except OutcomeUnknownError:
             return
@@ -96,7 +96,7 @@ def client(setting: Setting, script: Script, knows: Sequence[str], port: Port) -
             unpublished = args[1] if name in PUBLISH[:2] else unpublished
 
 
-def collector(setting: Setting, rounds: int, elects: bool, port: Port) -> None:
+def run_collector(setting: Setting, rounds: int, elects: bool, port: Port) -> None:
     """Run a garbage collector process for some rounds, while it is the elected leader.
 
     Args:
@@ -113,7 +113,7 @@ def collector(setting: Setting, rounds: int, elects: bool, port: Port) -> None:
             continue
 
 
-def sweeper(setting: Setting, port: Port) -> None:
+def run_sweeper(setting: Setting, port: Port) -> None:
     """Run a sweeper process once: it records blobs that no file refers to as garbage."""
     namespace, _clock, _database = setting.open(port, ())
     try:
@@ -122,7 +122,7 @@ def sweeper(setting: Setting, port: Port) -> None:
         return
 
 
-def passing_time(port: Port) -> None:
+def let_leases_expire(port: Port) -> None:
     """Advance the simulated clock by so much that every lease expires: the program of an actor."""
     port.call(Call(HISTORY, "invoke", (port.name, "later", ())))
     port.call(Call(CLOCK, "pass"))

@@ -35,7 +35,7 @@ ANSWERS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pending:
+class PendingUpload:
     """An uncompleted upload of a file, as known to processes that write its parts or complete it."""
 
     key: str
@@ -43,10 +43,10 @@ class Pending:
     parts: tuple[Part, ...] = ()
 
 
-class Calls:
+class NamespaceCalls:
     """Executes operations, given by the names that the model uses, on a real `Namespace`."""
 
-    def __init__(self, namespace: Namespace, clock: Clock, uploads: Mapping[str, Pending]) -> None:
+    def __init__(self, namespace: Namespace, clock: Clock, uploads: Mapping[str, PendingUpload]) -> None:
         self.uploads = dict(uploads)
         self._namespace = namespace
         self._clock = clock
@@ -54,7 +54,7 @@ class Calls:
         self._writers: dict[str, FileWriter] = {}
         self._written: dict[str, str] = {}  # what is not published yet
 
-    def make(self, name: str, *args: object) -> object:
+    def execute_by_name(self, name: str, *args: object) -> object:
         """Execute one operation by its name in the model, and return its result as a value."""
         act: Callable[..., object] = getattr(self, f"_{name}")
         return act(*args)
@@ -117,7 +117,7 @@ class Calls:
         self._store.apply([Put(path[1:], mark.encode()) for path, mark in files])
 
     def _start_upload(self, path: str, name: str) -> None:
-        self.uploads[name] = Pending(key=path[1:], upload_id=self._store.create_upload(path[1:]))
+        self.uploads[name] = PendingUpload(key=path[1:], upload_id=self._store.create_upload(path[1:]))
 
     def _upload(self, name: str, mark: str) -> None:
         pending = self._pending(name)
@@ -147,7 +147,7 @@ class Calls:
         pending = self._pending(name)
         self._store.abort_upload(pending.key, pending.upload_id)
 
-    def _pending(self, name: str) -> Pending:
+    def _pending(self, name: str) -> PendingUpload:
         if name not in self.uploads:
             raise NotFoundError("the upload was not started: there is nothing to end", upload=name)
         return self.uploads[name]
@@ -176,10 +176,10 @@ class Calls:
         self._end(writer, mark, lambda file: file.close())
 
     def _sync_surely(self, writer: str, mark: str) -> None:
-        _repeated(lambda: self._sync(writer, mark))
+        _call_until_outcome_known(lambda: self._sync(writer, mark))
 
     def _close_surely(self, writer: str, mark: str) -> None:
-        _repeated(lambda: self._close(writer, mark))
+        _call_until_outcome_known(lambda: self._close(writer, mark))
 
     def _end(self, writer: str, mark: str, act: Callable[[FileWriter], object]) -> None:
         if writer not in self._writers:
@@ -199,7 +199,7 @@ class Calls:
         return self._namespace.recover_lease(path)
 
 
-def _repeated(call: Callable[[], None]) -> None:
+def _call_until_outcome_known(call: Callable[[], None]) -> None:
     """Make a call; if nobody knows whether it took effect, make it once more."""
     try:
         call()

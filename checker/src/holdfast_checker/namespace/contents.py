@@ -15,13 +15,13 @@ from holdfast.namespace.other_records import DeletedTree, Upload
 from holdfast.transactions.base import Record
 from holdfast_checker.kernel.world import View
 from holdfast_checker.namespace.model import Node, Tree
-from holdfast_checker.simulated.database import DATABASE, Image, Records
+from holdfast_checker.simulated.database import DATABASE, DatabaseImage, Records
 
 _decoded = lru_cache(maxsize=100_000)(decode_inode)
 
 
 @dataclass(frozen=True)
-class Contents:
+class NamespaceContents:
     """The decoded database records of a namespace: inodes, deleted trees, uploads.
 
     Attributes:
@@ -52,7 +52,7 @@ class Contents:
         return found
 
     @cached_property
-    def faults(self) -> tuple[str, ...]:
+    def structure_faults(self) -> tuple[str, ...]:
         """Descriptions of structural errors: inodes that do not form a tree, or a writer without a lease."""
         root = self.inodes.get(ROOT_KEY)
         found = [] if root is not None and root.is_directory else ["the root is no directory"]
@@ -91,9 +91,9 @@ class Contents:
         found = []
         for key, inode in self.inodes.items():
             if inode.has_quota:
-                inodes = list(self.below(inode))
+                inodes = list(self.descendants(inode))
                 for tree in self.deleted.values():
-                    inodes += self.below(tree.root) if inode.quota_id in tree.charged else ()
+                    inodes += self.descendants(tree.root) if inode.quota_id in tree.charged else ()
                 uses = ((b"n", "names", len(inodes)), (b"s", "bytes", sum(one.space for one in inodes)))
                 for what, kind, used in uses:
                     record = self.records.get(usage_key(inode.quota_id, what))
@@ -102,11 +102,11 @@ class Contents:
                         found.append(f"{name_of(key).decode()!r} uses {used} {kind}, and {counted} are counted")
         return tuple(found)
 
-    def below(self, inode: Inode) -> Iterator[Inode]:
+    def descendants(self, inode: Inode) -> Iterator[Inode]:
         """Yield an inode and all its descendants."""
         yield inode
         for key in self.children.get(inode.id, ()):
-            yield from self.below(self.inodes[key])
+            yield from self.descendants(self.inodes[key])
 
     def paths(
         self, inode: Inode, path: tuple[str, ...] = (), above: frozenset[int] = frozenset()
@@ -119,45 +119,41 @@ class Contents:
             yield from self.paths(self.inodes[key], (*path, name_of(key).decode()), above | {inode.id})
 
 
-_KNOWN: dict[Records, Contents] = {}
+_KNOWN: dict[Records, NamespaceContents] = {}
 
 
-def contents_of(view: View) -> Contents:
+def decode_contents(view: View) -> NamespaceContents:
     """Decode the records of a namespace in a state of the world; cached for equal records."""
-    records = cast("Image", view.states[DATABASE]).records
+    records = cast("DatabaseImage", view.states[DATABASE]).records
     if records not in _KNOWN:
         if len(_KNOWN) > 20_000:
             _KNOWN.clear()
-        _KNOWN[records] = Contents(records.as_dict())
+        _KNOWN[records] = NamespaceContents(records.as_dict())
     return _KNOWN[records]
 
 
-def tree_of(records: Records, blobs: Mapping[str, bytes]) -> Tree:
+def tree_of_records(records: Records, blobs: Mapping[str, bytes]) -> Tree:
     """Convert the records and blobs of a namespace to the corresponding state of the sequential model."""
-    contents = Contents(records.as_dict())
+    contents = NamespaceContents(records.as_dict())
 
     def node(inode: Inode) -> Node:
         if inode.is_directory:
             return Node(quota=inode.names_quota or 0, owner=inode.owner, mode=inode.mode)
-        content = bytes_of(contents, blobs, inode.extents).decode()
+        content = read_extents(contents, blobs, inode.extents).decode()
         return Node(content, inode.writer, owner=inode.owner, mode=inode.mode)
 
     found = contents.paths(contents.inodes[ROOT_KEY])
     return Tree(tuple(sorted(((path, node(inode)) for path, inode in found), key=lambda one: one[0])))
 
 
-def bytes_of(contents: Contents, blobs: Mapping[str, bytes], extents: Iterable[Extent]) -> bytes:
+def read_extents(contents: NamespaceContents, blobs: Mapping[str, bytes], extents: Iterable[Extent]) -> bytes:
     """Read the bytes of a file, given its extents, from the database or from blobs.
 
     Raises:
         KeyError: a blob or a record with its bytes does not exist.
     """
-    return b"".join(
-        unframe(
-            one.blob,
-            0,
-            one.length,
-            contents.records[data_key(one.blob)].value if one.inline else blobs[f"{FOLDER}{one.blob}"],
-        )
-        for one in extents
-    )
+
+    def blob(extent: Extent) -> bytes:
+        return contents.records[data_key(extent.blob)].value if extent.inline else blobs[f"{FOLDER}{extent.blob}"]
+
+    return b"".join(unframe(one.blob, 0, one.length, blob(one)) for one in extents)

@@ -13,12 +13,12 @@ from typing import cast
 from holdfast.transactions.base import Commit, Outcome, Record, ScanPage, SnapshotReader
 from holdfast_checker.kernel.calls import Call
 from holdfast_checker.kernel.world import Port
-from holdfast_checker.simulated.database import DATABASE, Copy, Records, SimulatedDatabase
+from holdfast_checker.simulated.database import DATABASE, DatabaseCopy, Records, SimulatedDatabase
 from holdfast_checker.simulated.locks import LockingDatabase
 from holdfast_checker.simulated.server import CLOCK
 
 
-class SimulatedHandle(SimulatedDatabase):
+class NamespaceHandle(SimulatedDatabase):
     """The database of one process of a namespace world: each call is a step on the simulated database.
 
     Before `begin`, reads return the records at the start, and are no steps.
@@ -29,10 +29,10 @@ class SimulatedHandle(SimulatedDatabase):
 
     def __init__(self, port: Port, start: Records) -> None:
         super().__init__(port)
-        self._start: Copy | None = Copy(start)
+        self._start: DatabaseCopy | None = DatabaseCopy(start)
         self._polled: tuple[tuple[bytes, int], ...] = ()
 
-    def begin(self) -> None:
+    def begin_history(self) -> None:
         """Start the history: from now on, each call of this handle is a step of the world."""
         self._start = None
 
@@ -45,17 +45,17 @@ class SimulatedHandle(SimulatedDatabase):
         if self._start is not None:
             return self._start.get_many(keys)
         found = super().get_many(keys)
-        self._note(keys, found)
+        self._note_versions(keys, found)
         return found
 
     def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
         if self._start is not None:
             return self._start.scan(start, end, limit, guards)
         page = super().scan(start, end, limit, guards)
-        self._note(guards, dict(page.guards))
+        self._note_versions(guards, dict(page.guards))
         return page
 
-    def _note(self, keys: Collection[bytes], found: dict[bytes, Record]) -> None:
+    def _note_versions(self, keys: Collection[bytes], found: dict[bytes, Record]) -> None:
         self._polled = tuple((key, found[key].version if key in found else 0) for key in sorted(keys))
 
     def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
@@ -71,8 +71,8 @@ class SimulatedHandle(SimulatedDatabase):
             yield found
 
 
-class LockingHandle(SimulatedHandle, LockingDatabase):
-    """A `SimulatedHandle` on a database with locks, for operations that lock what they read."""
+class LockingNamespaceHandle(NamespaceHandle, LockingDatabase):
+    """A `NamespaceHandle` on a database with locks, for operations that lock what they read."""
 
 
 class WorldClock:
@@ -82,7 +82,7 @@ class WorldClock:
         ticks: whether the time can change: then each look at the wall clock is a step.
     """
 
-    def __init__(self, port: Port, database: SimulatedHandle, start_s: float, *, ticks: bool) -> None:
+    def __init__(self, port: Port, database: NamespaceHandle, start_s: float, *, ticks: bool) -> None:
         self._port = port
         self._database = database
         self._seen_s = start_s

@@ -69,7 +69,7 @@ class RefusedError(Exception):
     """Raised by the model if an operation must fail; the message is the name of the error's class."""
 
 
-class State:
+class MutableTree:
     """A mutable copy of a `Tree`, which one operation of the model changes.
 
     Attributes:
@@ -84,7 +84,7 @@ class State:
         self.mistaken = tree.mistaken
         self.uploads = dict(tree.uploads)
 
-    def tree(self) -> Tree:
+    def to_tree(self) -> Tree:
         nodes = tuple(sorted(self.nodes.items(), key=lambda one: one[0]))
         return Tree(nodes, self.silent, tuple(sorted(self.uploads.items())), self._users, self.mistaken)
 
@@ -100,10 +100,10 @@ class State:
                 return None
             if not above.is_directory:
                 raise RefusedError("ParentNotDirectoryError")
-            self.check(path[:depth], EXECUTE)
+            self.check_access(path[:depth], EXECUTE)
         return self.nodes.get(path)
 
-    def check(self, path: Path, access: int) -> None:
+    def check_access(self, path: Path, access: int) -> None:
         """Check that the user has the permission bits `access` on the node at a path, else raise `RefusedError`."""
         node = self.nodes.get(path)
         if self.user and node is not None:
@@ -114,37 +114,37 @@ class State:
     def check_removal(self, path: Path) -> None:
         """Check that the user may remove a path from its directory, else raise `RefusedError`."""
         parent, node = self.nodes.get(path[:-1]), self.nodes.get(path)
-        self.check(path[:-1], WRITE)
+        self.check_access(path[:-1], WRITE)
         if self.user and parent is not None and node is not None and parent.bits & STICKY:
             if self.user not in (parent.owner, node.owner):
                 raise RefusedError("PermissionDeniedError")
 
-    def deepest(self, path: Path) -> Path:
+    def deepest_directory(self, path: Path) -> Path:
         """Return the path of the deepest existing parent directory of a path."""
         return max((path[:depth] for depth in range(len(path)) if path[:depth] in self.nodes), key=len, default=())
 
     def children(self, path: Path) -> list[Path]:
         return [one for one in sorted(self.nodes) if len(one) == len(path) + 1 and one[: len(path)] == path]
 
-    def below(self, path: Path) -> list[Path]:
+    def subtree(self, path: Path) -> list[Path]:
         """Return the existing paths of a subtree: the given path and all paths below it, sorted."""
         return [one for one in sorted(self.nodes) if one[: len(path)] == path]
 
     def make_parents(self, path: Path) -> None:
         """Create the missing parent directories of a path, if the user may write to the deepest existing one."""
-        self.check(self.deepest(path), WRITE | EXECUTE)
+        self.check_access(self.deepest_directory(path), WRITE | EXECUTE)
         for depth in range(1, len(path)):
             self.nodes.setdefault(path[:depth], Node(owner=self.user))
 
     def check_quotas(self, before: dict[Path, Node]) -> None:
         """Raise `RefusedError` if the operation has made a directory exceed its quota of names."""
         for path, node in self.nodes.items():
-            if node.quota and len(self.below(path)) > node.quota:
+            if node.quota and len(self.subtree(path)) > node.quota:
                 was = len([one for one in before if one[: len(path)] == path])
-                if len(self.below(path)) > was or path not in before:
+                if len(self.subtree(path)) > was or path not in before:
                     raise RefusedError("NamesQuotaExceededError")
 
-    def existing(self, path: Path) -> Node:
+    def existing_node(self, path: Path) -> Node:
         """Return the node at a path, which must exist.
 
         Raises:
@@ -155,13 +155,13 @@ class State:
             raise RefusedError("PathNotFoundError")
         return found
 
-    def file(self, path: Path, directory: str = "PathIsDirectoryError") -> Node:
+    def existing_file(self, path: Path, directory: str = "PathIsDirectoryError") -> Node:
         """Return the file at a path, which must exist.
 
         Raises:
             RefusedError: the path does not exist, or is a directory; `directory` is the error's name in that case.
         """
-        found = self.existing(path)
+        found = self.existing_node(path)
         if found.is_directory:
             raise RefusedError(directory)
         return found
@@ -170,7 +170,7 @@ class State:
         if node.writer and node.writer not in self.silent:
             raise RefusedError("BeingWrittenError")
 
-    def held_by(self, writer: str) -> Path:
+    def leased_file(self, writer: str) -> Path:
         """Return the path of the file on which a writer holds the lease.
 
         Raises:
@@ -182,12 +182,12 @@ class State:
         raise RefusedError("LeaseLostError")
 
 
-def split(path: object) -> Path:
+def split_path(path: object) -> Path:
     """Split a path such as ``/a/b`` into its names."""
     return tuple(one for one in cast("str", path).split("/") if one)
 
 
-def mkdirs(state: State, path: Path) -> object:
+def mkdirs(state: MutableTree, path: Path) -> object:
     """Create a directory and its missing parents in the model; return False if it exists already."""
     found = state.find(path)
     if found is not None:
@@ -199,7 +199,7 @@ def mkdirs(state: State, path: Path) -> object:
     return True
 
 
-def delete(state: State, path: Path, recursive: bool = False) -> bool:
+def delete(state: MutableTree, path: Path, recursive: bool = False) -> bool:
     """Delete a file or directory from the model; return False if the path does not exist."""
     found = state.find(path)
     state.check_removal(path)
@@ -207,23 +207,23 @@ def delete(state: State, path: Path, recursive: bool = False) -> bool:
         return False
     if found.is_directory and not recursive and state.children(path):
         raise RefusedError("DirectoryNotEmptyError")
-    for one in state.below(path):
+    for one in state.subtree(path):
         del state.nodes[one]
     return True
 
 
-def rename(state: State, source: Path, target: Path, overwrite: bool = False) -> None:
+def rename(state: MutableTree, source: Path, target: Path, overwrite: bool = False) -> None:
     """Rename a file or a directory with its subtree in the model."""
     moved, found = state.find(source), state.find(target)
     state.check_removal(source)
-    state.check(state.deepest(target), WRITE)
+    state.check_access(state.deepest_directory(target), WRITE)
     if moved is None:
         raise RefusedError("PathNotFoundError")
     if source == target:
         raise RefusedError("PathExistsError")
     if target[: len(source)] == source:
         raise RefusedError("RenameError")
-    state.existing(target[:-1])
+    state.existing_node(target[:-1])
     if found is not None:
         if found.is_directory != moved.is_directory:
             raise RefusedError("RenameError")
@@ -232,95 +232,95 @@ def rename(state: State, source: Path, target: Path, overwrite: bool = False) ->
         if state.children(target):
             raise RefusedError("DirectoryNotEmptyError")
         state.check_removal(target)
-    tree = {one: state.nodes.pop(one) for one in state.below(source)}
+    tree = {one: state.nodes.pop(one) for one in state.subtree(source)}
     state.nodes.pop(target, None)
     state.nodes.update({target + one[len(source) :]: node for one, node in tree.items()})
 
 
-def list_entries(state: State, path: Path) -> object:
+def list_entries(state: MutableTree, path: Path) -> object:
     """Return the paths of a directory's entries in the model; for a file, its own path."""
-    found = state.existing(path)
+    found = state.existing_node(path)
     if not found.is_directory:
         return ("/" + "/".join(path),)
-    state.check(path, READ | EXECUTE)
+    state.check_access(path, READ | EXECUTE)
     return tuple("/" + "/".join(one) for one in state.children(path))
 
 
-def walk(state: State, path: Path) -> object:
+def walk(state: MutableTree, path: Path) -> object:
     """Return all paths below a directory in the model; for a file, its own path."""
-    found = state.existing(path)
+    found = state.existing_node(path)
     if not found.is_directory:
         return ("/" + "/".join(path),)
-    return tuple("/" + "/".join(one) for one in state.below(path) if one != path)
+    return tuple("/" + "/".join(one) for one in state.subtree(path) if one != path)
 
 
-def set_mode(state: State, path: Path, mode: int) -> None:
+def set_mode(state: MutableTree, path: Path, mode: int) -> None:
     """Change the permission bits of a file or directory in the model."""
-    found = _owned(state, path)
+    found = _node_of_owner(state, path)
     state.nodes[path] = replace(found, mode=mode)
 
 
-def set_owner(state: State, path: Path, owner: str) -> None:
+def set_owner(state: MutableTree, path: Path, owner: str) -> None:
     """Change the owner of a file or directory in the model; only the superuser may."""
-    found = _owned(state, path)
+    found = _node_of_owner(state, path)
     if state.user:
         raise RefusedError("PermissionDeniedError")
     state.nodes[path] = replace(found, owner=owner)
 
 
-def _owned(state: State, path: Path) -> Node:
+def _node_of_owner(state: MutableTree, path: Path) -> Node:
     """Return what has a path, if it belongs to the user."""
-    found = state.existing(path)
+    found = state.existing_node(path)
     if state.user and found.owner != state.user:
         raise RefusedError("PermissionDeniedError")
     return found
 
 
-def set_quota(state: State, path: Path, names: int) -> None:
+def set_quota(state: MutableTree, path: Path, names: int) -> None:
     """Set the quota of a directory in the model: the maximum number of names in it."""
-    found = state.existing(path)
+    found = state.existing_node(path)
     if not found.is_directory:
         raise RefusedError("ParentNotDirectoryError")
     state.nodes[path] = replace(found, quota=names)
 
 
-def create(state: State, path: Path, mark: str, overwrite: bool = False, writer: str = "") -> None:
+def create(state: MutableTree, path: Path, mark: str, overwrite: bool = False, writer: str = "") -> None:
     """Create a file with the content `mark` in the model; with `overwrite`, replace an existing one."""
     found = state.find(path)
     if found is None:
         state.make_parents(path)
     else:
-        state.check(path[:-1], WRITE)
+        state.check_access(path[:-1], WRITE)
         if found.is_directory:
             raise RefusedError("DirectoryInTheWayError")
         if not overwrite:
             state.refuse_writer(found)
             raise RefusedError("PathExistsError")
-        state.check(path, WRITE)
+        state.check_access(path, WRITE)
         state.check_removal(path)
     state.nodes[path] = Node(mark, writer, owner=state.user)
 
 
-def read(state: State, path: Path) -> object:
+def read(state: MutableTree, path: Path) -> object:
     """Return the content of a file in the model."""
-    found = state.file(path)
-    state.check(path, READ)
+    found = state.existing_file(path)
+    state.check_access(path, READ)
     return found.content
 
 
-def publish_many(state: State, *files: tuple[str, str], overwrite: bool = False) -> None:
+def publish_many(state: MutableTree, *files: tuple[str, str], overwrite: bool = False) -> None:
     """Create several files, given as (path, content), in one step of the model."""
     for path, mark in files:
-        create(state, split(path), mark, overwrite)
+        create(state, split_path(path), mark, overwrite)
 
 
-def concat(state: State, target: Path, *sources: Path) -> None:
+def concat(state: MutableTree, target: Path, *sources: Path) -> None:
     """Append the contents of source files to a target file in the model, and delete the sources."""
-    node = state.file(target)
+    node = state.existing_file(target)
     state.refuse_writer(node)
     text = node.content or ""
     for source in sources:
-        one = state.file(source)
+        one = state.existing_file(source)
         state.refuse_writer(one)
         if not one.content:
             raise RefusedError("InvalidRequestError")
@@ -330,52 +330,52 @@ def concat(state: State, target: Path, *sources: Path) -> None:
     state.nodes[target] = replace(node, content=text, writer="")
 
 
-def append(state: State, path: Path, writer: str) -> None:
+def append(state: MutableTree, path: Path, writer: str) -> None:
     """Open a file of the model for appending: give its lease to a writer."""
-    node = state.file(path, "DirectoryInTheWayError")
+    node = state.existing_file(path, "DirectoryInTheWayError")
     state.refuse_writer(node)
     state.nodes[path] = replace(node, writer=writer)
 
 
-def publish(state: State, writer: str, mark: str, closes: bool) -> None:
+def publish(state: MutableTree, writer: str, mark: str, closes: bool) -> None:
     """Append `mark` to the file whose lease the writer holds in the model; end the lease if `closes` is true."""
-    path = state.held_by(writer)
+    path = state.leased_file(writer)
     node = state.nodes[path]
     state.nodes[path] = replace(node, content=(node.content or "") + mark, writer="" if closes else writer)
     state.silent -= {writer}
 
 
-def renew(state: State, writer: str) -> None:
+def renew(state: MutableTree, writer: str) -> None:
     """Renew the lease of a writer in the model."""
     if writer in state.silent:
-        state.held_by(writer)
+        state.leased_file(writer)
         state.silent -= {writer}
 
 
-def believe(state: State, writer: str) -> None:
+def believe(state: MutableTree, writer: str) -> None:
     """Record in the model that a crash of the database has undone bytes which a writer or an upload had published."""
     state.mistaken |= {writer}
 
 
-def recover(state: State, path: Path) -> object:
+def recover(state: MutableTree, path: Path) -> object:
     """End the lease of a file in the model, whoever holds it."""
-    state.nodes[path] = replace(state.file(path), writer="")
+    state.nodes[path] = replace(state.existing_file(path), writer="")
     return True
 
 
-def collect(state: State) -> None:
+def collect(state: MutableTree) -> None:
     """End the expired leases in the model, as the garbage collector does."""
     for path, node in state.nodes.items():
         if node.writer in state.silent:
             state.nodes[path] = replace(node, writer="")
 
 
-def later(state: State) -> None:
+def later(state: MutableTree) -> None:
     """Let so much time pass in the model that every lease may expire."""
     state.silent |= {node.writer for node in state.nodes.values() if node.writer}
 
 
-def start_upload(state: State, path: Path, name: str) -> None:
+def start_upload(state: MutableTree, path: Path, name: str) -> None:
     """Start a multipart upload to a path in the model."""
     found = state.find(path)
     if found is not None and found.is_directory:
@@ -383,14 +383,14 @@ def start_upload(state: State, path: Path, name: str) -> None:
     state.uploads[name] = path
 
 
-def upload(state: State, name: str, mark: str) -> None:
+def upload(state: MutableTree, name: str, mark: str) -> None:
     """Upload a part in the model: this changes nothing, since only `complete` names the parts of the file."""
-    _pending(state, name)
+    _path_of_pending_upload(state, name)
 
 
-def complete(state: State, name: str, content: str) -> None:
+def complete(state: MutableTree, name: str, content: str) -> None:
     """Complete an upload in the model: it becomes a file with the given content."""
-    path = _pending(state, name)
+    path = _path_of_pending_upload(state, name)
     if name in state.mistaken:
         raise RefusedError("InvalidRequestError")
     found = state.find(path)
@@ -400,12 +400,12 @@ def complete(state: State, name: str, content: str) -> None:
     del state.uploads[name]
 
 
-def abort(state: State, name: str) -> None:
+def abort(state: MutableTree, name: str) -> None:
     """Abort an upload in the model; do nothing if there is none."""
     state.uploads.pop(name, None)
 
 
-def _pending(state: State, name: str) -> Path:
+def _path_of_pending_upload(state: MutableTree, name: str) -> Path:
     if name not in state.uploads:
         raise RefusedError("NotFoundError")
     return state.uploads[name]
@@ -432,15 +432,15 @@ _OPERATIONS: dict[str, Callable[..., object]] = {
 }
 
 
-def apply(state: Hashable, operation: Operation) -> tuple[Hashable, object]:
+def apply_to_model(state: Hashable, operation: Operation) -> tuple[Hashable, object]:
     """Apply an operation to a state (`Tree`) of the model; return the new state, and the operation's answer."""
     before = cast("Tree", state)
-    after = State(before, operation.who)
+    after = MutableTree(before, operation.who)
     try:
-        args = (split(one) if isinstance(one, str) and one.startswith("/") else one for one in operation.args)
+        args = (split_path(one) if isinstance(one, str) and one.startswith("/") else one for one in operation.args)
         answer = _OPERATIONS[operation.name](after, *args)
         if operation.name != "set_quota":
             after.check_quotas(dict(before.nodes))
     except RefusedError as error:
         return state, str(error)
-    return after.tree(), answer
+    return after.to_tree(), answer

@@ -10,9 +10,9 @@ from holdfast.transactions.base import Record
 from holdfast_checker.histories.history import HISTORY
 from holdfast_checker.kernel.world import View
 from holdfast_checker.namespace.actors import BLOBS
-from holdfast_checker.namespace.contents import Contents, contents_of
+from holdfast_checker.namespace.contents import NamespaceContents, decode_contents
 from holdfast_checker.narrative.sentences import Weight
-from holdfast_checker.simulated.narration import DatabaseWords, Template
+from holdfast_checker.simulated.narration import DatabaseWords, SentenceTemplate
 
 _KINDS = {
     b"d": "the bytes of {0}",
@@ -27,12 +27,12 @@ _KINDS = {
 }
 
 
-def _key(key: bytes, known: Mapping[bytes, Record]) -> str:
-    """Say what the record of a key is; of an inode, its path."""
+def _record_name(key: bytes, known: Mapping[bytes, Record]) -> str:
+    """Return the name of a namespace record for a story: the path of an inode, or the kind of the record."""
     if key == ROOT_KEY:
         return "/"
     if key.startswith(b"i"):
-        above = _places(known).get(parent_of(key), f"[directory {parent_of(key)}]")
+        above = _directory_paths_by_id(known).get(parent_of(key), f"[directory {parent_of(key)}]")
         return f"{above}/{name_of(key).decode()}"
     try:
         number = str(id_of(key))
@@ -41,25 +41,25 @@ def _key(key: bytes, known: Mapping[bytes, Record]) -> str:
     return _KINDS.get(key[:1], "all records").format(key[1:].decode("ascii", "replace"), number)
 
 
-def _places(known: Mapping[bytes, Record]) -> Mapping[int, str]:
-    """Return the paths of directories by their ids."""
-    contents = Contents(known)
+def _directory_paths_by_id(known: Mapping[bytes, Record]) -> Mapping[int, str]:
+    """Return the paths of a namespace's directories by the ids of their inodes."""
+    contents = NamespaceContents(known)
     root = contents.inodes.get(ROOT_KEY)
     found = {} if root is None else {inode.id: "/".join(("", *path)) for path, inode in contents.paths(root)}
     return {**{tree.root.id: f"(deleted) {tree.path}" for tree in contents.deleted.values()}, **found}
 
 
-def _value(key: bytes, record: Record) -> str:
+def _record_text(key: bytes, record: Record) -> str:
     if not key.startswith(b"i"):
         return ""
-    inode = next(iter(Contents({key: record}).inodes.values()))
+    inode = next(iter(NamespaceContents({key: record}).inodes.values()))
     words = "directory" if inode.is_directory else f"file of {inode.size} bytes"
     return f"{words}{', being written' * bool(inode.writer)}{', frozen' * bool(inode.moving)}"
 
 
-def _holds(view: View) -> Mapping[str, str]:
-    """Describe the state: the tree, and what is deleted."""
-    contents = contents_of(view)
+def _describe_tree_state(view: View) -> Mapping[str, str]:
+    """Describe the files, directories and deleted trees of a namespace in a state of its world."""
+    contents = decode_contents(view)
     root = contents.inodes.get(ROOT_KEY)
     paths = [] if root is None else sorted("/" + "/".join(path) for path, _inode in contents.paths(root) if path)
     return {
@@ -69,19 +69,19 @@ def _holds(view: View) -> Mapping[str, str]:
 
 
 NARRATOR = DatabaseWords(
-    key=_key,
-    value=_value,
-    holds=_holds,
+    key=_record_name,
+    value=_record_text,
+    holds=_describe_tree_state,
     calls={
-        (HISTORY, "invoke"): Template("is asked to", 1, " {2}"),
-        (BLOBS, "put"): Template("writes the blob", 0),
-        (BLOBS, "get"): Template("reads the blob", 0, weight=Weight.SMALL),
-        (BLOBS, "head"): Template("looks at the blob", 0, weight=Weight.SMALL),
-        (BLOBS, "delete"): Template("deletes the blob", 0),
-        (BLOBS, "delete_many"): Template("deletes the blobs", 0),
-        (BLOBS, "list_page"): Template("lists all blobs", weight=Weight.SMALL),
-        (BLOBS, "list_uploads_page"): Template("lists unfinished blobs", weight=Weight.SMALL),
-        (BLOBS, "abort_upload"): Template("deletes the unfinished blob", 0),
+        (HISTORY, "invoke"): SentenceTemplate("is asked to", 1, " {2}"),
+        (BLOBS, "put"): SentenceTemplate("writes the blob", 0),
+        (BLOBS, "get"): SentenceTemplate("reads the blob", 0, weight=Weight.SMALL),
+        (BLOBS, "head"): SentenceTemplate("looks at the blob", 0, weight=Weight.SMALL),
+        (BLOBS, "delete"): SentenceTemplate("deletes the blob", 0),
+        (BLOBS, "delete_many"): SentenceTemplate("deletes the blobs", 0),
+        (BLOBS, "list_page"): SentenceTemplate("lists all blobs", weight=Weight.SMALL),
+        (BLOBS, "list_uploads_page"): SentenceTemplate("lists unfinished blobs", weight=Weight.SMALL),
+        (BLOBS, "abort_upload"): SentenceTemplate("deletes the unfinished blob", 0),
     },
     say=lambda value: value.replace("_", " ") if isinstance(value, str) and "/" not in value else None,
 ).narrator()

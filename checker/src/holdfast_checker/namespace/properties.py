@@ -13,87 +13,80 @@ from holdfast.namespace.blobs import BLOBS as FOLDER
 from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.collector import Collector
 from holdfast.namespace.keys import ROOT_KEY, kind_range, name_of, usage_key
-from holdfast_checker.framework.subject import Goal, Rule, by_name
-from holdfast_checker.histories.history import Operation, Outcome, operations_in
-from holdfast_checker.histories.linearizable import Model, crashes_in, judge_with_crashes, of_clients
-from holdfast_checker.kernel.calls import canonical
+from holdfast_checker.framework.subject import Goal, Rule, index_by_name
+from holdfast_checker.histories.history import Operation, Outcome, recorded_operations
+from holdfast_checker.histories.linearizable import Model, client_operations, judge_with_crashes, lossy_crashes
+from holdfast_checker.kernel.calls import canonical_key
 from holdfast_checker.kernel.world import View
 from holdfast_checker.namespace.actors import BLOBS, Setting
 from holdfast_checker.namespace.calls import PUBLISH
-from holdfast_checker.namespace.contents import Contents, bytes_of, contents_of, tree_of
-from holdfast_checker.namespace.model import Node, Tree, apply, split
-from holdfast_checker.simulated.database import DATABASE, Copy, Image, Records
-from holdfast_checker.simulated.memory import ImageStore, MemoryImage
+from holdfast_checker.namespace.contents import NamespaceContents, decode_contents, read_extents, tree_of_records
+from holdfast_checker.namespace.model import Node, Tree, apply_to_model, split_path
+from holdfast_checker.simulated.database import DATABASE, DatabaseCopy, DatabaseImage, Records
+from holdfast_checker.simulated.memory import RestorableStore, StoreSnapshot
 from holdfast_checker.simulated.time import CountingIds, StillClock
-from holdfast_checker.transactions.properties import CRASHED, of_operations
+from holdfast_checker.transactions.properties import CRASHED, goal_for_operations
 
 
-def _objects(view: View) -> MemoryImage:
-    return cast("MemoryImage", view.states[BLOBS])
+def _blobs_in_store(view: View) -> StoreSnapshot:
+    return cast("StoreSnapshot", view.states[BLOBS])
 
 
 # --- N1, N3, N5 -------------------------------------------------------------------------------------------------------
-def _no_tree(setting: Setting, before: View, after: View, actor: str) -> str | None:
-    return "; ".join(contents_of(after).faults) or None
+def _judge_tree_structure(setting: Setting, before: View, after: View, actor: str) -> str | None:
+    return "; ".join(decode_contents(after).structure_faults) or None
 
 
-def _missing_bytes(setting: Setting, before: View, after: View, actor: str) -> str | None:
-    contents, objects = contents_of(after), _objects(after).objects
+def _judge_file_bytes(setting: Setting, before: View, after: View, actor: str) -> str | None:
+    contents, objects = decode_contents(after), _blobs_in_store(after).objects
     lost = sorted([*contents.lost_data, *(blob for blob in contents.blobs if f"{FOLDER}{blob}" not in objects)])
     return f"the bytes of files are missing: {', '.join(lost)}" if lost else None
 
 
-def _wrong_counters(setting: Setting, before: View, after: View, actor: str) -> str | None:
-    contents = contents_of(after)
-    return "; ".join(contents.miscounts) or _exceeded(contents_of(before), contents)
+def _judge_quota_counters(setting: Setting, before: View, after: View, actor: str) -> str | None:
+    contents = decode_contents(after)
+    return "; ".join(contents.miscounts) or _describe_exceeded_quota(decode_contents(before), contents)
 
 
-def _exceeded(before: Contents, after: Contents) -> str | None:
+def _describe_exceeded_quota(before: NamespaceContents, after: NamespaceContents) -> str | None:
     for key, inode in after.inodes.items():
         if inode.names_quota is not None:
-            now = sum(1 for _ in after.below(inode))
+            now = sum(1 for _ in after.descendants(inode))
             old = next((one for one in before.inodes.values() if one.id == inode.id), None)
-            was = 0 if old is None else sum(1 for _ in before.below(old))
+            was = 0 if old is None else sum(1 for _ in before.descendants(old))
             if now > inode.names_quota and now > was and (old is None or old.names_quota is not None):
                 return f"{name_of(key).decode()!r} has {now} names, and its quota is {inode.names_quota}"
     return None
 
 
 # --- N2 ---------------------------------------------------------------------------------------------------------------
-def _not_linearizable(setting: Setting, view: View) -> str | None:
-    operations, crashes = of_clients(operations_in(view)), crashes_in(operations_in(view))
+def _judge_linearizability(setting: Setting, view: View) -> str | None:
+    operations, crashes = client_operations(recorded_operations(view)), lossy_crashes(recorded_operations(view))
     last = max((one.ended or one.invoked for one in operations), default=0)
-    blobs = {key: one.data for key, one in _objects(view).objects.items()}
-    final = _everything_at_the_end(last, contents_of(view), blobs)
+    blobs = {key: one.data for key, one in _blobs_in_store(view).objects.items()}
+    final = _reads_of_whole_final_tree(last, decode_contents(view), blobs)
 
     def judge() -> str | None:
-        uploads = tuple((name, split(pending.key)) for name, pending in sorted(setting.uploads.items()))
-        initial = replace(tree_of(setting.start, setting.blobs), uploads=uploads, users=setting.scene.users)
-        return judge_with_crashes([*operations, *final], crashes, Model(initial=initial, apply=apply), _undone) or None
+        uploads = tuple((name, split_path(pending.key)) for name, pending in sorted(setting.uploads.items()))
+        initial = replace(tree_of_records(setting.start, setting.blobs), uploads=uploads, users=setting.scene.users)
+        model = Model(initial=initial, apply=apply_to_model)
+        return judge_with_crashes([*operations, *final], crashes, model, _undo_operation) or None
 
-    return setting.once(canonical((operations, crashes, [one.value for one in final])), judge)
+    return setting.judge_once(canonical_key((operations, crashes, [one.value for one in final])), judge)
 
 
-def _undone(operation: Operation) -> Operation | None:
-    """Return what is left of an operation that a crash has undone: a writer that believes it was published."""
+def _undo_operation(operation: Operation) -> Operation | None:
+    """Return the model's operation for one that a crash has undone: the writer believes it published its bytes."""
     if operation.name not in (*PUBLISH, "upload"):
         return None
     return replace(operation, name="believe", args=operation.args[:1], value=None)
 
 
-def _everything_at_the_end(last: int, contents: Contents, blobs: Mapping[str, bytes]) -> list[Operation]:
+def _reads_of_whole_final_tree(last: int, contents: NamespaceContents, blobs: Mapping[str, bytes]) -> list[Operation]:
     """Return reads of the whole tree after the history."""
 
     def after(name: str, path: str, value: object) -> Operation:
-        return Operation(
-            who=f"afterwards {name} {path}",
-            name=name,
-            args=(path,),
-            invoked=last + 1,
-            ended=last + 2,
-            outcome=Outcome.OK,
-            value=value,
-        )
+        return Operation(f"afterwards {name} {path}", name, (path,), last + 1, last + 2, Outcome.OK, value)
 
     root = contents.inodes.get(ROOT_KEY)
     found = sorted(contents.paths(root), key=lambda one: one[0]) if root is not None else []
@@ -101,7 +94,7 @@ def _everything_at_the_end(last: int, contents: Contents, blobs: Mapping[str, by
     for path, inode in found:
         if not inode.is_directory:
             try:
-                content: object = bytes_of(contents, blobs, inode.extents).decode()
+                content: object = read_extents(contents, blobs, inode.extents).decode()
             except KeyError:
                 content = "its bytes are lost"
             reads.append(after("read", "/" + "/".join(path), content))
@@ -109,17 +102,17 @@ def _everything_at_the_end(last: int, contents: Contents, blobs: Mapping[str, by
 
 
 # --- leftovers --------------------------------------------------------------------------------------------------------
-def _leftovers(setting: Setting, view: View) -> str | None:
-    """Run the shipped collector on what is left: once for trees and leases, and once for what is garbage then."""
-    records, image = cast("Image", view.states[DATABASE]).records, _objects(view)
+def _judge_leftovers(setting: Setting, view: View) -> str | None:
+    """Run the shipped garbage collector at the end: once for trees and leases, once for the garbage of that."""
+    records, image = cast("DatabaseImage", view.states[DATABASE]).records, _blobs_in_store(view)
     key = (records.keys, tuple((one.value, one.number) for one in records.records), image.key)  # without versions
-    return setting.once(key, lambda: _left_after_collection(setting, records, image))
+    return setting.judge_once(key, lambda: _describe_leftovers_after_collection(setting, records, image))
 
 
-def _left_after_collection(setting: Setting, records: Records, image: MemoryImage) -> str | None:
-    database = Copy(records)
+def _describe_leftovers_after_collection(setting: Setting, records: Records, image: StoreSnapshot) -> str | None:
+    database = DatabaseCopy(records)
     clock = StillClock(setting.start_s)
-    store = ImageStore(clock=clock, ids=CountingIds())
+    store = RestorableStore(clock=clock, ids=CountingIds())
     store.restore(image)
     blobs = BlobStore(store, "", CountingIds())
     before = _tree_or_none(records, image)
@@ -128,20 +121,22 @@ def _left_after_collection(setting: Setting, records: Records, image: MemoryImag
         Collector(database, blobs, clock, setting.configuration.safety_age_s).run()
     # A writer that dies may leave a blob that no file refers to.
     leaves_blobs = bool(setting.scene.budgets) or setting.scene.crashes > 0
-    return _left(database, store, before, leaves_blobs)
+    return _find_leftovers(database, store, before, leaves_blobs)
 
 
-def _tree_or_none(records: Records, image: MemoryImage) -> Tree | None:
+def _tree_or_none(records: Records, image: StoreSnapshot) -> Tree | None:
     """Return the state of the model, without writers; None if bytes are missing."""
     try:
-        found = tree_of(records, {key: one.data for key, one in image.objects.items()})
+        found = tree_of_records(records, {key: one.data for key, one in image.objects.items()})
     except KeyError:
         return None
     return Tree(tuple((path, Node(node.content, quota=node.quota)) for path, node in found.nodes))
 
 
-def _left(database: Copy, store: ImageStore, before: Tree | None, leaves_blobs: bool) -> str | None:
-    contents = Contents(database.records.as_dict())
+def _find_leftovers(
+    database: DatabaseCopy, store: RestorableStore, before: Tree | None, leaves_blobs: bool
+) -> str | None:
+    contents = NamespaceContents(database.records.as_dict())
     found = []
     for kind, what in ((b"r", "deleted trees"), (b"l", "leases"), (b"g", "notes of garbage")):
         start, end = kind_range(kind)
@@ -155,63 +150,63 @@ def _left(database: Copy, store: ImageStore, before: Tree | None, leaves_blobs: 
     used |= {one.blob for upload in contents.uploads for one in upload.parts.values()}
     stray = {key[1:].decode() for key in contents.records if key.startswith(b"d")} - used
     if not leaves_blobs:
-        stray |= {key.removeprefix(FOLDER) for key in store.image().objects} - used
+        stray |= {key.removeprefix(FOLDER) for key in store.take_snapshot().objects} - used
     found += [f"blobs of no file: {', '.join(sorted(stray))}"] if stray else []
-    if before is not None and _tree_or_none(database.records, store.image()) != before:
+    if before is not None and _tree_or_none(database.records, store.take_snapshot()) != before:
         found.append("the collection has changed the tree")
     return f"after a collection, there are: {'; '.join(found)}" if found else None
 
 
-RULES: Mapping[str, Rule] = by_name(
+RULES: Mapping[str, Rule] = index_by_name(
     Rule(
         "N2",
         "linearizable",
         "Every operation takes effect at one instant between its call and its return: in that order, each has the "
         "answer that it would have alone, and the tree in the end is what they made. If the database crashes, the "
         "newest operations may be undone; a writer then adds nothing more to a file that lacks what it has published.",
-        end=_not_linearizable,
+        end=_judge_linearizability,
     ),
     Rule(
         "N1",
         "a tree",
         "Every inode is reachable from the root, or from a deleted tree that waits for its collection, by one path.",
-        step=_no_tree,
+        step=_judge_tree_structure,
     ),
-    Rule("N3", "whole files", "Every file that is visible has all its bytes.", step=_missing_bytes),
+    Rule("N3", "whole files", "Every file that is visible has all its bytes.", step=_judge_file_bytes),
     Rule(
         "N5",
         "counted",
         "What a quota counts is what is in its directory, with what was deleted there and is not collected yet; and no "
         "step takes it over the quota.",
-        step=_wrong_counters,
+        step=_judge_quota_counters,
     ),
     Rule(
         "leftovers",
         "nothing left over",
         "Once all is done, two runs of the collector, days later, leave no deleted tree, no lease of the dead, no "
         "garbage and no counter of nothing, and lose nothing that is visible.",
-        end=_leftovers,
+        end=_judge_leftovers,
     ),
 )
 
 
 # --- goals ------------------------------------------------------------------------------------------------------------
-def _is_refused(operation: Operation) -> bool:
+def _is_call_refused(operation: Operation) -> bool:
     return isinstance(operation.value, str) and operation.value.endswith("Error")
 
 
 GOALS: Mapping[str, Goal] = {
-    "all": of_operations(
+    "all": goal_for_operations(
         "every call does what it is asked for",
         lambda operations: all(
-            one.name == "collect" or (one.outcome is Outcome.OK and not _is_refused(one)) for one in operations
+            one.name == "collect" or (one.outcome is Outcome.OK and not _is_call_refused(one)) for one in operations
         ),
     ),
-    "refused": of_operations(
-        "a call is refused, because another one was first", lambda operations: any(map(_is_refused, operations))
+    "refused": goal_for_operations(
+        "a call is refused, because another one was first", lambda operations: any(map(_is_call_refused, operations))
     ),
     "crashed": CRASHED,
-    "unknown": of_operations(
+    "unknown": goal_for_operations(
         "the outcome of a call stays unknown to its caller",
         lambda operations: any(one.outcome is Outcome.UNKNOWN and one.name != "collect" for one in operations),
     ),

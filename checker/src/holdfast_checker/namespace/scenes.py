@@ -7,15 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast_checker.framework import subject
-from holdfast_checker.framework.scene_files import (
-    Calls,
-    Fields,
-    calls_of,
-    read_scenes,
-    with_all_faults,
-    with_one_fault,
-)
-from holdfast_checker.framework.subject import by_name
+from holdfast_checker.framework.scene_files import Calls, SceneFields, add_faults, parse_script, read_scenes, vary_fault
+from holdfast_checker.framework.subject import index_by_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,28 +46,28 @@ class Scene(subject.Scene):
     is_large: bool = False
 
 
-def _make(name: str, fields: Fields) -> Scene:
-    """Make a scene of its section: fields of `Scene`, and actors with their calls.
+def _make_scene(name: str, fields: SceneFields) -> Scene:
+    """Create a scene from the section of a scene file: fields of `Scene`, and actors with their calls.
 
     ``knows`` names actors with their paths.
     """
-    start, knows = _calls(fields.pop("start", "")), fields.pop("knows", None)
-    taken = fields.take(Scene)
+    start, knows = _parse_calls(fields.pop("start", "")), fields.pop("knows", None)
+    taken = fields.take_fields(Scene)
     return Scene(
         name=name,
         start=start,
-        knows=None if knows is None else {who: tuple(paths) for who, *paths in calls_of(knows)},
-        scripts={who: _calls(script) for who, script in fields.items()},
+        knows=None if knows is None else {who: tuple(paths) for who, *paths in parse_script(knows)},
+        scripts={who: _parse_calls(script) for who, script in fields.items()},
         **taken,
     )
 
 
-def _calls(text: str) -> Calls:
+def _parse_calls(text: str) -> Calls:
     """Return calls whose arguments are texts, apart from quotas, and modes, which are octal."""
-    return tuple(tuple(_arguments(*call)) for call in calls_of(text))
+    return tuple(tuple(_argument_parser(*call)) for call in parse_script(text))
 
 
-def _arguments(kind: str, *args: Any) -> list[Any]:
+def _argument_parser(kind: str, *args: Any) -> list[Any]:
     if kind == "set_mode":
         return [kind, args[0], int(str(args[1]), 8)]
     if kind in ("publish", "put_all"):  # files, each as its path and what it holds
@@ -82,15 +75,15 @@ def _arguments(kind: str, *args: Any) -> list[Any]:
     return [kind, *(args if kind == "set_quota" else map(str, args))]
 
 
-SCENES: Mapping[str, Scene] = read_scenes("holdfast_checker.namespace", _make)
+SCENES: Mapping[str, Scene] = read_scenes("holdfast_checker.namespace", _make_scene)
 """The quick scenes."""
 
 _FAULTLESS = [scene for scene in SCENES.values() if not scene.budgets and not scene.crashes]
 
-SMALL: Mapping[str, Scene] = by_name(
-    *(one for scene in _FAULTLESS for one in (with_one_fault(scene) if scene.is_large else [with_all_faults(scene)]))
+SMALL: Mapping[str, Scene] = index_by_name(
+    *(one for scene in _FAULTLESS for one in (vary_fault(scene) if scene.is_large else [add_faults(scene)]))
 )
 """Larger scenes, with faults: all kinds in each history; in the largest scenes, one kind at a time."""
 
-LARGEST: Mapping[str, Scene] = by_name(*(with_all_faults(one, "all-faults") for one in _FAULTLESS if one.is_large))
+LARGEST: Mapping[str, Scene] = index_by_name(*(add_faults(one, "all-faults") for one in _FAULTLESS if one.is_large))
 """The largest scenes, with all kinds of faults in each history: half a minute each, only if they are named."""

@@ -8,20 +8,20 @@ from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.configuration import Configuration, create_namespace
 from holdfast.namespace.namespace import Namespace
 from holdfast.runtime import Environment, SeededRandom, SerialRunner
-from holdfast_checker.framework.subject import GoalTracker, Subject, judged
+from holdfast_checker.framework.subject import GoalTracker, Subject, properties_of_scene
 from holdfast_checker.histories.history import HISTORY, Recorder
 from holdfast_checker.kernel.calls import Fault
 from holdfast_checker.kernel.world import Actor, World
-from holdfast_checker.namespace.actors import BLOBS, Setting, client, collector, passing_time, sweeper
-from holdfast_checker.namespace.calls import Calls
-from holdfast_checker.namespace.contents import tree_of
+from holdfast_checker.namespace.actors import BLOBS, Setting, let_leases_expire, run_client, run_collector, run_sweeper
+from holdfast_checker.namespace.calls import NamespaceCalls
+from holdfast_checker.namespace.contents import tree_of_records
 from holdfast_checker.namespace.narration import NARRATOR
 from holdfast_checker.namespace.properties import GOALS, RULES
 from holdfast_checker.namespace.scenes import LARGEST, SCENES, SMALL, Scene
-from holdfast_checker.simulated.database import DATABASE, Copy, Records
+from holdfast_checker.simulated.database import DATABASE, DatabaseCopy, Records
 from holdfast_checker.simulated.locks import LockableDatabase, WaitableDatabase
-from holdfast_checker.simulated.memory import ImageStore, MemoryImage
-from holdfast_checker.simulated.server import CLOCK, TimeSource, numbered, server
+from holdfast_checker.simulated.memory import RestorableStore, StoreSnapshot
+from holdfast_checker.simulated.server import CLOCK, TimeSource, numbered_name, server_actors
 from holdfast_checker.simulated.store import StoreResource
 from holdfast_checker.simulated.time import CountingIds, StillClock
 
@@ -39,28 +39,28 @@ def build_world(scene: Scene, tracker: GoalTracker | None = None) -> World:
     Args:
         tracker: records the coverage goals that executions reach.
     """
-    resource = StoreResource(BLOBS, time_of=partial(_store_time_s, scene))
-    setting, image = _begin(scene, resource)
-    resource.fill(image)
-    paths = tuple("/" + "/".join(path) for path, _node in tree_of(setting.start, setting.blobs).nodes)
+    resource = StoreResource(BLOBS, time_of=partial(_object_store_time_s, scene))
+    setting, image = _run_calls_before_history(scene, resource)
+    resource.set_initial_contents(image)
+    paths = tuple("/" + "/".join(path) for path, _node in tree_of_records(setting.start, setting.blobs).nodes)
     is_mortal = not scene.locks  # the death of a process would release its locks
     actors = [
         Actor(
             who,
-            partial(client, setting, script, paths if scene.knows is None else scene.knows.get(who, ())),
+            partial(run_client, setting, script, paths if scene.knows is None else scene.knows.get(who, ())),
             is_mortal,
         )
         for who, script in scene.scripts.items()
     ]
     for number, rounds in enumerate(scene.collectors):
         actors.append(
-            Actor(numbered("collector", number), partial(collector, setting, rounds, scene.elects), is_mortal)
+            Actor(numbered_name("collector", number), partial(run_collector, setting, rounds, scene.elects), is_mortal)
         )
     for number in range(scene.sweepers):
-        actors.append(Actor(numbered("sweeper", number), partial(sweeper, setting), is_mortal))
+        actors.append(Actor(numbered_name("sweeper", number), partial(run_sweeper, setting), is_mortal))
     if scene.later:
-        actors.append(Actor("time", passing_time, mortal=False))
-    actors += server(scene.budgets, scene.crashes, marks=True)
+        actors.append(Actor("time", let_leases_expire, mortal=False))
+    actors += server_actors(scene.budgets, scene.crashes, marks=True)
     database = LockableDatabase if scene.locks else WaitableDatabase
     return World(
         name=f"namespace/{scene.name}",
@@ -72,19 +72,19 @@ def build_world(scene: Scene, tracker: GoalTracker | None = None) -> World:
             CLOCK: TimeSource(_START_S, _JUMP_S),
             HISTORY: Recorder(),
         },
-        properties=judged(scene, RULES, setting, tracker),
+        properties=properties_of_scene(scene, RULES, setting, tracker),
         budgets={**scene.budgets, **({Fault.CLOCK: 1} if scene.later else {})},
         observed=lambda call: False,  # histories and ends are judged, and keep what was wrong with them
     )
 
 
-def _store_time_s(scene: Scene, actor: str) -> float:
+def _object_store_time_s(scene: Scene, actor: str) -> float:
     """Return the time of the object store when an actor writes to it: for a sweep, what was there before is old."""
     return _START_S if scene.is_slow and actor in scene.scripts else _START_S + _OLD_S
 
 
-def _begin(scene: Scene, resource: StoreResource) -> tuple[Setting, MemoryImage]:
-    """Make the calls before the history; return what there is then."""
+def _run_calls_before_history(scene: Scene, resource: StoreResource) -> tuple[Setting, StoreSnapshot]:
+    """Run the calls that precede every history on a real namespace; return the actors' setting and the blobs."""
     configuration = Configuration(
         name="world",
         data="memory://world",
@@ -93,16 +93,16 @@ def _begin(scene: Scene, resource: StoreResource) -> tuple[Setting, MemoryImage]
         safety_age_s=24 * 3600,
     )
     clock, ids = StillClock(_START_S), CountingIds()
-    store = ImageStore(clock=clock, ids=ids)
-    database = Copy(Records())
+    store = RestorableStore(clock=clock, ids=ids)
+    database = DatabaseCopy(Records())
     create_namespace(database, configuration, int(_START_S * 1000))
     environment = Environment(clock=clock, ids=ids, runner=SerialRunner(), chance=SeededRandom(1))
     namespace = Namespace(database, BlobStore(store, "", ids), configuration, environment, user="root")
-    calls = Calls(namespace, clock, {})
+    calls = NamespaceCalls(namespace, clock, {})
     for name, *args in scene.start:
-        calls.make(name, *args)
+        calls.execute_by_name(name, *args)
     namespace.collect()
-    image = store.image()
+    image = store.take_snapshot()
     setting = Setting(
         scene=scene,
         start=database.records,

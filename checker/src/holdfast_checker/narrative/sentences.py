@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from holdfast_checker.kernel.calls import Alternative, Call, Fault
-from holdfast_checker.kernel.counterexample import Replay
+from holdfast_checker.kernel.counterexample import ReplayedExecution
 from holdfast_checker.kernel.world import DIES, View
 
 
@@ -28,7 +28,7 @@ class Weight(enum.IntEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class CallEvent:
     """One call of a replayed execution with its outcome, or the crash of an actor before its next call.
 
     Attributes:
@@ -62,8 +62,8 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Act:
-    """The words for a call in a sentence, without the subject: verb, objects, rest, as in ``renames a into place``.
+class CallPhrase:
+    """The phrase for a call in a sentence, without the actor: verb, objects, rest, as in ``renames a into place``.
 
     Attributes:
         verb: present tense, third person.
@@ -91,24 +91,24 @@ class Narrator:
         holds: describes the state in a few short lines, by title. The titles are always the same.
     """
 
-    act: Callable[[Event], Act]
-    fault: Callable[[Event], str]
+    act: Callable[[CallEvent], CallPhrase]
+    fault: Callable[[CallEvent], str]
     holds: Callable[[View], Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class DescribedCall:
     """A call of a replayed execution, with the words that describe it."""
 
-    event: Event
-    act: Act
+    event: CallEvent
+    act: CallPhrase
 
 
-Passage: TypeAlias = list[Moment]
+Passage: TypeAlias = list[DescribedCall]
 """The calls that one sentence describes."""
 
 
-def passages(history: Replay, narrator: Narrator) -> list[Passage]:
+def split_passages(history: ReplayedExecution, narrator: Narrator) -> list[Passage]:
     """Divide a replayed execution into passages, the groups of calls that share a sentence.
 
     A passage ends when the actor changes, or at a fault.
@@ -121,7 +121,7 @@ def passages(history: Replay, narrator: Narrator) -> list[Passage]:
     views = [history.space.view(state) for state in history.states]
     found: list[Passage] = []
     for number, step in enumerate(history.steps, start=1):
-        event = Event(
+        event = CallEvent(
             number=number,
             actor=actors[step.actor].name,
             call=step.call,
@@ -132,7 +132,7 @@ def passages(history: Replay, narrator: Narrator) -> list[Passage]:
         last = found[-1][-1].event if found else None
         if last is None or last.actor != event.actor or last.fault is not None:
             found.append([])
-        found[-1].append(Moment(event, narrator.act(event)))
+        found[-1].append(DescribedCall(event, narrator.act(event)))
     if found and any(moment.act.weight is Weight.WORK for moment in found[-1][:-1]):
         found[-1:] = [found[-1][:-1], found[-1][-1:]]
     return found
@@ -143,41 +143,42 @@ def tell_passage(passage: Passage, narrator: Narrator) -> str:
     """Return one sentence that describes a group of consecutive calls of one actor; only the last may have a fault."""
     *calm, last = passage
     if last.event.fault is None:
-        return f"{last.event.actor} {_calm(passage)}."
-    return f"{last.event.actor} {'; it '.join([*([_calm(calm)] if calm else []), words_of(last, narrator)])}."
+        return f"{last.event.actor} {_describe_calls(passage)}."
+    words = [*([_describe_calls(calm)] if calm else []), describe_call(last, narrator)]
+    return f"{last.event.actor} {'; it '.join(words)}."
 
 
-def words_of(moment: Moment, narrator: Narrator) -> str:
+def describe_call(moment: DescribedCall, narrator: Narrator) -> str:
     """Return the words that describe one call and its fault, without the actor."""
-    event, words = moment.event, _act([moment.act])
+    event, words = moment.event, _join_call_phrases([moment.act])
     if event.alternative is None:
         return f"{DIES} before it {words}"
     return words if event.fault is None else words + narrator.fault(event)
 
 
-def _calm(part: Passage) -> str:
-    """Say what an actor does if no fault happens: the calls that matter, and the number of the others."""
+def _describe_calls(part: Passage) -> str:
+    """Describe an actor's consecutive calls without faults: the important ones in words, others by their number."""
     weight = max(moment.act.weight for moment in part)
     if weight is Weight.READ:
         return f"reads ({len(part)} call{'s' if len(part) > 1 else ''})"
-    alike: dict[tuple[str, str, str], list[Act]] = {}
+    alike: dict[tuple[str, str, str], list[CallPhrase]] = {}
     told = [moment.act for moment in part if moment.act.weight == weight]
     for act in told:
         alike.setdefault((act.verb, act.plural, act.tail), []).append(act)
-    text = _list([_act(acts) for acts in alike.values()])
+    text = _join_words([_join_call_phrases(acts) for acts in alike.values()])
     rest = len(part) - len(told)
     return f"{text} (and {rest} more call{'s' if rest > 1 else ''})" if rest else text
 
 
-def _act(acts: Sequence[Act]) -> str:
-    """Put acts that differ only in their things into one phrase."""
+def _join_call_phrases(acts: Sequence[CallPhrase]) -> str:
+    """Join phrases of calls that differ only in their objects into one phrase."""
     first = acts[0]
     things = [thing for act in acts for thing in act.things]
     distinct = list(dict.fromkeys(things))
     if first.plural and (len(distinct) > 2 or len(distinct) < len(things)):
         distinct = [f"{len(things)} {first.plural}"]
-    return f"{first.verb}{' ' if distinct else ''}{_list(distinct)}{first.tail}"
+    return f"{first.verb}{' ' if distinct else ''}{_join_words(distinct)}{first.tail}"
 
 
-def _list(words: Sequence[str]) -> str:
+def _join_words(words: Sequence[str]) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

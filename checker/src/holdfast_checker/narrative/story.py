@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from holdfast.errors import InvalidRequestError
-from holdfast_checker.kernel.counterexample import Counterexample, replay
+from holdfast_checker.kernel.counterexample import Counterexample, replay_choices
 from holdfast_checker.kernel.world import World
-from holdfast_checker.narrative.sentences import Moment, Narrator, passages, tell_passage, words_of
+from holdfast_checker.narrative.sentences import DescribedCall, Narrator, describe_call, split_passages, tell_passage
 
 _TEXT = 100
 """Maximum number of characters of a file that a story shows."""
@@ -86,21 +86,23 @@ class Story:
             details: whether to show every call in full, in addition.
             width: maximum number of characters of a line.
         """
-        found = _wrap(self.title, "", width)
-        found += _wrap(f"World: {self.world}{f' - {self.summary}' if self.summary else ''}", "", width)
+        found = _wrap_text(self.title, "", width)
+        found += _wrap_text(f"World: {self.world}{f' - {self.summary}' if self.summary else ''}", "", width)
         if self.meaning:
-            found += _wrap(f"{self.property_name}: {self.meaning}", "", width)
+            found += _wrap_text(f"{self.property_name}: {self.meaning}", "", width)
         for sentence in self.sentences:
-            found += _wrap(sentence.text, f"{sentence.number:>3}. ", width)
+            found += _wrap_text(sentence.text, f"{sentence.number:>3}. ", width)
             for title in sentence.changes:
-                found += _wrap(f"{title}: {sentence.holds[title]}", "     -> ", width)
+                found += _wrap_text(f"{title}: {sentence.holds[title]}", "     -> ", width)
             if details:
                 for call in sentence.calls:
-                    found += _wrap(_in_full(call), f"     {call.number:>4}  ", width)
-        found += _wrap(f"Broken: {heading(self.property_name, self.property_title)} - {self.verdict}", "", width)
+                    found += _wrap_text(_format_call_in_full(call), f"     {call.number:>4}  ", width)
+        found += _wrap_text(
+            f"Broken: {property_heading(self.property_name, self.property_title)} - {self.verdict}", "", width
+        )
         return found
 
-    def document(self) -> dict[str, object]:
+    def to_json_value(self) -> dict[str, object]:
         """Return the story as a JSON value, with every call and all details.
 
         Guarantee: equal stories have equal documents, with fields in the same order; at most 100 bytes of a file are
@@ -109,13 +111,13 @@ class Story:
         return dataclasses.asdict(self)
 
 
-def tell(world: World, counterexample: Counterexample, narrator: Narrator) -> Story:
+def tell_story(world: World, counterexample: Counterexample, narrator: Narrator) -> Story:
     """Describe a counterexample in sentences; the step in the last sentence violates the property.
 
     Raises:
         InvalidRequestError: the counterexample does not fit the world, or it breaks nothing.
     """
-    history = replay(world, counterexample.choices)
+    history = replay_choices(world, counterexample.choices)
     verdict = dict(history.broken).get(counterexample.property)
     if verdict is None:
         raise InvalidRequestError(
@@ -125,13 +127,13 @@ def tell(world: World, counterexample: Counterexample, narrator: Narrator) -> St
         )
     sentences: list[Sentence] = []
     before: Mapping[str, str] = narrator.holds(history.space.view(history.states[0]))
-    for number, passage in enumerate(passages(history, narrator), start=1):
+    for number, passage in enumerate(split_passages(history, narrator), start=1):
         holds = dict(narrator.holds(passage[-1].event.after))
         sentences.append(
             Sentence(
                 number=number,
                 text=tell_passage(passage, narrator),
-                calls=tuple(_told_call(moment, narrator) for moment in passage),
+                calls=tuple(_to_told_call(moment, narrator) for moment in passage),
                 holds=holds,
                 changes=tuple(title for title, text in holds.items() if before.get(title) != text),
             )
@@ -140,7 +142,7 @@ def tell(world: World, counterexample: Counterexample, narrator: Narrator) -> St
     found = next((one for one in world.properties if one.name == counterexample.property), None)
     title = "" if found is None else found.title
     return Story(
-        title=f"{world.name} breaks {heading(counterexample.property, title)}",
+        title=f"{world.name} breaks {property_heading(counterexample.property, title)}",
         world=world.name,
         summary=world.summary,
         property_name=counterexample.property,
@@ -154,68 +156,68 @@ def tell(world: World, counterexample: Counterexample, narrator: Narrator) -> St
 
 
 # --- calls in full ----------------------------------------------------------------------------------------------------
-def _told_call(moment: Moment, narrator: Narrator) -> ToldCall:
+def _to_told_call(moment: DescribedCall, narrator: Narrator) -> ToldCall:
     event = moment.event
     return ToldCall(
         number=event.number,
         actor=event.actor,
         resource=event.call.resource,
         operation=event.call.operation,
-        arguments=[_plain(each) for each in event.call.args],
-        reply=_plain(event.reply),
+        arguments=[_to_json_value(each) for each in event.call.args],
+        reply=_to_json_value(event.reply),
         label=event.label,
         fault=None if event.fault is None else event.fault.value,
-        words=words_of(moment, narrator),
+        words=describe_call(moment, narrator),
     )
 
 
-def _plain(value: object) -> object:
-    """Convert a value to a JSON value."""
+def _to_json_value(value: object) -> object:
+    """Convert an argument or a reply of a call to a JSON value."""
     if value is None or isinstance(value, bool | int | float) or type(value) is str:
         return value
     if isinstance(value, enum.Enum):
-        return _plain(value.value)
+        return _to_json_value(value.value)
     if isinstance(value, bytes):
         return {"bytes": len(value), "begin": value[:_TEXT].decode(errors="replace")}
     if isinstance(value, BaseException):
         return {"error": type(value).__name__, "message": str(value)}
     if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
+        return {str(key): _to_json_value(each) for key, each in value.items()}
     if isinstance(value, frozenset):
-        return sorted((_plain(each) for each in value), key=str)
+        return sorted((_to_json_value(each) for each in value), key=str)
     if isinstance(value, tuple | list):
-        return [_plain(each) for each in value]
+        return [_to_json_value(each) for each in value]
     if dataclasses.is_dataclass(value):
-        fields = {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        fields = {field.name: _to_json_value(getattr(value, field.name)) for field in dataclasses.fields(value)}
         return fields or type(value).__name__
     return str(value)
 
 
-def _in_full(call: ToldCall) -> str:
-    arguments = ", ".join(map(_brief, call.arguments))
+def _format_call_in_full(call: ToldCall) -> str:
+    arguments = ", ".join(map(_shorten_value, call.arguments))
     way = f" [{call.label}]" if call.label else ""
-    return f"{call.actor}: {call.resource}.{call.operation}({arguments}) = {_brief(call.reply)}{way}"
+    return f"{call.actor}: {call.resource}.{call.operation}({arguments}) = {_shorten_value(call.reply)}{way}"
 
 
-def _brief(value: object) -> str:
+def _shorten_value(value: object) -> str:
     if isinstance(value, dict):
         if "bytes" in value:
             return f"{value['bytes']} bytes"
         if "error" in value:
             return f"{value['error']}: {value['message']}"
-        return "{" + ", ".join(f"{key}: {_brief(each)}" for key, each in value.items()) + "}"
+        return "{" + ", ".join(f"{key}: {_shorten_value(each)}" for key, each in value.items()) + "}"
     if isinstance(value, list):
-        return f"[{', '.join(map(_brief, value))}]"
+        return f"[{', '.join(map(_shorten_value, value))}]"
     return repr(value)
 
 
 # --- text -------------------------------------------------------------------------------------------------------------
-def heading(name: str, title: str) -> str:
+def property_heading(name: str, title: str) -> str:
     """Return the name of a property followed by its title; only one of them if they say the same."""
     return f"{name} {title}" if title and title.replace(" ", "-") != name else name
 
 
-def _wrap(text: str, indent: str, width: int) -> list[str]:
+def _wrap_text(text: str, indent: str, width: int) -> list[str]:
     hanging = " " * len(indent)
     return textwrap.wrap(
         text, width, initial_indent=indent, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False

@@ -17,7 +17,7 @@ from holdfast.errors import HoldfastError, OutcomeUnknownError, UnavailableError
 from holdfast.transactions.base import Backend, Commit, Outcome, Record, ScanPage, SnapshotReader
 from holdfast.transactions.memory import MemoryBackend
 from holdfast.transactions.validation import apply_steps, steps_of_group, validate_group
-from holdfast_checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply, canonical
+from holdfast_checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply, canonical_key
 from holdfast_checker.kernel.world import Port
 from holdfast_checker.simulated.time import CountingIds
 
@@ -39,7 +39,7 @@ class Records:
 
 
 @dataclass(frozen=True, slots=True)
-class Image:
+class DatabaseImage:
     """The immutable state of a simulated transaction database: its records, late commits, and undoable commits.
 
     Attributes:
@@ -55,13 +55,13 @@ class Image:
     unsaved: tuple[Records, ...] = ()
 
 
-def records_of(found: Mapping[bytes, Record]) -> Records:
+def to_records(found: Mapping[bytes, Record]) -> Records:
     """Convert a mapping of database records to the immutable, hashable `Records`."""
     keys = tuple(sorted(found))
     return Records(keys, tuple(found[key] for key in keys))
 
 
-class Database:
+class DatabaseResource:
     """A simulated transaction database: a resource whose calls are those of a backend, and failures of a server.
 
     The calls are `get_many`, `scan`, `commit_group` and `make_durable`. `carry_out` is the arrival of a late group of
@@ -73,39 +73,41 @@ class Database:
     """
 
     def __init__(self, start: Mapping[bytes, Record], *, crashes: int = 0) -> None:
-        self._start = Image(records_of(start), crashes=crashes)
+        self._start = DatabaseImage(to_records(start), crashes=crashes)
 
-    def initial(self) -> Image:
+    def initial_state(self) -> DatabaseImage:
         return self._start
 
-    def key(self, state: object) -> Hashable:
-        image = cast("Image", state)
+    def state_key(self, state: object) -> Hashable:
+        image = cast("DatabaseImage", state)
         if self._start.crashes:
-            return (image.records, canonical(image.late), image.crashes, image.unsaved)
-        return (image.records, canonical(image.late)) if image.late else image.records
+            return (image.records, canonical_key(image.late), image.crashes, image.unsaved)
+        return (image.records, canonical_key(image.late)) if image.late else image.records
 
     def waits_for(self, state: object, call: Call) -> None:
         """Return None: a late commit of any actor may unblock a call."""
 
-    def bury(self, state: object, actor: str) -> object:
+    def state_after_death(self, state: object, actor: str) -> object:
         return state
 
     def alternatives(self, state: object, call: Call, actor: str) -> Sequence[Alternative]:
-        image = cast("Image", state)
+        image = cast("DatabaseImage", state)
         if call.operation == "get_many":
             records = image.records.as_dict()
             keys = cast("tuple[bytes, ...]", call.args[0])
             found = tuple((key, records[key]) for key in keys if key in records)
-            return [Alternative(state=image, reply=Reply(found)), unavailable(image)]
+            return [Alternative(state=image, reply=Reply(found)), failed_call(image)]
         if call.operation == "scan":
-            return [Alternative(state=image, reply=Reply(scan_of(image.records, *call.args))), unavailable(image)]
+            return [Alternative(state=image, reply=Reply(scan_records(image.records, *call.args))), failed_call(image)]
         if call.operation == "make_durable":
-            return [Alternative(state=replace(image, unsaved=())), unavailable(image)]
+            return [Alternative(state=replace(image, unsaved=())), failed_call(image)]
         if call.operation == "crash":
-            return _crash(image)
+            return _crash_alternatives(image)
         if call.operation == "carry_out":
             return [
-                Alternative(state=_carry_out(image, number), label=f"the commit with version {base}" if number else "")
+                Alternative(
+                    state=_apply_late_group(image, number), label=f"the commit with version {base}" if number else ""
+                )
                 for number, (base, _commits) in enumerate(image.late)
             ]
         commits, base = cast("tuple[tuple[Commit, ...], int]", call.args)
@@ -113,14 +115,14 @@ class Database:
             after, outcomes = commit_group(image.records, commits, base)
         except HoldfastError as error:
             return [Alternative(state=image, reply=Reply(error=error.with_traceback(None)))]
-        done = _changed(image, after)
-        ways = [Alternative(state=done, reply=Reply(outcomes)), unavailable(image)]
+        done = _image_after_commit(image, after)
+        ways = [Alternative(state=done, reply=Reply(outcomes)), failed_call(image)]
         if after != image.records:
             late = replace(image, late=tuple(sorted((*image.late, (base, commits)), key=lambda one: one[0])))
             ways += [
-                lost(done, "reply lost", Fault.LOST_REPLY),
-                lost(late, "reply lost, effect comes later", Fault.LOST_REPLY),
-                lost(image, "request lost", Fault.FAILURE),
+                lost_reply(done, "reply lost", Fault.LOST_REPLY),
+                lost_reply(late, "reply lost, effect comes later", Fault.LOST_REPLY),
+                lost_reply(image, "request lost", Fault.FAILURE),
             ]
         return ways
 
@@ -156,7 +158,7 @@ def commit_group(records: Records, commits: Sequence[Commit], base: int) -> tupl
     before = records.as_dict()
     seen = {step.key: before[step.key] for step in steps if step.key in before}
     counts = {
-        (call, index): len(scan_of(records, one.start, one.end, one.count + 1).records)
+        (call, index): len(scan_records(records, one.start, one.end, one.count + 1).records)
         for call, commit in enumerate(commits)
         for index, one in enumerate(commit.ranges)
     }
@@ -165,24 +167,24 @@ def commit_group(records: Records, commits: Sequence[Commit], base: int) -> tupl
     if not changes:
         return records, tuple(result.outcomes)
     after = {**before, **changes}
-    return records_of({key: one for key, one in after.items() if one is not None}), tuple(result.outcomes)
+    return to_records({key: one for key, one in after.items() if one is not None}), tuple(result.outcomes)
 
 
-def _carry_out(image: Image, number: int) -> Image:
-    """Apply a late group; nobody learns its outcomes."""
+def _apply_late_group(image: DatabaseImage, number: int) -> DatabaseImage:
+    """Apply a group of commits that arrives late at the simulated database; no actor learns the outcomes."""
     base, commits = image.late[number]
     after, _outcomes = commit_group(image.records, commits, base)
-    return replace(_changed(image, after), late=(*image.late[:number], *image.late[number + 1 :]))
+    return replace(_image_after_commit(image, after), late=(*image.late[:number], *image.late[number + 1 :]))
 
 
-def _changed(image: Image, after: Records) -> Image:
+def _image_after_commit(image: DatabaseImage, after: Records) -> DatabaseImage:
     """Return the state after a commit; a crash may undo it, as long as there may be one."""
     if not image.crashes or after == image.records:
         return replace(image, records=after)
     return replace(image, records=after, unsaved=(*image.unsaved, image.records))
 
 
-def _crash(image: Image) -> list[Alternative]:
+def _crash_alternatives(image: DatabaseImage) -> list[Alternative]:
     """Take away any number of the newest commits, and all that is on its way; reply with that number."""
     count, crashes = len(image.unsaved), image.crashes - 1
     kept = image.unsaved if crashes else ()
@@ -199,7 +201,7 @@ def _crash(image: Image) -> list[Alternative]:
     ]
 
 
-def scan_of(records: Records, start: object, end: object, limit: object, guards: object = ()) -> ScanPage:
+def scan_records(records: Records, start: object, end: object, limit: object, guards: object = ()) -> ScanPage:
     """Return one page of the records in a range of keys, as `Backend.scan` does."""
     first = bisect.bisect_left(records.keys, cast("bytes", start))
     last = max(first, bisect.bisect_left(records.keys, cast("bytes", end)))
@@ -211,13 +213,13 @@ def scan_of(records: Records, start: object, end: object, limit: object, guards:
 
 
 # --- what every simulated database does -------------------------------------------------------------------------------
-def unavailable(state: object) -> Alternative:
-    """Return the outcome of a call on a database that fails without effect, and raises `UnavailableError`."""
+def failed_call(state: object) -> Alternative:
+    """Return the alternative in which a call on a database raises `UnavailableError` without having had an effect."""
     error = UnavailableError("the database is not available: retry later")
     return Alternative(state=state, reply=Reply(error=error), label="fails", fault=Fault.FAILURE)
 
 
-def lost(state: object, label: str, fault: Fault) -> Alternative:
+def lost_reply(state: object, label: str, fault: Fault) -> Alternative:
     """Return the outcome of a call on a database whose reply is lost: the caller gets an `OutcomeUnknownError`."""
     error = OutcomeUnknownError("the database did not answer: read before repeating")
     return Alternative(state=state, reply=Reply(error=error), label=label, fault=fault)
@@ -235,7 +237,7 @@ def range_accesses(first: object, last: object) -> Footprint:
     return frozenset({Access(DATABASE, start[:length].decode("latin-1"), below=True)})
 
 
-class Copy(MemoryBackend):
+class DatabaseCopy(MemoryBackend):
     """An in-memory database that starts with given records, such as those at the end of a simulated history."""
 
     def __init__(self, records: Records) -> None:
@@ -244,7 +246,7 @@ class Copy(MemoryBackend):
 
     @property
     def records(self) -> Records:
-        return records_of(self._records)
+        return to_records(self._records)
 
     def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
         return super().get_many(sorted(keys))  # their order must not depend on that of a set
@@ -255,7 +257,7 @@ _EVERYTHING = (b"\0", b"\xff", 1_000_000)
 
 
 class SimulatedDatabase(Backend):
-    """A process's handle on a simulated `Database`, where each call is a single step."""
+    """A process's handle on a simulated `DatabaseResource`, where each call is a single step."""
 
     def __init__(self, port: Port) -> None:
         self._port = port
@@ -269,7 +271,7 @@ class SimulatedDatabase(Backend):
 
     def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
         values = tuple(map(self.as_value, commits))
-        call = Call(DATABASE, "commit_group", (values, versions(self._port, len(commits))))
+        call = Call(DATABASE, "commit_group", (values, reserve_versions(self._port, len(commits))))
         return list(cast("tuple[Outcome, ...]", self._port.call(call)))
 
     def as_value(self, commit: Commit) -> Commit:
@@ -280,7 +282,7 @@ class SimulatedDatabase(Backend):
     def snapshot(self) -> Iterator[SnapshotReader]:
         """Yield a reader of all records, which were read in one step."""
         page = SimulatedDatabase.scan(self, *_EVERYTHING)
-        yield Copy(Records(tuple(key for key, _ in page.records), tuple(record for _, record in page.records)))
+        yield DatabaseCopy(Records(tuple(key for key, _ in page.records), tuple(record for _, record in page.records)))
 
     def make_durable(self) -> None:
         self._port.call(Call(DATABASE, "make_durable"))
@@ -289,7 +291,7 @@ class SimulatedDatabase(Backend):
         """Do nothing: there is nothing to release."""
 
 
-def versions(port: Port, count: int) -> int:
+def reserve_versions(port: Port, count: int) -> int:
     """Reserve `count` consecutive record versions that no other process gets; return the first one."""
     first, *_others = [int(port.token(), 16) for _ in range(max(count, 1))]
     return first

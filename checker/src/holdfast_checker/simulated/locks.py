@@ -21,11 +21,11 @@ from holdfast_checker.kernel.calls import Access, Alternative, Call, Footprint, 
 from holdfast_checker.kernel.world import Port
 from holdfast_checker.simulated.database import (
     DATABASE,
-    Database,
-    Image,
+    DatabaseImage,
+    DatabaseResource,
     SimulatedDatabase,
+    failed_call,
     record_accesses,
-    unavailable,
 )
 
 _LOCKS = "locks"
@@ -36,7 +36,7 @@ _Locks = tuple[tuple[bytes, bool], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Lock:
+class RecordLock:
     """A lock that a transaction holds on a record.
 
     Attributes:
@@ -50,18 +50,18 @@ class Lock:
 
 
 @dataclass(frozen=True, slots=True)
-class LockedImage(Image):
+class LockedImage(DatabaseImage):
     """The state of a database, with the locks of the transactions that have not ended."""
 
-    locks: frozenset[Lock] = frozenset()
+    locks: frozenset[RecordLock] = frozenset()
 
-    def excludes(self, key: bytes, actor: str, *, exclusive: bool) -> bool:
+    def has_conflicting_lock(self, key: bytes, actor: str, *, exclusive: bool) -> bool:
         """Check whether another actor holds a lock that prevents `actor` from locking this key."""
         return any(one.key == key and one.holder != actor and (exclusive or one.exclusive) for one in self.locks)
 
     def is_locked(self, keys: Mapping[bytes, bool], actor: str) -> bool:
         """Check whether other actors' locks prevent `actor` from locking one of these keys, exclusively if True."""
-        return any(self.excludes(key, actor, exclusive=exclusive) for key, exclusive in keys.items())
+        return any(self.has_conflicting_lock(key, actor, exclusive=exclusive) for key, exclusive in keys.items())
 
     def without(self, actor: str) -> LockedImage:
         """Return the state after the transaction of `actor` has ended and released its locks."""
@@ -70,7 +70,7 @@ class LockedImage(Image):
         return replace(self, locks=frozenset(one for one in self.locks if one.holder != actor))
 
 
-class WaitableDatabase(Database):
+class WaitableDatabase(DatabaseResource):
     """A simulated database with a call `wait`, which blocks until given records have changed.
 
     A process that polled in a loop would have infinite executions. Waiting for a change keeps them finite, and omits
@@ -80,7 +80,7 @@ class WaitableDatabase(Database):
     def alternatives(self, state: object, call: Call, actor: str) -> Sequence[Alternative]:
         if call.operation != "wait":
             return super().alternatives(state, call, actor)
-        records = cast("Image", state).records.as_dict()
+        records = cast("DatabaseImage", state).records.as_dict()
         seen = cast("tuple[tuple[bytes, int], ...]", call.args[0])
         is_same = all((records[key].version if key in records else 0) == version for key, version in seen)
         return [] if is_same else [Alternative(state=state)]
@@ -98,29 +98,29 @@ class LockableDatabase(WaitableDatabase):
     The death of a process releases its locks, which may spare others an error; so its actors must not be mortal.
     """
 
-    def initial(self) -> LockedImage:
-        start = super().initial()
+    def initial_state(self) -> LockedImage:
+        start = super().initial_state()
         return LockedImage(start.records, crashes=start.crashes)
 
-    def key(self, state: object) -> Hashable:
-        return (super().key(state), cast("LockedImage", state).locks)
+    def state_key(self, state: object) -> Hashable:
+        return (super().state_key(state), cast("LockedImage", state).locks)
 
     def alternatives(self, state: object, call: Call, actor: str) -> Sequence[Alternative]:
         image = cast("LockedImage", state)
         ways: Sequence[Alternative]
         if call.operation == "lock":
-            ways = lock(image, actor, *cast("tuple[bytes, bool]", call.args))
+            ways = lock_alternatives(image, actor, *cast("tuple[bytes, bool]", call.args))
             if not ways:
-                return _must_wait(image, actor)
-            return ways if ways[0].reply.value is None else [*ways, unavailable(image.without(actor))]
+                return _wait_or_deadlock(image, actor)
+            return ways if ways[0].reply.value is None else [*ways, failed_call(image.without(actor))]
         if call.operation == "until_free":
             return [] if image.is_locked(dict(cast("_Locks", call.args[0])), actor) else [Alternative(state=image)]
         if call.operation == "release":
             return [Alternative(state=image.without(actor))]
         if call.operation == "apply":
             if image.is_locked(keys_of_commits(cast("tuple[Commit, ...]", call.args[0])), actor):
-                return _must_wait(image, actor)
-            ways = super().alternatives(image.without(actor), _commit_of(call), actor)
+                return _wait_or_deadlock(image, actor)
+            ways = super().alternatives(image.without(actor), _commit_in_call(call), actor)
             return [way for way in ways if way.label != _LATE]  # a transaction ends with its connection
         if call.operation == "commit_group":
             if image.is_locked(keys_of_commits(cast("tuple[Commit, ...]", call.args[0])), actor):
@@ -146,31 +146,31 @@ class LockableDatabase(WaitableDatabase):
             held = cast("tuple[bytes, ...]", call.args[2])
             keys = tuple(keys_of_commits(cast("tuple[Commit, ...]", call.args[0])))
             locks = lock_accesses(held, writes=True) | lock_accesses(keys, writes=False)
-            return super().footprint(_commit_of(call)) | locks
+            return super().footprint(_commit_in_call(call)) | locks
         found = super().footprint(call)
         if call.operation == "commit_group":
             found |= lock_accesses(tuple(keys_of_commits(cast("tuple[Commit, ...]", call.args[0]))), writes=False)
         return found
 
-    def bury(self, state: object, actor: str) -> object:
+    def state_after_death(self, state: object, actor: str) -> object:
         return cast("LockedImage", state).without(actor)
 
 
-def lock(image: LockedImage, actor: str, key: bytes, exclusive: bool) -> list[Alternative]:
+def lock_alternatives(image: LockedImage, actor: str, key: bytes, exclusive: bool) -> list[Alternative]:
     """Return the outcomes of a call that locks and reads a record; an empty list if the actor must wait.
 
     The reply is the record, or None, without a lock, if the record does not exist for this actor."""
     record = image.records.as_dict().get(key)
     if record is None:
         return [Alternative(state=image, reply=Reply(None))]
-    if image.excludes(key, actor, exclusive=exclusive):
+    if image.has_conflicting_lock(key, actor, exclusive=exclusive):
         return []
-    locked = replace(image, locks=image.locks | {Lock(key, actor, exclusive)})
+    locked = replace(image, locks=image.locks | {RecordLock(key, actor, exclusive)})
     return [Alternative(state=locked, reply=Reply(record))]
 
 
-def _must_wait(image: LockedImage, actor: str) -> list[Alternative]:
-    """Wait for a lock; one who holds locks already is ended."""
+def _wait_or_deadlock(image: LockedImage, actor: str) -> list[Alternative]:
+    """Return the results for an actor that must wait for a lock: a deadlock error if it already holds locks."""
     ended = image.without(actor)
     if ended is image:
         return []
@@ -178,7 +178,7 @@ def _must_wait(image: LockedImage, actor: str) -> list[Alternative]:
     return [Alternative(state=ended, reply=Reply(error=error))]
 
 
-def _commit_of(call: Call) -> Call:
+def _commit_in_call(call: Call) -> Call:
     return Call(DATABASE, "commit_group", call.args[:2])
 
 
@@ -197,7 +197,7 @@ def lock_accesses(keys: Sequence[bytes], *, writes: bool) -> Footprint:
     return frozenset(Access(_LOCKS, key.decode("latin-1"), writes=writes) for key in keys)
 
 
-class SimulatedLocks:
+class SimulatedLockedTransaction:
     """A process's transaction on a simulated database that locks each record it reads.
 
     Args:
@@ -216,7 +216,7 @@ class SimulatedLocks:
                 record = cast("Record | None", self._port.call(Call(DATABASE, "lock", (key, exclusive))))
             except DeadlockError:
                 self._held.clear()
-                self._wait(((key, exclusive),))
+                self._wait_for_locks(((key, exclusive),))
                 raise
             if record is not None:
                 self._held[key] = None
@@ -234,11 +234,11 @@ class SimulatedLocks:
         try:
             return cast("tuple[Outcome, ...]", self._port.call(call))[0]
         except DeadlockError:
-            self._wait(tuple(sorted(keys_of_commits((value,)).items())))
+            self._wait_for_locks(tuple(sorted(keys_of_commits((value,)).items())))
             raise
 
-    def _wait(self, locks: _Locks) -> None:
-        """Wait until locks are free: who repeats at once fails at once."""
+    def _wait_for_locks(self, locks: _Locks) -> None:
+        """Wait until other transactions have released locks; an immediate retry would fail again."""
         self._port.call(Call(DATABASE, "until_free", (locks,)))
 
     def release(self) -> None:
@@ -254,7 +254,7 @@ class LockingDatabase(SimulatedDatabase):
 
     @contextmanager
     def begin_locked_transaction(self) -> Iterator[LockedTransaction]:
-        transaction = SimulatedLocks(self._port, self.as_value)
+        transaction = SimulatedLockedTransaction(self._port, self.as_value)
         try:
             yield transaction
         finally:

@@ -9,7 +9,7 @@ from holdfast.stores.memory import MemoryStore, StoredObject, StoredUpload
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryImage:
+class StoreSnapshot:
     """A snapshot of a `MemoryStore`, to restore it and to compare states.
 
     Attributes:
@@ -22,10 +22,10 @@ class MemoryImage:
     key: tuple[object, ...] = field(repr=False)
 
 
-class ImageStore(MemoryStore):
+class RestorableStore(MemoryStore):
     """A `MemoryStore` whose contents can be saved and restored."""
 
-    def image(self) -> MemoryImage:
+    def take_snapshot(self) -> StoreSnapshot:
         """Return an immutable snapshot of the store's contents."""
         with self._lock:
             objects = tuple(
@@ -43,14 +43,14 @@ class ImageStore(MemoryStore):
                 for key, name, found in ((key, name, self._uploads[name]) for key, name in self._upload_order)
             )
             renamed = tuple(self._renamed_directories)
-            return MemoryImage(
+            return StoreSnapshot(
                 dict(self._objects),
                 {name: replace(found, parts=dict(found.parts)) for name, found in self._uploads.items()},
                 renamed,
                 (objects, uploads, renamed),
             )
 
-    def restore(self, image: MemoryImage) -> None:
+    def restore(self, image: StoreSnapshot) -> None:
         """Replace the contents of the store by those of a snapshot."""
         with self._lock:
             self._objects = dict(image.objects)

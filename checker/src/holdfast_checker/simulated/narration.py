@@ -13,13 +13,13 @@ from holdfast.transactions.base import Commit, Committed, Conflict, Record, Scan
 from holdfast_checker.histories.history import HISTORY, Outcome
 from holdfast_checker.kernel.calls import Fault
 from holdfast_checker.kernel.world import View
-from holdfast_checker.narrative.sentences import Act, Event, Narrator, Weight
-from holdfast_checker.simulated.database import DATABASE, Image
+from holdfast_checker.narrative.sentences import CallEvent, CallPhrase, Narrator, Weight
+from holdfast_checker.simulated.database import DATABASE, DatabaseImage
 from holdfast_checker.simulated.server import CLOCK
 
 
 @dataclass(frozen=True, slots=True)
-class Template:
+class SentenceTemplate:
     """A template for the sentence that describes a call in a story.
 
     Attributes:
@@ -36,22 +36,22 @@ class Template:
     weight: Weight = Weight.WORK
 
 
-DATABASE_CALLS: Mapping[tuple[str, str], Template] = {
-    (DATABASE, "get_many"): Template("reads", 0, " ({reply})", Weight.SMALL),
-    (DATABASE, "scan"): Template("scans", 0, " ({reply})", Weight.SMALL),
-    (DATABASE, "commit_group"): Template("commits", 0, ", which {reply}"),
-    (DATABASE, "apply"): Template("commits", 0, ", which {reply}"),
-    (DATABASE, "lock"): Template("locks", 0, weight=Weight.SMALL),
-    (DATABASE, "until_free"): Template("waits for locks on", 0, weight=Weight.SMALL),
-    (DATABASE, "release"): Template("releases its locks", weight=Weight.SMALL),
-    (DATABASE, "wait"): Template("waits until what it read has changed", weight=Weight.SMALL),
-    (DATABASE, "carry_out"): Template("delivers a commit for which no caller waits any longer"),
-    (DATABASE, "make_durable"): Template("makes everything durable"),
-    (DATABASE, "crash"): Template("crashes", tail=", and loses the newest {reply} commits"),
-    (HISTORY, "mark"): Template("is up again", weight=Weight.SMALL),
-    (HISTORY, "end"): Template("ends", tail=": {1} {2}"),
-    (CLOCK, "now"): Template("looks at the clock", weight=Weight.READ),
-    (CLOCK, "pass"): Template("passes: half an hour"),
+DATABASE_CALLS: Mapping[tuple[str, str], SentenceTemplate] = {
+    (DATABASE, "get_many"): SentenceTemplate("reads", 0, " ({reply})", Weight.SMALL),
+    (DATABASE, "scan"): SentenceTemplate("scans", 0, " ({reply})", Weight.SMALL),
+    (DATABASE, "commit_group"): SentenceTemplate("commits", 0, ", which {reply}"),
+    (DATABASE, "apply"): SentenceTemplate("commits", 0, ", which {reply}"),
+    (DATABASE, "lock"): SentenceTemplate("locks", 0, weight=Weight.SMALL),
+    (DATABASE, "until_free"): SentenceTemplate("waits for locks on", 0, weight=Weight.SMALL),
+    (DATABASE, "release"): SentenceTemplate("releases its locks", weight=Weight.SMALL),
+    (DATABASE, "wait"): SentenceTemplate("waits until what it read has changed", weight=Weight.SMALL),
+    (DATABASE, "carry_out"): SentenceTemplate("delivers a commit for which no caller waits any longer"),
+    (DATABASE, "make_durable"): SentenceTemplate("makes everything durable"),
+    (DATABASE, "crash"): SentenceTemplate("crashes", tail=", and loses the newest {reply} commits"),
+    (HISTORY, "mark"): SentenceTemplate("is up again", weight=Weight.SMALL),
+    (HISTORY, "end"): SentenceTemplate("ends", tail=": {1} {2}"),
+    (CLOCK, "now"): SentenceTemplate("looks at the clock", weight=Weight.READ),
+    (CLOCK, "pass"): SentenceTemplate("passes: half an hour"),
 }
 
 
@@ -70,43 +70,43 @@ class DatabaseWords:
     key: Callable[[bytes, Mapping[bytes, Record]], str]
     value: Callable[[bytes, Record], str]
     holds: Callable[[View], Mapping[str, str]]
-    calls: Mapping[tuple[str, str], Template] = field(default_factory=dict)
+    calls: Mapping[tuple[str, str], SentenceTemplate] = field(default_factory=dict)
     say: Callable[[object], str | None] = lambda value: None
 
     def narrator(self) -> Narrator:
-        return Narrator(act=self._act, fault=_fault, holds=self._state)
+        return Narrator(act=self._describe_call, fault=_describe_fault, holds=self._describe_state)
 
     # --- calls --------------------------------------------------------------------------------------------------------
-    def _act(self, event: Event) -> Act:
+    def _describe_call(self, event: CallEvent) -> CallPhrase:
         place = (event.call.resource, event.call.operation)
         template = self.calls.get(place) or DATABASE_CALLS[place]
-        before, after = (_image(view).records for view in (event.before, event.after))
+        before, after = (_database_image_in(view).records for view in (event.before, event.after))
         known = {**before.as_dict(), **after.as_dict()}
-        words = [self._words(one, known) for one in event.call.args]
+        words = [self._describe_value(one, known) for one in event.call.args]
         has_reply = event.alternative is not None and not isinstance(event.reply, Exception)
         tail = template.tail if has_reply or "{reply}" not in template.tail else ""
-        reply = ", ".join(self._words(event.reply, known)) or "nothing" if has_reply else ""
-        return Act(
+        reply = ", ".join(self._describe_value(event.reply, known)) or "nothing" if has_reply else ""
+        return CallPhrase(
             verb=template.verb,
             things=() if template.things is None else tuple(words[template.things]),
             tail=tail.format(*(", ".join(one) for one in words), reply=reply),
             weight=Weight.WORK if before != after and event.alternative is not None else template.weight,
         )
 
-    def _words(self, value: object, known: Mapping[bytes, Record]) -> list[str]:
-        """Put a value of a call into words, each part of a tuple by itself."""
+    def _describe_value(self, value: object, known: Mapping[bytes, Record]) -> list[str]:
+        """Describe a value in a database call in words, each part of a tuple by itself."""
         if isinstance(value, ScanPage):
             value = value.records
         if isinstance(value, tuple):
             if len(value) == 2 and isinstance(value[0], bytes) and isinstance(value[1], Record):
-                return [self._record(value[0], value[1], known)]
+                return [self._describe_record(value[0], value[1], known)]
             if len(value) == 2 and isinstance(value[0], bytes) and isinstance(value[1], bool):  # a lock
                 value = value[:1]
-            return [word for one in value for word in self._words(one, known)]
+            return [word for one in value for word in self._describe_value(one, known)]
         if isinstance(value, bytes):
             return [self.key(value, known)]
         if isinstance(value, Commit):
-            return [self._commit(value, known)]
+            return [self._describe_commit(value, known)]
         if isinstance(value, Conflict):
             return [f"conflicts on {', '.join(self.key(key, known) for key in value.keys)}"]
         if isinstance(value, Committed):
@@ -117,13 +117,15 @@ class DatabaseWords:
             return []
         return [self.say(value) or str(value)]
 
-    def _record(self, key: bytes, record: Record, known: Mapping[bytes, Record]) -> str:
+    def _describe_record(self, key: bytes, record: Record, known: Mapping[bytes, Record]) -> str:
         value = self.value(key, record)
         return f"{self.key(key, known)}={value}" if value else self.key(key, known)
 
-    def _commit(self, commit: Commit, known: Mapping[bytes, Record]) -> str:
+    def _describe_commit(self, commit: Commit, known: Mapping[bytes, Record]) -> str:
         def written(verb: str, values: Mapping[bytes, bytes]) -> list[str]:
-            return [f"{verb} {self._record(key, Record(1, value), known)}" for key, value in sorted(values.items())]
+            return [
+                f"{verb} {self._describe_record(key, Record(1, value), known)}" for key, value in sorted(values.items())
+            ]
 
         parts = [
             *written("put", commit.puts),
@@ -135,8 +137,8 @@ class DatabaseWords:
         return f"({', '.join(parts) or 'reads only'})"
 
     # --- states -------------------------------------------------------------------------------------------------------
-    def _state(self, view: View) -> Mapping[str, str]:
-        image = _image(view)
+    def _describe_state(self, view: View) -> Mapping[str, str]:
+        image = _database_image_in(view)
         found = dict(self.holds(view))
         if getattr(image, "late", ()):
             found["on their way"] = f"{len(image.late)} commits"
@@ -145,11 +147,11 @@ class DatabaseWords:
         return found
 
 
-def _image(view: View) -> Image:
-    return cast("Image", view.states[DATABASE])
+def _database_image_in(view: View) -> DatabaseImage:
+    return cast("DatabaseImage", view.states[DATABASE])
 
 
-def _fault(event: Event) -> str:
+def _describe_fault(event: CallEvent) -> str:
     if event.fault is Fault.CLOCK:
         return ", although its holder may be only slow" if event.call.resource != CLOCK else ""
     if event.fault is Fault.LOST_REPLY:

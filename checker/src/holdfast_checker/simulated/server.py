@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import cast
 
-from holdfast_checker.histories.history import mark
+from holdfast_checker.histories.history import record_event
 from holdfast_checker.histories.linearizable import CRASH
 from holdfast_checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply
 from holdfast_checker.kernel.world import Actor, Port
 from holdfast_checker.simulated.database import DATABASE
 
 
-def server(budgets: Mapping[Fault, int], crashes: int, *, marks: bool) -> list[Actor]:
+def server_actors(budgets: Mapping[Fault, int], crashes: int, *, marks: bool) -> list[Actor]:
     """Return the actors that simulate a database server: one per commit that may arrive late, and one per crash.
 
     Args:
@@ -20,32 +20,35 @@ def server(budgets: Mapping[Fault, int], crashes: int, *, marks: bool) -> list[A
         crashes: how often the database may crash.
         marks: whether crashes that lose commits are recorded in the world's history of operations.
     """
-    crash = _crash_and_mark if marks else _crash
+    crash = _crash_database_and_record if marks else _crash_database
     return [
-        *(Actor(numbered("network", each), network, mortal=False) for each in range(budgets.get(Fault.LOST_REPLY, 0))),
-        *(Actor(numbered("database", each), crash, mortal=False) for each in range(crashes)),
+        *(
+            Actor(numbered_name("network", each), deliver_late_commit, mortal=False)
+            for each in range(budgets.get(Fault.LOST_REPLY, 0))
+        ),
+        *(Actor(numbered_name("database", each), crash, mortal=False) for each in range(crashes)),
     ]
 
 
-def numbered(name: str, number: int) -> str:
+def numbered_name(name: str, number: int) -> str:
     """Return the name of actor `number` of several with the same role: ``network``, ``network 1``, ``network 2``."""
     return f"{name} {number}" if number else name
 
 
-def network(port: Port) -> None:
+def deliver_late_commit(port: Port) -> None:
     """Deliver one delayed commit to the database, whose caller no longer waits for it: the program of an actor."""
     port.call(Call(DATABASE, "carry_out"))
 
 
-def _crash(port: Port) -> object:
+def _crash_database(port: Port) -> object:
     """As the database, crash, and lose any number of the newest commits that are not durable; return the number."""
     return port.call(Call(DATABASE, "crash"))
 
 
-def _crash_and_mark(port: Port) -> None:
-    lost = _crash(port)
+def _crash_database_and_record(port: Port) -> None:
+    lost = _crash_database(port)
     if lost:
-        mark(port, CRASH, lost)
+        record_event(port, CRASH, lost)
 
 
 CLOCK = "clock"
@@ -63,10 +66,10 @@ class TimeSource:
         self._start_s = start_s
         self._jump_s = jump_s
 
-    def initial(self) -> float:
+    def initial_state(self) -> float:
         return self._start_s
 
-    def key(self, state: object) -> Hashable:
+    def state_key(self, state: object) -> Hashable:
         return cast("float", state)
 
     def alternatives(self, state: object, call: Call, actor: str) -> Sequence[Alternative]:
@@ -81,5 +84,5 @@ class TimeSource:
     def waits_for(self, state: object, call: Call) -> None:
         return None
 
-    def bury(self, state: object, actor: str) -> object:
+    def state_after_death(self, state: object, actor: str) -> object:
         return state

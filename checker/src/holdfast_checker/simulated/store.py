@@ -22,7 +22,7 @@ from holdfast.stores.base import (
     UploadPage,
 )
 from holdfast_checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply
-from holdfast_checker.simulated.memory import ImageStore, MemoryImage
+from holdfast_checker.simulated.memory import RestorableStore, StoreSnapshot
 from holdfast_checker.simulated.time import StillClock
 
 _READS = frozenset({"get", "head", "list_page", "list_rest", "list_uploads_page", "begin_write", "check_targets"})
@@ -71,64 +71,66 @@ class StoreResource:
         self._clock, self._ids = StillClock(), _CallersIds()
         self._time_of = time_of
         self._options = options
-        self._memory = ImageStore(**options, clock=self._clock, ids=self._ids)
+        self._memory = RestorableStore(**options, clock=self._clock, ids=self._ids)
         self.capabilities: Capabilities = self._memory.capabilities
-        self.fill(self._memory.image())
+        self.set_initial_contents(self._memory.take_snapshot())
 
-    def initial(self) -> MemoryImage:
+    def initial_state(self) -> StoreSnapshot:
         return self._initial
 
-    def fill(self, image: MemoryImage) -> None:
+    def set_initial_contents(self, image: StoreSnapshot) -> None:
         """Set the contents of the store at the start of every history (execution)."""
         self._initial = image
 
-    def teach(self, name: str, stroke: Stroke) -> None:
+    def define_atomic_call(self, name: str, stroke: Stroke) -> None:
         """Register a program that actors can run under this name as one atomic call ``stroke``."""
         self._strokes[name] = stroke
 
-    def key(self, state: object) -> Hashable:
-        return cast("MemoryImage", state).key
+    def state_key(self, state: object) -> Hashable:
+        return cast("StoreSnapshot", state).key
 
     def waits_for(self, state: object, call: Call) -> None:
         """Return None, since no call on a store blocks."""
 
-    def bury(self, state: object, actor: str) -> object:
+    def state_after_death(self, state: object, actor: str) -> object:
         return state  # what a dead actor wrote stays
 
-    def store(self, state: object, clock: Clock, ids: Ids) -> ImageStore:
+    def create_copy(self, state: object, clock: Clock, ids: Ids) -> RestorableStore:
         """Create an in-memory store with the contents of `state`; calls on it do not change the simulated one."""
-        found = ImageStore(**self._options, clock=clock, ids=ids)
-        found.restore(cast("MemoryImage", state))
+        found = RestorableStore(**self._options, clock=clock, ids=ids)
+        found.restore(cast("StoreSnapshot", state))
         return found
 
     # --- calls --------------------------------------------------------------------------------------------------------
     def alternatives(self, state: object, call: Call, actor: str) -> Sequence[Alternative]:
-        reply, after = self.do(cast("MemoryImage", state), call, actor)
+        reply, after = self.execute_call(cast("StoreSnapshot", state), call, actor)
         ways = [Alternative(state=after, reply=reply)]
         if call.operation == "list_rest":
-            return self._torn(state, call, reply)
+            return self._torn_listings(state, call, reply)
         if call.operation in _FAULTLESS:
             return ways
-        silence = Reply(error=OutcomeUnknownError("the store did not answer: read before retrying", key=_key(call)))
+        silence = Reply(
+            error=OutcomeUnknownError("the store did not answer: read before retrying", key=_key_of_call(call))
+        )
         # Removals commute (`Access.removes`), so the second of two removals must be able to end like the first one.
         if after is not state or call.operation in _REMOVALS:
             ways.append(Alternative(state=after, reply=silence, label="reply lost", fault=Fault.LOST_REPLY))
         if call.operation not in _READS:  # the caller cannot distinguish it from a lost reply
             ways.append(Alternative(state=state, reply=silence, label="request lost", fault=Fault.FAILURE))
         if call.operation == "put" and not isinstance(call.args[2], Overwrite) and reply.error is None:
-            busy = PreconditionError("another write of the object is in flight: retry", key=_key(call))
+            busy = PreconditionError("another write of the object is in flight: retry", key=_key_of_call(call))
             label = "another write is in flight"  # S3 answers 409
             ways.append(Alternative(state=state, reply=Reply(error=busy), label=label, fault=Fault.CONTENTION))
-        failed = Reply(error=UnavailableError("the store is not available: retry later", key=_key(call)))
+        failed = Reply(error=UnavailableError("the store is not available: retry later", key=_key_of_call(call)))
         ways.append(Alternative(state=state, reply=failed, label="fails", fault=Fault.FAILURE))
         if call.operation in _LISTINGS and reply.error is None:
-            ways.extend(self._stale(state, reply))
+            ways.extend(self._stale_reads(state, reply))
         return ways
 
-    def do(self, state: MemoryImage, call: Call, actor: str) -> tuple[Reply, MemoryImage]:
+    def execute_call(self, state: StoreSnapshot, call: Call, actor: str) -> tuple[Reply, StoreSnapshot]:
         """Execute a call without a fault; return the reply and the new state: `state` itself if nothing changed."""
         if call.operation == "stroke":
-            return self._strike(state, call, actor)
+            return self._run_atomic_call(state, call, actor)
         self._clock.at_s = self._time_of(actor)
         memory = self._memory
         memory.restore(state)
@@ -143,10 +145,10 @@ class StoreResource:
             return Reply(error=error.with_traceback(None)), state
         if call.operation in _READS:
             return Reply(value), state
-        after = memory.image()
+        after = memory.take_snapshot()
         return Reply(value), state if after.key == state.key else after
 
-    def _torn(self, state: object, call: Call, reply: Reply) -> list[Alternative]:
+    def _torn_listings(self, state: object, call: Call, reply: Reply) -> list[Alternative]:
         """Return the possible results of a listing that began earlier: it shows any part of the changes since then."""
         begun, now = cast("ObjectPage", call.args[-1]), cast("ObjectPage", reply.value)
         old, new = ({one.key: one for one in page.objects} for page in (begun, now))
@@ -154,7 +156,7 @@ class StoreResource:
         if begun.next_token is not None or now.next_token is not None:
             return [Alternative(state=state, reply=reply)]
         ways = []
-        for as_before in _choices(changed):
+        for as_before in _sets_of_missed_changes(changed):
             shown = {**new, **{key: old[key] for key in as_before if key in old}}
             for key in as_before:
                 if key not in old:
@@ -164,12 +166,12 @@ class StoreResource:
             ways.append(Alternative(state=state, reply=Reply(page), label=label))
         return ways
 
-    def _strike(self, state: MemoryImage, call: Call, actor: str) -> tuple[Reply, MemoryImage]:
+    def _run_atomic_call(self, state: StoreSnapshot, call: Call, actor: str) -> tuple[Reply, StoreSnapshot]:
         now = state
 
         def do(one: Call) -> object:
             nonlocal now
-            reply, now = self.do(now, one, actor)
+            reply, now = self.execute_call(now, one, actor)
             if reply.error is not None:
                 raise copy.copy(reply.error)
             return reply.value
@@ -177,14 +179,14 @@ class StoreResource:
         name, token = cast("tuple[str, str]", call.args)
         return Reply(self._strokes[name](do, token)), now
 
-    def _stale(self, state: object, reply: Reply) -> list[Alternative]:
+    def _stale_reads(self, state: object, reply: Reply) -> list[Alternative]:
         page = cast("ObjectPage | UploadPage", reply.value)
         found = page.objects if isinstance(page, ObjectPage) else page.uploads
         keys = [one.key for one in found]
         return [
             Alternative(
                 state=state,
-                reply=Reply(_without(page, gone)),
+                reply=Reply(_page_without_keys(page, gone)),
                 label=f"does not show {keys[gone]}" + (f", upload {n}" if (n := keys[:gone].count(keys[gone])) else ""),
                 fault=Fault.STALE_LISTING,
             )
@@ -197,7 +199,7 @@ class StoreResource:
 
     def _accesses(self, call: Call) -> Iterator[Access]:
         objects, uploads, parts = self.name, f"{self.name} uploads", f"{self.name} parts"
-        key = _key(call)
+        key = _key_of_call(call)
         match call.operation:
             case "stroke":
                 yield from (Access(space, "", writes=True, below=True) for space in (objects, uploads, parts))
@@ -219,33 +221,33 @@ class StoreResource:
                 yield Access(parts, f"{key}\0{call.args[1]}", writes=True)
             case "create_upload":
                 yield Access(uploads, f"{key}\0{call.args[-1]}", writes=True)
-                yield from self._clash(key)
+                yield from self._name_clash_accesses(key)
             case "complete_upload":
-                yield from self._change(Complete(key, str(call.args[1]), ()))
+                yield from self._accesses_of_change(Complete(key, str(call.args[1]), ()))
             case "check_targets":
                 for each in cast("tuple[str, ...]", call.args[0]):
-                    yield from self._clash(each)
+                    yield from self._name_clash_accesses(each)
             case "rename" | "copy":
                 yield Access(objects, key, writes=call.operation == "rename")
-                yield from self._change(Put(str(call.args[1]), b""))
+                yield from self._accesses_of_change(Put(str(call.args[1]), b""))
             case "rename_dir":
                 for each in map(str, call.args):
                     for space in (objects, uploads):
                         yield Access(space, each, writes=True)
                         yield Access(space, f"{each}/", writes=True, below=True)
-                yield from self._clash(str(call.args[1]))
+                yield from self._name_clash_accesses(str(call.args[1]))
             case "apply":
                 for change in cast("tuple[Change, ...]", call.args[0]):
-                    yield from self._change(change)
+                    yield from self._accesses_of_change(change)
             case "begin_write":
                 yield Access(objects, key)
-                yield from self._clash(key)
+                yield from self._name_clash_accesses(key)
             case operation:
                 assert operation in ("put", "finish_write"), operation
-                yield from self._change(Put(key, b""))
+                yield from self._accesses_of_change(Put(key, b""))
 
-    def _change(self, change: Change) -> Iterator[Access]:
-        """Yield what a change touches."""
+    def _accesses_of_change(self, change: Change) -> Iterator[Access]:
+        """Yield the accesses (for partial-order reduction) of one change in a store transaction."""
         if not isinstance(change, Put | Complete | Delete):
             yield Access(self.name, change.key, below=not isinstance(change, Require))
             return
@@ -254,9 +256,9 @@ class StoreResource:
             upload = f"{change.key}\0{change.upload_id}"
             yield from (Access(f"{self.name} uploads", upload, writes=True), Access(f"{self.name} parts", upload))
         if not isinstance(change, Delete):
-            yield from self._clash(change.key)
+            yield from self._name_clash_accesses(change.key)
 
-    def _clash(self, key: str) -> Iterator[Access]:
+    def _name_clash_accesses(self, key: str) -> Iterator[Access]:
         """Yield what a store with rename accesses to check that no file is above `key`, and no directory at it.
 
         A directory may exist only because of pending uploads below it.
@@ -267,7 +269,7 @@ class StoreResource:
             yield from (Access(space, f"{key}/", below=True) for space in (self.name, f"{self.name} uploads"))
 
 
-def _choices(changed: list[str]) -> list[list[str]]:
+def _sets_of_missed_changes(changed: list[str]) -> list[list[str]]:
     """Return the sets of changes that a listing may have missed.
 
     If there are only a few changes, these are all sets; if there are many, the empty set, the set of all changes, and
@@ -278,13 +280,13 @@ def _choices(changed: list[str]) -> list[list[str]]:
     return [[key for at, key in enumerate(changed) if some >> at & 1] for some in range(1 << len(changed))]
 
 
-def _without(page: ObjectPage | UploadPage, gone: int) -> ObjectPage | UploadPage:
+def _page_without_keys(page: ObjectPage | UploadPage, gone: int) -> ObjectPage | UploadPage:
     if isinstance(page, ObjectPage):
         return replace(page, objects=[*page.objects[:gone], *page.objects[gone + 1 :]])
     return replace(page, uploads=[*page.uploads[:gone], *page.uploads[gone + 1 :]])
 
 
-def _key(call: Call) -> str:
+def _key_of_call(call: Call) -> str:
     first = call.args[0]
     if isinstance(first, tuple):
         first = first[0]

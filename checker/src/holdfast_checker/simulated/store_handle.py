@@ -24,7 +24,7 @@ from holdfast_checker.kernel.calls import Call
 from holdfast_checker.kernel.world import Port
 
 
-def _as_it_is(key: str, data: bytes) -> bytes:
+def _same_bytes(key: str, data: bytes) -> bytes:
     return data
 
 
@@ -43,7 +43,7 @@ class SimulatedStore:
         port: Port,
         name: str,
         capabilities: Capabilities,
-        blur: Callable[[str, bytes], bytes] = _as_it_is,
+        blur: Callable[[str, bytes], bytes] = _same_bytes,
         piecemeal: bool = False,
     ) -> None:
         self._port = port
@@ -60,86 +60,90 @@ class SimulatedStore:
     def retries(self) -> int:
         return 0
 
-    def _call(self, operation: str, *args: object) -> Any:
+    def _call_store(self, operation: str, *args: object) -> Any:
         return self._port.call(Call(self._name, operation, args))
 
     def put(
         self, key: str, data: bytes, mode: PutMode = Overwrite(), metadata: Mapping[str, str] | None = None
     ) -> ObjectInfo:
-        return cast("ObjectInfo", self._call("put", key, self._blur(key, bytes(data)), mode, _frozen(metadata)))
+        return cast(
+            "ObjectInfo", self._call_store("put", key, self._blur(key, bytes(data)), mode, _metadata_items(metadata))
+        )
 
     def get(self, key: str, start: int = 0, length: int | None = None, etag: str = "") -> bytes:
-        return cast("bytes", self._call("get", key, start, length, *((etag,) if etag else ())))
+        return cast("bytes", self._call_store("get", key, start, length, *((etag,) if etag else ())))
 
     def head(self, key: str) -> ObjectInfo:
-        return cast("ObjectInfo", self._call("head", key))
+        return cast("ObjectInfo", self._call_store("head", key))
 
     def list_page(
         self, prefix: str, start_after: str = "", max_keys: int = 1000, token: str | None = None
     ) -> ObjectPage:
-        page = cast("ObjectPage", self._call("list_page", prefix, start_after, max_keys, token))
+        page = cast("ObjectPage", self._call_store("list_page", prefix, start_after, max_keys, token))
         if self._piecemeal:
-            page = cast("ObjectPage", self._call("list_rest", prefix, start_after, max_keys, token, page))
+            page = cast("ObjectPage", self._call_store("list_rest", prefix, start_after, max_keys, token, page))
         return page
 
     def delete(self, key: str) -> None:
-        self._call("delete", key)
+        self._call_store("delete", key)
 
     def delete_many(self, keys: Sequence[str]) -> None:
         if keys:
-            self._call("delete_many", tuple(keys))
+            self._call_store("delete_many", tuple(keys))
 
     def close(self) -> None:
         """Do nothing, since the simulated store has nothing to release."""
 
     def create_upload(self, key: str, metadata: Mapping[str, str] | None = None) -> str:
-        return cast("str", self._call("create_upload", key, _frozen(metadata), self._port.token()))
+        return cast("str", self._call_store("create_upload", key, _metadata_items(metadata), self._port.token()))
 
     def upload_part(self, key: str, upload_id: str, number: int, data: bytes) -> Part:
-        return cast("Part", self._call("upload_part", key, upload_id, number, bytes(data)))
+        return cast("Part", self._call_store("upload_part", key, upload_id, number, bytes(data)))
 
     def complete_upload(self, key: str, upload_id: str, parts: Sequence[Part]) -> ObjectInfo:
-        return cast("ObjectInfo", self._call("complete_upload", key, upload_id, tuple(parts)))
+        return cast("ObjectInfo", self._call_store("complete_upload", key, upload_id, tuple(parts)))
 
     def abort_upload(self, key: str, upload_id: str) -> None:
-        self._call("abort_upload", key, upload_id)
+        self._call_store("abort_upload", key, upload_id)
 
     def list_uploads_page(self, prefix: str, marker: tuple[str, str] | None = None) -> UploadPage:
-        return cast("UploadPage", self._call("list_uploads_page", prefix, marker))
+        return cast("UploadPage", self._call_store("list_uploads_page", prefix, marker))
 
     def open_write(self, key: str) -> MemoryFile:
-        opened_after = cast("int", self._call("begin_write", key))
-        return MemoryFile(key, lambda data: cast("ObjectInfo", self._call("finish_write", key, data, opened_after)))
+        opened_after = cast("int", self._call_store("begin_write", key))
+        return MemoryFile(
+            key, lambda data: cast("ObjectInfo", self._call_store("finish_write", key, data, opened_after))
+        )
 
     def rename(self, source: str, target: str) -> None:
-        self._call("rename", source, target)
+        self._call_store("rename", source, target)
 
     def check_targets(self, targets: Sequence[str]) -> None:
-        self._call("check_targets", tuple(targets))
+        self._call_store("check_targets", tuple(targets))
 
     def rename_dir(self, source: str, target: str) -> None:
-        self._call("rename_dir", source, target)
+        self._call_store("rename_dir", source, target)
 
     def copy(self, source: ObjectInfo, target: str) -> None:
-        self._call("copy", source, target)
+        self._call_store("copy", source, target)
 
     def apply(self, changes: Sequence[Change]) -> None:
         if changes:
-            self._call("apply", tuple(self._blurred(change) for change in changes))
+            self._call_store("apply", tuple(self._blur_change(change) for change in changes))
 
     def make_durable(self, written: Sequence[Complete | Require] = ()) -> None:
         """Do nothing, since a simulated store never loses a write."""
 
-    def _blurred(self, change: Change) -> Change:
+    def _blur_change(self, change: Change) -> Change:
         return replace(change, data=self._blur(change.key, change.data)) if isinstance(change, Put) else change
 
 
-class _Metadata(dict[str, str]):
+class _HashableMetadata(dict[str, str]):
     """The metadata in a call. They never change, so they have a hash."""
 
     def __hash__(self) -> int:  # type: ignore[override]  # dicts are not hashable; this one is a value
         return hash(tuple(sorted(self.items())))
 
 
-def _frozen(metadata: Mapping[str, str] | None) -> _Metadata | None:
-    return None if metadata is None else _Metadata(metadata)
+def _metadata_items(metadata: Mapping[str, str] | None) -> _HashableMetadata | None:
+    return None if metadata is None else _HashableMetadata(metadata)

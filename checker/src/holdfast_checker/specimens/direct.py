@@ -15,8 +15,6 @@ Source: paper 000, XII.A and Table V.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from holdfast.commit.committer import MULTIPART, Committer, TaskReports, leave_to_cleanup
 from holdfast.commit.context import Measure
 from holdfast.commit.destination import new_truncating_job
@@ -25,7 +23,7 @@ from holdfast.commit.sinks import UploadSink
 from holdfast.commit.success_file import has_succeeded, report_success
 from holdfast.commit.task import TaskScope, complete_upload, open_upload, report_task, reported_totals
 from holdfast.errors import ConflictError
-from holdfast.guarantees import ANOTHER_ENDS, EMPTIED, NO_RECORD, UNDONE_BY_HAND, UNKNOWN, Answer, no, yes
+from holdfast.guarantees import ANOTHER_ENDS, EMPTIED, NO_RECORD, UNDONE_BY_HAND, UNKNOWN, no, yes
 
 
 def commit_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOutcome:
@@ -54,7 +52,7 @@ def open_uploaded_file(scope: TaskScope, path: str) -> UploadSink:
     return open_upload(scope, path, on_uploaded=complete)
 
 
-_GUARANTEES: Mapping[str, Answer] = {
+_GUARANTEES = {
     "speculative-tasks": no("both write to the same names"),
     "recoverable-job": no("no record says which tasks had finished"),
     "abortable-task": no("its files may have replaced those of another attempt"),

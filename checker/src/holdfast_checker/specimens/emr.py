@@ -16,7 +16,6 @@ Source: paper 000, XII.C and Table V, and published facts about EMRFS, which is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from holdfast.commit.committer import MULTIPART, Committer, TaskReports, leave_to_cleanup
@@ -30,20 +29,10 @@ from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, TaskCommit
 from holdfast.commit.success_file import report_success
 from holdfast.commit.task import TaskScope, abort_named_uploads, open_upload, totals_of
 from holdfast.errors import HoldfastError
-from holdfast.guarantees import (
-    BOTH_COMMIT,
-    EMPTIED,
-    IN_TASK_COMMIT,
-    NO_RECORD,
-    UNDONE_BY_HAND,
-    UNKNOWN,
-    Answer,
-    no,
-    yes,
-)
+from holdfast.guarantees import BOTH_COMMIT, EMPTIED, IN_TASK_COMMIT, NO_RECORD, UNDONE_BY_HAND, UNKNOWN, no, yes
 
 
-def _abort_pending(measure: Measure, job: JobId) -> str:
+def _abort_pending_uploads(measure: Measure, job: JobId) -> str:
     try:
         abort_named_uploads(measure.ctx, job)
     except HoldfastError as error:
@@ -57,13 +46,13 @@ def commit_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOut
     totals = sum((commit.totals for commit in reported), Totals())
     outcome = report_success(measure, job, totals=totals, tasks=len(reported), paths=())
     with measure.stage("job_stage_cleanup"):
-        left = _abort_pending(measure, job.job)
+        left = _abort_pending_uploads(measure, job.job)
     return replace(outcome, finished=not left, pending_reason=left)
 
 
 def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
     """Abort the job's pending uploads; the files of committed tasks stay visible, which violates C5."""
-    left = _abort_pending(measure, job.job)
+    left = _abort_pending_uploads(measure, job.job)
     return JobOutcome(job=job.job, committed=False, finished=not left, pending_reason=left)
 
 
@@ -77,16 +66,16 @@ def commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
     Crash: some files are visible; the uploads of the others are pending until the job ends.
     """
     measure, owner = scope.measure, scope.owner
-    pendings = tuple(
-        pending_of_entry(measure.ctx, file, owner, uri=encode_uri(measure.ctx.url, file.path)) for file in files
+    pending = tuple(
+        pending_of_entry(measure.ctx, one, owner, uri=encode_uri(measure.ctx.url, one.path)) for one in files
     )
     with measure.stage("task_stage_complete_uploads"):
-        one = PendingSet(job_id=owner.job, commits=pendings)
+        one = PendingSet(job_id=owner.job, commits=pending)
         complete_all(measure, [one], lambda found: found, revert=False)
     return TaskCommit(job=owner.job, task=owner.task, attempt=owner.attempt, totals=totals_of(files))
 
 
-_GUARANTEES: Mapping[str, Answer] = {
+_GUARANTEES = {
     "speculative-tasks": yes("the uploads of an attempt that does not commit stay pending", unless=BOTH_COMMIT),
     "recoverable-job": yes("the output of committed tasks is in place"),
     "abortable-task": yes("its uploads are aborted", unless=IN_TASK_COMMIT),

@@ -15,7 +15,7 @@ Source: paper 000, XII.B and Table V.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from holdfast.commit import layout
@@ -28,7 +28,7 @@ from holdfast.commit.sinks import UploadSink
 from holdfast.commit.success_file import has_succeeded, report_success
 from holdfast.commit.task import TaskScope, report_task, reported_totals
 from holdfast.errors import HoldfastError
-from holdfast.guarantees import EMPTIED, NO_RECORD, STILL_WRITING, TWO_DRIVERS, UNKNOWN, Answer, no, yes
+from holdfast.guarantees import EMPTIED, NO_RECORD, STILL_WRITING, TWO_DRIVERS, UNKNOWN, no, yes
 from holdfast.stores.base import iter_uploads, multipart
 from holdfast_checker.specimens.direct import open_uploaded_file
 
@@ -36,34 +36,34 @@ _MARK = re.compile(r"(\d{17}-[0-9a-f]{12})-attempt-([0-9a-f]{12})")
 
 
 # --- names ------------------------------------------------------------------------------------------------------------
-def _mark(owner: FileOwner) -> str:
+def _id_mark_of_attempt(owner: FileOwner) -> str:
     return f"{owner.job}-attempt-{owner.attempt}"
 
 
-def _file_name(owner: FileOwner, number: int, extension: str) -> str:
-    return f"part-{owner.task:05d}-{_mark(owner)}-c{number:03d}{extension}"
+def _file_name_of_attempt(owner: FileOwner, number: int, extension: str) -> str:
+    return f"part-{owner.task:05d}-{_id_mark_of_attempt(owner)}-c{number:03d}{extension}"
 
 
-def _marked(path: str, owner: FileOwner) -> str:
+def _path_with_id_mark(path: str, owner: FileOwner) -> str:
     """Return `path` with the ids of the job and the attempt in its last segment, before the first dot. Idempotent."""
     directory, slash, name = path.rpartition("/")
-    if _written_by(path) == (owner.job, owner.attempt):
+    if _parse_owner(path) == (owner.job, owner.attempt):
         return path
     stem, dot, extension = name.partition(".")
-    return f"{directory}{slash}{stem}-{_mark(owner)}{dot}{extension}"
+    return f"{directory}{slash}{stem}-{_id_mark_of_attempt(owner)}{dot}{extension}"
 
 
-def _written_by(path: str) -> tuple[JobId, AttemptId] | None:
-    """Return the last job and attempt that a file's name contains; `_marked` puts them after the caller's own name."""
+def _parse_owner(path: str) -> tuple[JobId, AttemptId] | None:
+    """Return the ids of the last job and attempt in a file's name, where `_path_with_id_mark` has put them."""
     found = _MARK.findall(path.rpartition("/")[2])
     return (JobId(found[-1][0]), AttemptId(found[-1][1])) if found else None
 
 
-def _is_of_job(job: JobId) -> Callable[[str], bool]:
-    return lambda path: (_written_by(path) or ("", ""))[0] == job
+def _has_mark_of_job(job: JobId) -> Callable[[str], bool]:
+    return lambda path: (_parse_owner(path) or ("", ""))[0] == job
 
 
-def _remove(ctx: CommitContext, in_scope: Callable[[str], bool]) -> None:
+def _remove_files(ctx: CommitContext, in_scope: Callable[[str], bool]) -> None:
     """Abort pending uploads, then delete visible files."""
     store = multipart(ctx.store)
     for upload in list(iter_uploads(store, ctx.prefix)):
@@ -72,9 +72,9 @@ def _remove(ctx: CommitContext, in_scope: Callable[[str], bool]) -> None:
     delete_visible(ctx, in_scope)
 
 
-def _list_job(ctx: CommitContext, job: JobId) -> Iterator[tuple[str, AttemptId]]:
+def _files_and_uploads_of_job(ctx: CommitContext, job: JobId) -> Iterator[tuple[str, AttemptId]]:
     for path, _info in layout.iter_visible(ctx.store, ctx.prefix):
-        owner = _written_by(path)
+        owner = _parse_owner(path)
         if owner is not None and owner[0] == job:
             yield path, owner[1]
 
@@ -90,14 +90,14 @@ def commit_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOut
     present = reports.check(job)
     winners = {commit.attempt for commit in present}
     with measure.stage("job_stage_list_files"):
-        paths = sorted(path for path, attempt in _list_job(measure.ctx, job.job) if attempt in winners)
+        paths = sorted(path for path, attempt in _files_and_uploads_of_job(measure.ctx, job.job) if attempt in winners)
 
     totals = reported_totals(present)
     outcome = report_success(measure, job, totals=totals, tasks=len(present), paths=paths, limit=len(paths))
-    of_job = _is_of_job(job.job)
+    of_job = _has_mark_of_job(job.job)
     try:
         with measure.stage("job_stage_cleanup"):
-            _remove(measure.ctx, lambda path: of_job(path) and (_written_by(path) or ("", ""))[1] not in winners)
+            _remove_files(measure.ctx, lambda path: of_job(path) and (_parse_owner(path) or ("", ""))[1] not in winners)
     except HoldfastError as error:
         left = (
             "files of attempts that do not count may be left: delete the files that _SUCCESS does not name "
@@ -111,13 +111,13 @@ def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
     """Delete the job's files, unless ``_SUCCESS`` names the job. Attempts that still write leave files (C5)."""
     committed = has_succeeded(measure.ctx, job.job)
     if not committed:
-        _remove(measure.ctx, _is_of_job(job.job))
+        _remove_files(measure.ctx, _has_mark_of_job(job.job))
     return JobOutcome(job=job.job, committed=committed)
 
 
 def open_file(scope: TaskScope, path: str) -> UploadSink:
     """Open a multipart upload to the final directory, under a file name that contains the ids of job and attempt."""
-    target = _marked(path, scope.owner)
+    target = _path_with_id_mark(path, scope.owner)
     return open_uploaded_file(scope, target)
 
 
@@ -128,10 +128,10 @@ def commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
 
 def abort_task(ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
     """Delete the files that an attempt has written so far. If it is still writing, its later files stay."""
-    _remove(ctx, lambda path: _written_by(path) == (owner.job, owner.attempt))
+    _remove_files(ctx, lambda path: _parse_owner(path) == (owner.job, owner.attempt))
 
 
-_GUARANTEES: Mapping[str, Answer] = {
+_GUARANTEES = {
     "speculative-tasks": yes("names contain the attempt", unless=STILL_WRITING),
     "recoverable-job": no("no record says which tasks had finished"),
     "abortable-task": yes("its files are found by their names"),
@@ -166,6 +166,6 @@ STOCATOR = Committer(
     open_file=open_file,
     commit_task=commit_task,
     leaves_records=False,
-    name_file=_file_name,
+    name_file=_file_name_of_attempt,
     abort_task=abort_task,
 )

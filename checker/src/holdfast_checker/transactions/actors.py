@@ -20,17 +20,17 @@ from holdfast_checker.histories.history import HISTORY, History, Outcome, Record
 from holdfast_checker.kernel.calls import Alternative, Call
 from holdfast_checker.kernel.world import Port
 from holdfast_checker.simulated.time import StillClock
-from holdfast_checker.transactions.scripts import FAILED, MixedStateError, Played, Script, Step, play
+from holdfast_checker.transactions.scripts import FAILED, MixedStateError, Script, ScriptLog, Step, run_script
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class ScriptedTransaction:
     """A transaction that an actor runs, given as a script, with its limits of retries.
 
     Attributes:
         repeats: how often the actor starts over if the outcome is unknown, or the database was not available.
         attempts: maximum number of attempts if the transaction conflicts.
-        looks: whether it reads the guard before it creates records: see `play`.
+        looks: whether it reads the guard before it creates records: see `run_script`.
     """
 
     script: Script
@@ -46,7 +46,7 @@ class AttemptRecorder(Recorder):
         return super().alternatives(cast("History", state), call, str(call.args[0]))
 
 
-class _Attempts:
+class _AttemptRecords:
     """Records the attempts of one transaction."""
 
     def __init__(self, port: Port, who: str) -> None:
@@ -61,7 +61,7 @@ class _Attempts:
         self._is_open = True
 
     def note(self, steps: Sequence[Step]) -> None:
-        """Record what the attempt asks for, before it does."""
+        """Record the steps of an attempt at a transaction before they run."""
         self._port.call(Call(HISTORY, "note", (self._who, tuple(steps))))
 
     def end(self, outcome: Outcome, answer: object = None) -> None:
@@ -70,8 +70,8 @@ class _Attempts:
             self._is_open = False
 
 
-class _End(enum.Enum):
-    """What an actor knows about its transaction."""
+class _KnownOutcome(enum.Enum):
+    """The outcome of a transaction, as far as its actor knows it."""
 
     KNOWN = enum.auto()
     UNKNOWN = enum.auto()
@@ -79,29 +79,29 @@ class _End(enum.Enum):
     """Nothing happened, because the database was not available."""
 
 
-def one_after_the_other(handle: Callable[[Port], Backend], works: Sequence[Work], port: Port) -> None:
+def run_transactions(handle: Callable[[Port], Backend], works: Sequence[ScriptedTransaction], port: Port) -> None:
     """Run transactions one after the other, as the program of an actor; stop once the outcome of one is unknown."""
-    store, setting = handle(port), _setting(port)
+    store, setting = handle(port), _transaction_environment(port)
     for work in works:
-        ends = (_transact(port, store, setting, work) for _ in range(1 + work.repeats))
-        if all(end is not _End.KNOWN for end in ends):
+        ends = (_run_transaction(port, store, setting, work) for _ in range(1 + work.repeats))
+        if all(end is not _KnownOutcome.KNOWN for end in ends):
             return
 
 
-def _setting(port: Port) -> Environment:
+def _transaction_environment(port: Port) -> Environment:
     return Environment(clock=StillClock(), ids=port, runner=SerialRunner(), chance=SeededRandom(1))
 
 
-def _transact(port: Port, store: Backend, setting: Environment, work: Work) -> _End:
-    attempts = _Attempts(port, port.name)
-    played = Played()
+def _run_transaction(port: Port, store: Backend, setting: Environment, work: ScriptedTransaction) -> _KnownOutcome:
+    attempts = _AttemptRecords(port, port.name)
+    played = ScriptLog()
 
     def function(transaction: Transaction) -> tuple[object, ...]:
         nonlocal played
-        played = Played()
+        played = ScriptLog()
         attempts.begin()
         try:
-            play(transaction, work.script, played, looks=work.looks)
+            run_script(transaction, work.script, played, looks=work.looks)
         except Exception:
             attempts.note([*played.steps, FAILED])
             raise
@@ -111,20 +111,20 @@ def _transact(port: Port, store: Backend, setting: Environment, work: Work) -> _
     try:
         found = run_transaction(store, function, setting, attempts=work.attempts)
     except OutcomeUnknownError:
-        return _End.UNKNOWN
+        return _KnownOutcome.UNKNOWN
     except UnavailableError:
         attempts.end(Outcome.FAILED)
-        return _End.NOTHING
+        return _KnownOutcome.NOTHING
     except TransactionConflictError:
         attempts.end(Outcome.FAILED)
     except MixedStateError:
         attempts.end(Outcome.OK, ("saw", tuple(played.saw)))
     else:
         attempts.end(Outcome.OK, ("saw", found))
-    return _End.KNOWN
+    return _KnownOutcome.KNOWN
 
 
-def commit_together(handle: Callable[[Port], Backend], scripts: Sequence[Script], port: Port) -> None:
+def commit_as_group(handle: Callable[[Port], Backend], scripts: Sequence[Script], port: Port) -> None:
     """Commit several transactions as a group in one call, as the program of an actor; then those that depend on others.
 
     No transaction may create a record in a range whose records another one counts.
@@ -132,10 +132,10 @@ def commit_together(handle: Callable[[Port], Backend], scripts: Sequence[Script]
     store = handle(port)
     left = []
     for number, script in enumerate(scripts):
-        attempts, transaction, played = _Attempts(port, f"{port.name} {number}"), Transaction(store), Played()
+        attempts, transaction, played = _AttemptRecords(port, f"{port.name} {number}"), Transaction(store), ScriptLog()
         attempts.begin()
         try:
-            play(transaction, script, played, looks=False)
+            run_script(transaction, script, played, looks=False)
         except UnavailableError:
             return
         left.append((attempts, transaction.to_commit(), played))

@@ -13,46 +13,52 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
-from holdfast_checker.framework.subject import Goal, Judged, Rule, by_name
-from holdfast_checker.histories.effects import Effect, what_is_missing, what_is_repeated
-from holdfast_checker.histories.history import Operation, Outcome, operations_in
-from holdfast_checker.histories.linearizable import Model, crashes_in, end_of_crashes, judge_with_crashes, of_clients
-from holdfast_checker.kernel.calls import canonical
+from holdfast_checker.framework.subject import Goal, Rule, VerdictCache, index_by_name
+from holdfast_checker.histories.effects import Effect, describe_missing_units, describe_repeated_units
+from holdfast_checker.histories.history import Operation, Outcome, recorded_operations
+from holdfast_checker.histories.linearizable import (
+    Model,
+    client_operations,
+    judge_with_crashes,
+    last_crash_position,
+    lossy_crashes,
+)
+from holdfast_checker.kernel.calls import canonical_key
 from holdfast_checker.kernel.world import View
-from holdfast_checker.simulated.database import DATABASE, Image
+from holdfast_checker.simulated.database import DATABASE, DatabaseImage
 from holdfast_checker.simulated.locks import LockedImage
-from holdfast_checker.transactions.narration import tell_answer, tell_transaction
-from holdfast_checker.transactions.scripts import EVERYTHING, FAILED, Contents, Script, apply, to_text
+from holdfast_checker.transactions.narration import describe_answer, describe_transaction
+from holdfast_checker.transactions.scripts import EVERYTHING, FAILED, Contents, Script, apply_to_model, decode_text
 
 UNIT = "unit/"
 """Key prefix of the counter of each unit of work, whose number says how often the unit took effect."""
 
 
 @dataclass(frozen=True)
-class Setting(Judged):
+class Setting(VerdictCache):
     """The context of the properties of a transactions world: the records at the start, and cached verdicts."""
 
     start: Contents
 
 
-def contents_of(view: View) -> Contents:
+def committed_contents(view: View) -> Contents:
     """Return the committed records of the database in a state of the world, decoded."""
-    records = cast("Image", view.states[DATABASE]).records
-    return tuple((key.decode(), (to_text(record.value), record.number)) for key, record in records.as_dict().items())
+    records = cast("DatabaseImage", view.states[DATABASE]).records
+    return tuple((key.decode(), (decode_text(one.value), one.number)) for key, one in records.as_dict().items())
 
 
-def _operations(view: View) -> list[Operation]:
+def _effective_attempts(view: View) -> list[Operation]:
     """Return the attempts that may have had an effect, or claim to have read; their steps become their arguments."""
     return [
         replace(one, args=cast("tuple[object, ...]", one.notes[-1]), notes=())
-        for one in of_clients(operations_in(view))
+        for one in client_operations(recorded_operations(view))
         if one.notes and one.outcome is not Outcome.FAILED
     ]
 
 
 # --- T1 ---------------------------------------------------------------------------------------------------------------
-def _serializable(setting: Setting, view: View) -> str | None:
-    operations, crashes = _operations(view), crashes_in(operations_in(view))
+def _judge_serializability(setting: Setting, view: View) -> str | None:
+    operations, crashes = _effective_attempts(view), lossy_crashes(recorded_operations(view))
     last = max((one.ended or one.invoked for one in operations), default=0)
     final = Operation(
         who="the last reader",
@@ -61,38 +67,38 @@ def _serializable(setting: Setting, view: View) -> str | None:
         invoked=last + 1,
         ended=last + 2,
         outcome=Outcome.OK,
-        value=("saw", (contents_of(view),)),
+        value=("saw", (committed_contents(view),)),
     )
-    model = Model(initial=setting.start, apply=apply, tell=tell_transaction, tell_answer=tell_answer)
-    key = canonical((operations, crashes, final.value))
-    return setting.once(key, lambda: judge_with_crashes([*operations, final], crashes, model) or None)
+    model = Model(initial=setting.start, apply=apply_to_model, tell=describe_transaction, tell_answer=describe_answer)
+    key = canonical_key((operations, crashes, final.value))
+    return setting.judge_once(key, lambda: judge_with_crashes([*operations, final], crashes, model) or None)
 
 
 # --- T3 ---------------------------------------------------------------------------------------------------------------
-def _effects(view: View) -> list[Effect]:
-    counted = ((name, content[1]) for name, content in contents_of(view) if name.startswith(UNIT))
+def _committed_effects(view: View) -> list[Effect]:
+    counted = ((name, content[1]) for name, content in committed_contents(view) if name.startswith(UNIT))
     return [Effect(name.removeprefix(UNIT), f"commit {each}") for name, number in counted for each in range(number)]
 
 
-def _finished(view: View) -> list[str]:
+def _committed_units(view: View) -> list[str]:
     """Return the units whose commit was reported as successful, now or before, and cannot be undone by a crash."""
     found: set[str] = set()
-    crashed = end_of_crashes(operations_in(view))
-    for one in (one for one in _operations(view) if one.invoked > crashed):
+    crashed = last_crash_position(recorded_operations(view))
+    for one in (one for one in _effective_attempts(view) if one.invoked > crashed):
         steps = cast("Script", one.args)
         if one.outcome is Outcome.OK and FAILED not in steps:
             found |= {str(step[1]) for step in steps if step[0] == "add"}
     return sorted(name.removeprefix(UNIT) for name in found if name.startswith(UNIT))
 
 
-def _exactly_once(setting: Setting, view: View) -> str | None:
-    effects = _effects(view)
-    missing = [one for one in what_is_missing(_finished(view), effects) if "did not take effect" in one]
-    return "; ".join([*what_is_repeated(effects), *missing]) or None
+def _judge_exactly_once(setting: Setting, view: View) -> str | None:
+    effects = _committed_effects(view)
+    missing = [one for one in describe_missing_units(_committed_units(view), effects) if "did not take effect" in one]
+    return "; ".join([*describe_repeated_units(effects), *missing]) or None
 
 
 # --- T5 ---------------------------------------------------------------------------------------------------------------
-def _waits_forever(setting: Setting, view: View) -> str | None:
+def _judge_endless_waiting(setting: Setting, view: View) -> str | None:
     state = view.states[DATABASE]
     locks = sorted(state.locks, key=lambda lock: (lock.holder, lock.key)) if isinstance(state, LockedImage) else []
     if not locks:
@@ -101,73 +107,73 @@ def _waits_forever(setting: Setting, view: View) -> str | None:
     return f"no transaction can go on: {held}"
 
 
-RULES: Mapping[str, Rule] = by_name(
+RULES: Mapping[str, Rule] = index_by_name(
     Rule(
         "T1",
         "strictly serializable",
         "The transactions that took effect, and were not undone by a crash of the database, could have run one after "
         "the other, each between its start and its end: all that their callers saw, and all records in the end, are "
         "explained by that order.",
-        end=_serializable,
+        end=_judge_serializability,
     ),
     Rule(
         "T3",
         "exactly once",
         "No unit of work takes effect twice, and each whose caller was told of its success has taken effect, "
         "unless the database has crashed since it began.",
-        end=_exactly_once,
+        end=_judge_exactly_once,
     ),
-    Rule("T5", "no deadlock", "No transactions wait for each other in a circle.", end=_waits_forever),
+    Rule("T5", "no deadlock", "No transactions wait for each other in a circle.", end=_judge_endless_waiting),
 )
 
 
 # --- goals ------------------------------------------------------------------------------------------------------------
-def of_operations(meaning: str, holds: Callable[[Sequence[Operation]], bool]) -> Goal:
+def goal_for_operations(meaning: str, holds: Callable[[Sequence[Operation]], bool]) -> Goal:
     """Return a coverage goal that is reached if `holds` is true for the recorded client operations of an execution."""
-    return Goal(meaning, end=lambda context, view: holds(of_clients(operations_in(view))))
+    return Goal(meaning, end=lambda context, view: holds(client_operations(recorded_operations(view))))
 
 
-def _goes_on_after_a_crash(context: object, view: View) -> bool:
-    operations = operations_in(view)
-    return any(one.invoked > end_of_crashes(operations) > 0 for one in of_clients(operations))
+def _commits_after_crash(context: object, view: View) -> bool:
+    operations = recorded_operations(view)
+    return any(one.invoked > last_crash_position(operations) > 0 for one in client_operations(operations))
 
 
-CRASHED = Goal("a crash undoes what had an answer, and a client goes on", end=_goes_on_after_a_crash)
+CRASHED = Goal("a crash undoes what had an answer, and a client goes on", end=_commits_after_crash)
 
 
-def _value(operation: Operation) -> tuple[object, ...]:
+def _answer_of(operation: Operation) -> tuple[object, ...]:
     return cast("tuple[object, ...]", operation.value) if operation.outcome is Outcome.OK else ("",)
 
 
-def _steps(operation: Operation) -> tuple[object, ...]:
+def _steps_of(operation: Operation) -> tuple[object, ...]:
     return cast("tuple[object, ...]", operation.notes[-1]) if operation.notes else ()
 
 
 GOALS: Mapping[str, Goal] = {
-    "all": of_operations(
+    "all": goal_for_operations(
         "every transaction takes effect",
         lambda operations: all(
-            any(one.who == who and _value(one)[0] == "saw" and FAILED not in _steps(one) for one in operations)
+            any(one.who == who and _answer_of(one)[0] == "saw" and FAILED not in _steps_of(one) for one in operations)
             for who in {one.who for one in operations}
         ),
     ),
-    "conflict": of_operations(
+    "conflict": goal_for_operations(
         "an attempt conflicts, and a later one of the same transaction takes effect",
         lambda operations: any(
-            one.outcome is Outcome.FAILED and one.notes and any(_value(it)[0] == "saw" for it in operations[at:])
+            one.outcome is Outcome.FAILED and one.notes and any(_answer_of(it)[0] == "saw" for it in operations[at:])
             for at, one in enumerate(operations)
         ),
     ),
-    "unknown": of_operations(
+    "unknown": goal_for_operations(
         "the outcome of a transaction stays unknown to its caller",
         lambda operations: any(one.outcome is Outcome.UNKNOWN for one in operations),
     ),
     "crashed": CRASHED,
-    "error": of_operations(
+    "error": goal_for_operations(
         "the error of a function reaches its caller",
-        lambda operations: any(_value(one)[0] == "saw" and FAILED in _steps(one) for one in operations),
+        lambda operations: any(_answer_of(one)[0] == "saw" and FAILED in _steps_of(one) for one in operations),
     ),
-    "given-up": of_operations(
+    "given-up": goal_for_operations(
         "a transaction is given up after its last attempt",
         lambda operations: any(
             one.outcome is Outcome.FAILED and not any(it.who == one.who for it in operations[at + 1 :])

@@ -1,8 +1,8 @@
 """Simulate row locks of a database server under READ COMMITTED, where each statement of a commit is a step.
 
 A commit of a backend in SQL consists of many statements, and those of other connections come in between. Here each
-statement is a call. A `Table` knows what every such database does: a shared lock excludes exclusive ones; whoever gets
-a lock after a wait sees the row as the previous holder left it; a row that does not exist cannot be locked, only
+statement is a call. A `RowLockTable` does what all such databases do: a shared lock excludes exclusive ones; who gets a
+lock after a wait sees the row as the previous holder left it; a row that does not exist cannot be locked, only
 created; and creating it waits for another connection that has created it and not committed yet. When a connection ends,
 or breaks, its locks are released and its rows are gone.
 
@@ -23,20 +23,20 @@ from holdfast_checker.kernel.world import Port
 from holdfast_checker.simulated.database import (
     DATABASE,
     SimulatedDatabase,
-    lost,
+    failed_call,
+    lost_reply,
     range_accesses,
     record_accesses,
-    records_of,
-    scan_of,
-    unavailable,
-    versions,
+    reserve_versions,
+    scan_records,
+    to_records,
 )
-from holdfast_checker.simulated.locks import Lock, LockableDatabase, LockedImage, lock, lock_accesses
+from holdfast_checker.simulated.locks import LockableDatabase, LockedImage, RecordLock, lock_accesses, lock_alternatives
 
 _Changes = tuple[tuple[bytes, Record | None], ...]
 
 
-class Table(LockableDatabase):
+class RowLockTable(LockableDatabase):
     """A simulated table of a SQL database with row locks, as a shared resource.
 
     Calls: `lock` a row, shared or exclusive, and read it; `create` a row that does not exist; `count` the rows of a
@@ -51,14 +51,14 @@ class Table(LockableDatabase):
         if call.operation == "rollback":
             return [Alternative(state=image.without(actor))]
         if call.operation == "lock":
-            ways = lock(image, actor, *cast("tuple[bytes, bool]", call.args))
+            ways = lock_alternatives(image, actor, *cast("tuple[bytes, bool]", call.args))
         elif call.operation == "create":
-            ways = _create(image, actor, cast("bytes", call.args[0]))
+            ways = _create_row_alternatives(image, actor, cast("bytes", call.args[0]))
         elif call.operation == "count":  # the rows that are committed at this moment
-            ways = [Alternative(state=image, reply=Reply(len(scan_of(image.records, *call.args).records)))]
+            ways = [Alternative(state=image, reply=Reply(len(scan_records(image.records, *call.args).records)))]
         else:
-            ways = _commit(image, actor, cast("_Changes", call.args[1]))
-        return [*ways, unavailable(image.without(actor))] if ways else []
+            ways = _commit_alternatives(image, actor, cast("_Changes", call.args[1]))
+        return [*ways, failed_call(image.without(actor))] if ways else []
 
     def footprint(self, call: Call) -> Footprint:
         if call.operation == "count":
@@ -73,39 +73,36 @@ class Table(LockableDatabase):
         return super().footprint(call)
 
 
-def _create(image: LockedImage, actor: str, key: bytes) -> list[Alternative]:
-    """Create a row, and return None; the existing record if there is one."""
+def _create_row_alternatives(image: LockedImage, actor: str, key: bytes) -> list[Alternative]:
+    """Return the results of a call that creates a row: None, or the existing record; no result while it must wait."""
     record = image.records.as_dict().get(key)
     if record is not None:
         return [Alternative(state=image, reply=Reply(record))]
     if any(one.creates for one in image.locks if one.key == key and one.holder != actor):
         return []
-    created = Lock(key, actor, exclusive=True, creates=True)
+    created = RecordLock(key, actor, exclusive=True, creates=True)
     return [Alternative(state=replace(image, locks=image.locks | {created}), reply=Reply(None))]
 
 
-def _commit(image: LockedImage, actor: str, changes: _Changes) -> list[Alternative]:
-    """Write the changed rows, and release the locks."""
+def _commit_alternatives(image: LockedImage, actor: str, changes: _Changes) -> list[Alternative]:
+    """Return the results of a call that writes changed rows and releases the actor's locks."""
     after = {**image.records.as_dict(), **dict(changes)}
     ended = image.without(actor)
-    done = replace(ended, records=records_of({key: one for key, one in after.items() if one is not None}))
+    done = replace(ended, records=to_records({key: one for key, one in after.items() if one is not None}))
     if not changes:
         return [Alternative(state=done)]
-    return [
-        Alternative(state=done),
-        lost(done, "reply lost", Fault.LOST_REPLY),
-        lost(ended, "request lost", Fault.FAILURE),
-    ]
+    lost = (lost_reply(done, "reply lost", Fault.LOST_REPLY), lost_reply(ended, "request lost", Fault.FAILURE))
+    return [Alternative(state=done), *lost]
 
 
 _LOCK_ATTEMPTS = 5
 
 
 class SteppedDatabase(SimulatedDatabase):
-    """The database of one process whose commits consist of several statements, each a step: see `Table`."""
+    """The database of one process whose commits consist of several statements, each a step: see `RowLockTable`."""
 
     def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
-        port, base = self._port, versions(self._port, len(commits))
+        port, base = self._port, reserve_versions(self._port, len(commits))
         steps = steps_of_group(commits)
         seen, counts = lock_and_count(port, commits, steps)
         result = validate_group(commits, steps, seen, counts, base)
@@ -145,7 +142,7 @@ def lock_record(port: Port, step: Step) -> Record | None:
         UnavailableError: others keep creating and deleting the record.
     """
     if step.kind is StepKind.INSERT:
-        return _create_row(port, step.key)  # an existing record is not locked: the insert has failed
+        return _try_create_row(port, step.key)  # an existing record is not locked: the insert has failed
     for _ in range(_LOCK_ATTEMPTS):
         record = cast("Record | None", port.call(Call(DATABASE, "lock", (step.key, needs_exclusive(step)))))
         if record is not None or lock_absence(port, step.key):
@@ -164,10 +161,10 @@ def lock_absence(port: Port, key: bytes) -> bool:
 
     Returns:
         Whether it was created; if not, the record exists by now."""
-    return _create_row(port, key) is None
+    return _try_create_row(port, key) is None
 
 
-def _create_row(port: Port, key: bytes) -> Record | None:
+def _try_create_row(port: Port, key: bytes) -> Record | None:
     return cast("Record | None", port.call(Call(DATABASE, "create", (key,))))
 
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations_with_replacement
 
 from holdfast_checker.framework import subject
-from holdfast_checker.framework.scene_files import Fields, calls_of, read_scenes, with_all_faults
-from holdfast_checker.framework.subject import by_name
-from holdfast_checker.transactions.actors import Work
+from holdfast_checker.framework.scene_files import SceneFields, add_faults, parse_script, read_scenes
+from holdfast_checker.framework.subject import index_by_name
+from holdfast_checker.transactions.actors import ScriptedTransaction
 from holdfast_checker.transactions.properties import UNIT
 from holdfast_checker.transactions.scripts import Content, Script
 
@@ -32,7 +32,7 @@ class Scene(subject.Scene):
         stepped: whether each statement inside of a commit is a step; if not, a commit is one step.
     """
 
-    works: Mapping[str, tuple[Work, ...]] = field(default_factory=dict)
+    works: Mapping[str, tuple[ScriptedTransaction, ...]] = field(default_factory=dict)
     groups: Mapping[str, tuple[Script, ...]] = field(default_factory=dict)
     start: Mapping[str, Content] = field(default_factory=dict)
     crashes: int = 0
@@ -40,22 +40,25 @@ class Scene(subject.Scene):
 
 
 # --- scenes that are declared -----------------------------------------------------------------------------------------
-def _make(name: str, fields: Fields) -> Scene:
+def _make_scene(name: str, fields: SceneFields) -> Scene:
     """Make a scene of its section.
 
     Fields: those of `Scene`, ``looks`` if transactions read the guard before they create records, ``repeats`` for all
     of them, and ``statements``: ``no`` or ``only`` if the scene runs on one kind of database. Others are actors, with
     ``|`` between their transactions; ``unit 1`` is a transaction that inserts a marker with its effect.
     """
-    start = {key: (str(value), number[0] if number else 0) for key, value, *number in fields.calls("start")}
+    start = {key: (str(value), number[0] if number else 0) for key, value, *number in fields.take_calls("start")}
     looks, repeats = fields.pop("looks", "") == "yes", int(fields.pop("repeats", 0))
     stepped = fields.pop("statements", "") == "only"
-    taken = fields.take(Scene)
-    scripts = {who: tuple(map(_script, works.split(" | "))) for who, works in fields.items()}
+    taken = fields.take_fields(Scene)
+    scripts = {who: tuple(map(_parse_transaction_script, works.split(" | "))) for who, works in fields.items()}
     works = {who: works for who, works in scripts.items() if not who.endswith(_TOGETHER)}
     return Scene(
         name=name,
-        works={who: tuple(_work(script, looks, repeats) for script in scripts) for who, scripts in works.items()},
+        works={
+            who: tuple(_make_transaction(script, looks, repeats) for script in scripts)
+            for who, scripts in works.items()
+        },
         groups={who.removesuffix(_TOGETHER): one for who, one in scripts.items() if who not in works},
         start=start,
         stepped=stepped,
@@ -67,29 +70,29 @@ _TOGETHER = " (as one group)"
 _VALUES = ("put", "insert", "create", "append")
 
 
-def _script(text: str) -> Script:
-    return tuple((*step[:2], str(step[2])) if step[0] in _VALUES else step for step in calls_of(text))
+def _parse_transaction_script(text: str) -> Script:
+    return tuple((*step[:2], str(step[2])) if step[0] in _VALUES else step for step in parse_script(text))
 
 
-def _work(script: Script, looks: bool, repeats: int) -> Work:
+def _make_transaction(script: Script, looks: bool, repeats: int) -> ScriptedTransaction:
     if script[0][0] == "unit":
-        return _unit(script[0][1], repeats=repeats)
-    return Work(script=script, looks=looks, repeats=repeats)
+        return _unit_of_work(script[0][1], repeats=repeats)
+    return ScriptedTransaction(script=script, looks=looks, repeats=repeats)
 
 
-def _unit(number: int, *, repeats: int) -> Work:
+def _unit_of_work(number: int, *, repeats: int) -> ScriptedTransaction:
     """Return a unit of work that happens once, however often it is repeated."""
     marker = f"done {number}"
     script = (("unless", marker), ("insert", marker, ""), ("add", f"{UNIT}{number}", 1))
-    return Work(script=script, repeats=repeats)
+    return ScriptedTransaction(script=script, repeats=repeats)
 
 
-def _in_steps(scene: Scene) -> Scene:
+def _scene_with_statement_steps(scene: Scene) -> Scene:
     """Return a scene with statements as steps. Nothing comes late there: a broken connection is rolled back."""
     return replace(scene, name=f"{scene.name}{_IN_STEPS}", stepped=True)
 
 
-_DECLARED = read_scenes("holdfast_checker.transactions", _make)
+_DECLARED = read_scenes("holdfast_checker.transactions", _make_scene)
 
 
 # --- all pairs, and all triples ---------------------------------------------------------------------------------------
@@ -113,13 +116,13 @@ _COUNTING = {"scan", "count"}
 _STARTS: Mapping[str, Mapping[str, Content]] = {"absent": {}, "present": {"x": ("v", 3)}}
 
 
-def _kinds_of(names: Sequence[str], family: str, start: str, stepped: bool) -> Scene:
+def _scene_of_transaction_kinds(names: Sequence[str], family: str, start: str, stepped: bool) -> Scene:
     """Return the scene in which several transactions of these kinds run at the same time."""
     looks = not _COUNTING.isdisjoint(names)
     works = {}
     for who, kind in zip(("ann", "bob", "eve"), names, strict=False):
         script = tuple(tuple(who if part == "mark" else part for part in step) for step in KINDS[kind])
-        works[who] = (Work(script=script, attempts=2, looks=looks),)
+        works[who] = (ScriptedTransaction(script=script, attempts=2, looks=looks),)
     # Inserts of what is there, and adds over a bound, are given up.
     fits = "insert" not in names or (start == "absent" and names.count("insert") == 1 and len(set(names)) == len(names))
     return Scene(
@@ -132,27 +135,27 @@ def _kinds_of(names: Sequence[str], family: str, start: str, stepped: bool) -> S
     )
 
 
-def _all_of(family: str, count: int, stepped: bool) -> Iterator[Scene]:
+def _scenes_of_kind_combinations(family: str, count: int, stepped: bool) -> Iterator[Scene]:
     """Yield a scene for each combination of kinds."""
     for start in _STARTS:
         for names in combinations_with_replacement(KINDS, count):
-            yield _kinds_of(names, family, start, stepped)
+            yield _scene_of_transaction_kinds(names, family, start, stepped)
 
 
 # --- all of them ------------------------------------------------------------------------------------------------------
 _ON_BOTH = [scene for scene in _DECLARED.values() if not scene.stepped and not scene.crashes]
 
-SCENES: Mapping[str, Scene] = by_name(
-    *_all_of("pairs", 2, stepped=False),
-    *_all_of("pairs", 2, stepped=True),
-    *(one for scene in _ON_BOTH for one in (scene, _in_steps(scene))),
+SCENES: Mapping[str, Scene] = index_by_name(
+    *_scenes_of_kind_combinations("pairs", 2, stepped=False),
+    *_scenes_of_kind_combinations("pairs", 2, stepped=True),
+    *(one for scene in _ON_BOTH for one in (scene, _scene_with_statement_steps(scene))),
     *(scene for scene in _DECLARED.values() if scene not in _ON_BOTH),
 )
 """The quick scenes: all of them together take seconds."""
 
-SMALL: Mapping[str, Scene] = by_name(
-    *_all_of("triples", 3, stepped=False),
-    *_all_of("triples", 3, stepped=True),
-    *(with_all_faults(one) for one in _ON_BOTH if not one.budgets and len(one.works) + len(one.groups) < 3),
+SMALL: Mapping[str, Scene] = index_by_name(
+    *_scenes_of_kind_combinations("triples", 3, stepped=False),
+    *_scenes_of_kind_combinations("triples", 3, stepped=True),
+    *(add_faults(one) for one in _ON_BOTH if not one.budgets and len(one.works) + len(one.groups) < 3),
 )
 """Larger scenes, which take minutes."""

@@ -2,7 +2,7 @@
 
 A script is a tuple of steps, and a step is a tuple: its kind, then its arguments. What a step does may depend on what
 the transaction has read, so playing a script yields plain steps (such as "get" and "put"), and what the reads saw.
-`apply` is the sequential meaning of plain steps: what one transaction alone does to a dictionary. Together they decide
+`apply_to_model` is the sequential meaning of plain steps: what one transaction alone does to a dictionary. Both decide
 whether a history is strictly serializable: the whole database is one object, and each transaction is one operation on
 it (`holdfast_checker.histories.linearizable`). This includes blind writes, deletes, adds, absent records and ranges.
 """
@@ -34,7 +34,7 @@ EVERYTHING: Step = ("everything",)
 """A step that reads all records of the database."""
 
 
-def guard_of(name: str) -> str:
+def guard_key(name: str) -> str:
     """Return the key of the guard record of a name: writers of the name and scans of its range both read or write it.
 
     There is one guard for each directory, and one for all names without a directory."""
@@ -47,7 +47,7 @@ class MixedStateError(Exception):
 
 
 @dataclass(slots=True)
-class Played:
+class ScriptLog:
     """A log of the steps that a script has run so far, and of the values that its reads returned.
 
     Attributes:
@@ -58,14 +58,14 @@ class Played:
     steps: list[Step] = field(default_factory=list)
     saw: list[object] = field(default_factory=list)
 
-    def did(self, *step: object) -> None:
+    def add_step(self, *step: object) -> None:
         self.steps.append(step)
 
 
 class _Player:
-    """Plays steps on a transaction."""
+    """Runs the steps of a script on a transaction."""
 
-    def __init__(self, transaction: Transaction, played: Played, prefix: str, looks: bool) -> None:
+    def __init__(self, transaction: Transaction, played: ScriptLog, prefix: str, looks: bool) -> None:
         self.transaction = transaction
         self.played = played
         self._prefix = prefix
@@ -74,26 +74,26 @@ class _Player:
     def key(self, name: str) -> bytes:
         return (self._prefix + name).encode()
 
-    def _look(self, name: str) -> None:
+    def _read_guard(self, name: str) -> None:
         if self._looks:
-            look_at_guard(self.transaction, self.key(guard_of(name)))
+            read_guard_record(self.transaction, self.key(guard_key(name)))
 
     # --- reads --------------------------------------------------------------------------------------------------------
     def get(self, name: str) -> Content | None:
-        found = _content(self.transaction.get(self.key(name)))
-        self.played.did("get", name)
+        found = _decode_record(self.transaction.get(self.key(name)))
+        self.played.add_step("get", name)
         self.played.saw.append(found)
         return found
 
     def get_many(self, *names: str) -> None:
         found = self.transaction.get_many([self.key(name) for name in names])
-        self.played.did("get_many", *names)
-        self.played.saw.append(tuple(_content(found.get(self.key(name))) for name in names))
+        self.played.add_step("get_many", *names)
+        self.played.saw.append(tuple(_decode_record(found.get(self.key(name))) for name in names))
 
     def scan(self, start: str, end: str, limit: int | None = None) -> Contents:
-        page = self.transaction.scan(self.key(start), self.key(end), limit, guard=self.key(guard_of(start)))
-        found = tuple((key.decode()[len(self._prefix) :], cast("Content", _content(record))) for key, record in page)
-        self.played.did("scan", start, end, limit)
+        page = self.transaction.scan(self.key(start), self.key(end), limit, guard=self.key(guard_key(start)))
+        found = tuple((key.decode()[len(self._prefix) :], cast("Content", _decode_record(one))) for key, one in page)
+        self.played.add_step("scan", start, end, limit)
         self.played.saw.append(found)
         return found
 
@@ -108,39 +108,39 @@ class _Player:
 
     # --- writes -------------------------------------------------------------------------------------------------------
     def put(self, name: str, value: str) -> None:
-        self._look(name)
-        self.transaction.put(self.key(name), to_bytes(value))
-        self.played.did("put", name, value)
+        self._read_guard(name)
+        self.transaction.put(self.key(name), encode_text(value))
+        self.played.add_step("put", name, value)
 
     def insert(self, name: str, value: str) -> None:
-        self._look(name)
+        self._read_guard(name)
         try:
-            self.transaction.insert(self.key(name), to_bytes(value))
+            self.transaction.insert(self.key(name), encode_text(value))
         except InvalidRequestError:
             return  # the transaction has seen or written the record
-        self.played.did("insert", name, value)
+        self.played.add_step("insert", name, value)
 
     def delete(self, name: str) -> None:
         self.transaction.delete(self.key(name))
-        self.played.did("delete", name)
+        self.played.add_step("delete", name)
 
     def add(self, name: str, delta: int) -> None:
-        self._look(name)
+        self._read_guard(name)
         try:
             self.transaction.add(self.key(name), delta)
         except InvalidRequestError:
             return  # the transaction has put or deleted the record
-        self.played.did("add", name, delta)
+        self.played.add_step("add", name, delta)
 
     def bounded(self, name: str, delta: int, most: int) -> None:
-        """Add, on condition that the number does not exceed a bound."""
+        """Add to the number of a record, if the result does not exceed a bound."""
         self.add(name, delta)
         self.transaction.require_at_most(self.key(name), most)
-        self.played.did("at_most", name, most)
+        self.played.add_step("at_most", name, most)
 
     # --- writes that depend on reads ----------------------------------------------------------------------------------
     def append(self, name: str, mark: str) -> None:
-        """Write what a record is, and a mark after it."""
+        """Append a mark to the text of a record."""
         found = self.get(name)
         self.put(name, (found[0] if found else "") + mark)
 
@@ -155,7 +155,7 @@ class _Player:
             self.delete(name)
 
     def count(self, start: str, end: str, name: str) -> None:
-        """Write how many records a range has."""
+        """Count the records in a range, and write the number to a record."""
         self.put(name, str(len(self.scan(start, end))))
 
     def claim(self, start: str, end: str, name: str) -> None:
@@ -179,15 +179,15 @@ class _Player:
             self.put(own, "off")
 
 
-def look_at_guard(transaction: Transaction, guard: bytes) -> None:
+def read_guard_record(transaction: Transaction, guard: bytes) -> None:
     """Read the guard record of a range, as every transaction must before it creates a record there."""
     transaction.get(guard)
 
 
-def play(
+def run_script(
     transaction: Transaction,
     script: Script,
-    played: Played,
+    played: ScriptLog,
     *,
     prefix: str = "",
     looks: bool = True,
@@ -205,7 +205,7 @@ def play(
         pause: called after each step.
 
     Raises:
-        MixedStateError: see `_Player.together`.
+        MixedStateError: see `_ScriptPlayer.together`.
     """
     player = _Player(transaction, played, prefix, looks)
     for kind, *arguments in script:
@@ -217,22 +217,22 @@ def play(
         pause()
 
 
-def to_bytes(value: str) -> bytes:
+def encode_text(value: str) -> bytes:
     """Encode the text of a script's value as the bytes of an integer, so that `add` works on every record."""
     return INTEGER + value.encode()
 
 
-def to_text(value: bytes) -> str:
-    """Decode the bytes of a record to the text of its value: the inverse of `to_bytes`."""
+def decode_text(value: bytes) -> str:
+    """Decode the bytes of a record to the text of its value: the inverse of `encode_text`."""
     return value.removeprefix(INTEGER).decode()
 
 
-def _content(record: Record | None) -> Content | None:
-    return None if record is None else (to_text(record.value), record.number)
+def _decode_record(record: Record | None) -> Content | None:
+    return None if record is None else (decode_text(record.value), record.number)
 
 
 # --- the meaning ------------------------------------------------------------------------------------------------------
-def apply(state: Hashable, operation: Operation) -> tuple[Hashable, object]:
+def apply_to_model(state: Hashable, operation: Operation) -> tuple[Hashable, object]:
     """Apply a transaction to the contents of the sequential model; return the new contents, and the answer.
 
     Args:
@@ -256,44 +256,44 @@ def apply(state: Hashable, operation: Operation) -> tuple[Hashable, object]:
 _Records = dict[str, Content]
 
 
-def _put(records: _Records, name: str, value: str) -> bool:
+def _put_in_model(records: _Records, name: str, value: str) -> bool:
     records[name] = (value, 0)
     return True
 
 
-def _insert(records: _Records, name: str, value: str) -> bool:
-    return name not in records and _put(records, name, value)
+def _insert_in_model(records: _Records, name: str, value: str) -> bool:
+    return name not in records and _put_in_model(records, name, value)
 
 
-def _delete(records: _Records, name: str) -> bool:
+def _delete_in_model(records: _Records, name: str) -> bool:
     records.pop(name, None)
     return True
 
 
-def _add(records: _Records, name: str, delta: int) -> bool:
+def _add_in_model(records: _Records, name: str, delta: int) -> bool:
     value, number = records.get(name, ("", 0))
     records[name] = (value, number + delta)
     return True
 
 
-def _at_most(records: _Records, name: str, most: int) -> bool:
+def _check_bound_in_model(records: _Records, name: str, most: int) -> bool:
     return records[name][1] <= most
 
 
-def _scan(records: _Records, start: str, end: str, limit: int | None) -> Contents:
+def _scan_in_model(records: _Records, start: str, end: str, limit: int | None) -> Contents:
     return tuple((name, records[name]) for name in sorted(records) if start <= name < end)[:limit]
 
 
 _READS: dict[str, Callable[..., object]] = {
     "get": lambda records, name: records.get(name),
     "get_many": lambda records, *names: tuple(map(records.get, names)),
-    "scan": _scan,
+    "scan": _scan_in_model,
     "everything": lambda records: tuple(sorted(records.items())),
 }
 _WRITES: dict[str, Callable[..., bool]] = {
-    "put": _put,
-    "insert": _insert,
-    "delete": _delete,
-    "add": _add,
-    "at_most": _at_most,
+    "put": _put_in_model,
+    "insert": _insert_in_model,
+    "delete": _delete_in_model,
+    "add": _add_in_model,
+    "at_most": _check_bound_in_model,
 }

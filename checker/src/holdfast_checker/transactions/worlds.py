@@ -5,17 +5,17 @@ from __future__ import annotations
 from functools import partial
 
 from holdfast.transactions.base import Record
-from holdfast_checker.framework.subject import GoalTracker, Subject, judged
+from holdfast_checker.framework.subject import GoalTracker, Subject, properties_of_scene
 from holdfast_checker.histories.history import HISTORY
 from holdfast_checker.kernel.world import Actor, World
-from holdfast_checker.simulated.database import DATABASE, Database, SimulatedDatabase
-from holdfast_checker.simulated.server import server
-from holdfast_checker.transactions.actors import AttemptRecorder, commit_together, one_after_the_other
+from holdfast_checker.simulated.database import DATABASE, DatabaseResource, SimulatedDatabase
+from holdfast_checker.simulated.server import server_actors
+from holdfast_checker.transactions.actors import AttemptRecorder, commit_as_group, run_transactions
 from holdfast_checker.transactions.narration import NARRATOR
 from holdfast_checker.transactions.properties import GOALS, RULES, Setting
-from holdfast_checker.transactions.row_locks import SteppedDatabase, Table
+from holdfast_checker.transactions.row_locks import RowLockTable, SteppedDatabase
 from holdfast_checker.transactions.scenes import SCENES, SMALL, Scene
-from holdfast_checker.transactions.scripts import to_bytes
+from holdfast_checker.transactions.scripts import encode_text
 
 
 def build_world(scene: Scene, tracker: GoalTracker | None = None) -> World:
@@ -26,25 +26,25 @@ def build_world(scene: Scene, tracker: GoalTracker | None = None) -> World:
     """
     handle = SteppedDatabase if scene.stepped else SimulatedDatabase
     records = {
-        name.encode(): Record(number, to_bytes(value), amount)
+        name.encode(): Record(number, encode_text(value), amount)
         for number, (name, (value, amount)) in enumerate(sorted(scene.start.items()), start=1)
     }
     actors = [
-        *(Actor(name, partial(one_after_the_other, handle, works)) for name, works in scene.works.items()),
-        *(Actor(name, partial(commit_together, handle, scripts)) for name, scripts in scene.groups.items()),
+        *(Actor(name, partial(run_transactions, handle, works)) for name, works in scene.works.items()),
+        *(Actor(name, partial(commit_as_group, handle, scripts)) for name, scripts in scene.groups.items()),
     ]
     if not scene.stepped:
-        actors += server(scene.budgets, scene.crashes, marks=True)
+        actors += server_actors(scene.budgets, scene.crashes, marks=True)
     setting = Setting(tuple(sorted(scene.start.items())))
     return World(
         name=f"transactions/{scene.name}",
         summary=scene.summary,
         actors=tuple(actors),
         resources={
-            DATABASE: Table(records) if scene.stepped else Database(records, crashes=scene.crashes),
+            DATABASE: RowLockTable(records) if scene.stepped else DatabaseResource(records, crashes=scene.crashes),
             HISTORY: AttemptRecorder(),
         },
-        properties=judged(scene, RULES, setting, tracker),
+        properties=properties_of_scene(scene, RULES, setting, tracker),
         budgets=scene.budgets,
         observed=lambda call: False,  # histories and ends are judged, and keep what was wrong with them
     )

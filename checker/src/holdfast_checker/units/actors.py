@@ -24,16 +24,16 @@ from holdfast_checker.kernel.calls import Call
 from holdfast_checker.kernel.world import Port
 from holdfast_checker.simulated.database import DATABASE
 from holdfast_checker.units.contents import Setting
-from holdfast_checker.units.database import DONE, GIVEN_UP, UNNEEDED, AheadHandle, UnitsHandle, WorkerClock
-from holdfast_checker.units.scenes import LIST, Run
-from holdfast_checker.units.scripts import CELLS, Cells, Shards, cells_of, run_unit
+from holdfast_checker.units.database import DONE, GIVEN_UP, UNNEEDED, CommitAndReadHandle, UnitsHandle, WorkerClock
+from holdfast_checker.units.scenes import LIST, ActorSpec
+from holdfast_checker.units.scripts import CELLS, CellAccess, Shards, declared_cells_of, run_unit
 
 _NOTED = ("conflicts", "deferred", "locked", "skipped", "stale", "unknown", "unavailable")
 """Statistics whose occurrence is a goal of the same name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class ActorContext:
     """The configuration that all actors of a units world share.
 
     Attributes:
@@ -52,27 +52,27 @@ class Surroundings:
     def open(self, port: Port, *, reads_ahead: bool = False) -> tuple[UnitsHandle, Environment]:
         """Open the simulated database for a process; return its handle, and an environment with its clock and ids."""
         watched = self.work.range if self.work is not None else (b"", b"")
-        database = (AheadHandle if reads_ahead else UnitsHandle)(port, self.known, watched)
+        database = (CommitAndReadHandle if reads_ahead else UnitsHandle)(port, self.known, watched)
         clock = WorkerClock(database, UnitSettings().lease_s)
         return database, Environment(clock=clock, ids=port, runner=SerialRunner(), chance=SeededRandom(1))
 
-    def function(self, cells: Cells, key: Row, value: object) -> None:
+    def run_unit_script(self, cells: CellAccess, key: Row, value: object) -> None:
         """Run the script of a unit in its transaction; all simulated jobs have this function."""
         run_unit(cells, key, self.setting.scripts[str(key)])
 
-    def reads(self, key: Row, value: object) -> list[tuple[str, str]]:
+    def declared_reads(self, key: Row, value: object) -> list[tuple[str, str]]:
         """Return the cells, as (table, row), that a unit declares to read before it runs."""
-        return cells_of(self.setting.scripts[str(key)])
+        return declared_cells_of(self.setting.scripts[str(key)])
 
-    def note(self, statistics: Statistics, database: UnitsHandle) -> None:
+    def record_goals(self, statistics: Statistics, database: UnitsHandle) -> None:
         """Record the coverage goals that a task attempt has reached, given its statistics."""
         if self.tracker is not None:
             self.tracker.reached.update(name for name in _NOTED if getattr(statistics, name))
-            if isinstance(database, AheadHandle) and database.has_read_ahead:
+            if isinstance(database, CommitAndReadHandle) and database.has_read_ahead:
                 self.tracker.reached.add("ahead")
 
 
-def attempt(around: Surroundings, run: Run, port: Port) -> None:
+def run_actor(around: ActorContext, run: ActorSpec, port: Port) -> None:
     """Run a task attempt, a work-list worker or a driver with the shipped code, and report how it ended."""
     settings = UnitSettings(
         group=run.group,
@@ -85,50 +85,50 @@ def attempt(around: Surroundings, run: Run, port: Port) -> None:
         return
     database, environment = around.open(port, reads_ahead=run.reads_ahead)
     execution = UnitExecution(
-        around.function,
+        around.run_unit_script,
         database,
         settings,
         environment,
-        reads=around.reads if run.reads_ahead else None,
+        reads=around.declared_reads if run.reads_ahead else None,
         emit_to=around.work,
         alarm=Alarm(is_on=False),
     )
     try:
         if run.job == LIST:
-            _work(around, run, execution, database)
+            _run_worker(around, run, execution, database)
         elif run.drives:
-            _drive(around, run, execution, database)
+            _run_driver(around, run, execution, database)
         else:
-            _task(around, run, execution, database, around.jobs[run.job])
+            _run_task(around, run, execution, database, around.jobs[run.job])
     except HoldfastError as error:
         unit = error.variables.get("unit")
         _report(port, f"{type(error).__name__} {unit}" if unit is not None else type(error).__name__)
     else:
         unwanted = around.work.range if around.work is not None and run.job == LIST else (b"", b"")
-        _report(port, DONE, around.setting.wanted[port.name], unwanted)
+        _report(port, DONE, around.setting.required_effects[port.name], unwanted)
     finally:
-        around.note(execution.statistics, database)
+        around.record_goals(execution.statistics, database)
 
 
 def _report(port: Port, how: str, wanted: tuple[bytes, ...] = (), unwanted: tuple[bytes, bytes] = (b"", b"")) -> None:
     port.call(Call(DATABASE, "report", (port.name, how, wanted, unwanted)))
 
 
-def _task(around: Surroundings, run: Run, execution: UnitExecution, database: UnitsHandle, job: Job) -> None:
+def _run_task(around: ActorContext, run: ActorSpec, execution: UnitExecution, database: UnitsHandle, job: Job) -> None:
     units = around.setting.scene.jobs[run.job][run.shard]
     ShardTask(execution, database, job, run.shard, run=run.run).run(Unit.of(key, None) for key in units)
 
 
-def input_of(shards: Shards) -> JobInput:
+def describe_input(shards: Shards) -> JobInput:
     """Compute the input summary of a job (keys and counts by task), as the first pass over its rows does."""
     return JobInput([survey_task((Unit.of(key, None).id for key in units), repeats=False) for units in shards])
 
 
-def _drive(around: Surroundings, run: Run, execution: UnitExecution, database: UnitsHandle) -> None:
+def _run_driver(around: ActorContext, run: ActorSpec, execution: UnitExecution, database: UnitsHandle) -> None:
     shards = [
         {key: units[key] for key in units if key not in run.without} for units in around.setting.scene.jobs[run.job]
     ]
-    environment, found = execution.environment, input_of(tuple(shards))
+    environment, found = execution.environment, describe_input(tuple(shards))
     job = begin_job(database, run.job, kind=MAP, shards=len(shards), environment=environment, job_input=found)
     if job.is_finished:
         return
@@ -138,14 +138,14 @@ def _drive(around: Surroundings, run: Run, execution: UnitExecution, database: U
     end_job(database, job, {}, environment)
 
 
-def _work(around: Surroundings, run: Run, execution: UnitExecution, database: UnitsHandle) -> None:
+def _run_worker(around: ActorContext, run: ActorSpec, execution: UnitExecution, database: UnitsHandle) -> None:
     assert around.work is not None, "the world has a work list"
     job = around.jobs[LIST]
     WorkTask(execution, database, job, run.shard, around.work, repeat=lambda work, interval_s: nullcontext()).run()
 
 
 # --- those who get in the way -----------------------------------------------------------------------------------------
-def dropper(around: Surroundings, port: Port) -> None:
+def recreate_table(around: ActorContext, port: Port) -> None:
     """Drop the table of cells and create it again, as an administrator may do while tasks run."""
     database, environment = around.open(port)
     db = Database(database, "memory://", environment)
@@ -156,16 +156,16 @@ def dropper(around: Surroundings, port: Port) -> None:
         db.create_table(CELLS)
 
 
-def forgetter(around: Surroundings, job: str, port: Port) -> None:
+def lose_rows(around: ActorContext, job: str, port: Port) -> None:
     """Delete the records of a job while its tasks run, like ``holdfast database forget``."""
     database, environment = around.open(port)
     with suppress(OutcomeUnknownError, UnavailableError):
         forget_job(database, job, environment)
 
 
-def ender(around: Surroundings, run: str, port: Port) -> None:
+def end_early(around: ActorContext, run: str, port: Port) -> None:
     """End a run of a job before its attempts have ended, like a driver that gives up; report units without effect."""
     database, environment = around.open(port)
     with suppress(UnavailableError):
         end_run(database, around.jobs["job"], run, environment)
-        _report(port, GIVEN_UP, around.setting.wanted[port.name])
+        _report(port, GIVEN_UP, around.setting.required_effects[port.name])

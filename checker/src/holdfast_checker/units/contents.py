@@ -16,19 +16,19 @@ from holdfast.transactions.base import Record
 from holdfast.units.jobs import Job, list_jobs, read_progress
 from holdfast.units.progress import TaskProgress
 from holdfast.units.work_list import WorkList, decode_claim, list_work_lists
-from holdfast_checker.framework.subject import Judged
+from holdfast_checker.framework.subject import VerdictCache
 from holdfast_checker.histories.effects import Effect
 from holdfast_checker.kernel.world import View
-from holdfast_checker.simulated.database import DATABASE, Copy, Records
+from holdfast_checker.simulated.database import DATABASE, DatabaseCopy, Records
 from holdfast_checker.units.database import UnitsImage
-from holdfast_checker.units.scenes import LIST, Run, Scene
+from holdfast_checker.units.scenes import LIST, ActorSpec, Scene
 from holdfast_checker.units.scripts import CELLS, EFFECTS, SAW, TIMES, Contents, Script
 
 ENDER = "driver that gives up"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Setting(Judged):
+class Setting(VerdictCache):
     """The context of actors and properties of a units world: its scene, and values derived from it.
 
     Attributes:
@@ -59,7 +59,7 @@ class Setting(Judged):
         return frozenset(who for who, run in self.scene.runs.items() if run.job == LIST)
 
     @cached_property
-    def only(self) -> Mapping[str, frozenset[str]]:
+    def exclusive_units(self) -> Mapping[str, frozenset[str]]:
         """The keys of the units that are in the input of only one driver, by the name of this driver."""
         runs, found = self.scene.runs, {}
         for who in self.drivers:
@@ -70,34 +70,34 @@ class Setting(Judged):
         return found
 
     @cached_property
-    def wanted(self) -> Mapping[str, tuple[bytes, ...]]:
+    def required_effects(self) -> Mapping[str, tuple[bytes, ...]]:
         """The keys of effect records, by actor, that must exist once that actor has reported success."""
-        found = {who: self._effects(self._units_of(run)) for who, run in self.scene.runs.items()}
+        found = {who: self._effect_keys(self._units_of(run)) for who, run in self.scene.runs.items()}
         every = (unit for units in self.scene.jobs.get("job", ()) for unit in units)
-        return {**found, ENDER: self._effects(every)}
+        return {**found, ENDER: self._effect_keys(every)}
 
-    def _units_of(self, run: Run) -> Iterator[str]:
+    def _units_of(self, run: ActorSpec) -> Iterator[str]:
         for shard, units in enumerate(self.scene.jobs[run.job] if run.job != LIST else ()):
             yield from (unit for unit in units if unit not in run.without and (run.drives or shard == run.shard))
 
-    def _effects(self, units: Iterable[str]) -> tuple[bytes, ...]:
+    def _effect_keys(self, units: Iterable[str]) -> tuple[bytes, ...]:
         return tuple(cell_key(self.effects_id, unit, TIMES.encode()) for unit in units)
 
 
 @dataclass
-class State:
+class DecodedUnitsState:
     """The decoded records of a units database: cells, effects, progress, jobs and work lists."""
 
     records: Records
-    _copy: Copy = field(init=False)
+    _copy: DatabaseCopy = field(init=False)
 
     def __post_init__(self) -> None:
-        self._copy = Copy(self.records)
+        self._copy = DatabaseCopy(self.records)
 
     @cached_property
     def cells(self) -> Contents:
         """The decoded cells that scripts read and write; empty if their table does not exist."""
-        return tuple((str(row), value) for row, columns in self._rows(CELLS) for value in columns.values())
+        return tuple((str(row), value) for row, columns in self._rows_of_kind(CELLS) for value in columns.values())
 
     @cached_property
     def table_id(self) -> int | None:
@@ -107,17 +107,18 @@ class State:
     @cached_property
     def stray_cells(self) -> tuple[bytes, ...]:
         """The keys of orphaned cells: they belong to no table, not even to one whose deletion is pending."""
-        dropped = [dropped_id_of(key) for key in self.records.keys if _is_in(key, dropped_range())]
+        dropped = [dropped_id_of(key) for key in self.records.keys if _is_within(key, dropped_range())]
         ranges = [cells_range(one) for one in (*(table.id for table in list_tables(self._copy)), *dropped)]
-        cells = (key for key in self.records.keys if _is_in(key, (cells_range(0)[0][:2], cells_range(2**64 - 1)[1])))
-        return tuple(key for key in cells if not any(_is_in(key, one) for one in ranges))
+        cells = (
+            key for key in self.records.keys if _is_within(key, (cells_range(0)[0][:2], cells_range(2**64 - 1)[1]))
+        )
+        return tuple(key for key in cells if not any(_is_within(key, one) for one in ranges))
 
     @cached_property
     def effects(self) -> Mapping[str, tuple[int, object]]:
         """For each unit, by key: how often it took effect, and the values that it had read."""
-        return {
-            str(row): (cast("int", columns.get(TIMES, 0)), columns.get(SAW)) for row, columns in self._rows(EFFECTS)
-        }
+        rows = self._rows_of_kind(EFFECTS)
+        return {str(row): (cast("int", columns.get(TIMES, 0)), columns.get(SAW)) for row, columns in rows}
 
     @cached_property
     def progress(self) -> Mapping[str, tuple[TaskProgress, ...]]:
@@ -130,29 +131,28 @@ class State:
         return tuple(list_jobs(self._copy))
 
     @cached_property
-    def waiting(self) -> tuple[str, ...]:
+    def waiting_units(self) -> tuple[str, ...]:
         """The keys of the units that wait on the work list to be run."""
-        found = (work.item_of(key, record) for work, key, record in self._work())
+        found = (work.item_of(key, record) for work, key, record in self._work_list())
         return tuple(str(item.key) for item in found if item is not None)
 
     @cached_property
-    def claimed(self) -> tuple[str, ...]:
+    def claimed_units(self) -> tuple[str, ...]:
         """The keys of the units that workers have claimed from the work list, once for each claim."""
-        claims = (decode_claim(key, record) for work, key, record in self._work() if work.item_of(key, record) is None)
+        claims = (decode_claim(key, one) for work, key, one in self._work_list() if work.item_of(key, one) is None)
         return tuple(str(item.key) for claim in claims for item in claim.items.values())
 
-    def _work(self) -> Iterator[tuple[WorkList, bytes, Record]]:
+    def _work_list(self) -> Iterator[tuple[WorkList, bytes, Record]]:
         for work in list_work_lists(self._copy):
             start, end = work.range
             yield from ((work, key, record) for key, record in self.records.as_dict().items() if start <= key < end)
 
-    def done(self, units: Iterable[str]) -> list[Effect]:
+    def effects_of_units(self, units: Iterable[str]) -> list[Effect]:
         """Return the committed effects of the given units: one `Effect` for each time that a unit took effect."""
-        return [
-            Effect(unit, f"commit {number}") for unit in units for number in range(self.effects.get(unit, (0, None))[0])
-        ]
+        times = {unit: self.effects.get(unit, (0, None))[0] for unit in units}
+        return [Effect(unit, f"commit {number}") for unit in times for number in range(times[unit])]
 
-    def _rows(self, name: str) -> Iterator[tuple[object, dict[str, Value]]]:
+    def _rows_of_kind(self, name: str) -> Iterator[tuple[object, dict[str, Value]]]:
         table = next((one for one in list_tables(self._copy) if one.name == name), None)
         return iter(()) if table is None else self._rows_of(table)
 
@@ -160,20 +160,20 @@ class State:
         yield from rows_of(table, read_records(self._copy, *rows_range(table)))
 
 
-def _is_in(key: bytes, range_: tuple[bytes, bytes]) -> bool:
+def _is_within(key: bytes, range_: tuple[bytes, bytes]) -> bool:
     return range_[0] <= key < range_[1]
 
 
-def image_of(view: View) -> UnitsImage:
+def units_image_of(view: View) -> UnitsImage:
     """Return the state of the simulated database of computation units in a state of the world."""
     return cast("UnitsImage", view.states[DATABASE])
 
 
-def state_of(view: View) -> State:
+def decode_units_state(view: View) -> DecodedUnitsState:
     """Decode the records of the database of computation units in a state of the world; cached for equal records."""
-    return _state(image_of(view).records)
+    return _decode_records(units_image_of(view).records)
 
 
 @lru_cache(maxsize=8192)
-def _state(records: Records) -> State:
-    return State(records)
+def _decode_records(records: Records) -> DecodedUnitsState:
+    return DecodedUnitsState(records)

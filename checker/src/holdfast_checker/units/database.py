@@ -37,7 +37,7 @@ _Idle = tuple[bytes, bytes, _Seen]
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class AttemptEnd:
     """The reported end of an actor that runs units, with evidence of whether the report is true.
 
     Attributes:
@@ -61,13 +61,13 @@ class UnitsImage(LockedImage):
         ends: how actors that run units have ended, in the order of their reports.
     """
 
-    ends: tuple[End, ...] = ()
+    ends: tuple[AttemptEnd, ...] = ()
 
-    def with_end(self, end: End) -> UnitsImage:
+    def with_end(self, end: AttemptEnd) -> UnitsImage:
         """Return the state of the database extended by the reported end of an attempt."""
         return replace(self, ends=tuple(sorted((*self.ends, end), key=lambda one: one.who)))
 
-    def end_of(self, who: str) -> End | None:
+    def end_of(self, who: str) -> AttemptEnd | None:
         """Return how the attempt with this name has ended; None if it has not."""
         return next((one for one in self.ends if one.who == who), None)
 
@@ -86,45 +86,45 @@ class UnitsDatabase(LockableDatabase):
         super().__init__(start.as_dict(), crashes=crashes)
         self._actors = actors
 
-    def initial(self) -> UnitsImage:
-        start = super().initial()
+    def initial_state(self) -> UnitsImage:
+        start = super().initial_state()
         return UnitsImage(start.records, crashes=start.crashes)
 
-    def key(self, state: object) -> Hashable:
-        return (super().key(state), cast("UnitsImage", state).ends)
+    def state_key(self, state: object) -> Hashable:
+        return (super().state_key(state), cast("UnitsImage", state).ends)
 
     def waits_for(self, state: object, call: Call) -> tuple[str, frozenset[Fault]] | None:  # type: ignore[override] # waits for commits have no single culprit, those for attempts do
         return (str(call.args[0]), frozenset()) if call.operation == "await" else None
 
-    def bury(self, state: object, actor: str) -> object:
-        image = cast("UnitsImage", super().bury(state, actor))
-        return image.with_end(End(actor, DIED))
+    def state_after_death(self, state: object, actor: str) -> object:
+        image = cast("UnitsImage", super().state_after_death(state, actor))
+        return image.with_end(AttemptEnd(actor, DIED))
 
     def alternatives(self, state: object, call: Call, actor: str) -> Sequence[Alternative]:
         image = cast("UnitsImage", state)
         if call.operation == "report":
             who, how, wanted, unwanted = cast("_Report", call.args)
             missing = tuple(key for key in wanted if key not in image.records.keys)
-            left = tuple(key for key, _version in _range_of(image, *unwanted))
-            return [Alternative(state=image.with_end(End(who, how, missing, left)))]
+            left = tuple(key for key, _version in _versions_in_range(image, *unwanted))
+            return [Alternative(state=image.with_end(AttemptEnd(who, how, missing, left)))]
         if call.operation == "await":
             end = image.end_of(str(call.args[0]))
             return [] if end is None else [Alternative(state=image, reply=Reply(end.how))]
         if call.operation == "idle":
-            return self._idle(image, *cast("_Idle", call.args))
+            return self._wait_for_change(image, *cast("_Idle", call.args))
         return super().alternatives(state, call, actor)
 
-    def _idle(self, image: UnitsImage, start: bytes, end: bytes, seen: _Seen) -> list[Alternative]:
+    def _wait_for_change(self, image: UnitsImage, start: bytes, end: bytes, seen: _Seen) -> list[Alternative]:
         """Wait until a range has changed. If only the dead have claims in it, time passes; else that is a fault."""
-        if _range_of(image, start, end) != seen:
+        if _versions_in_range(image, start, end) != seen:
             return [Alternative(state=image, reply=Reply(False))]
-        holders = {self._holder(key) for key, _version in seen}
+        holders = {self._claim_holder(key) for key, _version in seen}
         if all(image.end_of(who) is not None for who in holders):
             return [Alternative(state=image, reply=Reply(True))]
         return [Alternative(state=image, reply=Reply(True), label="waits for a lease", fault=Fault.CLOCK)]
 
-    def _holder(self, claim: bytes) -> str:
-        """Return who has a claim: its key ends with a token of the process."""
+    def _claim_holder(self, claim: bytes) -> str:
+        """Return the name of the worker that holds a claim; the key of a claim ends with the worker's token."""
         return self._actors[int(claim[-_TOKEN:][:_NUMBER], 16) - 1]
 
     def footprint(self, call: Call) -> Footprint:
@@ -140,8 +140,8 @@ class UnitsDatabase(LockableDatabase):
         return super().footprint(call)
 
 
-def _range_of(image: UnitsImage, start: bytes, end: bytes) -> _Seen:
-    """Return the keys of a range with their versions."""
+def _versions_in_range(image: UnitsImage, start: bytes, end: bytes) -> _Seen:
+    """Return the keys in a range of the units database, with the versions of their records."""
     return tuple((key, record.version) for key, record in image.records.as_dict().items() if start <= key < end)
 
 
@@ -188,13 +188,13 @@ class UnitsHandle(LockingDatabase):
 
     def as_value(self, commit: Commit) -> Commit:
         puts = {
-            key: _without_statistics(value) if key.startswith(_PROGRESS) else value
+            key: _progress_without_statistics(value) if key.startswith(_PROGRESS) else value
             for key, value in commit.puts.items()
         }
         return super().as_value(replace(commit, puts=puts))
 
 
-class AheadHandle(UnitsHandle):
+class CommitAndReadHandle(UnitsHandle):
     """A `UnitsHandle` with a call that commits and then reads, in two steps: other actors may run in between."""
 
     reads_ahead = True
@@ -210,7 +210,7 @@ class AheadHandle(UnitsHandle):
         return outcome, records
 
 
-def _without_statistics(value: bytes) -> bytes:
+def _progress_without_statistics(value: bytes) -> bytes:
     return replace(TaskProgress.of(value), statistics=Statistics()).to_bytes()
 
 

@@ -14,8 +14,8 @@ from holdfast.units.work_list import WorkItem, decode_claim
 from holdfast_checker.kernel.world import View
 from holdfast_checker.narrative.sentences import Weight
 from holdfast_checker.simulated.database import DATABASE
-from holdfast_checker.simulated.narration import DatabaseWords, Template
-from holdfast_checker.units.contents import image_of, state_of
+from holdfast_checker.simulated.narration import DatabaseWords, SentenceTemplate
+from holdfast_checker.units.contents import decode_units_state, units_image_of
 from holdfast_checker.units.scripts import SAW, TIMES
 
 _KINDS = {
@@ -32,74 +32,74 @@ _PLACE = 11
 """Where the place of an item begins in its key: see `holdfast.units.work_list`."""
 
 
-def _name(key: bytes, known: Mapping[bytes, Record]) -> str:
-    """Say what the record of a key is."""
+def _record_name(key: bytes, known: Mapping[bytes, Record]) -> str:
+    """Return the name of a record of the units database for a story."""
     kind = key[:2]
     try:
         if kind == b"Sc":
             row, column = cell_of(key)
             return f"unit {row!s}" if column in (TIMES, SAW) else str(row)
         if kind == b"Sw":
-            return "a claim" if _is_claim(key) else f"item {WorkItem(key[_PLACE:], b'').key!s}"
+            return "a claim" if _is_claim_key(key) else f"item {WorkItem(key[_PLACE:], b'').key!s}"
     except CorruptDataError:  # an end of a range
         return "cells" if kind == b"Sc" else "items"
     return _KINDS.get(kind, "a record")
 
 
-def _is_claim(key: bytes) -> bool:
+def _is_claim_key(key: bytes) -> bool:
     return key[_PLACE - 1 : _PLACE] == b"t"
 
 
-def _value(key: bytes, record: Record) -> str:
-    """Say what a record holds."""
+def _record_text(key: bytes, record: Record) -> str:
+    """Describe the value of a record of the units database in a few words."""
     if key.startswith(b"Sp"):
-        return _progress(TaskProgress.of(record.value))
+        return _describe_progress(TaskProgress.of(record.value))
     if key.startswith(b"Sc"):
         return repr(decode_value(record.value, record.number))
-    if key.startswith(b"Sw") and _is_claim(key):
+    if key.startswith(b"Sw") and _is_claim_key(key):
         return ", ".join(str(one.key) for one in decode_claim(key, record).items.values())
     return str(record.number) if record.number else ""
 
 
-def _progress(progress: TaskProgress) -> str:
-    words = [f"up to {_row(progress.last)}" if progress.last else "at the start"]
+def _describe_progress(progress: TaskProgress) -> str:
+    words = [f"up to {_decode_row_key(progress.last)}" if progress.last else "at the start"]
     if progress.deferred:
-        words.append(f"without {' and '.join(map(_row, progress.deferred))}")
+        words.append(f"without {' and '.join(map(_decode_row_key, progress.deferred))}")
     return ", ".join([*words, *(["finished"] if progress.is_finished else [])])
 
 
-def _row(encoded: bytes) -> str:
+def _decode_row_key(encoded: bytes) -> str:
     return str(decode_row(encoded)[0])
 
 
-def _holds(view: View) -> Mapping[str, str]:
+def _describe_units_state(view: View) -> Mapping[str, str]:
     """Describe the state: cells, units that took effect, progress, the work list, and how attempts have ended."""
-    state, image = state_of(view), image_of(view)
+    state, image = decode_units_state(view), units_image_of(view)
     try:
         cells = ", ".join(f"{row}={value!r}" for row, value in state.cells)
     except CorruptDataError:
         cells = "cannot be read"
     done = ", ".join(f"{unit} ({times} times)" if times > 1 else unit for unit, (times, _saw) in state.effects.items())
     progress = "; ".join(
-        f"{job}: {_progress(one)}" for job, tasks in state.progress.items() for one in tasks if one.last
+        f"{job}: {_describe_progress(one)}" for job, tasks in state.progress.items() for one in tasks if one.last
     )
     found = {"cells": cells or "none", "units that took effect": done or "none", "progress": progress or "none"}
-    if state.waiting or state.claimed:
-        found["waiting"] = ", ".join(state.waiting) or "nothing"
-        found["claimed"] = ", ".join(state.claimed) or "nothing"
+    if state.waiting_units or state.claimed_units:
+        found["waiting"] = ", ".join(state.waiting_units) or "nothing"
+        found["claimed"] = ", ".join(state.claimed_units) or "nothing"
     if image.ends:
         found["ends"] = "; ".join(f"{one.who}: {one.how}" for one in image.ends)
     return found
 
 
 NARRATOR = DatabaseWords(
-    key=_name,
-    value=_value,
-    holds=_holds,
+    key=_record_name,
+    value=_record_text,
+    holds=_describe_units_state,
     calls={
-        (DATABASE, "report"): Template("reports", tail=" that it has ended: {1}"),
-        (DATABASE, "await"): Template("is started, because of the end of", 0, weight=Weight.SMALL),
-        (DATABASE, "idle"): Template("waits until the list changes or the time of a lease has passed"),
+        (DATABASE, "report"): SentenceTemplate("reports", tail=" that it has ended: {1}"),
+        (DATABASE, "await"): SentenceTemplate("is started, because of the end of", 0, weight=Weight.SMALL),
+        (DATABASE, "idle"): SentenceTemplate("waits until the list changes or the time of a lease has passed"),
     },
 ).narrator()
 """The functions that describe worlds of computation units in words."""

@@ -9,95 +9,88 @@ from typing import Any, cast
 from holdfast.records.keys import cell_of
 from holdfast.records.row_keys import encode_row
 from holdfast.units.jobs import WORK_LIST
-from holdfast_checker.framework.subject import Goal, Rule, by_name
-from holdfast_checker.histories.effects import what_is_repeated, what_strays
+from holdfast_checker.framework.subject import Goal, Rule, index_by_name
+from holdfast_checker.histories.effects import describe_false_progress, describe_repeated_units
 from holdfast_checker.histories.history import Operation, Outcome
 from holdfast_checker.histories.linearizable import Model, judge_linearizable
-from holdfast_checker.kernel.calls import canonical
+from holdfast_checker.kernel.calls import canonical_key
 from holdfast_checker.kernel.world import View
-from holdfast_checker.units.contents import Setting, State, image_of, state_of
-from holdfast_checker.units.database import DIED, DONE, GIVEN_UP, UNNEEDED, End
-from holdfast_checker.units.scripts import Script, apply
+from holdfast_checker.units.contents import DecodedUnitsState, Setting, decode_units_state, units_image_of
+from holdfast_checker.units.database import DIED, DONE, GIVEN_UP, UNNEEDED, AttemptEnd
+from holdfast_checker.units.scripts import Script, apply_to_model
 
 
-def _new_ends(before: View, after: View) -> list[End]:
-    """Return the ends of attempts in this step."""
-    return [end for end in image_of(after).ends if end not in image_of(before).ends]
+def _attempts_ended_in_step(before: View, after: View) -> list[AttemptEnd]:
+    """Return the ends of task attempts that were reported in the step between two states."""
+    return [end for end in units_image_of(after).ends if end not in units_image_of(before).ends]
 
 
 # --- U1, U2 -----------------------------------------------------------------------------------------------------------
-def _twice(setting: Setting, before: View, after: View, actor: str) -> str | None:
-    return "; ".join(what_is_repeated(state_of(after).done(setting.scripts))) or None
+def _judge_repeated_units(setting: Setting, before: View, after: View, actor: str) -> str | None:
+    return "; ".join(describe_repeated_units(decode_units_state(after).effects_of_units(setting.scripts))) or None
 
 
-def _serializable(setting: Setting, view: View) -> str | None:
+def _judge_serializability(setting: Setting, view: View) -> str | None:
     """Judge U2: what each unit had read when it took effect is known from what it wrote.
 
     Some order of the units that took effect must explain that, and the cells at the end.
     """
-    operations = _operations(setting, state_of(view))
-    if setting.scene.drops and state_of(view).table_id != setting.table_id:
-        operations.append(_operation("administrator", "empty", (), None))
-    model = Model(initial=tuple(sorted(setting.scene.start.items())), apply=apply)
-    return setting.once(canonical(operations), lambda: judge_linearizable(operations, model).words or None)
+    operations = _operations_of_units(setting, decode_units_state(view))
+    if setting.scene.drops and decode_units_state(view).table_id != setting.table_id:
+        operations.append(_operation_of_unit("administrator", "empty", (), None))
+    model = Model(initial=tuple(sorted(setting.scene.start.items())), apply=apply_to_model)
+    return setting.judge_once(canonical_key(operations), lambda: judge_linearizable(operations, model).words or None)
 
 
-def _operations(setting: Setting, state: State) -> list[Operation]:
-    found = [
-        _operation(unit, "unit", script, state.effects[unit][1])
-        for unit, script in setting.scripts.items()
-        if unit in state.effects
-    ]
-    return [*found, _operation("afterwards", "everything", (), state.cells, position=2)]
+def _operations_of_units(setting: Setting, state: DecodedUnitsState) -> list[Operation]:
+    done = [unit for unit in setting.scripts if unit in state.effects]
+    found = [_operation_of_unit(unit, "unit", setting.scripts[unit], state.effects[unit][1]) for unit in done]
+    return [*found, _operation_of_unit("afterwards", "everything", (), state.cells, position=2)]
 
 
-def _operation(who: str, name: str, script: Script, value: object, position: int = 0) -> Operation:
-    return Operation(
-        who=who,
-        name=name,
-        args=cast("tuple[object, ...]", script),
-        invoked=position,
-        ended=position + 1,
-        outcome=Outcome.OK,
-        value=value,
-    )
+def _operation_of_unit(who: str, name: str, script: Script, value: object, position: int = 0) -> Operation:
+    args = cast("tuple[object, ...]", script)
+    return Operation(who, name, args, position, position + 1, Outcome.OK, value)
 
 
 # --- U3 ---------------------------------------------------------------------------------------------------------------
-def _reported_too_early(setting: Setting, before: View, after: View, actor: str) -> str | None:
-    for end in _new_ends(before, after):
+def _judge_early_success_report(setting: Setting, before: View, after: View, actor: str) -> str | None:
+    for end in _attempts_ended_in_step(before, after):
         if end.how == DONE and end.missing:
-            return f"{end.who} reports success, and these units have not taken effect: {_names(end.missing)}"
+            return f"{end.who} reports success, and these units have not taken effect: {_join_keys(end.missing)}"
     return None
 
 
-def _lost_afterwards(setting: Setting, view: View) -> str | None:
-    image = image_of(view)
+def _judge_lost_effects(setting: Setting, view: View) -> str | None:
+    image = units_image_of(view)
     for end in image.ends:
-        lost = [key for key in setting.wanted.get(end.who, ()) if key not in image.records.keys]
+        lost = [key for key in setting.required_effects.get(end.who, ()) if key not in image.records.keys]
         if end.how == DONE and lost and not end.missing:
-            return f"{end.who} has reported success, and then the effects of these units were lost: {_names(lost)}"
+            return f"{end.who} has reported success, and then the effects of these units were lost: {_join_keys(lost)}"
         if end.how == DONE and end.who in setting.drivers and not setting.scene.forgets:
-            unended = [job.name for job in state_of(view).jobs if not job.is_finished]
+            unended = [job.name for job in decode_units_state(view).jobs if not job.is_finished]
             if unended:
                 return f"{end.who} has reported success, and then the end of its job was lost: {unended[0]}"
     return None
 
 
-def _names(keys: Sequence[bytes]) -> str:
+def _join_keys(keys: Sequence[bytes]) -> str:
     return ", ".join(str(cell_of(key)[0]) for key in keys)
 
 
 # --- U4, U5 -----------------------------------------------------------------------------------------------------------
-def _wrong_progress(setting: Setting, state: State) -> Iterator[str]:
+def _describe_wrong_progress(setting: Setting, state: DecodedUnitsState) -> Iterator[str]:
     for job in state.jobs:
         if job.kind == WORK_LIST:
-            count, done = sum(one.done for one in state.progress[job.name]), len(state.done(setting.scene.work))
+            count = sum(one.done for one in state.progress[job.name])
+            done = len(state.effects_of_units(setting.scene.work))
             if count != done:
                 yield f"the workers have counted {count} units, and {done} took effect"
             continue
         if job.is_finished:
-            optional = frozenset[str]().union(*setting.only.values())  # U3 judges those whose inputs have them
+            optional = frozenset[str]().union(
+                *setting.exclusive_units.values()
+            )  # U3 judges those whose inputs have them
             wanted = {unit for shard in setting.scene.jobs[job.name] for unit in shard} - optional
             missing = sorted(wanted - state.effects.keys())
             yield from (f"the job is finished, and unit {unit!r} did not take effect" for unit in missing)
@@ -106,56 +99,60 @@ def _wrong_progress(setting: Setting, state: State) -> Iterator[str]:
             deferred = frozenset(progress.deferred)
             ids = {encode_row(unit): unit for unit in units}
             claimed = {unit for one, unit in ids.items() if one <= progress.last and one not in deferred}
-            yield from what_strays(claimed, state.done(units))
+            yield from describe_false_progress(claimed, state.effects_of_units(units))
 
 
-def _is_true(setting: Setting, end: End) -> bool:
-    """Check whether an attempt had a reason to end like this."""
+def _is_end_justified(setting: Setting, end: AttemptEnd) -> bool:
+    """Check whether a scene gives a task attempt a reason to end with the reported error."""
     kind, _space, unit = end.how.partition(" ")
     return (
         end.how in (DONE, DIED, UNNEEDED, GIVEN_UP)
         or (kind == "InvalidRequestError" and (unit in setting.scene.fails or (setting.scene.drops and bool(unit))))
-        or (kind == "InputChangedError" and not unit and bool(setting.only) and end.who in setting.drivers)
+        or (kind == "InputChangedError" and not unit and bool(setting.exclusive_units) and end.who in setting.drivers)
         or (kind == "FencedError" and bool(setting.scene.forgets or setting.scene.ends or setting.drivers - {end.who}))
         or (kind == "ConflictError" and setting.scene.crashes > 0)
         or (kind == "UnavailableError" and end.who in setting.drivers)
     )
 
 
-def _false_errors(setting: Setting, before: View, after: View, actor: str) -> str | None:
-    for end in _new_ends(before, after):
-        ran = setting.only.get(end.who, frozenset()) & state_of(after).effects.keys()
+def _judge_false_errors(setting: Setting, before: View, after: View, actor: str) -> str | None:
+    for end in _attempts_ended_in_step(before, after):
+        ran = setting.exclusive_units.get(end.who, frozenset()) & decode_units_state(after).effects.keys()
         if end.how == "InputChangedError" and ran:
             return f"{end.who} is refused, because the job has another input, and has run {', '.join(sorted(ran))}"
-        if not _is_true(setting, end):
+        if not _is_end_justified(setting, end):
             kind, _space, unit = end.how.partition(" ")
             return f"{end.who} ends with {kind}{f' because of unit {unit!r}' * bool(unit)}, for no reason"
     return None
 
 
 # --- U6, U7 -----------------------------------------------------------------------------------------------------------
-def _leftovers(setting: Setting, view: View) -> str | None:
-    count = len(state_of(view).stray_cells)
+def _judge_leftovers(setting: Setting, view: View) -> str | None:
+    count = len(decode_units_state(view).stray_cells)
     return f"{count} cells belong to no table" if count else None
 
 
-def _late_effects(setting: Setting, before: View, after: View, actor: str) -> str | None:
-    image = image_of(after)
+def _judge_late_effects(setting: Setting, before: View, after: View, actor: str) -> str | None:
+    image = units_image_of(after)
     for end in image.ends:
         late = [key for key in end.missing if key in image.records.keys] if end.how == GIVEN_UP else []
         if late:
-            return f"the run had ended, and {_names(late)} took effect then"
+            return f"the run had ended, and {_join_keys(late)} took effect then"
     return None
 
 
 # --- work lists -------------------------------------------------------------------------------------------------------
-def _wrong_places(setting: Setting, state: State) -> Iterator[str]:
+def _describe_misplaced_records(setting: Setting, state: DecodedUnitsState) -> Iterator[str]:
     added = Counter(setting.scene.items)
     for unit, script in setting.scripts.items():
         if unit in state.effects:
             added.update(step[1] for step in script if step[0] == "emit")
-    done = [str(effect.unit) for effect in state.done(setting.scene.work)]
-    places = {"waits": Counter(state.waiting), "is claimed": Counter(state.claimed), "is done": Counter(done)}
+    done = [str(effect.unit) for effect in state.effects_of_units(setting.scene.work)]
+    places = {
+        "waits": Counter(state.waiting_units),
+        "is claimed": Counter(state.claimed_units),
+        "is done": Counter(done),
+    }
     for key in setting.scene.work:
         at = [place for place, keys in places.items() for _ in range(keys[key])]
         if len(at) > added[key]:
@@ -164,57 +161,57 @@ def _wrong_places(setting: Setting, state: State) -> Iterator[str]:
             yield f"{key!r} was added, and is lost"
 
 
-def _ends_too_early(setting: Setting, before: View, after: View, actor: str) -> str | None:
-    for end in _new_ends(before, after):
+def _judge_early_job_end(setting: Setting, before: View, after: View, actor: str) -> str | None:
+    for end in _attempts_ended_in_step(before, after):
         if end.left:
             return f"{end.who} reports that the list is at its end, and it has {len(end.left)} records"
     return None
 
 
-def _never_ends(setting: Setting, view: View) -> str | None:
-    image, state = image_of(view), state_of(view)
+def _judge_endless_jobs(setting: Setting, view: View) -> str | None:
+    image, state = units_image_of(view), decode_units_state(view)
     waits = sorted(who for who in setting.workers if image.end_of(who) is None)
     if waits:
         return f"{' and '.join(waits)} never ends"
-    left = [*state.waiting, *state.claimed]
+    left = [*state.waiting_units, *state.claimed_units]
     if left and any(one.who in setting.workers and one.how == DONE for one in image.ends):
         return f"a worker has reported the end, and there are still: {', '.join(left)}"
     return None
 
 
-def _of_states(judge: Callable[[Setting, State], Iterator[str]]) -> Callable[..., str | None]:
-    """Judge the state after each step."""
-    return lambda setting, before, after, actor: "; ".join(judge(setting, state_of(after))) or None
+def _rule_about_every_state(judge: Callable[[Setting, DecodedUnitsState], Iterator[str]]) -> Callable[..., str | None]:
+    """Turn a function that finds errors in one state into a rule that is checked after every step."""
+    return lambda setting, before, after, actor: "; ".join(judge(setting, decode_units_state(after))) or None
 
 
-RULES: Mapping[str, Rule] = by_name(
+RULES: Mapping[str, Rule] = index_by_name(
     Rule(
         "U1",
         "exactly once",
         "No unit takes effect twice, whatever is retried, runs twice, or arrives late.",
-        step=_twice,
+        step=_judge_repeated_units,
     ),
     Rule(
         "U2",
         "serializable",
         "The units that took effect could have run one after the other: all that they had read, and all cells in the "
         "end, are explained by that order.",
-        end=_serializable,
+        end=_judge_serializability,
     ),
     Rule(
         "U3",
         "reported is done",
         "When a task reports success, all its units have taken effect, and a crash of the database does not undo them; "
         "nor does it undo the end of a job that a driver has reported.",
-        step=_reported_too_early,
-        end=_lost_afterwards,
+        step=_judge_early_success_report,
+        end=_judge_lost_effects,
     ),
     Rule(
         "U4",
         "progress is true",
         "At every moment, the records of progress name the units that have taken effect, these and no others; and a "
         "job is finished only when all of them have.",
-        step=_of_states(_wrong_progress),
+        step=_rule_about_every_state(_describe_wrong_progress),
     ),
     Rule(
         "U5",
@@ -222,52 +219,58 @@ RULES: Mapping[str, Rule] = by_name(
         "A task ends with an error only if a unit would fail alone, too, its job was forgotten or ended, or the "
         "database has lost commits: conflicts, stale reads, lost replies and failed calls are no reasons. Only drivers "
         "report failed calls, and inputs that are not the job's, of which nothing has run then.",
-        step=_false_errors,
+        step=_judge_false_errors,
     ),
-    Rule("U6", "no leftovers", "Units that use a table while it is dropped leave no cells behind.", end=_leftovers),
+    Rule(
+        "U6", "no leftovers", "Units that use a table while it is dropped leave no cells behind.", end=_judge_leftovers
+    ),
     Rule(
         "U7",
         "ended runs",
         "Once the end of a run was reported, no unit of its attempts takes effect anymore.",
-        step=_late_effects,
+        step=_judge_late_effects,
     ),
     Rule(
         "W1",
         "one place",
         "Every key that was added to the work list waits, is in one claim, or is done: one of these, once.",
-        step=_of_states(_wrong_places),
+        step=_rule_about_every_state(_describe_misplaced_records),
     ),
     Rule(
         "W2",
         "true end",
         "A worker reports success only when nothing waits and nothing is claimed, and that stays so; and every worker "
         "that lives comes to an end.",
-        step=_ends_too_early,
-        end=_never_ends,
+        step=_judge_early_job_end,
+        end=_judge_endless_jobs,
     ),
 )
 
 
 # --- goals ------------------------------------------------------------------------------------------------------------
-def _ends(holds: Callable[[list[str]], bool]) -> Callable[[Any, View], bool]:
-    """Return whether the ends of the attempts show something."""
-    return lambda context, view: holds([one.how for one in image_of(view).ends])
+def _ends_show(holds: Callable[[list[str]], bool]) -> Callable[[Any, View], bool]:
+    """Return a goal's function that applies a condition to how all attempts of an execution have ended."""
+    return lambda context, view: holds([one.how for one in units_image_of(view).ends])
 
 
 GOALS: Mapping[str, Goal] = {
-    "all": Goal("every attempt reports success", _ends(lambda hows: all(how in (DONE, UNNEEDED) for how in hows))),
+    "all": Goal("every attempt reports success", _ends_show(lambda hows: all(how in (DONE, UNNEEDED) for how in hows))),
     "second": Goal(
-        "an attempt dies, and another one reports success", _ends(lambda hows: DIED in hows and DONE in hows)
+        "an attempt dies, and another one reports success", _ends_show(lambda hows: DIED in hows and DONE in hows)
     ),
-    "failed": Goal("a unit fails", _ends(lambda hows: any(how.startswith("InvalidRequestError ") for how in hows))),
-    "fenced": Goal("an attempt finds its job forgotten", _ends(lambda hows: "FencedError" in hows)),
+    "failed": Goal(
+        "a unit fails", _ends_show(lambda hows: any(how.startswith("InvalidRequestError ") for how in hows))
+    ),
+    "fenced": Goal("an attempt finds its job forgotten", _ends_show(lambda hows: "FencedError" in hows)),
     "refused": Goal(
-        "a driver is refused, because the job has another input", _ends(lambda hows: "InputChangedError" in hows)
+        "a driver is refused, because the job has another input", _ends_show(lambda hows: "InputChangedError" in hows)
     ),
     "given-up": Goal(
-        "a run is ended while an attempt goes on", _ends(lambda hows: {"FencedError", GIVEN_UP} <= set(hows))
+        "a run is ended while an attempt goes on", _ends_show(lambda hows: {"FencedError", GIVEN_UP} <= set(hows))
     ),
-    "lost": Goal("an attempt finds that the database has lost commits", _ends(lambda hows: "ConflictError" in hows)),
+    "lost": Goal(
+        "an attempt finds that the database has lost commits", _ends_show(lambda hows: "ConflictError" in hows)
+    ),
     "conflicts": Goal("a commit conflicts"),
     "deferred": Goal("a unit is deferred"),
     "locked": Goal("a unit locks what it reads, as a last resort"),

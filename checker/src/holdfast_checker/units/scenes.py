@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from holdfast.records.values import Value
 from holdfast_checker.framework import subject
-from holdfast_checker.framework.scene_files import Fields, calls_of, options_of, read_scenes, with_one_fault
-from holdfast_checker.framework.subject import by_name
+from holdfast_checker.framework.scene_files import SceneFields, parse_options, parse_script, read_scenes, vary_fault
+from holdfast_checker.framework.subject import index_by_name
 from holdfast_checker.kernel.calls import Fault
 from holdfast_checker.units.scripts import Script, Shards
 
@@ -17,7 +17,7 @@ LIST = "list"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class ActorSpec:
     """Specifies one actor of a scene: a task attempt, a worker of the work list, or a driver.
 
     Attributes:
@@ -64,7 +64,7 @@ class Scene(subject.Scene):
 
     start: Mapping[str, Value] = field(default_factory=dict)
     jobs: Mapping[str, Shards] = field(default_factory=dict)
-    runs: Mapping[str, Run] = field(default_factory=dict)
+    runs: Mapping[str, ActorSpec] = field(default_factory=dict)
     work: Mapping[str, Script] = field(default_factory=dict)
     items: tuple[str, ...] = ()
     fails: frozenset[str] = frozenset()
@@ -77,36 +77,36 @@ class Scene(subject.Scene):
 
 
 # --- scenes that are declared -----------------------------------------------------------------------------------------
-def _make(name: str, fields: Fields) -> Scene:
-    """Make a scene of its section: fields of `Scene`, and actors with their runs.
+def _make_scene(name: str, fields: SceneFields) -> Scene:
+    """Create a scene from the section of a scene file: fields of `Scene`, and actors with their runs.
 
     ``units of job 1`` are those of the second task of a job, each with its key and its script; ``units of list`` those
-    of the work list. A run names its job and, unless it is the first one, its task, then fields of `Run`.
+    of the work list. A run names its job and, unless it is the first one, its task, then fields of `ActorSpec`.
     """
-    start: dict[str, Value] = dict(fields.calls("start"))
+    start: dict[str, Value] = dict(fields.take_calls("start"))
     jobs: dict[str, Shards] = {}
     for key in [key for key in fields if key.startswith(_UNITS_OF)]:
         job = key.removeprefix(_UNITS_OF).split()[0]
-        jobs[job] = (*jobs.get(job, ()), _units(fields.pop(key)))
+        jobs[job] = (*jobs.get(job, ()), _parse_units(fields.pop(key)))
     [work] = jobs.pop(LIST, ({},))
-    taken = fields.take(Scene)
-    runs = {who: _run(*text.partition(", ")[::2]) for who, text in fields.items()}
+    taken = fields.take_fields(Scene)
+    runs = {who: _parse_actor_spec(*text.partition(", ")[::2]) for who, text in fields.items()}
     return Scene(name=name, start=start, jobs=jobs, work=work, runs=runs, **taken)
 
 
 _UNITS_OF = "units of "
 
 
-def _units(text: str) -> dict[str, Script]:
-    return {key: calls_of(script) for key, _colon, script in (one.partition(": ") for one in text.split(" | "))}
+def _parse_units(text: str) -> dict[str, Script]:
+    return {key: parse_script(script) for key, _colon, script in (one.partition(": ") for one in text.split(" | "))}
 
 
-def _run(job: str, options: str) -> Run:
+def _parse_actor_spec(job: str, options: str) -> ActorSpec:
     name, _space, shard = job.partition(" ")
-    return Run(job=name, shard=int(shard or 0), **options_of(options).take(Run))
+    return ActorSpec(job=name, shard=int(shard or 0), **parse_options(options).take_fields(ActorSpec))
 
 
-_DECLARED = read_scenes("holdfast_checker.units", _make)
+_DECLARED = read_scenes("holdfast_checker.units", _make_scene)
 
 _ONLY_NAMED = ("early-drain-of-others",)
 _LOST_CLAIMS = "faulty-lost-claims/emitted"
@@ -114,21 +114,19 @@ _LOST_CLAIMS = "faulty-lost-claims/emitted"
 LARGEST: Mapping[str, Scene] = {name: _DECLARED[name] for name in _ONLY_NAMED}
 """The largest scenes, only if they are named."""
 
-SCENES: Mapping[str, Scene] = {
-    name: scene for name, scene in _DECLARED.items() if name not in (*_ONLY_NAMED, _LOST_CLAIMS)
-}
+SCENES: Mapping[str, Scene] = {name: one for name, one in _DECLARED.items() if name not in (*_ONLY_NAMED, _LOST_CLAIMS)}
 """The quick scenes."""
 
 
-def _with_faults(scene: Scene) -> Iterator[Scene]:
+def _scenes_with_each_fault(scene: Scene) -> Iterator[Scene]:
     """Yield a scene with each kind of fault: large ones only with a crash, and immortal ones without."""
-    for one in with_one_fault(scene):
+    for one in vary_fault(scene):
         if scene.mortal if Fault.CRASH in one.budgets else not scene.is_large:
             yield one
 
 
-SMALL: Mapping[str, Scene] = by_name(
+SMALL: Mapping[str, Scene] = index_by_name(
     _DECLARED[_LOST_CLAIMS],
-    *(one for known in SCENES.values() if not known.budgets for one in _with_faults(known)),
+    *(one for known in SCENES.values() if not known.budgets for one in _scenes_with_each_fault(known)),
 )
 """Larger scenes: those without faults, with one fault of each kind; the largest ones only with a crash."""

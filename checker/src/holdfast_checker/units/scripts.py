@@ -39,7 +39,7 @@ class MixedStateError(Exception):
     """Raised if a script reads different values of two cells that are equal in every committed state."""
 
 
-class Cells(Protocol):
+class CellAccess(Protocol):
     """The part of the `UnitTransaction` interface that scripts use: reads and writes of cells."""
 
     def get(self, table: str, row: Row) -> Value | None: ...
@@ -55,49 +55,49 @@ class Cells(Protocol):
     def emit(self, key: Row) -> None: ...
 
 
-def run_unit(cells: Cells, key: Row, script: Script) -> None:
+def run_unit(cells: CellAccess, key: Row, script: Script) -> None:
     """Run the script of a unit, and record in the same transaction that the unit took effect and what it read.
 
     Raises:
         MixedStateError: the reads of the script do not belong to one snapshot.
     """
-    saw = _play(cells, script)
+    saw = _run_script_steps(cells, script)
     cells.add(EFFECTS, key, 1, column=TIMES)
     cells.put(EFFECTS, key, saw, column=SAW)
 
 
-def cells_of(script: Script) -> list[tuple[str, str]]:
+def declared_cells_of(script: Script) -> list[tuple[str, str]]:
     """Return the cells that a script declares to read, as (table, row) without duplicates."""
     rows = [row for kind, *arguments in script if kind in _READS for row in arguments[: _READS[kind]]]
     return [(CELLS, row) for row in dict.fromkeys(rows)]
 
 
-def apply(state: Hashable, operation: Operation) -> tuple[Hashable, object]:
+def apply_to_model(state: Hashable, operation: Operation) -> tuple[Hashable, object]:
     """Apply the script of a unit to the cells of the sequential model.
 
     Returns:
         The cells afterwards, and the values that the script read.
     """
-    cells = _PlainCells(dict(cast("Contents", state)))
+    cells = _DictionaryCells(dict(cast("Contents", state)))
     if operation.name == "empty":
         return (), None
     if operation.name == "everything":
         return state, state
-    saw = _play(cells, cast("Script", operation.args))
+    saw = _run_script_steps(cells, cast("Script", operation.args))
     return tuple(sorted(cells.values.items())), saw
 
 
-def _play(cells: Cells, script: Script) -> list[Any]:
-    player = _Player(cells)
+def _run_script_steps(cells: CellAccess, script: Script) -> list[Any]:
+    player = _ScriptPlayer(cells)
     for kind, *arguments in script:
         getattr(player, kind)(*arguments)
     return player.saw
 
 
-class _Player:
-    """Plays steps. What reads return is noted in `saw`."""
+class _ScriptPlayer:
+    """Runs the steps of a unit's script on cells, and collects what its reads return in `saw`."""
 
-    def __init__(self, cells: Cells) -> None:
+    def __init__(self, cells: CellAccess) -> None:
         self.saw: list[Any] = []
         self._cells = cells
 
@@ -137,7 +137,7 @@ class _Player:
             self.put(own, "off")
 
     def count(self, prefix: str, row: str) -> None:
-        """Write how many rows begin with a prefix."""
+        """Count the rows whose keys begin with a prefix, and write the number to a cell."""
         self.put(row, len(self._scan(prefix)))
 
     def claim(self, prefix: str, row: str) -> None:
@@ -160,7 +160,7 @@ class _Player:
             raise MixedStateError(f"{one} and {other} differ")
 
     def fail(self) -> None:
-        """Fail, whatever the cells are."""
+        """Fail, whatever the cells contain."""
         raise MixedStateError("always")
 
     def _scan(self, prefix: str) -> list[Any]:
@@ -169,7 +169,7 @@ class _Player:
         return found
 
 
-class _PlainCells:
+class _DictionaryCells:
     """The cells of one table, as a dictionary."""
 
     def __init__(self, values: dict[str, Value]) -> None:

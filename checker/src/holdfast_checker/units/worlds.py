@@ -9,12 +9,12 @@ from holdfast.runtime import Environment, SeededRandom, SerialRunner
 from holdfast.transactions.base import Commit
 from holdfast.units.jobs import MAP, WORK_LIST, begin_job
 from holdfast.units.work_list import create_work_list
-from holdfast_checker.framework.subject import GoalTracker, Subject, judged
+from holdfast_checker.framework.subject import GoalTracker, Subject, properties_of_scene
 from holdfast_checker.kernel.world import Actor, World
-from holdfast_checker.simulated.database import DATABASE, Copy, Records
-from holdfast_checker.simulated.server import server
+from holdfast_checker.simulated.database import DATABASE, DatabaseCopy, Records
+from holdfast_checker.simulated.server import server_actors
 from holdfast_checker.simulated.time import CountingIds, StillClock
-from holdfast_checker.units.actors import Surroundings, attempt, dropper, ender, forgetter, input_of
+from holdfast_checker.units.actors import ActorContext, describe_input, end_early, lose_rows, recreate_table, run_actor
 from holdfast_checker.units.contents import ENDER, Setting
 from holdfast_checker.units.database import UnitsDatabase
 from holdfast_checker.units.narration import NARRATOR
@@ -29,29 +29,29 @@ def build_world(scene: Scene, tracker: GoalTracker | None = None) -> World:
     Args:
         tracker: records the coverage goals that executions reach.
     """
-    around, start = _begin(scene, tracker)
-    actors = [Actor(who, partial(attempt, around, run), scene.mortal) for who, run in scene.runs.items()]
+    around, start = _make_tables_and_jobs(scene, tracker)
+    actors = [Actor(who, partial(run_actor, around, run), scene.mortal) for who, run in scene.runs.items()]
     if scene.drops:
-        actors.append(Actor("administrator", partial(dropper, around), mortal=False))
+        actors.append(Actor("administrator", partial(recreate_table, around), mortal=False))
     if scene.forgets:
-        actors.append(Actor("operator", partial(forgetter, around, scene.forgets), mortal=False))
+        actors.append(Actor("operator", partial(lose_rows, around, scene.forgets), mortal=False))
     if scene.ends:
-        actors.append(Actor(ENDER, partial(ender, around, scene.ends), mortal=False))
-    actors += server(scene.budgets, scene.crashes, marks=False)
+        actors.append(Actor(ENDER, partial(end_early, around, scene.ends), mortal=False))
+    actors += server_actors(scene.budgets, scene.crashes, marks=False)
     return World(
         name=f"units/{scene.name}",
         summary=scene.summary,
         actors=tuple(actors),
         resources={DATABASE: UnitsDatabase(start, tuple(actor.name for actor in actors), crashes=scene.crashes)},
-        properties=judged(scene, RULES, around.setting, tracker),
+        properties=properties_of_scene(scene, RULES, around.setting, tracker),
         budgets=scene.budgets,
         observed=lambda call: False,  # what a step is judged by, its own call has read or written
     )
 
 
-def _begin(scene: Scene, tracker: GoalTracker | None) -> tuple[Surroundings, Records]:
-    """Make tables and jobs before the history; return what there is then."""
-    database = Copy(Records())
+def _make_tables_and_jobs(scene: Scene, tracker: GoalTracker | None) -> tuple[ActorContext, Records]:
+    """Create the tables and jobs that precede every history; return the actors' context and the records."""
+    database = DatabaseCopy(Records())
     environment = Environment(clock=StillClock(), ids=CountingIds(), runner=SerialRunner(), chance=SeededRandom(1))
     db = Database(database, "memory://", environment)
     db.create_table(CELLS)
@@ -64,7 +64,7 @@ def _begin(scene: Scene, tracker: GoalTracker | None) -> tuple[Surroundings, Rec
     driven = {run.job for run in scene.runs.values()} - {run.job for run in scene.runs.values() if not run.drives}
     jobs = {
         name: begin_job(
-            database, name, kind=MAP, shards=len(shards), environment=environment, job_input=input_of(shards)
+            database, name, kind=MAP, shards=len(shards), environment=environment, job_input=describe_input(shards)
         )
         for name, shards in scene.jobs.items()
         if name not in driven
@@ -76,7 +76,7 @@ def _begin(scene: Scene, tracker: GoalTracker | None) -> tuple[Surroundings, Rec
     fixed = (EFFECTS,) if scene.drops else (CELLS, EFFECTS)
     records = database.records.as_dict()
     known = {key: records[key] for key in (db.table(name).key for name in fixed)}
-    around = Surroundings(setting=setting, jobs=jobs, known=known, work=work, tracker=tracker)
+    around = ActorContext(setting=setting, jobs=jobs, known=known, work=work, tracker=tracker)
     return around, database.records
 
 

@@ -18,17 +18,17 @@ from holdfast.commit.hadoop.files import delete_dir, is_dir, move_dir
 from holdfast.commit.ids import AttemptId, FileOwner
 from holdfast.errors import HoldfastError
 from holdfast_checker.committers.actors import Scene, Setting, run_attempt, write_files
-from holdfast_checker.committers.cluster import CLUSTER, attempt_actor
-from holdfast_checker.committers.output import is_observed
+from holdfast_checker.committers.cluster import CLUSTER, name_of_attempt_actor
+from holdfast_checker.committers.output import is_call_observed
 from holdfast_checker.committers.sandbox import Sandbox
-from holdfast_checker.committers.scenes import SECTIONS, scenes_of
+from holdfast_checker.committers.scenes import SECTIONS, read_scene_group
 from holdfast_checker.committers.table_v.questions import ASKED, FIRST_ATTEMPT, ObservedCluster
 from holdfast_checker.committers.worlds import build_world
 from holdfast_checker.kernel.calls import Call
 from holdfast_checker.kernel.world import Actor, Port, World
 from holdfast_checker.simulated.store import StoreResource
 
-EXPERIMENTS: Mapping[str, Scene] = scenes_of("experiments")
+EXPERIMENTS: Mapping[str, Scene] = read_scene_group("experiments")
 """The scenes of all experiments by name, which is the part of a world's name after the committer's."""
 
 
@@ -37,7 +37,7 @@ def build_experiment(committer: Committer, name: str) -> World:
     scene = EXPERIMENTS[name]
     world = build_world(committer, replace(scene, properties=()))
     stores = {name: one for name, one in world.resources.items() if isinstance(one, StoreResource)}
-    setting = Setting.of(scene, committer, {name: one.capabilities for name, one in stores.items()})
+    setting = Setting.for_scene(scene, committer, {name: one.capabilities for name, one in stores.items()})
     sandbox = Sandbox(setting, stores)
     change = _CHANGED_ACTORS.get(name)
     cluster = ObservedCluster(tasks=scene.tasks, attempts=scene.attempts, speculation=scene.speculation)
@@ -45,18 +45,18 @@ def build_experiment(committer: Committer, name: str) -> World:
         world,
         actors=world.actors if change is None else change(setting, world.actors),
         resources={CLUSTER: cluster, **stores},
-        properties=tuple(ASKED[asked].of(sandbox) for asked in SECTIONS[name]["asked"].split()),
-        observed=_is_observed,
+        properties=tuple(ASKED[asked].bind(sandbox) for asked in SECTIONS[name]["asked"].split()),
+        observed=_is_call_observed,
     )
 
 
-def _is_observed(call: Call) -> bool:
+def _is_call_observed(call: Call) -> bool:
     """Check whether properties can see the effect of a call, such as a change in the state of an attempt."""
-    return is_observed(call) or call.resource == CLUSTER
+    return is_call_observed(call) or call.resource == CLUSTER
 
 
 # --- actors -----------------------------------------------------------------------------------------------------------
-def _abort_then_run(setting: Setting, found: tuple[Actor, ...]) -> tuple[Actor, ...]:
+def _let_second_attempt_abort_first(setting: Setting, found: tuple[Actor, ...]) -> tuple[Actor, ...]:
     """Let the second attempt start when the first one is lost, and abort the first one before it runs."""
 
     def run(port: Port) -> None:
@@ -69,11 +69,11 @@ def _abort_then_run(setting: Setting, found: tuple[Actor, ...]) -> tuple[Actor, 
         else:
             run_attempt(setting, port, job, 0, 1)
 
-    second = attempt_actor(0, 1)
+    second = name_of_attempt_actor(0, 1)
     return tuple(replace(actor, program=run) if actor.name == second else actor for actor in found)
 
 
-def _restart(setting: Setting, found: tuple[Actor, ...]) -> tuple[Actor, ...]:
+def _let_second_driver_restart_job(setting: Setting, found: tuple[Actor, ...]) -> tuple[Actor, ...]:
     """Let a second driver continue the job as its next attempt, with one attempt at each task.
 
     The second driver takes over committed tasks if the committer supports this, runs the other tasks itself, and
@@ -88,8 +88,8 @@ def _restart(setting: Setting, found: tuple[Actor, ...]) -> tuple[Actor, ...]:
         try:
             for task in committed:
                 if job.committer == FILE_V1.name:
-                    _recover_v1_task(ctx, job, task)
-            reports = [_rerun(setting, ctx, job, task) for task in rerun]
+                    _move_v1_task_directory(ctx, job, task)
+            reports = [_rerun_task(setting, ctx, job, task) for task in rerun]
             outcome = committer.commit_job(ctx, job, reports, rerun)
         except HoldfastError as error:
             port.call(Call(CLUSTER, "tell", ("failed", error.message)))
@@ -100,30 +100,30 @@ def _restart(setting: Setting, found: tuple[Actor, ...]) -> tuple[Actor, ...]:
     return (*kept, Actor("second driver", run, mortal=False))
 
 
-def _one_task_repeated(setting: Setting, found: tuple[Actor, ...]) -> tuple[Actor, ...]:
+def _repeat_only_first_task(setting: Setting, found: tuple[Actor, ...]) -> tuple[Actor, ...]:
     """Let only the first task have a second attempt, to keep worlds small.
 
     The job needs the other task as well: a job that loses all of its tasks would notice the loss.
     """
-    return tuple(actor for actor in found if actor.name != attempt_actor(1, 1))
+    return tuple(actor for actor in found if actor.name != name_of_attempt_actor(1, 1))
 
 
-def _rerun(setting: Setting, ctx: CommitContext, job: JobRecord, task: int) -> TaskCommit:
+def _rerun_task(setting: Setting, ctx: CommitContext, job: JobRecord, task: int) -> TaskCommit:
     with setting.committer.setup_task(ctx, job, task) as running:
         write_files(setting, running, task, 1)
         return running.commit()
 
 
 _CHANGED_ACTORS: Mapping[str, Callable[[Setting, tuple[Actor, ...]], tuple[Actor, ...]]] = {
-    "new-driver": _restart,
-    "aborts-itself": _abort_then_run,
-    "is-aborted": _abort_then_run,
-    "cut-off": _one_task_repeated,
+    "new-driver": _let_second_driver_restart_job,
+    "aborts-itself": _let_second_attempt_abort_first,
+    "is-aborted": _let_second_attempt_abort_first,
+    "cut-off": _repeat_only_first_task,
 }
 """For experiments whose actors are not those of the scene: what makes them of the setting and the scene's actors."""
 
 
-def _recover_v1_task(ctx: CommitContext, job: JobRecord, task: int) -> bool:
+def _move_v1_task_directory(ctx: CommitContext, job: JobRecord, task: int) -> bool:
     """Move a task's directory from the previous job attempt to this one; return whether there was a directory.
 
     A task that committed without output left no directory, so it runs again.

@@ -16,14 +16,21 @@ from holdfast.commit.layout import SUCCESS
 from holdfast.commit.two_phase.snapshot import read_snapshot
 from holdfast.errors import HoldfastError
 from holdfast_checker.committers.actors import write_files
-from holdfast_checker.committers.cluster import Attempt, Cluster, ClusterState, Phase, attempt_actor
-from holdfast_checker.committers.output import DESTINATION, HOME, Origin, directory, files_of, visible
-from holdfast_checker.committers.properties import RULES, in_words, of_main, told_finished, was_told, winners
-from holdfast_checker.committers.sandbox import Sandbox, cluster_of
-from holdfast_checker.framework.subject import Rule, by_name
+from holdfast_checker.committers.cluster import AttemptState, Cluster, ClusterState, JobPhase, name_of_attempt_actor
+from holdfast_checker.committers.output import DESTINATION, HOME, Origin, files_of_attempt, partition_of, visible_files
+from holdfast_checker.committers.properties import (
+    RULES,
+    drivers_told,
+    files_of_main_job,
+    finished_driver,
+    format_origins,
+    visible_attempts,
+)
+from holdfast_checker.committers.sandbox import Sandbox, cluster_state
+from holdfast_checker.framework.subject import Rule, index_by_name
 from holdfast_checker.kernel.calls import Alternative, Call, Fault, Footprint, Reply
 from holdfast_checker.kernel.world import View
-from holdfast_checker.simulated.memory import MemoryImage
+from holdfast_checker.simulated.memory import StoreSnapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,13 +43,13 @@ class ObservedState(ClusterState):
         dead: names of the actors that died.
     """
 
-    lost: tuple[tuple[Attempt | None, ...], ...]
+    lost: tuple[tuple[AttemptState | None, ...], ...]
     dead: tuple[str, ...] = ()
 
 
-def observed(view: View) -> ObservedState:
+def observed_state_of(view: View) -> ObservedState:
     """Return the state of the simulated Spark cluster in a state of an experiment's world."""
-    found = cluster_of(view)
+    found = cluster_state(view)
     assert isinstance(found, ObservedState)
     return found
 
@@ -55,19 +62,19 @@ class ObservedCluster(Cluster):
     tasks have committed, while no task commit is running, and before the first driver has begun to end the job.
     """
 
-    def initial(self) -> ObservedState:
-        start = super().initial()
+    def initial_state(self) -> ObservedState:
+        start = super().initial_state()
         none_lost = tuple((None,) * len(attempts) for attempts in start.attempts)
         return ObservedState(attempts=start.attempts, accepted=start.accepted, lost=none_lost)
 
     def alternatives(self, state: object, call: Call, actor: str) -> Sequence[Alternative]:
         now = cast("ObservedState", state)
         if call.operation == "restart":
-            return _restart(now)
+            return _state_after_driver_restart(now)
         ways = super().alternatives(state, call, actor)
         if call.operation not in ("fail", "lose"):
             return ways
-        return [replace(way, state=_noted(now, cast("ObservedState", way.state))) for way in ways]
+        return [replace(way, state=_record_lost_attempts(now, cast("ObservedState", way.state))) for way in ways]
 
     def footprint(self, call: Call) -> Footprint:
         return super().footprint(replace(call, operation="take_over") if call.operation == "restart" else call)
@@ -77,25 +84,25 @@ class ObservedCluster(Cluster):
             return super().waits_for(state, call)
         return ("driver", frozenset()) if cast("ObservedState", state).driver == "alive" else None
 
-    def bury(self, state: object, actor: str) -> object:
+    def state_after_death(self, state: object, actor: str) -> object:
         now = cast("ObservedState", state)
-        after = _noted(now, cast("ObservedState", super().bury(state, actor)))
+        after = _record_lost_attempts(now, cast("ObservedState", super().state_after_death(state, actor)))
         return replace(after, dead=tuple(sorted((*after.dead, actor))))
 
 
-def _restart(state: ObservedState) -> Sequence[Alternative]:
+def _state_after_driver_restart(state: ObservedState) -> Sequence[Alternative]:
     committed = tuple(task for task, accepted in enumerate(state.accepted) if accepted is not None)
-    busy = any(Attempt.COMMITTING in attempts for attempts in state.attempts)
-    if state.driver != "dead" or state.job is None or state.phase is not Phase.RUNNING or busy or not committed:
+    busy = any(AttemptState.COMMITTING in attempts for attempts in state.attempts)
+    if state.driver != "dead" or state.job is None or state.phase is not JobPhase.RUNNING or busy or not committed:
         return []
     return [Alternative(state=replace(state, second="alive"), reply=Reply((state.job, committed)))]
 
 
-def _noted(before: ObservedState, after: ObservedState) -> ObservedState:
+def _record_lost_attempts(before: ObservedState, after: ObservedState) -> ObservedState:
     """Return the state `after` a step, and record in it the state in which attempts were lost in this step."""
     lost = tuple(
         tuple(
-            was if now is Attempt.GONE and was in (Attempt.RUNNING, Attempt.COMMITTING) else known
+            was if now is AttemptState.GONE and was in (AttemptState.RUNNING, AttemptState.COMMITTING) else known
             for was, now, known in zip(*attempts, strict=True)
         )
         for attempts in zip(before.attempts, after.attempts, after.lost, strict=True)
@@ -107,35 +114,35 @@ _Wrong = Callable[[Sandbox, View], str]
 
 
 # --- what is wrong with a job's output --------------------------------------------------------------------------------
-def wrong_output(sandbox: Sandbox, view: View) -> str:
+def find_wrong_output(sandbox: Sandbox, view: View) -> str:
     """Describe how the visible output is incomplete or mixes attempts (C1, C2); an empty string if it is right."""
-    for winner in winners(observed(view), visible(view), sandbox.setting.files):
+    for winner in visible_attempts(observed_state_of(view), visible_files(view), sandbox.setting.files):
         if winner.attempt is None:
-            return f"the destination lacks {in_words(winner.missing)}"
+            return f"the destination lacks {format_origins(winner.missing)}"
         if winner.strange:
-            more = in_words(winner.strange)
+            more = format_origins(winner.strange)
             return f"beside the files of attempt {winner.attempt} at task {winner.task} the destination shows {more}"
     return ""
 
 
-def wrong_attempt(sandbox: Sandbox, view: View) -> str:
+def find_wrong_attempt(sandbox: Sandbox, view: View) -> str:
     """Describe how the visible output is not that of the accepted attempts (C1 to C3); empty string if it is."""
-    for winner in winners(observed(view), visible(view), sandbox.setting.files):
+    for winner in visible_attempts(observed_state_of(view), visible_files(view), sandbox.setting.files):
         if winner.attempt not in (None, winner.accepted):
             return f"the driver accepted attempt {winner.accepted}, and the files are those of attempt {winner.attempt}"
-    return wrong_output(sandbox, view)
+    return find_wrong_output(sandbox, view)
 
 
-def wrong_end(sandbox: Sandbox, view: View, driver: str = "driver", wrong: _Wrong = wrong_output) -> str:
+def find_wrong_end(sandbox: Sandbox, view: View, driver: str = "driver", wrong: _Wrong = find_wrong_output) -> str:
     """Describe what is wrong at the end of an execution in which the job must be committed; empty if nothing."""
-    told = observed(view).outcome_of(driver)
+    told = observed_state_of(view).outcome_of(driver)
     if told != "committed":
         return f"{driver} was told that the job is {told or 'not over'}"
     return wrong(sandbox, view)
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadResult:
     """The result of a read of a destination by a committer's intended readers.
 
     Attributes:
@@ -147,19 +154,19 @@ class Reading:
     over: bool
 
 
-def accepted(sandbox: Sandbox, view: View) -> frozenset[Origin]:
+def accepted_files(sandbox: Sandbox, view: View) -> frozenset[Origin]:
     """Return the origins of the files of all attempts whose report the driver accepted."""
     return frozenset(
         origin
-        for task, one in enumerate(observed(view).accepted)
+        for task, one in enumerate(observed_state_of(view).accepted)
         if one is not None
-        for origin in files_of("main", task, one[0], sandbox.setting.files)
+        for origin in files_of_attempt("main", task, one[0], sandbox.setting.files)
     )
 
 
-def _success_names(view: View, job: str) -> frozenset[str] | None:
+def _paths_named_by_success(view: View, job: str) -> frozenset[str] | None:
     """Return the paths in this job's _SUCCESS; None if there is no _SUCCESS of this job."""
-    found = cast("MemoryImage", view.states[DESTINATION]).objects.get(f"{HOME}{SUCCESS}")
+    found = cast("StoreSnapshot", view.states[DESTINATION]).objects.get(f"{HOME}{SUCCESS}")
     if found is None:
         return None
     document = json.loads(found.data)
@@ -168,32 +175,32 @@ def _success_names(view: View, job: str) -> frozenset[str] | None:
     return frozenset(name.removeprefix(f"/{HOME}") for name in document["filenames"])
 
 
-def listed(sandbox: Sandbox, view: View) -> Reading:
+def read_by_listing(sandbox: Sandbox, view: View) -> ReadResult:
     """Read the destination as tools without Holdfast do: list it, and check for a ``_SUCCESS`` of the job."""
-    job = observed(view).job
-    over = job is not None and _success_names(view, job.job) is not None
-    return Reading(frozenset(visible(view).values()) & accepted(sandbox, view), over)
+    job = observed_state_of(view).job
+    over = job is not None and _paths_named_by_success(view, job.job) is not None
+    return ReadResult(frozenset(visible_files(view).values()) & accepted_files(sandbox, view), over)
 
 
-def _named(sandbox: Sandbox, view: View) -> Reading:
-    """Read the files that _SUCCESS names."""
-    job = observed(view).job
-    names = _success_names(view, job.job) if job is not None else None
-    found = frozenset(origin for path, origin in visible(view).items() if path in (names or ()))
-    return Reading(found & accepted(sandbox, view), names is not None)
+def _read_by_success_names(sandbox: Sandbox, view: View) -> ReadResult:
+    """Read the destination as readers that trust ``_SUCCESS`` do: only the files that it names."""
+    job = observed_state_of(view).job
+    names = _paths_named_by_success(view, job.job) if job is not None else None
+    found = frozenset(origin for path, origin in visible_files(view).items() if path in (names or ()))
+    return ReadResult(found & accepted_files(sandbox, view), names is not None)
 
 
-def _whole(sandbox: Sandbox, view: View) -> Reading:
-    """Read through Holdfast."""
-    there = visible(view)
+def _read_through_holdfast(sandbox: Sandbox, view: View) -> ReadResult:
+    """Read the destination through Holdfast's `read_snapshot`."""
+    there = visible_files(view)
     snapshot = read_snapshot(sandbox.copy(view).context())
-    found = frozenset(there[file.path] for file in snapshot.files if file.path in there) & accepted(sandbox, view)
-    return Reading(found, bool(found))
+    found = frozenset(there[file.path] for file in snapshot.files if file.path in there) & accepted_files(sandbox, view)
+    return ReadResult(found, bool(found))
 
 
-_Read = Callable[[Sandbox, View], Reading]
+_Read = Callable[[Sandbox, View], ReadResult]
 
-READERS: Mapping[str, _Read] = {"two_phase": _whole, "stocator": _named}
+READERS: Mapping[str, _Read] = {"two_phase": _read_through_holdfast, "stocator": _read_by_success_names}
 """How to read the output of these committers; the output of all others is read by listing."""
 
 
@@ -202,88 +209,88 @@ FIRST_ATTEMPT = f"{2:04x}"
 
 
 # --- speculative tasks ------------------------------------------------------------------------------------------------
-def _side_by_side(wrong: _Wrong, sandbox: Sandbox, view: View) -> str | None:
+def _judge_side_by_side(wrong: _Wrong, sandbox: Sandbox, view: View) -> str | None:
     """Ask whether the output is right when two attempts at a task ran side by side."""
-    found = wrong_end(sandbox, view, wrong=wrong)
+    found = find_wrong_end(sandbox, view, wrong=wrong)
     return f"two attempts ran without faults, and when both are over: {found}" if found else None
 
 
-def _while_one_writes(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+def _judge_commit_while_attempt_writes(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
     """Ask whether the output is right when the job commits while another attempt still writes."""
-    told = told_finished(before, after)
-    found = wrong_attempt(sandbox, after) if told else ""
+    told = finished_driver(before, after)
+    found = find_wrong_attempt(sandbox, after) if told else ""
     return f"{told} was told that the job is committed while another attempt runs: {found}" if found else None
 
 
 # --- attempts that are lost -------------------------------------------------------------------------------------------
-def _shown_after_abort(doing: Attempt, sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+def _judge_view_after_abort(doing: AttemptState, sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
     """Ask whether an aborted attempt leaves nothing visible."""
-    if observed(after).lost[0][0] is not doing or not _asks_next(before, after):
+    if observed_state_of(after).lost[0][0] is not doing or not _second_attempt_may_commit(before, after):
         return None
-    there = [origin for origin in of_main(visible(after)).values() if origin.attempt == 0]
-    return f"attempt 0 was aborted, and readers see {in_words(there)}" if there else None
+    there = [origin for origin in files_of_main_job(visible_files(after)).values() if origin.attempt == 0]
+    return f"attempt 0 was aborted, and readers see {format_origins(there)}" if there else None
 
 
-def _wrong_after_abort(doing: Attempt, sandbox: Sandbox, view: View) -> str | None:
+def _judge_end_after_task_abort(doing: AttemptState, sandbox: Sandbox, view: View) -> str | None:
     """Ask whether an aborted attempt leaves nothing pending, and the output of the next attempt is right."""
-    if observed(view).lost[0][0] is not doing:
+    if observed_state_of(view).lost[0][0] is not doing:
         return None
-    if found := wrong_end(sandbox, view):
+    if found := find_wrong_end(sandbox, view):
         return f"attempt 0 was aborted, attempt 1 ran, and at the end: {found}"
-    left = [key for key, _upload in _uploads(view)]
+    left = [key for key, _upload in _pending_uploads(view)]
     return f"attempt 0 was aborted, and when the job is over the upload {left[0]} is pending" if left else None
 
 
-def _pending_after_abort(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+def _judge_uploads_after_task_abort(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
     """Ask whether an attempt has no pending upload right after its abort."""
-    if observed(after).lost[0][0] is not Attempt.RUNNING or not _asks_next(before, after):
+    if observed_state_of(after).lost[0][0] is not AttemptState.RUNNING or not _second_attempt_may_commit(before, after):
         return None
-    left = [key for key, upload in _uploads(after) if upload.startswith(FIRST_ATTEMPT)]
+    left = [key for key, upload in _pending_uploads(after) if upload.startswith(FIRST_ATTEMPT)]
     return f"attempt 0 was aborted, attempt 1 has written, and the upload {left[0]} is pending" if left else None
 
 
-def _asks_next(before: View, after: View) -> bool:
+def _second_attempt_may_commit(before: View, after: View) -> bool:
     """Check whether the second attempt, which aborted the first one and wrote its files, gets permission to commit."""
-    old, new = observed(before).attempts[0][1], observed(after).attempts[0][1]
-    return old is Attempt.RUNNING and new is Attempt.COMMITTING
+    old, new = observed_state_of(before).attempts[0][1], observed_state_of(after).attempts[0][1]
+    return old is AttemptState.RUNNING and new is AttemptState.COMMITTING
 
 
-def _uploads(view: View) -> list[tuple[str, str]]:
-    images = (state for state in view.states.values() if isinstance(state, MemoryImage))
+def _pending_uploads(view: View) -> list[tuple[str, str]]:
+    images = (state for state in view.states.values() if isinstance(state, StoreSnapshot))
     return [(one.info.key, one.info.upload_id) for image in images for one in image.uploads.values()]
 
 
-def _half_task_commit(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+def _judge_atomic_task_commit(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
     """Ask whether an attempt that dies in its task commit has made all or none of its files visible.
 
     If the attempt made no file visible, the next attempt and the job commit must produce the right output.
     """
-    who, now = attempt_actor(0, 0), observed(after)
-    just_died = who in now.dead and now.dead != observed(before).dead
-    if not just_died or now.lost[0][0] is not Attempt.COMMITTING or now.phase is not Phase.RUNNING:
+    who, now = name_of_attempt_actor(0, 0), observed_state_of(after)
+    just_died = who in now.dead and now.dead != observed_state_of(before).dead
+    if not just_died or now.lost[0][0] is not AttemptState.COMMITTING or now.phase is not JobPhase.RUNNING:
         return None  # from the job commit on, the driver publishes files, too
-    mine, found_there = files_of("main", 0, 0, sandbox.setting.files), visible(after)
+    mine, found_there = files_of_attempt("main", 0, 0, sandbox.setting.files), visible_files(after)
     there = mine & frozenset(found_there.values())
-    if all(origin in there or _is_replaced(origin, found_there) for origin in mine):
+    if all(origin in there or _is_file_replaced(origin, found_there) for origin in mine):
         return None
     if there:
-        return f"{who} dies in its task commit, and shows only {in_words(there)}"
-    found = _finished_on(sandbox, after)
+        return f"{who} dies in its task commit, and shows only {format_origins(there)}"
+    found = _finish_job_on_copy(sandbox, after)
     return f"{who} dies in its task commit, and at the end: {found}" if found else None
 
 
-def _is_replaced(origin: Origin, found: Mapping[str, Origin]) -> bool:
+def _is_file_replaced(origin: Origin, found: Mapping[str, Origin]) -> bool:
     """Check whether another attempt's file has taken the place of this file."""
-    folder = f"{directory(origin.attempt, origin.number)}/"
+    folder = f"{partition_of(origin.attempt, origin.number)}/"
     return any(
         path.startswith(folder) and other.task == origin.task and other.number == origin.number and other != origin
         for path, other in found.items()
     )
 
 
-def _finished_on(sandbox: Sandbox, view: View) -> str:
-    """Run a second attempt on a copy, unless one was accepted; commit the job, and describe what is wrong then."""
-    copy, cluster = sandbox.copy(view), observed(view)
+def _finish_job_on_copy(sandbox: Sandbox, view: View) -> str:
+    """On copied stores, run a second attempt unless one was accepted, commit the job, and describe wrong output."""
+    copy, cluster = sandbox.copy(view), observed_state_of(view)
     job, committer = cluster.job, sandbox.setting.committer
     assert job is not None
     reports = [one[1] for one in cluster.accepted if one is not None]
@@ -295,43 +302,43 @@ def _finished_on(sandbox: Sandbox, view: View) -> str:
         committer.commit_job(copy.context(), job, reports, 1)
     except HoldfastError as error:
         return f"the job cannot be committed: {error.message}"
-    return wrong_output(sandbox, View({**view.states, DESTINATION: copy.stores[DESTINATION].image()}))
+    return find_wrong_output(sandbox, View({**view.states, DESTINATION: copy.stores[DESTINATION].take_snapshot()}))
 
 
-def _cut_off(
-    doing: Attempt, rules: Sequence[Rule], sandbox: Sandbox, before: View, after: View, actor: str
+def _judge_if_cut_off(
+    doing: AttemptState, rules: Sequence[Rule], sandbox: Sandbox, before: View, after: View, actor: str
 ) -> str | None:
     """Ask whether rules hold if an attempt was cut off from the driver in the state `doing`."""
-    if doing not in (lost for attempts in observed(after).lost for lost in attempts):
+    if doing not in (lost for attempts in observed_state_of(after).lost for lost in attempts):
         return None
     broke = (rule.step(sandbox, before, after, actor) for rule in rules if rule.step is not None)
     return next((words for words in broke if words), None)
 
 
 # --- what readers see -------------------------------------------------------------------------------------------------
-def _seen(doing: Attempt, sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+def _judge_early_reads(doing: AttemptState, sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
     """Ask whether readers see a file while its attempt is in the state `doing`."""
-    old, cluster = visible(before), observed(after)
-    for path, origin in of_main(visible(after)).items():
+    old, cluster = visible_files(before), observed_state_of(after)
+    for path, origin in files_of_main_job(visible_files(after)).items():
         if origin != old.get(path) and cluster.attempts[origin.task][origin.attempt] is doing:
-            return f"{attempt_actor(origin.task, origin.attempt)} {doing.value}, and readers see {origin}"
+            return f"{name_of_attempt_actor(origin.task, origin.attempt)} {doing.value}, and readers see {origin}"
     return None
 
 
-def _committed_seen(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
+def _judge_reads_of_committed_tasks(sandbox: Sandbox, before: View, after: View, actor: str) -> str | None:
     """Ask whether readers see the output of committed tasks before the job commit."""
-    cluster = observed(after)
-    if cluster.phase is not Phase.RUNNING:
+    cluster = observed_state_of(after)
+    if cluster.phase is not JobPhase.RUNNING:
         return None
-    for origin in of_main(visible(after)).values():
-        if cluster.attempts[origin.task][origin.attempt] is Attempt.ENDED:
-            who = attempt_actor(origin.task, origin.attempt)
+    for origin in files_of_main_job(visible_files(after)).values():
+        if cluster.attempts[origin.task][origin.attempt] is AttemptState.ENDED:
+            who = name_of_attempt_actor(origin.task, origin.attempt)
             return f"{who} has committed, the driver has not started to commit the job, and readers see {origin}"
     return None
 
 
 # --- the job commit ---------------------------------------------------------------------------------------------------
-def _half_job_commit(
+def _judge_atomic_job_commit(
     readers: str, read: _Read | None, sandbox: Sandbox, before: View, after: View, actor: str
 ) -> str | None:
     """Ask whether readers see at most one change, after which they know that the job is over.
@@ -339,134 +346,140 @@ def _half_job_commit(
     Args:
         read: how they read; None for the committer's intended readers.
     """
-    if actor != "driver" or observed(before).phase is not Phase.COMMITTING:
+    if actor != "driver" or observed_state_of(before).phase is not JobPhase.COMMITTING:
         return None
-    read = read or READERS.get(sandbox.setting.committer.name, listed)
+    read = read or READERS.get(sandbox.setting.committer.name, read_by_listing)
     old, new = read(sandbox, before), read(sandbox, after)
     if old == new:
         return None
-    shown = in_words(new.files)
+    shown = format_origins(new.files)
     if old.over:
         return f"the job was over for {readers}, and the driver changes what they see to {shown}"
     if not new.over:
         return f"the job commit is in progress, and {readers} see {shown}"
-    if old.files != new.files and (old.files or new.files != accepted(sandbox, after)):
-        return f"{readers} see {in_words(old.files)}, and then {shown}"
+    if old.files != new.files and (old.files or new.files != accepted_files(sandbox, after)):
+        return f"{readers} see {format_origins(old.files)}, and then {shown}"
     return None
 
 
 # --- jobs that are given up -------------------------------------------------------------------------------------------
-def _not_undone(by_hand: bool, sandbox: Sandbox, view: View) -> str | None:
+def _judge_job_abort(by_hand: bool, sandbox: Sandbox, view: View) -> str | None:
     """Ask whether an aborted job leaves nothing behind.
 
     Args:
         by_hand: whether to ignore files and uploads that a person can find and delete, because their names contain the
             job's id.
     """
-    cluster = observed(view)
-    if not was_told(view, "aborted") or cluster.job is None:
+    cluster = observed_state_of(view)
+    if not drivers_told(view, "aborted") or cluster.job is None:
         return None
     job = cluster.job.job
-    left = {path: origin for path, origin in of_main(visible(view)).items() if not (by_hand and job in path)}
+    files = files_of_main_job(visible_files(view))
+    left = [origin for path, origin in files.items() if not (by_hand and job in path)]
     if left:
-        return f"the job was aborted, and readers see {in_words(left.values())}"
-    waiting = [key for key, _upload in _uploads(view) if not (by_hand and job in key)]
+        return f"the job was aborted, and readers see {format_origins(left)}"
+    waiting = [key for key, _upload in _pending_uploads(view) if not (by_hand and job in key)]
     return f"the job was aborted, and the upload {waiting[0]} is pending" if waiting else None
 
 
-def _not_recovered(sandbox: Sandbox, view: View) -> str | None:
+def _judge_job_recovery(sandbox: Sandbox, view: View) -> str | None:
     """Ask whether a new driver completes the job of a dead one."""
-    if observed(view).second != "alive":
+    if observed_state_of(view).second != "alive":
         return None
-    found = wrong_end(sandbox, view, "second driver")
+    found = find_wrong_end(sandbox, view, "second driver")
     return f"a second driver has continued the job: {found}" if found else None
 
 
 # --- all of them ------------------------------------------------------------------------------------------------------
-def _abort_task(name: str, doing: Attempt) -> Rule:
+def _rule_about_task_abort(name: str, doing: AttemptState) -> Rule:
     meaning = "after an attempt's abort nothing of it is left, and the next one's output is right"
-    step, end = partial(_shown_after_abort, doing), partial(_wrong_after_abort, doing)
+    step, end = partial(_judge_view_after_abort, doing), partial(_judge_end_after_task_abort, doing)
     return Rule(name, "abortable task", meaning, step=step, end=end)
 
 
-def _task_commit(name: str) -> Rule:
+def _rule_about_task_commit(name: str) -> Rule:
     meaning = "a task commit that dies halfway has done everything or nothing"
-    return Rule(name, "atomic task commit", meaning, step=_half_task_commit)
+    return Rule(name, "atomic task commit", meaning, step=_judge_atomic_task_commit)
 
 
-def _job_commit(name: str, readers: str, read: _Read | None = None) -> Rule:
+def _rule_about_job_commit(name: str, readers: str, read: _Read | None = None) -> Rule:
     meaning = f"a job commit changes what {readers} see in one step"
-    return Rule(name, "atomic job commit", meaning, step=partial(_half_job_commit, readers, read))
+    return Rule(name, "atomic job commit", meaning, step=partial(_judge_atomic_job_commit, readers, read))
 
 
-def _partitioned(name: str, doing: Attempt, *asked: str) -> Rule:
+def _rule_about_cut_off_attempt(name: str, doing: AttemptState, *asked: str) -> Rule:
     rules = [RULES[one] for one in asked]
     meaning = "; ".join(one.meaning for one in rules)
-    return Rule(name, "partitioned executors", meaning, step=partial(_cut_off, doing, rules))
+    return Rule(name, "partitioned executors", meaning, step=partial(_judge_if_cut_off, doing, rules))
 
 
 _ONE_OF_TWO = "when two attempts at a task ran concurrently, the job's output is that of one of them"
 _UNSEEN = "no reader sees what an attempt writes before"
 
-ASKED: Mapping[str, Rule] = by_name(
-    Rule("speculative-tasks", "speculative tasks", _ONE_OF_TWO, end=partial(_side_by_side, wrong_attempt)),
+ASKED: Mapping[str, Rule] = index_by_name(
+    Rule("speculative-tasks", "speculative tasks", _ONE_OF_TWO, end=partial(_judge_side_by_side, find_wrong_attempt)),
     Rule(
         "speculative-tasks-early",
         "speculative tasks",
         "when the job is committed, the output is that of one attempt, even if another one still writes",
-        step=_while_one_writes,
+        step=_judge_commit_while_attempt_writes,
     ),
-    Rule("speculative-tasks-two-commits", "speculative tasks", _ONE_OF_TWO, end=partial(_side_by_side, wrong_output)),
+    Rule(
+        "speculative-tasks-two-commits",
+        "speculative tasks",
+        _ONE_OF_TWO,
+        end=partial(_judge_side_by_side, find_wrong_output),
+    ),
     Rule(
         "recoverable-job",
         "recoverable job",
         "a new driver reuses the tasks that a dead driver had committed",
-        end=_not_recovered,
+        end=_judge_job_recovery,
     ),
-    _abort_task("abortable-task", Attempt.RUNNING),
-    _abort_task("abortable-task-in-commit", Attempt.COMMITTING),
+    _rule_about_task_abort("abortable-task", AttemptState.RUNNING),
+    _rule_about_task_abort("abortable-task-in-commit", AttemptState.COMMITTING),
     Rule(
         "abortable-task-at-once",
         "abortable task",
         "after its abort no upload of an attempt is pending",
-        step=_pending_after_abort,
+        step=_judge_uploads_after_task_abort,
     ),
     Rule(
         "abortable-job",
         "abortable job",
         "a job that is abandoned can be undone by its abort, or by hand using file names",
-        end=partial(_not_undone, True),
+        end=partial(_judge_job_abort, True),
     ),
     Rule(
         "abortable-job-by-itself",
         "abortable job",
         "a job that is abandoned can be undone by its abort alone",
-        end=partial(_not_undone, False),
+        end=partial(_judge_job_abort, False),
     ),
     Rule(
         "uncommitted-output-observable",
         "uncommitted output seen",
         f"{_UNSEEN} it is told to commit",
-        step=partial(_seen, Attempt.RUNNING),
+        step=partial(_judge_early_reads, AttemptState.RUNNING),
     ),
     Rule(
         "uncommitted-output-observable-in-commit",
         "uncommitted output seen",
         f"{_UNSEEN} its task commit has finished",
-        step=partial(_seen, Attempt.COMMITTING),
+        step=partial(_judge_early_reads, AttemptState.COMMITTING),
     ),
     Rule(
         "committed-output-observable",
         "committed output seen",
         "no reader sees the output of committed tasks before the job commit",
-        step=_committed_seen,
+        step=_judge_reads_of_committed_tasks,
     ),
-    _task_commit("atomic-task-commit"),
-    _task_commit("atomic-task-commit-two-commits"),
-    _job_commit("atomic-job-commit", "readers"),
-    _job_commit("atomic-job-commit-listed", "readers that list the destination", listed),
-    _partitioned("partitioned-executor", Attempt.RUNNING, "C1", "C2", "C6"),
-    _partitioned("partitioned-executor-in-commit", Attempt.COMMITTING, "C1", "C2", "C6"),
-    _partitioned("partitioned-executor-C3", Attempt.COMMITTING, "C3"),
+    _rule_about_task_commit("atomic-task-commit"),
+    _rule_about_task_commit("atomic-task-commit-two-commits"),
+    _rule_about_job_commit("atomic-job-commit", "readers"),
+    _rule_about_job_commit("atomic-job-commit-listed", "readers that list the destination", read_by_listing),
+    _rule_about_cut_off_attempt("partitioned-executor", AttemptState.RUNNING, "C1", "C2", "C6"),
+    _rule_about_cut_off_attempt("partitioned-executor-in-commit", AttemptState.COMMITTING, "C1", "C2", "C6"),
+    _rule_about_cut_off_attempt("partitioned-executor-C3", AttemptState.COMMITTING, "C3"),
 )
 """The questions of Table V, as rules (properties), by name."""

@@ -51,9 +51,9 @@ from holdfast_checker.committers.properties import PART_OF
 from holdfast_checker.committers.scenes import SCENES
 from holdfast_checker.committers.table_v.experiments import build_experiment
 from holdfast_checker.committers.worlds import build_world
-from holdfast_checker.framework.scene_files import Fields, read_sections
-from holdfast_checker.kernel.counterexample import Counterexample, encode
-from holdfast_checker.kernel.explore import Budget, Exploration, explore
+from holdfast_checker.framework.scene_files import SceneFields, read_sections
+from holdfast_checker.kernel.counterexample import Counterexample, encode_counterexample
+from holdfast_checker.kernel.explore import Budget, Exploration, explore_world
 from holdfast_checker.kernel.state_space import BROKEN_CODE
 from holdfast_checker.specimens import COMPARED
 
@@ -116,7 +116,7 @@ class Cell:
     @property
     def paper(self) -> bool | None:
         """Return the answer of papers 000 or 002; None if they have none."""
-        return _YES[PAPERS.get(self.committer.name, Fields()).get(self.row.name)]
+        return _YES[PAPERS.get(self.committer.name, SceneFields()).get(self.row.name)]
 
     @property
     def declared(self) -> Answer:
@@ -150,7 +150,7 @@ class Cell:
             return said <= found and bool(said) == bool(found)
         return found <= said
 
-    def document(self) -> dict[str, object]:
+    def to_json_value(self) -> dict[str, object]:
         """Return the answer, and how it compares with the paper and the declaration, as a JSON value."""
         said = self.declared
         return {
@@ -164,7 +164,9 @@ class Cell:
             "reason": self.reason or None,
             "states": self.states,
             "complete": self.complete,
-            "counterexample": None if self.counterexample is None else json.loads(encode(self.counterexample)),
+            "counterexample": None
+            if self.counterexample is None
+            else json.loads(encode_counterexample(self.counterexample)),
         }
 
 
@@ -186,7 +188,7 @@ class Question(NamedTuple):
     decides: bool = False
 
 
-def _asked(name: str, *worlds: str) -> Question:
+def _deciding_question(name: str, *worlds: str) -> Question:
     return Question(name, worlds, decides=True)
 
 
@@ -194,35 +196,35 @@ _SIDE_BY_SIDE, _ABORTS, _CUT_OFF = ("side-by-side",), ("aborts-itself", "is-abor
 
 ATTRIBUTES: Mapping[str, tuple[Question, ...]] = {
     "speculative-tasks": (
-        _asked("speculative-tasks", *_SIDE_BY_SIDE),
+        _deciding_question("speculative-tasks", *_SIDE_BY_SIDE),
         Question("speculative-tasks-two-commits", ("two-commits",), guarantees.BOTH_COMMIT),
         Question("speculative-tasks-early", _SIDE_BY_SIDE, guarantees.STILL_WRITING),
     ),
-    "recoverable-job": (_asked("recoverable-job", "new-driver"),),
+    "recoverable-job": (_deciding_question("recoverable-job", "new-driver"),),
     "abortable-task": (
-        _asked("abortable-task", *_ABORTS),
+        _deciding_question("abortable-task", *_ABORTS),
         Question("abortable-task-in-commit", _ABORTS, guarantees.IN_TASK_COMMIT),
         Question("abortable-task-at-once", _ABORTS, guarantees.DIES_UPLOADING),
     ),
     "abortable-job": (
-        _asked("abortable-job", "given-up"),
+        _deciding_question("abortable-job", "given-up"),
         Question("abortable-job-by-itself", ("given-up",), guarantees.UNDONE_BY_HAND),
     ),
     "uncommitted-output-observable": (
-        _asked("uncommitted-output-observable", *_SIDE_BY_SIDE),
+        _deciding_question("uncommitted-output-observable", *_SIDE_BY_SIDE),
         Question("uncommitted-output-observable-in-commit", _SIDE_BY_SIDE, guarantees.IN_TASK_COMMIT),
     ),
-    "committed-output-observable": (_asked("committed-output-observable", *_SIDE_BY_SIDE),),
+    "committed-output-observable": (_deciding_question("committed-output-observable", *_SIDE_BY_SIDE),),
     "atomic-task-commit": (
-        _asked("atomic-task-commit", "dies-in-commit"),
+        _deciding_question("atomic-task-commit", "dies-in-commit"),
         Question("atomic-task-commit-two-commits", ("dies-beside",), guarantees.BOTH_COMMIT),
     ),
     "atomic-job-commit": (
-        _asked("atomic-job-commit", *_SIDE_BY_SIDE),
+        _deciding_question("atomic-job-commit", *_SIDE_BY_SIDE),
         Question("atomic-job-commit-listed", _SIDE_BY_SIDE, guarantees.OTHER_READERS),
     ),
     "partitioned-executor": (
-        _asked("partitioned-executor", *_CUT_OFF),
+        _deciding_question("partitioned-executor", *_CUT_OFF),
         Question("partitioned-executor-in-commit", _CUT_OFF, guarantees.PARTITIONED, decides=True),
         Question("partitioned-executor-C3", _CUT_OFF, guarantees.PARTITIONED),
     ),
@@ -236,27 +238,27 @@ No footprint contains a death, so these small worlds are explored without reduct
 """
 
 
-def _worlds_of(rows: Iterable[Guarantee]) -> tuple[str, ...]:
+def _experiments_for_rows(rows: Iterable[Guarantee]) -> tuple[str, ...]:
     """Return the names of the experiments that the questions about some rows need."""
     return tuple(dict.fromkeys(world for row in rows for one in ATTRIBUTES[row.name] for world in one.worlds))
 
 
-_Explored = Callable[[Exploration], None]
+_Checks = Callable[[Exploration], None]
 
 
-def _attributes(committer: Committer, rows: Sequence[Guarantee], explored: _Explored, budget: Budget) -> list[Cell]:
+def _attribute_cells(committer: Committer, rows: Sequence[Guarantee], explored: _Checks, budget: Budget) -> list[Cell]:
     """Find out whether a committer has attributes; explore each world only once."""
     found = {}
-    for world in _worlds_of(rows):
+    for world in _experiments_for_rows(rows):
         reduce = world not in _JUDGED_AT_DEATHS
-        found[world] = explore(build_experiment(committer, world), budget=budget, reduce=reduce)
+        found[world] = explore_world(build_experiment(committer, world), budget=budget, reduce=reduce)
         explored(found[world])
-    return [_attribute(committer, row, found) for row in rows]
+    return [_attribute_cell(committer, row, found) for row in rows]
 
 
-def _attribute(committer: Committer, row: Guarantee, explored: Mapping[str, Exploration]) -> Cell:
-    worlds = [explored[world] for world in _worlds_of([row])]
-    found = [(one, bad) for one in ATTRIBUTES[row.name] if (bad := _found(one, explored)) is not None]
+def _attribute_cell(committer: Committer, row: Guarantee, explored: Mapping[str, Exploration]) -> Cell:
+    worlds = [explored[world] for world in _experiments_for_rows([row])]
+    found = [(one, bad) for one in ATTRIBUTES[row.name] if (bad := _violation_of_question(one, explored)) is not None]
     found.sort(key=lambda pair: not pair[0].decides)
     is_bad = any(one.decides for one, _bad in found)
     return Cell(
@@ -271,7 +273,7 @@ def _attribute(committer: Committer, row: Guarantee, explored: Mapping[str, Expl
     )
 
 
-def _found(question: Question, explored: Mapping[str, Exploration]) -> Counterexample | None:
+def _violation_of_question(question: Question, explored: Mapping[str, Exploration]) -> Counterexample | None:
     findings = (explored[world].findings for world in question.worlds)
     return next((one for of in findings if (one := of.get(question.property) or of.get(BROKEN_CODE))), None)
 
@@ -293,7 +295,7 @@ CIRCUMSTANCES: Mapping[str, frozenset[str]] = {
 
 
 @dataclass(slots=True)
-class _Seen:
+class _RowEvidence:
     """What the scenes explored so far have shown about one row."""
 
     row: Guarantee
@@ -309,31 +311,31 @@ class _Seen:
         return () if self.broke and not self.declared.holds else (self.row.name, *parts)
 
 
-def _invariants(committer: Committer, rows: Sequence[Guarantee], explored: _Explored, budget: Budget) -> list[Cell]:
+def _invariant_cells(committer: Committer, rows: Sequence[Guarantee], explored: _Checks, budget: Budget) -> list[Cell]:
     """Answer rows of C1 to C10 for a committer; each scene is explored once."""
-    seen = [_Seen(row, committer.guarantees[row.name]) for row in rows]
+    seen = [_RowEvidence(row, committer.guarantees[row.name]) for row in rows]
     for scene in SCENES.values() if rows else ():
         names = {one.row.name: one.asked for one in seen}
         asked = tuple(name for those in names.values() for name in those)
         found = Exploration(world=f"{committer.name}/{scene.name}", complete=True)
         if asked:
             world = build_world(committer, replace(scene, properties=asked))
-            found = explore(world, budget=budget, until=_have_broken(asked))
+            found = explore_world(world, budget=budget, until=_stop_once_all_violated(asked))
         for one in seen:
             if names[one.row.name]:
                 one.states += found.states
                 one.complete = one.complete and found.complete
                 one.broke += [found.findings[n] for n in (*names[one.row.name], BROKEN_CODE) if n in found.findings]
         explored(found)
-    return [_invariant(committer, one) for one in seen]
+    return [_invariant_cell(committer, one) for one in seen]
 
 
-def _have_broken(names: Iterable[str]) -> Callable[[Exploration], bool]:
+def _stop_once_all_violated(names: Iterable[str]) -> Callable[[Exploration], bool]:
     wanted = set(names)
     return lambda now: now.findings.keys() >= wanted
 
 
-def _invariant(committer: Committer, seen: _Seen) -> Cell:
+def _invariant_cell(committer: Committer, seen: _RowEvidence) -> Cell:
     """Derive the answer: bad if the row broke in a scene that no declared circumstance explains, good otherwise."""
     scenes = {one.world.partition("/")[2] for one in seen.broke}
     here = tuple(one for one in seen.declared.circumstances if scenes & CIRCUMSTANCES.get(one, frozenset()))
@@ -381,11 +383,10 @@ class Table:
 
     def differences(self) -> list[Cell]:
         """List the cells that differ from the paper or from the declaration, row by row."""
-        return [
-            cell for cell in self.cells.values() if cell.agrees_with_paper is False or not cell.agrees_with_declaration
-        ]
+        cells = self.cells.values()
+        return [one for one in cells if one.agrees_with_paper is False or not one.agrees_with_declaration]
 
-    def document(self) -> dict[str, object]:
+    def to_json_value(self) -> dict[str, object]:
         """Return the whole table as a JSON value, with counterexamples that can be replayed."""
         return {
             "format": "holdfast-table/1",
@@ -396,7 +397,7 @@ class Table:
                     "title": row.title,
                     "meaning": row.meaning,
                     "wanted": row.wanted,
-                    "cells": {name: self.cells[row.name, name].document() for name in self.committers},
+                    "cells": {name: self.cells[row.name, name].to_json_value() for name in self.committers},
                 }
                 for row in self.rows
             ],
@@ -430,7 +431,7 @@ def build_table(
     wanted = tuple(row for row in GUARANTEES if row.name in rows)
     attributes = [row for row in wanted if row.name in ATTRIBUTES]
     invariants = [row for row in wanted if row.name not in ATTRIBUTES]
-    total = len(committers) * (len(_worlds_of(attributes)) + (len(SCENES) if invariants else 0))
+    total = len(committers) * (len(_experiments_for_rows(attributes)) + (len(SCENES) if invariants else 0))
     states: list[int] = []
 
     def explored(one: Exploration) -> None:
@@ -439,8 +440,8 @@ def build_table(
 
     cells: list[Cell] = []
     for committer in (COMPARED[name] for name in committers):
-        cells += _attributes(committer, attributes, explored, Budget(seconds=budget.seconds))
-        cells += _invariants(committer, invariants, explored, replace(budget, states=budget.states or STATES))
+        cells += _attribute_cells(committer, attributes, explored, Budget(seconds=budget.seconds))
+        cells += _invariant_cells(committer, invariants, explored, replace(budget, states=budget.states or STATES))
     by_place = {(cell.row.name, cell.committer.name): cell for cell in cells}
     return Table(
         committers=tuple(committers),
