@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from holdfast.commit import TaskCommit, layout
-from holdfast.commit.codec import digest
+from holdfast.commit.codec import sha256_hex
 from holdfast.commit.ids import AttemptId, FileOwner, JobId, file_name
 from holdfast.commit.records import FileEntry, ManifestRef, Totals
 from holdfast.commit.two_phase.records import TaskManifest, encode_manifest
@@ -92,7 +92,7 @@ class GeneratedFiles:
         return file * self.tasks + task if self.partitions else task * self.files_per_task + file
 
     def manifest_key(self, task: int) -> str:
-        return layout.manifest(self.job, task, self._owner(task).attempt)
+        return layout.manifest_path(self.job, task, self._owner(task).attempt)
 
     def task_of(self, key: str) -> int | None:
         """Return the task whose manifest has this key, or None."""
@@ -118,7 +118,7 @@ class GeneratedFiles:
     def message(self, task: int) -> TaskCommit:
         """Return the task's message to the driver."""
         totals = Totals(files=self.files_per_task, size_bytes=_SIZE * self.files_per_task, rows=self.files_per_task)
-        ref = ManifestRef(key=self.manifest_key(task), sha256=digest(self.manifest(task)), task=task, totals=totals)
+        ref = ManifestRef(key=self.manifest_key(task), sha256=sha256_hex(self.manifest(task)), task=task, totals=totals)
         return TaskCommit(job=self.job, task=task, attempt=self._owner(task).attempt, totals=totals, ref=ref)
 
     def visible(self) -> int:

@@ -19,7 +19,7 @@ from benchmarks.generated_store import GeneratedFiles, GeneratedStore
 from benchmarks.peak_memory import growth_mb, start_mb
 from holdfast.commit import TWO_PHASE, CommitContext, CommitSettings, JobRecord, SaveMode, read_snapshot, recover
 from holdfast.commit.ids import JobId
-from holdfast.commit.layout import job_record
+from holdfast.commit.layout import job_record_path
 from holdfast.runtime import Environment, ThreadRunner
 from holdfast.stores.base import iter_objects
 from holdfast.stores.local.store import LocalStore
@@ -159,7 +159,7 @@ def _recover_undecided(files: int) -> Prepared:
     def step() -> None:
         recover(_context(store), older_than_s=0)
         assert output.visible() == 0 and output.states.count(0) == 0
-        assert not [*iter_objects(store, job_record(record.job))]
+        assert not [*iter_objects(store, job_record_path(record.job))]
 
     return step
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from holdfast.errors import HoldfastError, UnsupportedError
+from holdfast.errors import HoldfastError, missing_package_error
 
 if TYPE_CHECKING:
     from holdfast.records.database import open_database
@@ -55,9 +55,10 @@ def __getattr__(name: str) -> object:
     try:
         return getattr(import_module(module), name)
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("pyspark", "py4j"):
+        missing = missing_package_error(error)
+        if missing is None:
             raise
-        raise UnsupportedError("this needs PySpark, which is not installed: pip install 'holdfast[spark]'") from error
+        raise missing from error
 
 
 def __dir__() -> list[str]:

@@ -54,7 +54,7 @@ def expect(condition: bool, what: str) -> None:
 def equal(actual: T, expected: T, what: str) -> None:
     """Raise `ConformanceError` unless two values are equal."""
     if actual != expected:
-        raise ConformanceError(f"{what}: expected {_short(expected)}, found {_short(actual)}")
+        raise ConformanceError(f"{what}: expected {_shorten_repr(expected)}, found {_shorten_repr(actual)}")
 
 
 def refused(error: type[HoldfastError], call: Callable[[], object], what: str) -> None:
@@ -66,7 +66,7 @@ def refused(error: type[HoldfastError], call: Callable[[], object], what: str) -
     raise ConformanceError(f"{what}: expected {error.__name__}, but the call succeeded")
 
 
-def _short(value: object) -> str:
+def _shorten_repr(value: object) -> str:
     shown = repr(value)
     return shown if len(shown) <= 200 else f"{shown[:200]}… ({len(shown)} characters)"
 
@@ -90,9 +90,9 @@ class Report:
         return {name for name, error in self.results.items() if error is not None} == set(self.deviations)
 
     def __str__(self) -> str:
-        return "\n".join(self._line(name, error) for name, error in self.results.items())
+        return "\n".join(self._describe_result(name, error) for name, error in self.results.items())
 
-    def _line(self, name: str, error: Exception | None) -> str:
+    def _describe_result(self, name: str, error: Exception | None) -> str:
         reason = self.deviations.get(name)
         if error is None:
             return (

@@ -26,7 +26,7 @@ Spark sends errors from process to process, so every class can be pickled.
 from __future__ import annotations
 
 
-def _rebuild(cls: type[HoldfastError], message: str, variables: dict[str, object]) -> HoldfastError:
+def _rebuild_error(cls: type[HoldfastError], message: str, variables: dict[str, object]) -> HoldfastError:
     return cls(message, **variables)
 
 
@@ -45,7 +45,7 @@ class HoldfastError(Exception):
         super().__init__(f"{message} {shown}" if shown else message)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (type(self), self.message, self.variables)
+        return _rebuild_error, (type(self), self.message, self.variables)
 
 
 class InvalidRequestError(HoldfastError, ValueError):
@@ -121,3 +121,23 @@ class CorruptDataError(HoldfastError):
 
 MALFORMED = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
 """What Python raises when JSON from a store or a database does not parse, or has another form than it should have."""
+
+
+_EXTRAS = {
+    "pyspark": "spark",
+    "py4j": "spark",
+    "fastavro": "avro",
+    "matplotlib": "plot",
+    "psycopg": "postgres",
+    "pymysql": "mysql",
+}
+
+
+def missing_package_error(error: ModuleNotFoundError) -> UnsupportedError | None:
+    """Name the extra that brings the missing package; return None if no extra of Holdfast does."""
+    package = (error.name or "").partition(".")[0]
+    extra = _EXTRAS.get(package)
+    if extra is None:
+        return None
+    needed = "PySpark" if extra == "spark" else package
+    return UnsupportedError(f"this needs {needed}, which is not installed: pip install 'holdfast[{extra}]'")

@@ -117,7 +117,7 @@ class RecordStore:
             except NotFoundError as error:  # S3 answers 409 while another write of the key is in flight: ask again
                 raise UnavailableError("another write of the record is in flight: repeat", record=path) from error
 
-        return self._until_answered(path, attempt)
+        return self._repeat_until_answered(path, attempt)
 
     def create_with(self, path: str, data: bytes, changes: Sequence[Change]) -> bytes:
         """Create a record and make other changes, in one step, unless the record exists; return the bytes it has now.
@@ -144,7 +144,7 @@ class RecordStore:
                     raise refused from None
             return data
 
-        return self._until_answered(path, attempt)
+        return self._repeat_until_answered(path, attempt)
 
     def put_with(self, path: str, data: bytes, conditions: Sequence[Change]) -> None:
         """Create or replace a record, in one step with `conditions`, which change nothing. Idempotent.
@@ -156,9 +156,9 @@ class RecordStore:
             OutcomeUnknownError, UnavailableError: see `create`.
         """
         store = as_transactional(self.store)
-        self._until_answered(path, lambda: store.apply([Put(self.key(path), data), *conditions]))
+        self._repeat_until_answered(path, lambda: store.apply([Put(self.key(path), data), *conditions]))
 
-    def _until_answered(self, path: str, attempt: Callable[[], T]) -> T:
+    def _repeat_until_answered(self, path: str, attempt: Callable[[], T]) -> T:
         """Return the result of the first attempt that the store answers; each attempt finds out about those before."""
         last: HoldfastError | None = None
         unknown = False
@@ -301,12 +301,12 @@ class VersionedLog(Generic[E]):
             if info.key.startswith(f"{prefix}."):
                 continue  # .nfs0000…, .DS_Store: operating systems create these; no record starts with a dot
             if kind not in seqs or len(number) != 20 or not (number.isascii() and number.isdigit()):
-                raise self._not_a_record(info.key)
+                raise self._not_a_record_error(info.key)
             seqs[kind].add(int(number))
             names.append((int(number), info.key))
             if kind == "json":
                 etags[int(number)] = info.etag
-        oldest, head = self._bounds(seqs["json"], seqs["done"])
+        oldest, head = self._find_bounds(seqs["json"], seqs["done"])
         return LogView(
             oldest=oldest,
             head=head,
@@ -316,23 +316,23 @@ class VersionedLog(Generic[E]):
             etag=etags[head] if self.records.store.capabilities.transactions else "",
         )
 
-    def _not_a_record(self, key: str) -> CorruptDataError:
+    def _not_a_record_error(self, key: str) -> CorruptDataError:
         return CorruptDataError(
             "the log contains a file that is not a record: move it away, then run the command again",
             url=self.records.url,
             key=key,
         )
 
-    def _bounds(self, entries: set[int], done: set[int]) -> tuple[int, int]:
+    def _find_bounds(self, entries: set[int], done: set[int]) -> tuple[int, int]:
         head = oldest = max(entries, default=0)
         while oldest > 1 and (oldest - 1 in entries or self.exists(oldest - 1)):
             oldest -= 1
         oldest = max(oldest, 1)
-        while oldest < head and oldest not in done and self._is_out_of_order(oldest):
+        while oldest < head and oldest not in done and self._is_entry_out_of_order(oldest):
             oldest += 1
         return oldest, head
 
-    def _is_out_of_order(self, seq: int) -> bool:
+    def _is_entry_out_of_order(self, seq: int) -> bool:
         """Check whether the next entry names a different predecessor, which had this number and was trimmed."""
         try:
             return self.entry(seq + 1).after != self.entry(seq).token
@@ -370,11 +370,11 @@ class VersionedLog(Generic[E]):
         """
         for _ in range(_SEARCHES):
             if view.head < after:
-                raise self._removed()
+                raise self._log_removed_error()
             # Newest first, because the oldest entries may be trimmed during the search.
             entries = self.entries(range(view.head, max(after, view.oldest - 1), -1))
             try:
-                found = _first_in_order(entries, matches)
+                found = _find_newest_in_order(entries, matches)
             except NotFoundError:
                 view = self.read()
                 continue
@@ -446,21 +446,21 @@ class VersionedLog(Generic[E]):
         except (PreconditionError, NotFoundError) as error:
             now = self.read()
             if now.head == 0 == view.head and error.variables.get("key") == before.key:
-                raise self._not_a_record(before.key) from error
+                raise self._not_a_record_error(before.key) from error
             if (now.head, now.etag) == (view.head, view.etag):
                 raise  # the log is as the writer knows it, so the store refused one of the other changes
             settled = self.find(now, is_same, view.head)
             if settled is not None:
                 return settled
             if now.head == view.head:
-                raise self._removed() from error
+                raise self._log_removed_error() from error
             found = self.records.read(path)
         winner = entry if found == data else self.decode(path, entry.seq, found)
         if winner.after != entry.after and not is_same(winner):
-            raise self._removed()
+            raise self._log_removed_error()
         return winner
 
-    def _removed(self) -> LogRemovedError:
+    def _log_removed_error(self) -> LogRemovedError:
         return LogRemovedError("the log was removed: start over", url=self.records.url)
 
     def _follows_its_predecessor(self, entry: E) -> bool:
@@ -484,12 +484,14 @@ class VersionedLog(Generic[E]):
             self.records.create(path, data)
             return
         try:
-            self.records.put_with(path, data, [Require(self.records.key(self.path(entry.seq)), self._etag_of(entry))])
+            self.records.put_with(
+                path, data, [Require(self.records.key(self.path(entry.seq)), self._read_entry_etag(entry))]
+            )
         except (PreconditionError, NotFoundError) as error:
             if self.read().oldest <= entry.seq:  # else another process has marked it, and trimmed the log
-                raise self._removed() from error
+                raise self._log_removed_error() from error
 
-    def _etag_of(self, entry: E) -> str:
+    def _read_entry_etag(self, entry: E) -> str:
         """Return the etag of an entry; raises `NotFoundError` or `PreconditionError` if it is not there."""
         key, path = self.records.key(self.path(entry.seq)), self.path(entry.seq)
         etag = self.records.store.head(key).etag
@@ -531,7 +533,7 @@ class VersionedLog(Generic[E]):
             store.delete_many(batch)
 
 
-def _first_in_order(entries: Iterable[E], matches: Callable[[E], bool]) -> E | None:
+def _find_newest_in_order(entries: Iterable[E], matches: Callable[[E], bool]) -> E | None:
     """Return the newest matching entry; ignore entries that the next entry does not name as its predecessor.
 
     Args:

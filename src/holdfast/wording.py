@@ -15,7 +15,7 @@ OR_OVERWRITE = "or use mode overwrite, which deletes all that is there"
 _FEW = 12  # the most names that a reader takes in at a glance
 
 
-def counted(number: int, noun: str, plural: str = "") -> str:
+def format_count(number: int, noun: str, plural: str = "") -> str:
     """Format a number with its noun, e.g. ``1 job``, ``2 jobs``; pass `plural` if adding an s is wrong."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
@@ -40,12 +40,12 @@ def parse_digits(text: str, most_digits: int = 20) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= most_digits else None
 
 
-def percent(share: float) -> str:
+def format_percent(share: float) -> str:
     """Format a share from 0 to 1 as a percentage, rounded down, so that only 1 is ``100%``."""
     return f"{math.floor(100 * share)}%"
 
 
-def nearest(name: str, known: Iterable[str], *, listed_by: str = "") -> str:
+def suggest_nearest(name: str, known: Iterable[str], *, listed_by: str = "") -> str:
     """Return a clause for an error message that suggests the known names most similar to an unknown one.
 
     If no name is similar, the clause lists all known names or, if there are more than a dozen, names the command that

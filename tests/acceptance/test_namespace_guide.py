@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.fs import NamespaceFileSystem
-from holdfast.namespace.catalog import known_namespaces
+from holdfast.namespace.catalog import read_catalog
 from tests.acceptance.guides import run_examples
 
 pytestmark = pytest.mark.acceptance
@@ -21,7 +21,7 @@ def test_the_examples_run_as_they_stand(place: str, tmp_path: Path, monkeypatch:
     database = f"sqlite:///{tmp_path}/lake.db" if place == "files" else "memory://guide"
     data = str(tmp_path / "data") if place == "files" else "memory://guide"
     run_examples(PAGE, {"database": database, "data": data})
-    assert known_namespaces() == {"lake": database}
+    assert read_catalog() == {"lake": database}
     fs = NamespaceFileSystem(user="ada")
     assert fs.find("lake") == [
         "lake/both.zip",

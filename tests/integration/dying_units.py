@@ -140,7 +140,7 @@ class _Attempt:
 
 
 _now: _Attempt | None = None
-_commit = UnitExecution._commit
+_commit = UnitExecution._commit_and_read_ahead
 
 
 def _dying_commit(execution: UnitExecution, commit: Any, following: Any) -> Any:
@@ -209,7 +209,7 @@ class Dying:
     def _begin(self) -> _Attempt:
         global _now
         if _now is None or _now.token != _token():
-            UnitExecution._commit = _dying_commit  # type: ignore[method-assign] # the product has no hook for deaths
+            UnitExecution._commit_and_read_ahead = _dying_commit  # type: ignore[method-assign] # the product has no hook for deaths
             context = TaskContext.get()
             assert context is not None
             number = context.attemptNumber()

@@ -21,7 +21,7 @@ from holdfast.s3_server import SeaweedServer
 from holdfast.stores.base import Support
 from holdfast.stores.conformance import run_conformance
 from holdfast.stores.conformance.topics import TOPICS, findings
-from holdfast.stores.probe import find_upload_listing, heeds_conditions
+from holdfast.stores.probe import find_upload_listing, store_heeds_conditions
 from holdfast.stores.s3 import S3Options
 from holdfast.stores.s3.store import S3Store
 from tests.integration.foreign_servers import BUCKET, RECIPES, running
@@ -50,7 +50,7 @@ def tried(options: S3Options) -> StoreFindings:
     handles = [S3Store(BUCKET, options) for _ in range(_DRIVERS)]
     try:
         report = run_conformance(handles[0], handles[1], prefix="suite", racers=handles, rounds=_ROUNDS)
-        heeds = heeds_conditions(handles[0], "probe/", SystemIds())
+        heeds = store_heeds_conditions(handles[0], "probe/", SystemIds())
         return StoreFindings(
             url=f"s3://{BUCKET}",
             capabilities=replace(handles[0].capabilities, conditional_put=Support.YES if heeds else Support.NO),

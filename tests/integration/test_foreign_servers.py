@@ -19,7 +19,7 @@ from holdfast.errors import InvalidRequestError
 from holdfast.runtime import SystemIds
 from holdfast.stores.base import iter_objects, iter_uploads, multipart
 from holdfast.stores.conformance import ODD_KEYS, Check, Subject, checks_for
-from holdfast.stores.probe import UploadListing, find_upload_listing, heeds_conditions
+from holdfast.stores.probe import UploadListing, find_upload_listing, store_heeds_conditions
 from holdfast.stores.s3 import S3Options
 from holdfast.stores.s3.store import S3Store
 from tests.integration.foreign_servers import BUCKET, RECIPES, running, started
@@ -93,7 +93,7 @@ _LISTINGS = dict.fromkeys(SERVERS, UploadListing.BY_DIRECTORY) | {"minio": Uploa
 @pytest.mark.parametrize(("server", "listing"), list(_LISTINGS.items()), indirect=["server"], scope="module")
 def test_what_probes_find(handles: list[S3Store], listing: UploadListing) -> None:
     assert find_upload_listing(handles[0], "probe/") is listing
-    assert heeds_conditions(handles[0], "probe/", SystemIds())
+    assert store_heeds_conditions(handles[0], "probe/", SystemIds())
     assert list(iter_objects(handles[0], "probe/")) == []
     assert _pending(handles[0], "probe/") == []
 
@@ -178,7 +178,7 @@ def test_a_server_that_ignores_conditions_is_refused(tmp_path: Path) -> None:
     """s3rver accepts the header and ignores it: no driver could be fenced."""
     with started("s3rver", tmp_path) as options:
         store = S3Store(BUCKET, options)
-        assert not heeds_conditions(store, "probe/", SystemIds())
+        assert not store_heeds_conditions(store, "probe/", SystemIds())
         store.close()
 
 

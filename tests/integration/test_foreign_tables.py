@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast.cli.read_rows import first_rows
+from holdfast.cli.read_rows import read_first_rows
 from holdfast.commit import open_context
 from holdfast.errors import InvalidRequestError
 from holdfast.options.read import parse_read_options
@@ -48,7 +48,7 @@ def test_nothing_is_written_and_nothing_read(spark: Any, tmp_path: Path, kind: s
             holdfast.read(spark, str(root), reader=reader)
     ctx = open_context(str(root))
     with pytest.raises(InvalidRequestError, match=f"read it with {kind}'s own reader"):
-        first_rows(ctx, parse_read_options({"path": str(root)}), 1)
+        read_first_rows(ctx, parse_read_options({"path": str(root)}), 1)
     ctx.close()
     assert files(root) == before
 

@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from holdfast.formats.schema_json import arrow_schema_of
+from holdfast.formats.schema_json import arrow_schema_from_json
 from holdfast.spark.types import arrow_schema
 
 pytestmark = pytest.mark.spark
@@ -24,9 +24,9 @@ def test_schema_json_is_read_as_pyspark_reads_it(spark: SparkSession) -> None:
     types = [*_TYPES, "char(3)", "varchar(8)", "time(3)", "time"]
     text = ", ".join(f"c{number} {kind}{' not null' * (number % 2)}" for number, kind in enumerate(types))
     schema = StructType.fromDDL(text)
-    found = arrow_schema_of(schema.json())
+    found = arrow_schema_from_json(schema.json())
     assert found.names == schema.names
     assert [found.field(name).type for name in found.names[-4:]] == [pa.string()] * 2 + [pa.time64("us")] * 2
     plain = StructType(schema.fields[:-4])  # PySpark has no Arrow type for char, and another unit for times
     # PySpark's own mapping has metadata of variants only
-    assert arrow_schema_of(plain.json()).equals(arrow_schema(plain).remove_metadata())
+    assert arrow_schema_from_json(plain.json()).equals(arrow_schema(plain).remove_metadata())

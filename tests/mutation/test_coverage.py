@@ -14,12 +14,12 @@ def test_what_ran_is_noted_also_in_other_threads() -> None:
     assert coverage.ran == set()
     layout.is_record("_a")
     with coverage.watching():
-        layout.write_record("a")
-        thread = threading.Thread(target=layout.log_entry, args=(1,))
+        layout.write_record_path("a")
+        thread = threading.Thread(target=layout.log_entry_path, args=(1,))
         thread.start()
         thread.join()
     layout.is_record("_a")
-    assert coverage.ran == {("holdfast.commit.layout", "write_record"), ("holdfast.commit.layout", "log_entry")}
+    assert coverage.ran == {("holdfast.commit.layout", "write_record"), ("holdfast.commit.layout", "log_entry_path")}
 
 
 def test_every_function_that_ships_is_found() -> None:

@@ -20,9 +20,9 @@ from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.file_writer import FileWriter
 from holdfast.namespace.fsck import CheckedNamespace, Severity, check, repair
 from holdfast.namespace.fsck.survey import CLOSING_S
-from holdfast.namespace.keys import blob_of
+from holdfast.namespace.keys import blob_name_in_key
 from holdfast.namespace.other_records import HARD_LIMIT_MS, SOFT_LIMIT_MS
-from holdfast.namespace.sweep import sweep
+from holdfast.namespace.sweep import sweep_namespace
 from holdfast.stores.base import ObjectPage
 from holdfast.stores.memory import MemoryStore
 from tests.clocks import CountingIds, StillClock
@@ -167,7 +167,7 @@ def _beside(before: list[Step], beside: list[list[Step]], work: Callable[[Checke
 
 
 def _sweep(subject: CheckedNamespace, world: World) -> None:
-    sweep(subject, closing_s=0)
+    sweep_namespace(subject, closing_s=0)
 
 
 def _check(subject: CheckedNamespace, world: World) -> None:
@@ -224,9 +224,9 @@ def _sweep_in_gap(gap: int, before: list[Step], waited_s: float, closing_s: floa
         nonlocal calls
         if calls == gap:
             world.clock.at_s += waited_s
-            sweep(CheckedNamespace(world.database, world.blobs, world.environment, 0), closing_s=closing_s)
+            sweep_namespace(CheckedNamespace(world.database, world.blobs, world.environment, 0), closing_s=closing_s)
             for key in world.records(b"g"):  # what the collector does with notes
-                world.blobs.delete_many([blob_of(key)])
+                world.blobs.delete_many([blob_name_in_key(key)])
         calls += 1
 
     namespace = world.client(database=HookedDatabase(world.database, sweep_once))

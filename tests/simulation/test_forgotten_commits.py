@@ -24,10 +24,10 @@ from holdfast.commit.records import JobRecord, SaveMode
 from holdfast.commit.two_phase import roll_forward
 from holdfast.commit.two_phase.decision_log import WRITE_ID, find_by_write_id, read_log
 from holdfast.commit.two_phase.streams import join_batch, plan_batch
-from holdfast.commit.writes import TOKEN, find_by_file_names, find_by_token
+from holdfast.commit.writes import TOKEN, find_job_by_file_names, find_job_by_token
 from holdfast.errors import HoldfastError, LogRemovedError, NotFoundError, OutcomeUnknownError, UnavailableError
 from holdfast.namespace.object_store.store import ChangeSet, NamespaceStore
-from holdfast.options.keywords import from_text, from_url
+from holdfast.options.keywords import option_from_text, option_from_url
 from holdfast.options.write import parse_write_request
 from holdfast.runtime import Environment, SerialRunner
 from holdfast.spark import write
@@ -195,7 +195,7 @@ def test_after_a_lost_reply_and_a_rename_the_job_is_to_be_looked_for(monkeypatch
     crashing = Crashing()
     job = start(crashing.ctx)
     reports = [run_task(crashing.ctx, job, task, "new") for task in range(TASKS)]
-    settle = NamespaceStore._settle
+    settle = NamespaceStore._settle_changes
 
     def lose_reply(store: NamespaceStore, made: ChangeSet) -> None:
         monkeypatch.undo()
@@ -203,7 +203,7 @@ def test_after_a_lost_reply_and_a_rename_the_job_is_to_be_looked_for(monkeypatch
         crashing.world.client().rename(f"/{HOME}", "/moved")
         raise OutcomeUnknownError("no reply")
 
-    monkeypatch.setattr(NamespaceStore, "_settle", lose_reply)
+    monkeypatch.setattr(NamespaceStore, "_settle_changes", lose_reply)
     with pytest.raises(LogRemovedError, match="look there for files of the job first"):
         TWO_PHASE.commit_job(crashing.ctx, job, reports, TASKS)
 
@@ -260,8 +260,8 @@ def test_the_abort_of_a_first_job_that_is_lost_leaves_nothing_in_the_way(
 
 _FOUND: dict[str, Callable[[CommitContext, JobRecord], object]] = {
     "write id": lambda ctx, _job: find_by_write_id(ctx, read_log(ctx), "daily"),
-    "token of the call": lambda ctx, _job: find_by_token(ctx, "call"),
-    "names of its files": lambda ctx, job: find_by_file_names(ctx, job.job.rpartition("-")[2]),
+    "token of the call": lambda ctx, _job: find_job_by_token(ctx, "call"),
+    "names of its files": lambda ctx, job: find_job_by_file_names(ctx, job.job.rpartition("-")[2]),
     "mode ignore": lambda ctx, _job: TWO_PHASE.setup_job(ctx, SaveMode.IGNORE) is None,
 }
 
@@ -290,7 +290,7 @@ def _decide_and_die(
 ) -> None:
     """Commit a job in a process that dies before it has made the decision durable."""
     with monkeypatch.context() as dying:
-        dying.setattr(NamespaceStore, "_settle", Mock(side_effect=SimulatedCrash))
+        dying.setattr(NamespaceStore, "_settle_changes", Mock(side_effect=SimulatedCrash))
         with pytest.raises(SimulatedCrash):
             TWO_PHASE.commit_job(crashing.context(), job, reports, TASKS)
 
@@ -348,15 +348,15 @@ def test_a_write_in_mode_ignore_that_is_lost_is_not_reported_as_ignored(
         run_job(crashing.context(), "other")
     crashing.database.forget_nothing_before()
     given = {"ifExists": "ignore", "writeToken": "0123456789ab"}
-    texts = [one for name, text in given.items() for one in from_text(name, text, name)]
-    options = parse_write_request([*from_url("holdfast://world/home"), *texts], overwrite=False).options
+    texts = [one for name, text in given.items() for one in option_from_text(name, text, name)]
+    options = parse_write_request([*option_from_url("holdfast://world/home"), *texts], overwrite=False).options
     job = TWO_PHASE.setup_job(crashing.ctx, SaveMode.IGNORE, {TOKEN: options.token})
     assert (job is None) is others
     if job is not None:
         reports = [run_task(crashing.ctx, job, task, "new") for task in range(TASKS)]
         assert TWO_PHASE.commit_job(crashing.ctx, job, reports, TASKS).committed
     crashing.crash()
-    monkeypatch.setattr(write, "_open", lambda _options: crashing.context())
+    monkeypatch.setattr(write, "_open_context", lambda _options: crashing.context())
     if others:
         assert write._find_result(options, succeeded=True).job is None
     else:

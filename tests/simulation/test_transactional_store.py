@@ -23,9 +23,9 @@ from holdfast.commit import (
     recover,
     verify,
 )
-from holdfast.commit.layout import SUCCESS, log_entry
+from holdfast.commit.layout import SUCCESS, log_entry_path
 from holdfast.commit.two_phase.decision_log import WRITE_ID, find_by_write_id, read_log
-from holdfast.commit.two_phase.records import Replaced
+from holdfast.commit.two_phase.records import ReplacedFile
 from holdfast.commit.two_phase.replacement import ReplacementPlan
 from holdfast.commit.two_phase.streams import join_batch, plan_batch
 from holdfast.errors import (
@@ -161,7 +161,7 @@ def test_one_request_publishes_any_number_of_files() -> None:
         assert recorded.count(Operation.APPLY) == 1
         assert recorded.count(Operation.COMPLETE_UPLOAD) == recorded.count(Operation.PUT) == 0
         [call] = [call for call in recorded.calls if call.operation is Operation.APPLY]
-        assert call.key == HOME + log_entry(2), "the decision comes first, so that a fault can be aimed at it"
+        assert call.key == HOME + log_entry_path(2), "the decision comes first, so that a fault can be aimed at it"
         counts.append(len(recorded.calls))
     assert counts[0] == counts[1]
 
@@ -270,7 +270,7 @@ def test_a_damaged_plan_never_deletes_the_jobs_own_files(monkeypatch: pytest.Mon
     run_job(world.context(), "old")
     job, messages = ready(world, SaveMode.OVERWRITE)
     own = next(iter_uploads(world.store, "")).key.removeprefix(HOME)
-    monkeypatch.setattr(ReplacementPlan, "files", lambda plan: iter([Replaced(path=own, size_bytes=1)]))
+    monkeypatch.setattr(ReplacementPlan, "files", lambda plan: iter([ReplacedFile(path=own, size_bytes=1)]))
     with pytest.raises(CorruptDataError, match="its own output"):
         TWO_PHASE.commit_job(world.context(), job, messages, TASKS)
     assert world.contents() == expected("old") and read_log(world.context()).head == 1

@@ -12,7 +12,7 @@ from holdfast.commit import TWO_PHASE, CommitContext, SaveMode, recover, verify
 from holdfast.commit.intents import QUIET_S, is_intent_record
 from holdfast.commit.records import TaskCommit
 from holdfast.commit.two_phase.pending_uploads import NOTES, find_uploads
-from holdfast.commit.upload_owners import find_pending
+from holdfast.commit.upload_owners import find_pending_uploads
 from holdfast.errors import HoldfastError, NotFoundError
 from holdfast.stores.base import ObjectStore, UploadPage, iter_objects, iter_uploads
 from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
@@ -174,12 +174,12 @@ def test_the_list_of_pending_uploads_says_what_it_lacks() -> None:
 def test_the_command_line_says_what_it_cannot_see() -> None:
     """Defect: `uploads list` showed 0 while 13 were pending."""
     world = World("upload")
-    assert find_pending(world.context()) == ([], "")
-    found, note = find_pending(minio(world))
+    assert find_pending_uploads(world.context()) == ([], "")
+    found, note = find_pending_uploads(minio(world))
     assert found == [] and "does not list" in note
     job = start(minio(world))
     run_tasks(minio(world), job, "new")
-    found, note = find_pending(minio(world))
+    found, note = find_pending_uploads(minio(world))
     assert [one.state for one in found] == ["unfinished"] * 4 and "does not list" in note
     assert recover(minio(world)).notes == [note]
 

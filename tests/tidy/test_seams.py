@@ -17,7 +17,7 @@ USE = """
 import importlib, pkgutil, sys
 import holdfast
 from holdfast.commit import COMMITTERS, SaveMode, open_context, recover, verify
-from holdfast.commit.upload_owners import find_pending
+from holdfast.commit.upload_owners import find_pending_uploads
 
 assert holdfast.__file__.startswith(sys.argv[1]), holdfast.__file__
 for found in pkgutil.walk_packages(holdfast.__path__, "holdfast."):
@@ -32,7 +32,7 @@ for name, committer in COMMITTERS.items():
             sink.close()
             commits = [attempt.commit()]
         assert committer.commit_job(ctx, job, commits, 1).committed
-        assert recover(ctx).jobs == [] and find_pending(ctx)[0] == []
+        assert recover(ctx).jobs == [] and find_pending_uploads(ctx)[0] == []
         if committer.keeps_log:
             assert verify(ctx).verified
 print(*COMMITTERS)

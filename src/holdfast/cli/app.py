@@ -17,7 +17,7 @@ import click
 from holdfast.cli.command import CommandGroup, group
 from holdfast.cli.failures import INTERRUPTED, TERMINATED, WRONG_USAGE
 from holdfast.cli.output import Output, OutputError, discard_stdout
-from holdfast.cli.screen import escaped
+from holdfast.cli.screen import escape_controls
 
 
 class _Commands(CommandGroup):
@@ -34,9 +34,9 @@ class _Commands(CommandGroup):
         try:
             code = super().main(given, prog_name or "holdfast", standalone_mode=False, obj=out, **extra)
         except click.ClickException as error:
-            code = _refuse(error, out)
+            code = _report_usage_error(error, out)
         except (click.Abort, KeyboardInterrupt):
-            code = _interrupted(out)
+            code = _report_interrupt(out)
         except SystemExit as end:
             if end.code == TERMINATED:
                 out.last_line("terminated", "Interrupted")
@@ -46,29 +46,29 @@ class _Commands(CommandGroup):
             code = 0
         except Exception as error:
             if isinstance(error.__cause__, KeyboardInterrupt):  # Python 3.11 raises RuntimeError from it in an import
-                sys.exit(_interrupted(out))
+                sys.exit(_report_interrupt(out))
             # A bug: keep its traceback.
             out.last_line(str(error), type(error).__name__)
             raise
         sys.exit(code if isinstance(code, int) else 0)
 
 
-def _interrupted(out: Output) -> int:
+def _report_interrupt(out: Output) -> int:
     """Say that the command was interrupted, also as JSON if wanted; return the exit code."""
     click.echo("interrupted", err=True)
     out.last_line("interrupted", "Interrupted")
     return INTERRUPTED
 
 
-def _refuse(error: click.ClickException, out: Output) -> int:
+def _report_usage_error(error: click.ClickException, out: Output) -> int:
     """Print what is wrong with the arguments or with stdout, also as JSON if wanted; return the exit code."""
     if isinstance(error, click.exceptions.NoArgsIsHelpError):  # no arguments: print the help
-        click.echo(escaped(error.format_message()), err=True)
+        click.echo(escape_controls(error.format_message()), err=True)
         out.last_line("no command is given", "InvalidRequestError")
         return WRONG_USAGE
     sentence = error.format_message()
     command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx is not None else ""
-    click.echo(escaped(f"error: {sentence}"), err=True)
+    click.echo(escape_controls(f"error: {sentence}"), err=True)
     if command:
         click.echo(f"help: {command} --help", err=True)
     if isinstance(error, OutputError):
@@ -179,7 +179,7 @@ def cli() -> None:
     """Run a command."""
 
 
-def _terminate(number: int, frame: object) -> NoReturn:
+def _handle_sigterm(number: int, frame: object) -> NoReturn:
     """Handle SIGTERM: exit as after Ctrl-C, which ends child processes and aborts an undecided job."""
     sys.exit(128 + number)
 
@@ -193,7 +193,7 @@ def _repeat_lost_signals() -> None:
     report: Callable[[Any], object] = sys.unraisablehook
 
     def hook(ignored: Any) -> None:
-        number = _signal_of(ignored.exc_value)
+        number = _find_signal(ignored.exc_value)
         if number is None:
             report(ignored)
             return
@@ -203,7 +203,7 @@ def _repeat_lost_signals() -> None:
     sys.unraisablehook = hook
 
 
-def _signal_of(error: BaseException | None) -> signal.Signals | None:
+def _find_signal(error: BaseException | None) -> signal.Signals | None:
     """Return the signal whose handler has raised an error, which it does in the main thread only."""
     if isinstance(error, KeyboardInterrupt):
         return signal.SIGINT
@@ -212,7 +212,7 @@ def _signal_of(error: BaseException | None) -> signal.Signals | None:
 
 def main() -> None:
     """Run ``holdfast`` with the arguments of this process, and exit."""
-    signal.signal(signal.SIGTERM, _terminate)
+    signal.signal(signal.SIGTERM, _handle_sigterm)
     _repeat_lost_signals()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # escape what the locale's encoding cannot express

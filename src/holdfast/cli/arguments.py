@@ -15,7 +15,7 @@ import click
 from holdfast.errors import InvalidRequestError
 from holdfast.stores.provider import CommandFlag, GivenOption, StoreOptions, fold_name
 from holdfast.stores.registry import BUILT_IN, installed_providers, parse_store_options, providers_for, secret_names
-from holdfast.wording import nearest
+from holdfast.wording import suggest_nearest
 
 if TYPE_CHECKING:
     from holdfast.commit import CommitContext, CommitSettings, Progress
@@ -28,7 +28,7 @@ _LARGEST_SIZE_BYTES = 8191 * 1024**5
 _TIME = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d{3}(?:\d{3})?)?)?)?(?:Z|[+-]\d\d:\d\d)?")
 
 
-def age(text: str) -> float:
+def parse_age(text: str) -> float:
     """Parse a duration such as 90s, 15m, 1h or 2d into seconds."""
     found = _AGE.fullmatch(text.strip().lower())
     if found is None:
@@ -39,7 +39,7 @@ def age(text: str) -> float:
     return seconds
 
 
-def byte_count(text: str) -> int:
+def parse_byte_count(text: str) -> int:
     """Parse a size such as 512, 64k, 10M or 1.5G into bytes; k is 1024."""
     found = _SIZE.fullmatch(text.strip().lower())
     if found is None:
@@ -50,7 +50,7 @@ def byte_count(text: str) -> int:
     return int(size_bytes)
 
 
-def time_ms(text: str) -> int:
+def parse_time_ms(text: str) -> int:
     """Parse a date or a time, in UTC if it has no zone, into milliseconds since the epoch."""
     stripped = text.strip()
     try:
@@ -66,20 +66,22 @@ def time_ms(text: str) -> int:
     return round(found.timestamp() * 1000)
 
 
-def filled(text: str) -> str:
+def require_filled(text: str) -> str:
     """Return the value of an option unchanged, but refuse an empty one: it is most likely an unset shell variable."""
     if not text:
         raise click.BadParameter("the value is empty: give one")
     return text
 
 
-class Word(click.Choice[str]):
+class WordChoice(click.Choice[str]):
     """A click parameter type that accepts one of a few words; the error for a wrong word suggests the nearest one."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if value in self.choices:
             return str(value)
-        raise click.BadParameter(f"'{value}' is not a valid choice: {nearest(str(value), self.choices)}", ctx, param)
+        raise click.BadParameter(
+            f"'{value}' is not a valid choice: {suggest_nearest(str(value), self.choices)}", ctx, param
+        )
 
 
 def refuse_password(url: str, variable: str) -> None:
@@ -124,7 +126,7 @@ def parse_pairs(texts: Iterable[str], *, reserved: Mapping[str, str] | None = No
     return pairs
 
 
-def option_pairs(
+def parse_option_pairs(
     texts: Iterable[str], *, reserved: Mapping[str, str] | None = None, urls: Iterable[str] = ()
 ) -> list[GivenOption]:
     """Parse the ``KEY=VALUE`` strings of ``--option`` into options of a read or write.
@@ -158,7 +160,7 @@ def _refuse_secrets(given: Iterable[GivenOption], urls: Iterable[str] = ()) -> N
 
 
 @dataclass(frozen=True)
-class Reach:
+class ConnectionOptions:
     """The connection options of object stores that a user gave, such as the endpoint, but never credentials.
 
     Credentials come from the environment only.
@@ -170,11 +172,11 @@ class Reach:
     given: tuple[GivenOption, ...] = ()
 
     @classmethod
-    def taken(cls, given: dict[str, Any]) -> Reach:
-        """Remove the values of `reach_options` from a command's parameters, and return them as a `Reach`."""
+    def taken(cls, given: dict[str, Any]) -> ConnectionOptions:
+        """Remove the values of `reach_options` from a command's parameters; return them as a `ConnectionOptions`."""
         found: list[GivenOption] = []
-        for flag in _flags():
-            value = given.pop(_parameter(flag))
+        for flag in _list_store_flags():
+            value = given.pop(_flag_parameter_name(flag))
             if value is not None and flag.option:
                 found.append(GivenOption.of(flag.option, str(value), flag.flag))
             elif value is not None:
@@ -221,19 +223,19 @@ class Reach:
                 `staging-*`.
         """
         from holdfast.commit import open_context
-        from holdfast.commit.context import silent
+        from holdfast.commit.context import ignore_progress
 
         return open_context(
             url,
             store_options=parse_store_options(self.options(url), providers_for([url])),
             settings=settings,
-            progress=progress or silent,
+            progress=progress or ignore_progress,
             staging=staging,
             leave_no_trace=True,
         )
 
 
-def _prepared(flag: CommandFlag) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
+def _make_flag_callback(flag: CommandFlag) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
     """Return a callback for click that rejects the values of a flag that the store's provider rejects."""
 
     def prepare(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
@@ -253,26 +255,26 @@ def reach_options() -> list[click.Parameter]:
     """Return click's options for the connection to a store, such as ``--endpoint-url``; see `Reach.taken`."""
     return [
         *(
-            click.Option([one.flag], metavar=one.metavar or None, callback=_prepared(one), help=one.help)
-            for one in _flags()
+            click.Option([one.flag], metavar=one.metavar or None, callback=_make_flag_callback(one), help=one.help)
+            for one in _list_store_flags()
         ),
         click.Option(
             ["--store-option"],
             multiple=True,
             metavar="KEY=VALUE",
-            callback=_store_options,
+            callback=_parse_store_options,
             help="Option of the store at URL; repeatable.",
         ),
     ]
 
 
-def _flags() -> list[CommandFlag]:
+def _list_store_flags() -> list[CommandFlag]:
     return [flag for provider in BUILT_IN for flag in provider.flags]
 
 
-def _store_options(ctx: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> list[GivenOption]:
+def _parse_store_options(ctx: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> list[GivenOption]:
     """Parse ``--store-option`` into options, as in `Reach.given`."""
-    reserved = {flag.option: flag.flag for flag in _flags() if flag.option}
+    reserved = {flag.option: flag.flag for flag in _list_store_flags() if flag.option}
     try:
         pairs = parse_pairs(texts, reserved=reserved)
     except InvalidRequestError as error:
@@ -280,6 +282,6 @@ def _store_options(ctx: click.Context, parameter: click.Parameter, texts: tuple[
     return [GivenOption.of(name, text, f"--store-option {name}") for name, text in pairs]
 
 
-def _parameter(flag: CommandFlag) -> str:
+def _flag_parameter_name(flag: CommandFlag) -> str:
     """Return the name of the parameter in which click passes the value of a flag."""
     return flag.flag.removeprefix("--").replace("-", "_")

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeVar
 
 import click
 
-from holdfast.cli.command import CommandRun, Opens, Url, command, option
+from holdfast.cli.command import CommandRun, ResourceKind, Url, command, option
 from holdfast.cli.committers import committer_support
 from holdfast.cli.failures import PROBLEM
-from holdfast.cli.output import Column, Output, documents
+from holdfast.cli.output import Column, Output, to_documents
 from holdfast.errors import HoldfastError
-from holdfast.wording import counted
+from holdfast.wording import format_count
 
 if TYPE_CHECKING:
     from holdfast.commit import CommitContext, Committer
@@ -34,7 +34,7 @@ _DRIVERS = option("--drivers", "Writers in each race.", type=click.IntRange(2, 6
 _ROUNDS = option("--rounds", "Rounds of each race.", type=click.IntRange(1, 10_000), default=40)
 
 
-@command(Opens.STORES, name="check-store")
+@command(ResourceKind.STORES, name="check-store")
 def check_store(
     run: CommandRun,
     url: Url,
@@ -58,7 +58,7 @@ def check_store(
     from holdfast.stores.conformance.topics import findings
 
     out = run.out
-    found = _test(url, drivers, rounds, run)
+    found = _test_store(url, drivers, rounds, run)
     topics = findings(found.results)
     verdicts = {name: store_verdict(one, found.capabilities, topics) for name, one in COMMITTERS.items()}
     word, why = verdicts[TWO_PHASE.name]
@@ -71,8 +71,8 @@ def check_store(
             "rounds": rounds,
             "heeds_conditions": found.heeds_conditions,
             "upload_listing": found.upload_listing.value,
-            "topics": documents(_TOPIC, topics),
-            "committers": documents(_VERDICT, rows),
+            "topics": to_documents(_TOPIC, topics),
+            "committers": to_documents(_VERDICT, rows),
             "checks": {name: None if error is None else str(error) for name, error in found.results.items()},
         }
     )
@@ -87,8 +87,8 @@ def check_store(
     if word != "safe":
         out.say(f"{TWO_PHASE.name} is not safe at {found.url}: {'' if word == 'not safe' else f'it {word}: '}{why}")
         raise click.exceptions.Exit(PROBLEM)
-    races = f"races of {drivers} drivers in {counted(rounds, 'round')}"
-    out.say(f"{TWO_PHASE.name} is safe at {found.url}: {counted(len(found.results), 'check')}, {races}")
+    races = f"races of {drivers} drivers in {format_count(rounds, 'round')}"
+    out.say(f"{TWO_PHASE.name} is safe at {found.url}: {format_count(len(found.results), 'check')}, {races}")
 
 
 _LISTED = {
@@ -105,7 +105,7 @@ _TOPIC = (
     Column("", "passed", lambda one: f"{one.checks - len(one.failed)} of {one.checks}"),
     Column("failed", None, lambda one: sorted(one.failed)),
     Column("otherwise", None, lambda one: one.topic.otherwise if one.failed else None),
-    Column("", "consequence", lambda one: _consequence(one)),
+    Column("", "consequence", lambda one: _describe_consequence(one)),
 )
 _VERDICT = (
     Column("name", "committer", lambda one: one[0]),
@@ -114,7 +114,7 @@ _VERDICT = (
 )
 
 
-def _consequence(one: Finding) -> str:
+def _describe_consequence(one: Finding) -> str:
     names = f" ({', '.join(one.odd_names)})" if one.odd_names else ""
     return f"{one.topic.otherwise}{names}" if one.failed else ""
 
@@ -153,16 +153,16 @@ class StoreFindings(NamedTuple):
     upload_listing: UploadListing
 
 
-def _test(url: str, drivers: int, rounds: int, run: CommandRun) -> StoreFindings:
+def _test_store(url: str, drivers: int, rounds: int, run: CommandRun) -> StoreFindings:
     from holdfast.stores.base import Support
     from holdfast.stores.conformance import run_conformance
     from holdfast.stores.interceptors import InterceptedStore
-    from holdfast.stores.probe import find_upload_listing, heeds_conditions
+    from holdfast.stores.probe import find_upload_listing, store_heeds_conditions
 
     with run.reach.open(url) as ctx, contextlib.ExitStack() as stack:
         directory = ctx.key(f"_holdfast-check-{ctx.ids.token()}/")
         pending: set[tuple[str, str]] = set()
-        stack.enter_context(_removed(ctx, directory, pending, run.out))
+        stack.enter_context(_remove_afterwards(ctx, directory, pending, run.out))
         others = [stack.enter_context(run.reach.open(url)).store for _ in range(drivers)]  # like separate drivers
         progress = stack.enter_context(run.out.progress())
         handles = [InterceptedStore(store, partial(_note_uploads, pending)) for store in (ctx.store, *others)]
@@ -174,7 +174,7 @@ def _test(url: str, drivers: int, rounds: int, run: CommandRun) -> StoreFindings
             rounds=rounds,
             progress=lambda _check, done, total: progress("checks", done, total),
         )
-        heeds = heeds_conditions(handles[0], directory, ctx.ids)
+        heeds = store_heeds_conditions(handles[0], directory, ctx.ids)
         return StoreFindings(
             url=ctx.url,
             capabilities=replace(ctx.store.capabilities, conditional_put=Support.YES if heeds else Support.NO),
@@ -185,7 +185,9 @@ def _test(url: str, drivers: int, rounds: int, run: CommandRun) -> StoreFindings
 
 
 @contextlib.contextmanager
-def _removed(ctx: CommitContext, directory: str, pending: set[tuple[str, str]], out: Output) -> Iterator[None]:
+def _remove_afterwards(
+    ctx: CommitContext, directory: str, pending: set[tuple[str, str]], out: Output
+) -> Iterator[None]:
     """Remove at the end whatever the block wrote, even after an error; report what cannot be removed."""
     is_local, place = ctx.url.startswith("file:"), Path(f"/{directory}")
     created = [path for path in (place, *place.parents) if is_local and not path.exists()]
@@ -200,7 +202,7 @@ def _removed(ctx: CommitContext, directory: str, pending: set[tuple[str, str]], 
             left = remove_directory(ctx.store, directory, pending, ctx.runner)
         finally:
             if left is None or left:
-                what = "everything" if left is None else f"{counted(len(left), 'key')}, such as {left[0]!r},"
+                what = "everything" if left is None else f"{format_count(len(left), 'key')}, such as {left[0]!r},"
                 url = f"{ctx.url.rstrip('/')}/{directory[len(ctx.prefix) :]}"
                 out.note(f"not removed: {what} below {url}; remove it with the store's own tools")
         if is_local and not left:

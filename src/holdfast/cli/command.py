@@ -25,11 +25,19 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args, get_orig
 
 import click
 
-from holdfast.cli.arguments import Reach, age, byte_count, filled, reach_options, refuse_password, time_ms
+from holdfast.cli.arguments import (
+    ConnectionOptions,
+    parse_age,
+    parse_byte_count,
+    parse_time_ms,
+    reach_options,
+    refuse_password,
+    require_filled,
+)
 from holdfast.cli.failures import PROBLEM, as_holdfast_error, exit_code
 from holdfast.cli.output import Output, discard_stdout
 from holdfast.errors import HoldfastError
-from holdfast.wording import nearest
+from holdfast.wording import suggest_nearest
 
 if TYPE_CHECKING:
     from holdfast.commit import CommitContext, Progress
@@ -84,7 +92,7 @@ class CommandGroup(click.Group):
         else:
             found = super().get_command(ctx, cmd_name)
         if found is None and not cmd_name.startswith("-"):
-            hint = self._elsewhere.get(cmd_name) or nearest(cmd_name, [*self._modules, *others])
+            hint = self._elsewhere.get(cmd_name) or suggest_nearest(cmd_name, [*self._modules, *others])
             ctx.fail(f"no such command '{cmd_name}': {hint}")
         return found
 
@@ -105,29 +113,34 @@ def group(sections: Mapping[str, Mapping[str, str]]) -> Callable[[Callable[[], N
     """Return a decorator that makes a `CommandGroup`, whose help is the docstring of the decorated function."""
 
     def declare(function: Callable[[], None]) -> CommandGroup:
-        text, examples = _help_of(function)
+        text, examples = _split_help(function)
         name = function.__name__
         return CommandGroup(name=name, help=text, epilog=examples, sections=sections, no_args_is_help=True)
 
     return declare
 
 
-def _help_of(function: Callable[..., None]) -> tuple[str, str | None]:
+def _split_help(function: Callable[..., None]) -> tuple[str, str | None]:
     """Return what stands above the options of a command, and what stands below them."""
     text, mark, examples = (inspect.getdoc(function) or "").partition("\nExamples:\n")
     return text, f"\b\nExamples:\n{examples}" if mark else None
 
 
 # --- what a user gives ------------------------------------------------------------------------------------------------
-class _Given(NamedTuple):
+class _DeclaredParameter(NamedTuple):
     names: tuple[str, ...]
     settings: Mapping[str, Any]
 
 
-_METAVARS: Mapping[object, str] = {age: "AGE", byte_count: "SIZE", filled: "NAME", time_ms: "TIME"}
+_METAVARS: Mapping[object, str] = {
+    parse_age: "AGE",
+    parse_byte_count: "SIZE",
+    require_filled: "NAME",
+    parse_time_ms: "TIME",
+}
 
 
-def option(names: str, help: str = "", **settings: Any) -> _Given:  # noqa: A002  # the word of click
+def option(names: str, help: str = "", **settings: Any) -> _DeclaredParameter:  # noqa: A002  # the word of click
     """Declare a command-line option, as an annotation of a command's parameter.
 
     Args:
@@ -137,15 +150,15 @@ def option(names: str, help: str = "", **settings: Any) -> _Given:  # noqa: A002
     kind = settings.get("type")
     metavar = "N" if isinstance(kind, click.IntRange) else _METAVARS.get(kind)
     defaults = {"help": help, "show_default": "default" in settings, "metavar": metavar}
-    return _Given(tuple(names.split()), {**defaults, **settings})
+    return _DeclaredParameter(tuple(names.split()), {**defaults, **settings})
 
 
-def argument(metavar: str | None = None, **settings: Any) -> _Given:
+def argument(metavar: str | None = None, **settings: Any) -> _DeclaredParameter:
     """Declare a positional command-line argument, as an annotation of a command's parameter.
 
     It is required unless `settings`, arguments of `click.Argument`, say otherwise. A tuple takes any number of words.
     """
-    return _Given((), {"metavar": metavar, **settings})
+    return _DeclaredParameter((), {"metavar": metavar, **settings})
 
 
 Url = Annotated[str, argument()]
@@ -158,7 +171,7 @@ Overwrite = Annotated[bool, option("-f --overwrite", "Replace files that exist."
 Yes = Annotated[bool, option("-y --yes", "Do not ask for confirmation.")]
 
 
-def _parameters(function: Callable[..., Any]) -> Iterator[click.Parameter]:
+def _build_parameters(function: Callable[..., Any]) -> Iterator[click.Parameter]:
     for name, hint in list(typing.get_type_hints(function, include_extras=True).items()):
         if get_origin(hint) is not Annotated:
             continue  # the run, or what is returned
@@ -182,7 +195,7 @@ class OutputForm(Enum):
     BYTES = ""
 
 
-class Opens(Enum):
+class ResourceKind(Enum):
     """The kind of resource that a command opens; it determines which connection options the command has."""
 
     NOTHING = 0
@@ -202,7 +215,9 @@ class CommandRun:
         closing: closes, at the end of the command, everything that it opened.
     """
 
-    def __init__(self, out: Output, reach: Reach, database: str | None = None, user: str | None = None) -> None:
+    def __init__(
+        self, out: Output, reach: ConnectionOptions, database: str | None = None, user: str | None = None
+    ) -> None:
         self.out = out
         self.reach = reach
         self._database = database
@@ -221,12 +236,12 @@ class CommandRun:
             HoldfastError: see `holdfast.namespace.open_namespace`; or the database's URL contains a password.
         """
         from holdfast.namespace import open_namespace, split_url
-        from holdfast.namespace.catalog import variable_of
+        from holdfast.namespace.catalog import namespace_variable
 
         name = split_url(text)[0] if "://" in text else text
         if name not in self._namespaces:
             if self._database is not None:
-                refuse_password(self._database, variable_of(name))
+                refuse_password(self._database, namespace_variable(name))
             self._namespaces[name] = self.closing.enter_context(
                 open_namespace(
                     f"holdfast://{name}",
@@ -239,13 +254,13 @@ class CommandRun:
 
     def database_of(self, name: str) -> str:
         """Return the database URL of the namespace `name`; the URL may contain a password, so do not print it."""
-        from holdfast.namespace.catalog import database_of
+        from holdfast.namespace.catalog import find_database_url
 
-        return self._database or database_of(name)
+        return self._database or find_database_url(name)
 
 
 def command(
-    opens: Opens = Opens.NOTHING,
+    opens: ResourceKind = ResourceKind.NOTHING,
     shape: OutputForm = OutputForm.DOCUMENT,
     *,
     name: str | None = None,
@@ -259,14 +274,15 @@ def command(
         opens: the resources that the command opens; adds their connection options.
         shape: the form of the output; adds ``--json`` unless it is bytes.
         name: the command's name; None for the function's name.
-        takes_hyphens: whether an argument may begin with ``-``, as a negative number or a mode; see `_TakingHyphens`.
+        takes_hyphens: whether an argument may begin with ``-``, as a negative number or a mode
+            (`_HyphenArgumentsCommand`).
     """
 
     def declare(function: Callable[..., None]) -> click.Command:
         @functools.wraps(function)
         def run(*, out: Output, **given: Any) -> None:
-            reach = Reach.taken(given) if opens is not Opens.NOTHING else Reach()
-            users = [given.pop(one) for one in ("database", "user")] if opens is Opens.NAMESPACES else []
+            reach = ConnectionOptions.taken(given) if opens is not ResourceKind.NOTHING else ConnectionOptions()
+            users = [given.pop(one) for one in ("database", "user")] if opens is ResourceKind.NAMESPACES else []
             this = CommandRun(out, reach, *users)
             try:
                 function(this, **given)
@@ -276,14 +292,14 @@ def command(
                 raise
             this.closing.close()
 
-        text, examples = _help_of(function)
-        parameters = [*_parameters(function), *_namespace_options(opens)]
-        parameters += [*(reach_options() if opens is not Opens.NOTHING else ()), *_output_options(shape)]
+        text, examples = _split_help(function)
+        parameters = [*_build_parameters(function), *_namespace_options(opens)]
+        parameters += [*(reach_options() if opens is not ResourceKind.NOTHING else ()), *_output_options(shape)]
         has_h = any("-h" in one.opts for one in parameters)
-        kind = _TakingHyphens if takes_hyphens else click.Command
+        kind = _HyphenArgumentsCommand if takes_hyphens else click.Command
         return kind(
             name or function.__name__,
-            callback=reporting(run),
+            callback=report_errors(run),
             params=parameters,
             help=text,
             epilog=examples,
@@ -293,7 +309,7 @@ def command(
     return declare
 
 
-class _TakingHyphens(click.Command):
+class _HyphenArgumentsCommand(click.Command):
     """A command whose arguments may begin with a hyphen; unknown options in words are still refused.
 
     Such an argument may contain any letter: so ``-h`` asks for help only if it stands alone.
@@ -312,13 +328,13 @@ class _TakingHyphens(click.Command):
         return super().parse_args(ctx, args)
 
 
-def _namespace_options(opens: Opens) -> list[click.Parameter]:
-    if opens is not Opens.NAMESPACES:
+def _namespace_options(opens: ResourceKind) -> list[click.Parameter]:
+    if opens is not ResourceKind.NAMESPACES:
         return []
     about_database = "Database of the namespace, if the catalog does not know it."
     return [
-        click.Option(["--database"], type=filled, metavar="URL", help=about_database),
-        click.Option(["--user"], type=filled, metavar="NAME", help="Act as this user.  [default: you]"),
+        click.Option(["--database"], type=require_filled, metavar="URL", help=about_database),
+        click.Option(["--user"], type=require_filled, metavar="NAME", help="Act as this user.  [default: you]"),
     ]
 
 
@@ -327,7 +343,7 @@ def _output_options(shape: OutputForm) -> list[click.Parameter]:
     return [*([click.Option(["--json", "as_json"], is_flag=True, help=shape.value)] if shape.value else []), debug]
 
 
-def reporting(function: Callable[..., None]) -> Callable[..., None]:
+def report_errors(function: Callable[..., None]) -> Callable[..., None]:
     """Decorate a command so that it gets an `Output` as `out`, and its errors become messages and exit codes."""
 
     @functools.wraps(function)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
-from holdfast.cli.command import CommandRun, Opens, argument, command, option
+from holdfast.cli.command import CommandRun, ResourceKind, argument, command, option
 from holdfast.cli.output import Column, Output
 from holdfast.errors import AccessDeniedError
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _WHY = option("--why", "Show only this committer, with the reason for each answer.", metavar="COMMITTER")
 
 
-@command(Opens.STORES)
+@command(ResourceKind.STORES)
 def committers(
     run: CommandRun, url: Annotated[str | None, argument(required=False)], why: Annotated[str | None, _WHY]
 ) -> None:
@@ -39,7 +39,7 @@ def committers(
 
     chosen = [get_committer(why)] if why else list(installed_committers().values())
     out = run.out
-    known = _capabilities(run.store(url), out) if url else None
+    known = _probe_capabilities(run.store(url), out) if url else None
     here = {one.name: committer_support(one, known) if known is not None else (None, "") for one in chosen}
     at_once = {TWO_PHASE.name: _AT_ONCE} if known is not None and known.transactions else {}
     out.document(
@@ -82,10 +82,10 @@ def committers(
         answers = [(row.title, row.meaning, chosen[0].guarantees[row.name]) for row in GUARANTEES]
         out.table(
             ["guarantee", "meaning", "holds", "why"],
-            [(title, meaning, _sentence(answer), answer.why) for title, meaning, answer in answers],
+            [(title, meaning, _format_answer(answer), answer.why) for title, meaning, answer in answers],
         )
     else:
-        marks = {one.name: [_mark(one.guarantees[row.name]) for row in GUARANTEES] for one in chosen}
+        marks = {one.name: [_format_answer_mark(one.guarantees[row.name]) for row in GUARANTEES] for one in chosen}
         out.side_by_side("guarantee", [row.title for row in GUARANTEES], marks)
         out.say("* with an exception, which holdfast committers --why COMMITTER names")
 
@@ -94,14 +94,14 @@ def committers(
 _AT_ONCE = "one transaction decides and publishes a job: every reader sees all of it at one instant"
 
 
-def _capabilities(ctx: CommitContext, out: Output) -> Capabilities:
+def _probe_capabilities(ctx: CommitContext, out: Output) -> Capabilities:
     """Return the store's capabilities; test conditional writes with a temporary key, like the start of a job."""
     from holdfast.stores.base import Support
-    from holdfast.stores.probe import heeds_conditions
+    from holdfast.stores.probe import store_heeds_conditions
 
     ctx.store.list_page(ctx.prefix, max_keys=1)  # so that a mistyped bucket raises an error
     try:
-        heeds = heeds_conditions(ctx.store, ctx.key("_holdfast/"), ctx.ids)
+        heeds = store_heeds_conditions(ctx.store, ctx.key("_holdfast/"), ctx.ids)
     except AccessDeniedError:
         out.note("cannot test whether the store supports conditional writes: these credentials may not write there")
         return ctx.store.capabilities
@@ -123,10 +123,10 @@ def _answer_fields(answer: Answer) -> dict[str, object]:
     return {"holds": answer.holds, "unless": answer.unless or None, "why": answer.why}
 
 
-def _sentence(answer: Answer) -> str:
+def _format_answer(answer: Answer) -> str:
     word = "yes" if answer.holds else "no"
     return f"{word}, unless {answer.unless}" if answer.unless else word
 
 
-def _mark(answer: Answer) -> str:
+def _format_answer_mark(answer: Answer) -> str:
     return ("yes" if answer.holds else "no") + "*" * bool(answer.unless)

@@ -14,6 +14,7 @@ from holdfast.errors import (
     OutcomeUnknownError,
     UnavailableError,
     UnsupportedError,
+    missing_package_error,
 )
 
 PROBLEM = 1
@@ -26,15 +27,6 @@ INTERRUPTED = 130
 """Ctrl-C; an undecided job is aborted."""
 TERMINATED = 143
 """SIGTERM; an undecided job is aborted, as after Ctrl-C."""
-
-_EXTRAS = {
-    "pyspark": "spark",
-    "py4j": "spark",
-    "fastavro": "avro",
-    "matplotlib": "plot",
-    "psycopg": "postgres",
-    "pymysql": "mysql",
-}
 
 
 def exit_code(error: HoldfastError) -> int:
@@ -55,19 +47,13 @@ def as_holdfast_error(error: Exception) -> HoldfastError | None:
     if isinstance(error, HoldfastError):
         return error
     if isinstance(error, ModuleNotFoundError):
-        module = (error.name or "").partition(".")[0]
-        if module in _EXTRAS:
-            needed = "PySpark" if _EXTRAS[module] == "spark" else module
-            return UnsupportedError(
-                f"this needs {needed}, which is not installed: pip install 'holdfast[{_EXTRAS[module]}]'"
-            )
-        return None
+        return missing_package_error(error)
     if type(error).__module__.partition(".")[0] in ("pyspark", "py4j"):
-        return _of_spark(error)
+        return _convert_spark_error(error)
     return None
 
 
-def _of_spark(error: Exception) -> HoldfastError:
+def _convert_spark_error(error: Exception) -> HoldfastError:
     condition = getattr(error, "getCondition", lambda: None)()
     if condition in ("JAVA_GATEWAY_EXITED", "JAVA_HOME_NOT_SET"):
         return UnsupportedError(
@@ -87,7 +73,9 @@ def _of_spark(error: Exception) -> HoldfastError:
         )
     from holdfast.spark.failures import find_worker_problem
 
-    return find_worker_problem(str(error)) or ConflictError(f"Spark failed, nothing was written: {_key_line(error)}")
+    return find_worker_problem(str(error)) or ConflictError(
+        f"Spark failed, nothing was written: {_extract_key_line(error)}"
+    )
 
 
 _RAISED = re.compile(r"^[\w.]+(?:Error|Exception|Exit)\b.*", re.MULTILINE)
@@ -98,7 +86,7 @@ _MOST = 400
 """Maximum number of characters that are shown of another library's error."""
 
 
-def _key_line(error: Exception) -> str:
+def _extract_key_line(error: Exception) -> str:
     """Return the most useful lines of a message.
 
     For a Python traceback, this is the last line. For a Java stack trace, these are the first line and the root cause,

@@ -6,11 +6,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from holdfast.cli.command import CommandRun, Opens, Url, argument, command, option
+from holdfast.cli.command import CommandRun, ResourceKind, Url, argument, command, option
 from holdfast.cli.failures import PROBLEM
-from holdfast.cli.output import Column, Output, as_text, documents, duration_text, size_text, time_text, with_commas
+from holdfast.cli.output import (
+    Column,
+    Output,
+    as_text,
+    duration_text,
+    format_with_commas,
+    size_text,
+    time_text,
+    to_documents,
+)
 from holdfast.errors import InvalidRequestError, NotFoundError
-from holdfast.wording import counted
+from holdfast.wording import format_count
 
 if TYPE_CHECKING:
     from holdfast.commit import CommitContext
@@ -25,7 +34,7 @@ EMPTY = "there are no files at this url either: check its spelling"
 
 
 # --- is there anything? -----------------------------------------------------------------------------------------------
-def is_empty(ctx: CommitContext) -> bool:
+def is_destination_empty(ctx: CommitContext) -> bool:
     """Check whether the destination contains neither an object nor a pending upload."""
     from holdfast.stores.base import iter_objects, iter_uploads, multipart
 
@@ -34,14 +43,14 @@ def is_empty(ctx: CommitContext) -> bool:
     return ctx.store.capabilities.multipart is None or not any(iter_uploads(multipart(ctx.store), ctx.prefix))
 
 
-def require_anything(ctx: CommitContext) -> None:
+def require_nonempty(ctx: CommitContext) -> None:
     """Check that a destination contains something, so that a mistyped url is not reported as healthy.
 
     Raises:
         NotFoundError: the destination is empty: check the url.
         InvalidRequestError: the destination is a file.
     """
-    if not is_empty(ctx):
+    if not is_destination_empty(ctx):
         return
     if ctx.prefix:
         try:
@@ -65,7 +74,7 @@ def _require_history(ctx: CommitContext) -> History:
 
     history = read_history(ctx)
     if not history.decisions and not history.open_jobs:
-        require_anything(ctx)
+        require_nonempty(ctx)
         if next(iter_visible(ctx.store, ctx.prefix), None) is not None:
             raise InvalidRequestError(NO_LOG, url=ctx.url)
     return history
@@ -80,12 +89,12 @@ _STATES = {
 }
 
 
-def _batch(decision: Decision) -> str:
+def _format_batch(decision: Decision) -> str:
     batch = decision.entry.record.stream
     return f"{batch.stream}, {batch.batch}" if batch else ""
 
 
-_STREAM = Column("", "stream, batch", _batch)
+_STREAM = Column("", "stream, batch", _format_batch)
 _DECISION: tuple[Column, ...] = (
     Column("seq", "#", lambda one: one.entry.seq),
     Column("job", "job", lambda one: one.entry.job),
@@ -97,15 +106,15 @@ _DECISION: tuple[Column, ...] = (
     Column("started_at", None, lambda one: time_text(one.entry.record.started_at_s)),
     Column("decided_at", None, lambda one: time_text(one.entry.decided_at_s)),
     Column("tasks", None, lambda one: one.entry.tasks),
-    Column("files", "files", lambda one: one.entry.totals.files, with_commas),
-    Column("rows", "rows", lambda one: one.entry.totals.rows, with_commas),
+    Column("files", "files", lambda one: one.entry.totals.files, format_with_commas),
+    Column("rows", "rows", lambda one: one.entry.totals.rows, format_with_commas),
     Column("bytes", "size", lambda one: one.entry.totals.size_bytes, size_text),
     Column("stream", None, lambda one: one.entry.record.stream.stream if one.entry.record.stream else None),
     Column("batch", None, lambda one: one.entry.record.stream.batch if one.entry.record.stream else None),
 )
 
 
-@command(Opens.STORES)
+@command(ResourceKind.STORES)
 def history(
     run: CommandRun,
     url: Url,
@@ -129,14 +138,14 @@ def history(
         Column("quiet_s", None, lambda job: round(now_s - job.active_at_s, 1)),
         Column("task_attempts_reported", None, lambda job: job.manifests),
     )
-    decisions = documents(_DECISION, newest)
-    out.document({"url": ctx.url, "decisions": decisions, "undecided": documents(undecided, found.open_jobs)})
+    decisions = to_documents(_DECISION, newest)
+    out.document({"url": ctx.url, "decisions": decisions, "undecided": to_documents(undecided, found.open_jobs)})
     if newest:
         streams = any(one.entry.record.stream for one in newest)
         out.show([*_DECISION[:6], *([_STREAM] if streams else []), *_DECISION[6:]], newest)
     hidden = len(found.decisions) - len(newest)
     if hidden:
-        out.say(f"not shown: {counted(hidden, 'older decision')}, see --limit")
+        out.say(f"not shown: {format_count(hidden, 'older decision')}, see --limit")
     for job in found.open_jobs:
         quiet = duration_text(now_s - job.active_at_s)
         out.say(
@@ -150,7 +159,7 @@ def history(
 
 
 # --- verify -----------------------------------------------------------------------------------------------------------
-@command(Opens.STORES)
+@command(ResourceKind.STORES)
 def verify(
     run: CommandRun,
     url: Url,
@@ -196,11 +205,13 @@ def verify(
     for kind, sentences in (("problem", report.problems), ("note", report.notes)):
         for sentence in sentences:
             out.say(f"{kind}: {sentence}")
-    what = f"{counted(totals.files, 'file')}, {size_text(totals.size_bytes)}, of {counted(report.jobs, 'job')}"
+    what = (
+        f"{format_count(totals.files, 'file')}, {size_text(totals.size_bytes)}, of {format_count(report.jobs, 'job')}"
+    )
     if read:
-        what += f"; {counted(report.files_read, 'file')} read"
+        what += f"; {format_count(report.files_read, 'file')} read"
     if not report.verified:
-        out.say(f"NOT verified: {counted(len(report.problems), 'problem')} in {ctx.url} ({what})")
+        out.say(f"NOT verified: {format_count(len(report.problems), 'problem')} in {ctx.url} ({what})")
         raise click.exceptions.Exit(PROBLEM)
     out.say(f"verified: {ctx.url} ({what})")
 
@@ -218,15 +229,15 @@ def _note_hadoop_jobs(ctx: CommitContext, out: Output) -> None:
 # --- show -------------------------------------------------------------------------------------------------------------
 _SPENT = (
     Column("", "stage or operation", lambda one: one[0]),
-    Column("", "count", lambda one: one[1].count, with_commas),
-    Column("", "failed", lambda one: one[1].failures, with_commas),
-    Column("", "least ms", lambda one: one[1].min_ms, with_commas),
-    Column("", "most ms", lambda one: one[1].max_ms, with_commas),
-    Column("", "total ms", lambda one: one[1].total_ms, with_commas),
+    Column("", "count", lambda one: one[1].count, format_with_commas),
+    Column("", "failed", lambda one: one[1].failures, format_with_commas),
+    Column("", "least ms", lambda one: one[1].min_ms, format_with_commas),
+    Column("", "most ms", lambda one: one[1].max_ms, format_with_commas),
+    Column("", "total ms", lambda one: one[1].total_ms, format_with_commas),
 )
 
 
-@command(Opens.STORES)
+@command(ResourceKind.STORES)
 def show(run: CommandRun, where: Annotated[str, argument("URL_OR_FILE")]) -> None:
     """Show the report of the last job: counts, durations, requests.
 
@@ -242,7 +253,7 @@ def show(run: CommandRun, where: Annotated[str, argument("URL_OR_FILE")]) -> Non
     from holdfast.commit.success_file import parse_success
 
     out = run.out
-    report = parse_success(*_load(run.store(where)))
+    report = parse_success(*_load_report(run.store(where)))
     out.document({"report": report or None})
     if not report:
         out.say("an empty _SUCCESS: a job of Hadoop's file committer succeeded, without a report")
@@ -259,11 +270,12 @@ def show(run: CommandRun, where: Annotated[str, argument("URL_OR_FILE")]) -> Non
     stages_first = sorted(statistics.durations.items(), key=lambda item: ("_stage_" not in item[0], item[0]))
     out.show(_SPENT, stages_first)
     out.table(
-        ["counter", ""], [(name, with_commas(number)) for name, number in sorted(statistics.counters.items()) if number]
+        ["counter", ""],
+        [(name, format_with_commas(number)) for name, number in sorted(statistics.counters.items()) if number],
     )
 
 
-def _load(ctx: CommitContext) -> tuple[str, bytes]:
+def _load_report(ctx: CommitContext) -> tuple[str, bytes]:
     """Return key and bytes of a report: of the object at the URL itself, or of the _SUCCESS below it."""
     for key in (ctx.prefix.rstrip("/"), ctx.key("_SUCCESS")):
         try:

@@ -1,7 +1,7 @@
 """Print results: tables for a person or one JSON document for a program; notes and progress go to stderr.
 
-A command declares what it knows of the things that it lists once, as a tuple of `Column`: `documents` makes JSON of it,
-and `Output.show` a table.
+A command declares what it knows of the things that it lists once, as a tuple of `Column`: `to_documents` makes JSON
+of it, and `Output.show` a table.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import click
 
 from holdfast.cli.failures import PROBLEM
-from holdfast.cli.screen import ENDLESS, escaped, in_one_line, is_terminal, plain_table
+from holdfast.cli.screen import ENDLESS, escape_controls, escape_to_one_line, is_terminal, plain_table
 from holdfast.errors import HoldfastError, InvalidRequestError
 
 if TYPE_CHECKING:
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from holdfast.commit import Progress
 
 
-def _put(line: str) -> None:
-    """Print a line to stdout; raises what `_writing_stdout` raises."""
-    with _writing_stdout():
+def _print_line(line: str) -> None:
+    """Print a line to stdout; raises what `_report_stdout_errors` raises."""
+    with _report_stdout_errors():
         click.echo(line)
 
 
 @contextlib.contextmanager
-def _writing_stdout() -> Iterator[None]:
+def _report_stdout_errors() -> Iterator[None]:
     """Report a failed write to stdout.
 
     Raises:
@@ -58,9 +58,9 @@ class OutputError(click.ClickException):
     exit_code = PROBLEM
 
 
-def _as_json(value: Mapping[str, object], indent: int | None = None) -> str:
+def _dump_json(value: Mapping[str, object], indent: int | None = None) -> str:
     text = json.dumps(value, indent=indent, ensure_ascii=False, default=str)
-    text = escaped(text, lambda character: f"\\u{ord(character):04x}")
+    text = escape_controls(text, lambda character: f"\\u{ord(character):04x}")
     try:
         text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
     except UnicodeEncodeError:
@@ -76,7 +76,7 @@ def as_text(value: object) -> str:
     return "-" if value is None else str(value)
 
 
-def with_commas(number: int | None) -> str:
+def format_with_commas(number: int | None) -> str:
     """Format a number with commas, e.g. ``1,234``."""
     return "-" if number is None else f"{number:,}"
 
@@ -97,14 +97,14 @@ class Column(NamedTuple):
     text: Callable[[Any], str] = as_text
 
 
-def document(columns: Sequence[Column], thing: object) -> dict[str, object]:
+def to_document(columns: Sequence[Column], thing: object) -> dict[str, object]:
     """Return one listed object as a JSON object, with a field for each column that has a key."""
     return {one.key: one.value(thing) for one in columns if one.key}
 
 
-def documents(columns: Sequence[Column], things: Iterable[object]) -> list[dict[str, object]]:
+def to_documents(columns: Sequence[Column], things: Iterable[object]) -> list[dict[str, object]]:
     """Return listed objects as JSON objects, each with a field for each column that has a key."""
-    return [document(columns, thing) for thing in things]
+    return [to_document(columns, thing) for thing in things]
 
 
 @dataclass
@@ -128,12 +128,12 @@ class Output:
         """Print the result as JSON, if the user asked for JSON; ignore every document after the first."""
         if self.json and not self._is_complete:
             self._is_complete = True
-            _put(_as_json(value, indent=2))
+            _print_line(_dump_json(value, indent=2))
 
     def line(self, value: Mapping[str, object]) -> None:
         """Print one of many results as a line of JSON, if the user asked for JSON."""
         if self.json:
-            _put(_as_json(value))
+            _print_line(_dump_json(value))
 
     def last_line(self, sentence: str, kind: str) -> None:
         """Print an error as a JSON document, if the user asked for JSON and no document was printed yet.
@@ -154,7 +154,7 @@ class Output:
         """
         if sys.stdout is None:
             return  # it was closed when this process started
-        with _writing_stdout():
+        with _report_stdout_errors():
             sys.stdout.flush()
             sys.stdout.buffer.write(data)
             sys.stdout.buffer.flush()
@@ -162,7 +162,7 @@ class Output:
     def say(self, text: str) -> None:
         """Print a line for a person, with control characters escaped."""
         if not self.json:
-            _put(escaped(text))
+            _print_line(escape_controls(text))
 
     def show(self, columns: Sequence[Column], things: Iterable[object]) -> None:
         """Print objects as a table for a person, a row for each; numbers are right-aligned."""
@@ -183,7 +183,7 @@ class Output:
             nothing: the line to print for a person if there are no objects; empty for no line.
         """
         for thing in things:
-            self.line(document(columns, thing))
+            self.line(to_document(columns, thing))
         if things:
             self.show(columns, things)
         elif nothing:
@@ -202,7 +202,7 @@ class Output:
             return
         if not is_terminal(sys.stdout):
             for line in plain_table(columns, rows, right):
-                _put(line)
+                _print_line(line)
             return
         self._console().print(_rich_table(columns, rows, right))
 
@@ -245,7 +245,7 @@ class Output:
     # --- stderr -------------------------------------------------------------------------------------------------------
     def note(self, text: str) -> None:
         """Print a line on stderr, such as what to do next."""
-        click.echo(escaped(text), err=True)
+        click.echo(escape_controls(text), err=True)
 
     def error(self, error: HoldfastError) -> None:
         """Print an error as one sentence on stderr; with --json, also print it as a document for programs."""
@@ -306,8 +306,8 @@ class Output:
         from rich.text import Text
 
         # Use Text, so that rich does not take a "[" in a name for markup.
-        with self._console(stderr=True).status(Text(in_one_line(text))) as status:
-            yield lambda text: status.update(Text(in_one_line(text)))
+        with self._console(stderr=True).status(Text(escape_to_one_line(text))) as status:
+            yield lambda text: status.update(Text(escape_to_one_line(text)))
 
 
 def _rich_table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[str]) -> Table:
@@ -320,9 +320,9 @@ def _rich_table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: Se
         justify: Literal["left", "right"] = "right" if name in right else "left"
         # Use Text, so that rich does not take a "[" in a name for markup.
         longest = max(map(len, name.split()), default=0)  # a heading continues on the next line between its words
-        table.add_column(Text(escaped(name)), justify=justify, overflow="fold", min_width=longest)
+        table.add_column(Text(escape_controls(name)), justify=justify, overflow="fold", min_width=longest)
     for row in rows:
-        table.add_row(*(Text(in_one_line(cell)) for cell in row))
+        table.add_row(*(Text(escape_to_one_line(cell)) for cell in row))
     return table
 
 

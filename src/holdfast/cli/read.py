@@ -7,14 +7,14 @@ from typing import Annotated
 
 import click
 
-from holdfast.cli.arguments import option_pairs
-from holdfast.cli.command import CommandRun, Opens, Url, command, option
-from holdfast.cli.screen import in_one_line, is_terminal
+from holdfast.cli.arguments import parse_option_pairs
+from holdfast.cli.command import CommandRun, ResourceKind, Url, command, option
+from holdfast.cli.screen import escape_to_one_line, is_terminal
 from holdfast.stores.provider import GivenOption
-from holdfast.wording import counted
+from holdfast.wording import format_count
 
 
-@command(Opens.STORES)
+@command(ResourceKind.STORES)
 def read(
     run: CommandRun,
     url: Url,
@@ -36,17 +36,17 @@ def read(
     single file. A condition compares a column with a value by =, !=, <, <=, > or >=; the value is read as the column's
     type. All conditions must hold.
     """
-    from holdfast.cli.read_rows import cell_json, cell_text, first_rows, python_rows
+    from holdfast.cli.read_rows import cell_json, cell_text, python_rows, read_first_rows
     from holdfast.options.read import parse_read_options
 
     out = run.out
     names = [name.strip() for text in columns for name in text.split(",")] or None
     flags = [("path", "URL", url), ("fileFormat", "--format", file_format)]
     given = [GivenOption.of(name, text, spelled) for name, spelled, text in flags if text is not None]
-    said = [*run.reach.options(url), *option_pairs(options, reserved=_RESERVED, urls=[url])]
+    said = [*run.reach.options(url), *parse_option_pairs(options, reserved=_RESERVED, urls=[url])]
     request = parse_read_options([*given, *said])
     with request.store.open() as ctx, out.waiting("reading"):
-        found = first_rows(ctx, request, limit, columns=names, conditions=conditions)
+        found = read_first_rows(ctx, request, limit, columns=names, conditions=conditions)
     header = found.rows.schema.names
     rows = python_rows(found)
     out.document(
@@ -62,11 +62,11 @@ def read(
     if is_terminal(sys.stdout) and not out.json and len(header) * _LEAST_WIDTH > out.width:
         for number, row in enumerate(texts, start=1):
             named = (f"{name}={value}" for name, value in zip(header, row, strict=True))
-            out.say(f"row {number}: " + in_one_line("  ".join(named)))
+            out.say(f"row {number}: " + escape_to_one_line("  ".join(named)))
     elif header:
         out.table(header, texts)
     more = "; there are more rows: see --limit" if found.more else ""
-    out.say(f"{counted(len(rows), 'row')} of {counted(found.files, 'file')}{more}")
+    out.say(f"{format_count(len(rows), 'row')} of {format_count(found.files, 'file')}{more}")
 
 
 _LEAST_WIDTH = 8  # narrower table cells are unreadable: each row becomes a line of name=value pairs instead

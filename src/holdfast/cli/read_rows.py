@@ -16,21 +16,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from holdfast.cli.inspection import require_anything
+from holdfast.cli.inspection import require_nonempty
 from holdfast.commit import CommitContext, Snapshot, VisibleFile, read_snapshot
 from holdfast.commit.context import Place
-from holdfast.commit.nested_destinations import refuse_part
+from holdfast.commit.nested_destinations import refuse_inside_destination
 from holdfast.errors import InvalidRequestError, NotFoundError
 from holdfast.formats import RowFilter
-from holdfast.formats.columns.types import beyond_arrow
-from holdfast.formats.schema_json import arrow_schema_of
+from holdfast.formats.columns.types import kinds_beyond_arrow
+from holdfast.formats.schema_json import arrow_schema_from_json
 from holdfast.options.read import ReadOptions
 from holdfast.spark.file_format import FormatChoice
 from holdfast.table.contract import TableRecord, decode_table
 from holdfast.table.files import file_opener
 from holdfast.table.foreign import refuse_foreign_read
-from holdfast.table.reader import TableSchema, first_nonempty, plan_splits, read_schema, read_split
-from holdfast.wording import nearest
+from holdfast.table.reader import TableSchema, find_first_nonempty, plan_splits, read_schema, read_split
+from holdfast.wording import suggest_nearest
 
 _SPLIT_BYTES = 128 * 1024 * 1024
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {"!=": ne, "<=": le, ">=": ge, "==": eq, "=": eq, "<": lt, ">": gt}
@@ -39,7 +39,7 @@ _CONDITION = re.compile(r"\s*(.+?)\s*(!=|<=|>=|==|=|<|>)\s*(.*?)\s*", re.DOTALL)
 
 @dataclass(frozen=True)
 class FoundRows:
-    """The rows that `first_rows` read from a destination, as one Arrow table.
+    """The rows that `read_first_rows` read from a destination, as one Arrow table.
 
     Attributes:
         count: number of rows; an Arrow table without columns does not store it.
@@ -53,7 +53,7 @@ class FoundRows:
     files: int
 
 
-def first_rows(
+def read_first_rows(
     ctx: CommitContext,
     options: ReadOptions,
     limit: int,
@@ -73,18 +73,18 @@ def first_rows(
         InvalidRequestError: a column does not exist (the message suggests the nearest name), or a condition cannot be
             parsed.
     """
-    ctx, snapshot = _find(ctx)
+    ctx, snapshot = _find_files(ctx)
     kept = None if snapshot.table is None else decode_table(snapshot.table)
     files = snapshot.files
     is_known = files or options.file_format or kept is not None
     choice = FormatChoice.of(options, snapshot) if is_known else None
-    table = _schema(ctx, files, choice, kept)
+    table = _read_table_schema(ctx, files, choice, kept)
     shown = table.schema
-    names = shown.names if columns is None else [_column(name, shown) for name in columns]
-    filters = [_condition(text, shown) for text in conditions]
+    names = shown.names if columns is None else [_find_column(name, shown) for name in columns]
+    filters = [_parse_condition(text, shown) for text in conditions]
     batches = []
     rows = 0
-    for batch in _batches(ctx, files, choice, table, names, filters) if choice else ():
+    for batch in _read_batches(ctx, files, choice, table, names, filters) if choice else ():
         batches.append(batch.slice(0, limit + 1 - rows))
         rows += batches[-1].num_rows
         if rows > limit:
@@ -94,7 +94,7 @@ def first_rows(
     return FoundRows(found.slice(0, limit), min(rows, limit), rows > limit, len(files))
 
 
-def _find(ctx: CommitContext) -> tuple[CommitContext, Snapshot]:
+def _find_files(ctx: CommitContext) -> tuple[CommitContext, Snapshot]:
     """Find the files at the url of `ctx`; return the context to whose directory their paths are relative, too.
 
     Guarantee: they are those of committed jobs only, according to the log of this directory.
@@ -106,7 +106,7 @@ def _find(ctx: CommitContext) -> tuple[CommitContext, Snapshot]:
     refuse_foreign_read(ctx)
     snapshot = read_snapshot(ctx)
     if snapshot.files and not snapshot.head:
-        refuse_part(ctx)
+        refuse_inside_destination(ctx)
     if snapshot.files or snapshot.head:
         return ctx, snapshot
     own = ctx.prefix.rstrip("/")
@@ -121,23 +121,23 @@ def _find(ctx: CommitContext) -> tuple[CommitContext, Snapshot]:
         raise NotFoundError(
             "there is nothing of this name, and patterns are not supported: name a directory or a file", url=ctx.url
         )
-    require_anything(ctx)
+    require_nonempty(ctx)
     return ctx, snapshot
 
 
-def _schema(
+def _read_table_schema(
     ctx: CommitContext, files: Sequence[VisibleFile], choice: FormatChoice | None, kept: TableRecord | None
 ) -> TableSchema:
     """Return the columns: those of the log, else those of the first file."""
     if kept is not None:
-        return TableSchema(arrow_schema_of(kept.schema_json), kept.partition_by)
+        return TableSchema(arrow_schema_from_json(kept.schema_json), kept.partition_by)
     if not files or choice is None:
         return TableSchema(pa.schema([]))
-    first = first_nonempty(files)
+    first = find_first_nonempty(files)
     return read_schema(files, file_opener(ctx), choice.settings(first.path if first else "", _SPLIT_BYTES))
 
 
-def _batches(
+def _read_batches(
     ctx: CommitContext,
     files: Sequence[VisibleFile],
     choice: FormatChoice,
@@ -151,24 +151,24 @@ def _batches(
             yield from read_split(split, file_opener(ctx), table, settings, names, filters)
 
 
-def _column(name: str, schema: pa.Schema) -> str:
+def _find_column(name: str, schema: pa.Schema) -> str:
     folded: dict[str, str] = {known.lower(): known for known in schema.names}
     if name.lower() not in folded:
-        raise InvalidRequestError(f"no such column: {nearest(name, schema.names)}", column=name)
+        raise InvalidRequestError(f"no such column: {suggest_nearest(name, schema.names)}", column=name)
     return folded[name.lower()]
 
 
-def _condition(text: str, schema: pa.Schema) -> RowFilter:
+def _parse_condition(text: str, schema: pa.Schema) -> RowFilter:
     found = _CONDITION.fullmatch(text)
     if found is None:
         raise InvalidRequestError("not a condition: write column=value, with =, !=, <, <=, > or >=", where=text)
-    name = _column(found[1], schema)
-    if "collated string" in beyond_arrow(schema.field(name)):  # strings are compared byte by byte here
+    name = _find_column(found[1], schema)
+    if "collated string" in kinds_beyond_arrow(schema.field(name)):  # strings are compared byte by byte here
         raise InvalidRequestError(
             "the column has a collation, which --where does not support: read with Spark and filter there", column=name
         )
     try:
-        value = _typed(_unquoted(found[3]), schema.field(name).type)
+        value = _convert_word(_strip_quotes(found[3]), schema.field(name).type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InvalidRequestError(
             "the value does not fit the column's type: change it", where=text, type=str(schema.field(name).type)
@@ -176,12 +176,12 @@ def _condition(text: str, schema: pa.Schema) -> RowFilter:
     return RowFilter(_OPERATORS[found[2]](pc.field(name), value), frozenset({name}))
 
 
-def _unquoted(word: str) -> str:
+def _strip_quotes(word: str) -> str:
     """Strip one pair of quotes around the whole value; keep any other quotes."""
     return word[1:-1] if len(word) > 1 and word[0] == word[-1] and word[0] in "'\"" else word
 
 
-def _typed(word: str, kind: pa.DataType) -> Any:
+def _convert_word(word: str, kind: pa.DataType) -> Any:
     """Convert a word of a condition to the column's type; a timestamp without a zone is in UTC, like all output."""
     if pat.is_nested(kind) or pat.is_null(kind):
         raise pa.ArrowNotImplementedError(f"not comparable: {kind}")
@@ -194,18 +194,18 @@ def _typed(word: str, kind: pa.DataType) -> Any:
 # --- cells ------------------------------------------------------------------------------------------------------------
 def python_rows(found: FoundRows) -> list[tuple[object, ...]]:
     """Convert rows to tuples of Python values, or of Arrow's text where Python has no value (the year 10000)."""
-    columns = [_values(column) for column in found.rows.columns]
+    columns = [_column_to_python(column) for column in found.rows.columns]
     return list(zip(*columns, strict=True)) if columns else [()] * found.count
 
 
-def _values(column: Any) -> list[object]:
+def _column_to_python(column: Any) -> list[object]:
     with suppress(OverflowError, ValueError):
         found: list[object] = column.to_pylist()
         return found
-    return [_value(cell) for cell in column]
+    return [_scalar_to_python(cell) for cell in column]
 
 
-def _value(cell: Any) -> object:
+def _scalar_to_python(cell: Any) -> object:
     with suppress(OverflowError, ValueError):
         value: object = cell.as_py()
         return value

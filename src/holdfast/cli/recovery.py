@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from holdfast.cli.arguments import age
-from holdfast.cli.command import CommandRun, Opens, Url, Yes, command, option
+from holdfast.cli.arguments import parse_age
+from holdfast.cli.command import CommandRun, ResourceKind, Url, Yes, command, option
 from holdfast.cli.failures import PROBLEM
-from holdfast.cli.inspection import EMPTY, NO_LOG, is_empty, require_anything
-from holdfast.cli.output import Column, Output, documents, duration_text
-from holdfast.wording import counted
+from holdfast.cli.inspection import EMPTY, NO_LOG, is_destination_empty, require_nonempty
+from holdfast.cli.output import Column, Output, duration_text, to_documents
+from holdfast.wording import format_count
 
 if TYPE_CHECKING:
     from holdfast.commit.leftovers import ForeignJobPolicy, RecoveredJob, RecoveryReport
@@ -34,11 +34,11 @@ _JOB = (
 )
 
 
-@command(Opens.STORES)
+@command(ResourceKind.STORES)
 def recover(
     run: CommandRun,
     url: Url,
-    older_than: Annotated[float | None, option("--older-than", _IDLE, type=age)],
+    older_than: Annotated[float | None, option("--older-than", _IDLE, type=parse_age)],
     dry_run: Annotated[bool, option("--dry-run", "Only report what would be done.")],
     accept_damage: Annotated[bool, option("--accept-damage", "End jobs even if files or records are lost or may be.")],
     foreign: Annotated[bool, option("--foreign", "Also abort dead jobs of Hadoop's own committers.")],
@@ -74,13 +74,13 @@ def recover(
     hadoops = ForeignJobPolicy(abort=foreign, older_than_s=FOREIGN_QUIET_S if older_than is None else older_than)
     settings = CommitSettings(shared_dir=shared_dir or "", scratch_dir=scratch_dir or "", allow_unfenced=allow_unfenced)
     with run.out.progress() as progress, run.reach.open(url, progress, settings=settings, staging=True) as ctx:
-        require_anything(ctx)
+        require_nonempty(ctx)
         report = end_jobs(ctx, older_than_s=older_than_s, dry_run=dry_run, accept_damage=accept_damage, foreign=hadoops)
         is_elsewhere = False
         if not (report.jobs or report.damaged or report.pending):
             found = read_history(ctx)
             is_elsewhere = not found.decisions and not found.open_jobs
-    _report(report, older_than_s, hadoops, dry_run, ctx.url, run.out)
+    _report_recovery(report, older_than_s, hadoops, dry_run, ctx.url, run.out)
     if is_elsewhere:
         run.out.note(NO_LOG)
     if not report.clean:
@@ -99,13 +99,13 @@ _DONE = {
 }
 
 
-def _report(
+def _report_recovery(
     report: RecoveryReport, older_than_s: float, foreign: ForeignJobPolicy, dry_run: bool, url: str, out: Output
 ) -> None:
     figures = {name: getattr(report, name) for name in _FIGURES}
-    out.document({"url": url, "dry_run": dry_run, "jobs": documents(_JOB, report.jobs), **figures})
+    out.document({"url": url, "dry_run": dry_run, "jobs": to_documents(_JOB, report.jobs), **figures})
     for job in report.jobs:
-        out.say(_describe(job, older_than_s, foreign, dry_run, url))
+        out.say(_describe_job(job, older_than_s, foreign, dry_run, url))
     for note in report.notes:
         out.say(f"note: {note}")
     for what, sentence in report.pending.items():
@@ -113,13 +113,13 @@ def _report(
     for what, sentence in report.damaged.items():
         out.say(f"damaged: {what}: {sentence}")
     if report.uploads_aborted or report.folders_removed:
-        removed = f"{counted(report.uploads_aborted, 'upload')}, {counted(report.folders_removed, 'folder')}"
+        removed = f"{format_count(report.uploads_aborted, 'upload')}, {format_count(report.folders_removed, 'folder')}"
         out.say(f"removed leftovers of finished jobs: {removed}")
     elif not (report.jobs or report.damaged or report.pending):
         out.say(f"nothing to do: {url} has no unfinished jobs")
 
 
-def _describe(job: RecoveredJob, older_than_s: float, foreign: ForeignJobPolicy, dry_run: bool, url: str) -> str:
+def _describe_job(job: RecoveredJob, older_than_s: float, foreign: ForeignJobPolicy, dry_run: bool, url: str) -> str:
     """Describe what was done with a job, or why it was left alone and how to end it."""
     what = f"job {job.job} ({job.committer}): {job.reason}"
     if job.is_foreign and job.is_alive:
@@ -139,7 +139,7 @@ def _describe(job: RecoveredJob, older_than_s: float, foreign: ForeignJobPolicy,
     if dry_run and job.action.value != "keep":
         verb, result = f"would be {verb}", ""
     if job.lost:
-        result = f"; lost: {counted(job.lost, 'file')} of the job, or manifests of its tasks"
+        result = f"; lost: {format_count(job.lost, 'file')} of the job, or manifests of its tasks"
     return f"{verb}: {what}{result}"
 
 
@@ -155,11 +155,13 @@ _UPLOAD = (
 )
 
 
-@command(Opens.STORES, name="list")
+@command(ResourceKind.STORES, name="list")
 def list_uploads(
     run: CommandRun,
     url: Url,
-    older_than: Annotated[float, option("--older-than", "Only uploads at least this old.", type=age, default="0s")],
+    older_than: Annotated[
+        float, option("--older-than", "Only uploads at least this old.", type=parse_age, default="0s")
+    ],
     expected: Annotated[int | None, option("--expect", "Exit with 1 if there are not N.", type=click.IntRange(min=0))],
 ) -> None:
     """Show the pending uploads below URL.
@@ -173,27 +175,29 @@ def list_uploads(
     upload belongs: "over": its job has ended, and nothing can complete it; "unfinished": it is data of a job that may
     still commit; "unknown": its job left no record below URL; "Hadoop's": a job of Hadoop's committers; another tool.
     """
-    from holdfast.commit.upload_owners import find_pending
+    from holdfast.commit.upload_owners import find_pending_uploads
 
     with run.reach.open(url) as ctx, run.out.waiting("listing uploads"):
-        pending, note = find_pending(ctx)
-        nothing = not pending and expected is None and is_empty(ctx)
+        pending, note = find_pending_uploads(ctx)
+        nothing = not pending and expected is None and is_destination_empty(ctx)
     found = [one for one in pending if one.age_s >= older_than]
-    run.out.document({"url": ctx.url, "uploads": documents(_UPLOAD, found), "expected": expected, "note": note})
+    run.out.document({"url": ctx.url, "uploads": to_documents(_UPLOAD, found), "expected": expected, "note": note})
     if found:
         run.out.show(_UPLOAD, found)
     what = "" if expected is None else f", {expected} expected"
-    run.out.say(f"{counted(len(found), 'pending upload')} below {ctx.url}{what}")
-    _notes(note, nothing, run.out)
+    run.out.say(f"{format_count(len(found), 'pending upload')} below {ctx.url}{what}")
+    _print_notes(note, nothing, run.out)
     if expected is not None and len(found) != expected:
         raise click.exceptions.Exit(PROBLEM)
 
 
-@command(Opens.STORES, name="abort")
+@command(ResourceKind.STORES, name="abort")
 def abort_uploads(
     run: CommandRun,
     url: Url,
-    older_than: Annotated[float, option("--older-than", "Only uploads at least this old.", type=age, default="1d")],
+    older_than: Annotated[
+        float, option("--older-than", "Only uploads at least this old.", type=parse_age, default="1d")
+    ],
     all_tools: Annotated[bool, option("--all-tools", "Also abort uploads of other tools and of unknown jobs.")],
     yes: Yes,
 ) -> None:
@@ -207,20 +211,20 @@ def abort_uploads(
     Hadoop's committers, with --foreign), which aborts its uploads if that is safe. Uploads of other tools, and of jobs
     that left no record below URL, are aborted only with --all-tools. You are asked to confirm, unless you give --yes.
     """
-    from holdfast.commit.upload_owners import UploadState, find_pending
+    from holdfast.commit.upload_owners import UploadState, find_pending_uploads
     from holdfast.stores.base import multipart
 
     unowned = {UploadState.OTHER_TOOL, UploadState.UNKNOWN}
     out = run.out
     with run.reach.open(url) as ctx:
         with out.waiting("listing uploads"):
-            found, note = find_pending(ctx)
-            nothing = not found and is_empty(ctx)
+            found, note = find_pending_uploads(ctx)
+            nothing = not found and is_destination_empty(ctx)
         states = {UploadState.OVER, *(unowned if all_tools else ())}
         chosen = [one for one in found if one.age_s >= older_than and one.state in states]
         if chosen and not yes:
             out.show(_UPLOAD, chosen)
-            out.confirm(f"Abort {counted(len(chosen), 'upload')} permanently?")
+            out.confirm(f"Abort {format_count(len(chosen), 'upload')} permanently?")
         store = multipart(ctx.store)
         with out.progress() as progress:
             aborted = ctx.runner.map(lambda one: store.abort_upload(one.upload.key, one.upload.upload_id), chosen)
@@ -233,9 +237,9 @@ def abort_uploads(
         "other_tools": 0 if all_tools else sum(one.state in unowned for one in rest),
     }
     kept["younger"] = len(rest) - sum(kept.values())
-    out.document({"url": ctx.url, "aborted": documents(_UPLOAD, chosen), "left_alone": kept, "note": note})
-    out.say(f"{counted(len(chosen), 'upload')} aborted below {ctx.url}")
-    _notes(note, nothing, out)
+    out.document({"url": ctx.url, "aborted": to_documents(_UPLOAD, chosen), "left_alone": kept, "note": note})
+    out.say(f"{format_count(len(chosen), 'upload')} aborted below {ctx.url}")
+    _print_notes(note, nothing, out)
     sentences = {
         "unfinished": f"of unfinished jobs: run holdfast recover {ctx.url}",
         "hadoops": f"of Hadoop jobs: run holdfast recover {ctx.url} --foreign",
@@ -247,7 +251,7 @@ def abort_uploads(
             out.say(f"left alone: {count} {sentences[reason]}")
 
 
-def _notes(note: str, nothing: bool, out: Output) -> None:
+def _print_notes(note: str, nothing: bool, out: Output) -> None:
     if note:
         out.note(note)
     if nothing:

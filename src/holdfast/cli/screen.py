@@ -17,21 +17,21 @@ _MOST_PADDED = 100
 _UNSAFE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-def escaped(text: str, escape: Callable[[str], str] | None = None) -> str:
+def escape_controls(text: str, escape: Callable[[str], str] | None = None) -> str:
     """Escape the control characters in a string, as in ``\\x1b[2J``; line feeds stay.
 
     Args:
         escape: returns the replacement for one character; None for the default, a form for people.
     """
-    return _UNSAFE.sub(lambda found: (escape or _escape)(found[0]), text)
+    return _UNSAFE.sub(lambda found: (escape or _escape_character)(found[0]), text)
 
 
-def in_one_line(text: str) -> str:
+def escape_to_one_line(text: str) -> str:
     """Escape the control characters in a string, including line feeds."""
-    return escaped(text).replace("\n", "\\n")
+    return escape_controls(text).replace("\n", "\\n")
 
 
-def _escape(character: str) -> str:
+def _escape_character(character: str) -> str:
     if character in _SHORT:
         return _SHORT[character]
     return f"\\x{ord(character):02x}" if character < "\u0100" else f"\\u{ord(character):04x}"
@@ -52,7 +52,7 @@ def plain_table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: Se
     """Format a table as one line of column names and one line for each row, with aligned columns two blanks apart."""
     from rich.cells import cell_len
 
-    lines = [[in_one_line(cell) for cell in row] for row in [list(map(_unbroken, columns)), *rows]]
+    lines = [[escape_to_one_line(cell) for cell in row] for row in [list(map(_join_heading_lines, columns)), *rows]]
     widths = [
         max((wide for wide in map(cell_len, cells) if wide <= _MOST_PADDED), default=0)
         for cells in zip(*lines, strict=True)
@@ -65,6 +65,6 @@ def plain_table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: Se
     return texts
 
 
-def _unbroken(name: str) -> str:
+def _join_heading_lines(name: str) -> str:
     """Join the lines of a column's name that is broken for narrow screens, between words or within a word."""
     return re.sub(r"(?<=[-_])\n", "", name).replace("\n", " ")

@@ -53,7 +53,7 @@ def spark_session(
     if not debug:
         logging.getLogger().addHandler(logging.NullHandler())  # py4j logs every interrupt; the command reports it
     try:
-        with _quiet_start(debug), _ending_jvm():
+        with _hide_stderr_at_start(debug), _end_jvm_on_failure():
             spark = builder.getOrCreate()
     except (Py4JJavaError, PySparkRuntimeError) as error:
         if isinstance(error, PySparkRuntimeError) and master is None:
@@ -63,13 +63,13 @@ def spark_session(
         ) from error
     if not debug:
         # The thread of PySpark's accumulator server prints a traceback when the JVM is gone.
-        spark.sparkContext._accumulatorServer.handle_error = _say_nothing  # type: ignore[method-assign]  # no other way
-    with stopped(spark):
+        spark.sparkContext._accumulatorServer.handle_error = _ignore_socket_error  # type: ignore[method-assign]  # no other way
+    with stop_spark_afterwards(spark):
         yield spark
 
 
 @contextlib.contextmanager
-def _ending_jvm() -> Iterator[None]:
+def _end_jvm_on_failure() -> Iterator[None]:
     """End the JVM if Spark does not start, or if SIGINT or SIGTERM arrives while it starts; then raise.
 
     An exception that a signal handler raises while PySpark launches the JVM would leave the JVM behind: nothing knows
@@ -101,19 +101,19 @@ def _ending_jvm() -> Iterator[None]:
     except BaseException as error:
         _end_jvm(SparkContext._active_spark_context, SparkContext._gateway)
         if signals:
-            raise _end_of(signals[0]) from error
+            raise _signal_exception(signals[0]) from error
         raise
     if signals:
         _end_jvm(SparkContext._active_spark_context, SparkContext._gateway)
-        raise _end_of(signals[0])
+        raise _signal_exception(signals[0])
 
 
-def _say_nothing(request: object, client_address: object) -> None:
+def _ignore_socket_error(request: object, client_address: object) -> None:
     """Print no traceback: a replacement for socketserver's `handle_error`."""
 
 
 @contextlib.contextmanager
-def stopped(spark: SparkSession) -> Iterator[None]:
+def stop_spark_afterwards(spark: SparkSession) -> Iterator[None]:
     """Stop Spark at the end of the block; after SIGINT or SIGTERM, end its JVM and raise the signal's exception.
 
     Guarantee: after a signal, KeyboardInterrupt or SystemExit replaces any error of the block. This is needed because
@@ -124,7 +124,7 @@ def stopped(spark: SparkSession) -> Iterator[None]:
 
     def end(number: int, frame: object) -> NoReturn:
         signals.append(number)
-        raise _end_of(number)
+        raise _signal_exception(number)
 
     for number in (signal.SIGINT, signal.SIGTERM):  # PySpark's SIGINT handler would call the JVM during another call
         signal.signal(number, end)
@@ -141,10 +141,10 @@ def stopped(spark: SparkSession) -> Iterator[None]:
         failed = error
     if signals:
         _end_jvm(spark.sparkContext, spark.sparkContext._gateway)
-        raise _end_of(signals[0]) from failed
+        raise _signal_exception(signals[0]) from failed
 
 
-def _end_of(number: int) -> BaseException:
+def _signal_exception(number: int) -> BaseException:
     return KeyboardInterrupt() if number == signal.SIGINT else SystemExit(128 + number)
 
 
@@ -168,7 +168,7 @@ def _end_jvm(context: SparkContext | None, gateway: JavaGateway | None) -> None:
 
 
 @contextlib.contextmanager
-def _quiet_start(debug: bool) -> Iterator[None]:
+def _hide_stderr_at_start(debug: bool) -> Iterator[None]:
     """Hide stderr while Spark starts: its launcher and JVM inherit stderr and print before any setting applies."""
     if debug:
         yield

@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-from holdfast.cli.arguments import Word, option_pairs, parse_pairs
-from holdfast.cli.command import CommandRun, Opens, Url, argument, command, option
+from holdfast.cli.arguments import WordChoice, parse_option_pairs, parse_pairs
+from holdfast.cli.command import CommandRun, ResourceKind, Url, argument, command, option
 from holdfast.cli.output import Output, size_text
 from holdfast.errors import HoldfastError, InvalidRequestError, NotFoundError
 from holdfast.formats import format_of_path
 from holdfast.stores.provider import GivenOption
-from holdfast.wording import counted
+from holdfast.wording import format_count
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -27,16 +27,16 @@ INPUT_FORMATS = ("csv", "json", "parquet", "orc", "text", "avro")
 
 
 SAVE_MODES = ("append", "overwrite", "overwrite-partitions", "fail", "ignore")
-_FORMAT = option("--input-format", "Format of INPUT, if its name does not tell.", type=Word(INPUT_FORMATS))
+_FORMAT = option("--input-format", "Format of INPUT, if its name does not tell.", type=WordChoice(INPUT_FORMATS))
 _OPTIONS = option("--input-option", "Option of Spark's reader; repeatable.", metavar="KEY=VALUE")
 _SCHEMA = option("--input-schema", "Columns of INPUT, e.g. 'id long, name string'.", metavar="DDL")
 _PARTITIONS = option("--partition-by", "Partition columns, outermost directory first.", metavar="A,B,…")
-_MODE = option("--mode", "What to do if URL holds data.", type=Word(SAVE_MODES), show_default="append")
+_MODE = option("--mode", "What to do if URL holds data.", type=WordChoice(SAVE_MODES), show_default="append")
 _COMMITTER = option("--committer", "Commit protocol; see holdfast committers.", show_default="two_phase")
 _MASTER = option("--master", "Spark master.  [default: all cores of this machine]", metavar="URL")
 
 
-@command(Opens.STORES)
+@command(ResourceKind.STORES)
 def write(
     run: CommandRun,
     input_path: Annotated[str, argument("INPUT")],
@@ -66,7 +66,7 @@ def write(
     error suggests the nearest ones.
     """
     reader_options = dict(parse_pairs(input_options, reserved={"path": "INPUT"}))
-    source = Input(input_path, input_format or format_of(input_path), reader_options, input_schema)
+    source = WriteInput(input_path, input_format or find_input_format(input_path), reader_options, input_schema)
     flags: list[tuple[str, str, str | None]] = [  # option, its value, and how the user named it
         ("path", "URL", url),
         ("fileFormat", "--format", file_format),
@@ -74,41 +74,41 @@ def write(
         ("committer", "--committer", committer),
     ]
     given = [GivenOption.of(name, text, spelled) for name, spelled, text in flags if text is not None]
-    request = _check([*given, *run.reach.options(url), *option_pairs(options, urls=[url])], mode)
+    request = _parse_request([*given, *run.reach.options(url), *parse_option_pairs(options, urls=[url])], mode)
     try:
         result = _write_with_spark(source, request, master, run.out)
     except (KeyboardInterrupt, SystemExit):
         end_interrupted_write(request.options, run.out)
         raise
-    _report(result, request.options, run.out)
+    _report_write(result, request.options, run.out)
 
 
-def _check(given: Sequence[GivenOption], mode: str | None) -> WriteRequest:
+def _parse_request(given: Sequence[GivenOption], mode: str | None) -> WriteRequest:
     """Parse the options of the write into a request.
 
     Requests that cannot work are refused here, before Spark starts, which takes seconds.
     """
     from holdfast.commit import get_committer, require_fit
-    from holdfast.commit.destination import refuse_file, refuse_taken
-    from holdfast.options.keywords import from_mode, from_text, with_absolute_paths
+    from holdfast.commit.destination import refuse_file_destination, refuse_taken_paths
+    from holdfast.options.keywords import option_from_text, options_from_mode, with_absolute_paths
     from holdfast.options.write import parse_write_request
     from holdfast.runtime import SystemIds
     from holdfast.table.foreign import refuse_foreign_write
 
-    overwrite, options = from_mode(mode, "--mode")
+    overwrite, options = options_from_mode(mode, "--mode")
     options += [one for one in given if one.name != "writetoken"]
-    options += from_text("writeToken", SystemIds().token(), "writeToken")
+    options += option_from_text("writeToken", SystemIds().token(), "writeToken")
     request = parse_write_request(with_absolute_paths(options), overwrite)
     parsed = request.options
     with parsed.store.open(parsed.settings, committer=parsed.committer) as ctx:
         require_fit(get_committer(parsed.committer), ctx, parsed.mode)
-        refuse_file(ctx)
-        refuse_taken(ctx)
+        refuse_file_destination(ctx)
+        refuse_taken_paths(ctx)
         refuse_foreign_write(ctx)
     return request
 
 
-def _write_with_spark(source: Input, request: WriteRequest, master: str | None, out: Output) -> JobResult:
+def _write_with_spark(source: WriteInput, request: WriteRequest, master: str | None, out: Output) -> JobResult:
     from holdfast.cli.spark_session import spark_session
     from holdfast.spark.write import run_write
 
@@ -120,7 +120,7 @@ def _write_with_spark(source: Input, request: WriteRequest, master: str | None, 
         return run_write(rows, request)
 
 
-def _report(result: JobResult, options: WriteOptions, out: Output) -> None:
+def _report_write(result: JobResult, options: WriteOptions, out: Output) -> None:
     out.document(
         {
             "url": result.url,
@@ -135,8 +135,8 @@ def _report(result: JobResult, options: WriteOptions, out: Output) -> None:
     if result.job is None:
         out.say(f"nothing written: {url} already holds data and the mode is {options.mode.value}")
     else:
-        rows = f"{counted(result.rows, 'row')} in " if result.rows or not result.files else ""
-        out.say(f"committed: {rows}{counted(result.files, 'file')}, {size_text(result.bytes)}, job {result.job}")
+        rows = f"{format_count(result.rows, 'row')} in " if result.rows or not result.files else ""
+        out.say(f"committed: {rows}{format_count(result.files, 'file')}, {size_text(result.bytes)}, job {result.job}")
     if not result.finished:
         out.note(f"the cleanup after the commit is pending: run holdfast recover {url}")
 
@@ -148,7 +148,7 @@ _PLAIN = re.compile(r"[^:*?\[\]{}\\]+")
 _SETTINGS = ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_CONF_DIR", "SPARK_HOME")
 
 
-class Input(NamedTuple):
+class WriteInput(NamedTuple):
     """The input that Spark reads.
 
     Attributes:
@@ -175,12 +175,12 @@ class Input(NamedTuple):
 
     def load(self, spark: SparkSession) -> DataFrame:
         """Return the rows of the input as a DataFrame of this Spark session."""
-        reader = spark.read.format(self.format).options(**self._defaults()).options(**self.options)
+        reader = spark.read.format(self.format).options(**self._default_reader_options()).options(**self.options)
         if self.schema:
             reader = reader.schema(self.schema)
         return reader.load(self.path)
 
-    def _defaults(self) -> dict[str, str]:
+    def _default_reader_options(self) -> dict[str, str]:
         if self.format not in ("csv", "json"):
             return {}
         found = {"mode": "FAILFAST"}  # by default, Spark turns what it cannot parse into nulls
@@ -194,7 +194,7 @@ class Input(NamedTuple):
         return found
 
 
-def format_of(path: str) -> str:
+def find_input_format(path: str) -> str:
     """Return the input format that the extension of a file name indicates, ignoring the extension of a codec.
 
     Raises:
@@ -228,10 +228,10 @@ def end_interrupted_write(options: WriteOptions, out: Output) -> None:
         out.note(f"error: {error}")
         out.note(f"the job could not be ended: run holdfast recover {url}")
         return
-    out.note(_sentence(ended))
+    out.note(_describe_end(ended))
 
 
-def _sentence(ended: EndedWrite) -> str:
+def _describe_end(ended: EndedWrite) -> str:
     from holdfast.commit.writes import WriteEnd
 
     if ended.end is WriteEnd.COMMITTED and ended.reason:

@@ -1,6 +1,6 @@
 """Write stored JSON in one format, and validate every field that is read.
 
-A failed check raises `BadFieldError`. `guarded` turns this and every other error during decoding into a
+A failed check raises `BadFieldError`. `decode_record` turns this and every other error during decoding into a
 `CorruptDataError` with the record's key and the reason. The bytes of such a record are neither deleted nor overwritten.
 """
 
@@ -28,16 +28,16 @@ _GZIP_MAGIC = b"\x1f\x8b"
 
 
 class BadFieldError(Exception):
-    """A field is missing or invalid; the message says which. `guarded` converts this error to `CorruptDataError`."""
+    """A field is missing or invalid; the message says which. `decode_record` makes a `CorruptDataError` of it."""
 
 
-def require(condition: bool, what: str) -> None:
+def require_valid(condition: bool, what: str) -> None:
     """Raise `BadFieldError` with the message `what` unless `condition` holds."""
     if not condition:
         raise BadFieldError(what)
 
 
-def guarded(key: str, decode: Callable[[], T]) -> T:
+def decode_record(key: str, decode: Callable[[], T]) -> T:
     """Return the result of `decode`, which decodes the record at `key`.
 
     Raises:
@@ -53,7 +53,7 @@ def guarded(key: str, decode: Callable[[], T]) -> T:
         ) from error
 
 
-def json_line(value: Mapping[str, object]) -> bytes:
+def encode_json_line(value: Mapping[str, object]) -> bytes:
     """Encode `value` as one line of JSON."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode() + b"\n"
 
@@ -69,7 +69,7 @@ class PackedLines:
     def add(self, value: Mapping[str, object]) -> None:
         """Append `value` as one line of JSON."""
         self.count += 1
-        self._packed += self._packer.compress(json_line(value))
+        self._packed += self._packer.compress(encode_json_line(value))
 
     def encode(self) -> bytes:
         """Return the lines added so far, compressed with gzip."""
@@ -89,23 +89,23 @@ def iter_lines(key: str, data: bytes) -> Iterator[dict[str, Any]]:
             line = lines.readline()
         except (EOFError, OSError, zlib.error) as error:
             raise ValueError("it cannot be decompressed") from error
-        return json_object(line) if line else None
+        return parse_json_object(line) if line else None
 
-    while (value := guarded(key, next_line)) is not None:
+    while (value := decode_record(key, next_line)) is not None:
         yield value
 
 
-def json_object(line: bytes) -> dict[str, Any]:
+def parse_json_object(line: bytes) -> dict[str, Any]:
     """Parse `line`, which must be a JSON object: any other JSON value raises `BadFieldError`."""
     value = json.loads(line)
-    require(isinstance(value, dict), "not an object")
+    require_valid(isinstance(value, dict), "not an object")
     return value  # type: ignore[no-any-return]  # checked in the line above
 
 
 def text_field(value: dict[str, Any], name: str, *, empty: bool = False) -> str:
     """Return the string in field `name`; an empty string is an error unless `empty` is True."""
     found = value[name]
-    require(isinstance(found, str) and (empty or bool(found)), f"{name} is not a text")
+    require_valid(isinstance(found, str) and (empty or bool(found)), f"{name} is not a text")
     return str(found)
 
 
@@ -117,22 +117,22 @@ def optional_text(value: dict[str, Any], name: str) -> str:
 def texts_field(value: dict[str, Any], name: str) -> dict[str, str]:
     """Return the object in field `name`, whose values must be strings; empty if the field is missing or null."""
     found = {} if value.get(name) is None else value[name]
-    require(isinstance(found, dict), f"{name} is not an object")
-    require(all(isinstance(text, str) for text in found.values()), f"{name} contains values that are not texts")
+    require_valid(isinstance(found, dict), f"{name} is not an object")
+    require_valid(all(isinstance(text, str) for text in found.values()), f"{name} contains values that are not texts")
     return dict(found)
 
 
 def count_field(value: dict[str, Any], name: str) -> int:
     """Return the count in field `name`: an integer from 0 to 2**63 - 1."""
     found = value[name]
-    require(type(found) is int and 0 <= found < 2**63, f"{name} is not a count")
+    require_valid(type(found) is int and 0 <= found < 2**63, f"{name} is not a count")
     return int(found)
 
 
 def crc_field(value: dict[str, Any]) -> int:
     """Return the CRC-32 in field ``crc32``: an integer of 32 bits."""
     found = count_field(value, "crc32")
-    require(found < 2**32, "crc32 is not a checksum")
+    require_valid(found < 2**32, "crc32 is not a checksum")
     return found
 
 
@@ -140,7 +140,7 @@ _JOB_FORMAT = "holdfast-job/1"
 _INTENTS_FORMAT = "holdfast-intents/1"
 
 
-def digest(data: bytes) -> str:
+def sha256_hex(data: bytes) -> str:
     """Return the SHA-256 of `data` in hexadecimal digits."""
     return hashlib.sha256(data).hexdigest()
 
@@ -152,7 +152,7 @@ def totals_fields(totals: Totals) -> dict[str, int]:
 
 
 def job_fields(record: JobRecord) -> dict[str, object]:
-    """Convert a job's description to the JSON fields of a record; the inverse of `job_of_fields`."""
+    """Convert a job's description to the JSON fields of a record; the inverse of `parse_job`."""
     return {
         "job": record.job,
         "committer": record.committer,
@@ -168,7 +168,7 @@ def job_fields(record: JobRecord) -> dict[str, object]:
 
 def encode_job(record: JobRecord) -> bytes:
     """Encode a job's record as one line of JSON."""
-    return json_line({"format": _JOB_FORMAT, **job_fields(record)})
+    return encode_json_line({"format": _JOB_FORMAT, **job_fields(record)})
 
 
 def encode_intents(owner: FileOwner, paths: Sequence[str]) -> bytes:
@@ -180,7 +180,7 @@ def encode_intents(owner: FileOwner, paths: Sequence[str]) -> bytes:
         "attempt": owner.attempt,
         "files": len(paths),
     }
-    return b"".join([json_line(header), *(json_line({"path": path}) for path in paths)])
+    return b"".join([encode_json_line(header), *(encode_json_line({"path": path}) for path in paths)])
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
@@ -189,11 +189,11 @@ def encode_intents(owner: FileOwner, paths: Sequence[str]) -> bytes:
 def job_id_field(value: dict[str, Any]) -> JobId:
     """Check the field ``job`` and return the job id in it."""
     found = text_field(value, "job")
-    require(is_job_id(found), "job is not a job id")
+    require_valid(is_job_id(found), "job is not a job id")
     return JobId(found)
 
 
-def totals_of_fields(value: dict[str, Any]) -> Totals:
+def parse_totals(value: dict[str, Any]) -> Totals:
     """Check the fields ``files``, ``bytes`` and ``rows``, and return the counts in them."""
     return Totals(
         files=count_field(value, "files"), size_bytes=count_field(value, "bytes"), rows=count_field(value, "rows")
@@ -203,15 +203,15 @@ def totals_of_fields(value: dict[str, Any]) -> Totals:
 def seconds_field(value: dict[str, Any], name: str) -> float:
     """Check the field `name` and return the time in it, in seconds since the epoch."""
     found = value[name]
-    require(type(found) in (int, float) and 0 <= found < 1e12, f"{name} is not a time")
+    require_valid(type(found) in (int, float) and 0 <= found < 1e12, f"{name} is not a time")
     return float(found)
 
 
-def job_of_fields(value: dict[str, Any]) -> JobRecord:
-    """Check the JSON fields that `job_fields` wrote, and return the job's description; see `guarded` for errors."""
+def parse_job(value: dict[str, Any]) -> JobRecord:
+    """Check the JSON fields that `job_fields` wrote; return the job's description. For errors, see `decode_record`."""
     details = value["details"]
-    require(isinstance(details, dict), "details is not an object")
-    require(all(is_unicode(text) for text in details.values() if isinstance(text, str)), "details are no Unicode")
+    require_valid(isinstance(details, dict), "details is not an object")
+    require_valid(all(is_unicode(text) for text in details.values() if isinstance(text, str)), "details are no Unicode")
     return JobRecord(
         job=job_id_field(value),
         committer=text_field(value, "committer"),
@@ -226,7 +226,7 @@ def job_of_fields(value: dict[str, Any]) -> JobRecord:
 
 
 def _read_stream(value: Any) -> StreamBatch:
-    require(isinstance(value, dict), "stream is not an object")
+    require_valid(isinstance(value, dict), "stream is not an object")
     return StreamBatch(
         stream=text_field(value, "stream"),
         checkpoint=text_field(value, "checkpoint"),
@@ -238,13 +238,13 @@ def decode_job(key: str, data: bytes) -> JobRecord:
     """Decode a job's record; raise `CorruptDataError` if it is damaged, or `key` is not that of the job's record."""
 
     def decode() -> JobRecord:
-        value = json_object(data)
-        require(value["format"] == _JOB_FORMAT, "format is unknown")
-        record = job_of_fields(value)
-        require(f"{record.job}/" in key, "the record belongs to another job")
+        value = parse_json_object(data)
+        require_valid(value["format"] == _JOB_FORMAT, "format is unknown")
+        record = parse_job(value)
+        require_valid(f"{record.job}/" in key, "the record belongs to another job")
         return record
 
-    return guarded(key, decode)
+    return decode_record(key, decode)
 
 
 def decode_intents(key: str, data: bytes) -> tuple[FileOwner, tuple[str, ...]]:
@@ -257,18 +257,18 @@ def decode_intents(key: str, data: bytes) -> tuple[FileOwner, tuple[str, ...]]:
 
     def decode() -> tuple[FileOwner, tuple[str, ...]]:
         lines = data.splitlines()
-        header = json_object(lines[0] if lines else b"null")
-        require(header["format"] == _INTENTS_FORMAT, "format is unknown")
+        header = parse_json_object(lines[0] if lines else b"null")
+        require_valid(header["format"] == _INTENTS_FORMAT, "format is unknown")
         owner = FileOwner(job_id_field(header), count_field(header, "task"), AttemptId(text_field(header, "attempt")))
         number = key.rpartition("-")[2].partition(".")[0]
-        require(number.isascii() and number.isdigit(), "its key has no number")
-        place = layout.intents(owner.job, owner.task, owner.attempt, int(number))
-        require(key.endswith(place), "the record belongs to another attempt")
-        paths = tuple(text_field(json_object(line), "path") for line in lines[1:])
-        require(count_field(header, "files") == len(paths), "paths are missing")
+        require_valid(number.isascii() and number.isdigit(), "its key has no number")
+        place = layout.intents_path(owner.job, owner.task, owner.attempt, int(number))
+        require_valid(key.endswith(place), "the record belongs to another attempt")
+        paths = tuple(text_field(parse_json_object(line), "path") for line in lines[1:])
+        require_valid(count_field(header, "files") == len(paths), "paths are missing")
         for path in paths:
-            require(layout.is_safe_path(path), "path leaves the destination")
-            require(file_owner(path) in (None, owner), "path belongs to another attempt")
+            require_valid(layout.is_safe_path(path), "path leaves the destination")
+            require_valid(file_owner(path) in (None, owner), "path belongs to another attempt")
         return owner, paths
 
-    return guarded(key, decode)
+    return decode_record(key, decode)

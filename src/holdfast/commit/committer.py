@@ -181,10 +181,10 @@ class Committer:
         """
         measure = Measure(ctx)
         try:
-            with measure.recorder.timed("committer_commit_job"):
+            with measure.recorder.time_block("committer_commit_job"):
                 outcome = self.commit(measure, job, TaskReports(commits, tasks))
         except Exception as error:
-            _save_report(ctx, self._failure(measure, job, error))
+            _save_report(ctx, self._failure_report(measure, job, error))
             raise
         if outcome.report is not None:
             _save_report(ctx, outcome.report)
@@ -196,10 +196,10 @@ class Committer:
         with measure.stage("job_stage_abort"):
             outcome = self.abort(measure, job)
         if not outcome.committed:
-            _save_report(ctx, self._failure(measure, job, InvalidRequestError("the job was aborted")))
+            _save_report(ctx, self._failure_report(measure, job, InvalidRequestError("the job was aborted")))
         return outcome
 
-    def _failure(self, measure: Measure, job: JobRecord, error: BaseException) -> JobReport:
+    def _failure_report(self, measure: Measure, job: JobRecord, error: BaseException) -> JobReport:
         """Return the report of a failed job: its last stage, the error and the metrics so far (scenario 74)."""
         return JobReport(
             job=job.job,

@@ -24,7 +24,7 @@ Progress = Callable[[str, int, int], None]
 """Called from one thread with (stage, steps done, steps in total); the total is 0 if it is unknown."""
 
 
-def silent(stage: str, done: int, total: int) -> None:
+def ignore_progress(stage: str, done: int, total: int) -> None:
     """Ignore a progress report: the default of `CommitContext.progress`."""
 
 
@@ -150,7 +150,7 @@ class CommitContext:
     reports: Place | None = None
     environment: Environment = field(default_factory=Environment)
     settings: CommitSettings = field(default_factory=CommitSettings)
-    progress: Progress = silent
+    progress: Progress = ignore_progress
     contract: Contract = replace_only
     partition: Callable[[str], str] = str
 
@@ -243,7 +243,7 @@ class Measure:
     def stage(self, name: str) -> Iterator[None]:
         """Time a stage, named as in Hadoop: ``job_stage_…``, ``task_stage_…``. Times under the same name add up."""
         self.stage_name = name
-        with self.recorder.timed(name):
+        with self.recorder.time_block(name):
             yield
 
     def statistics(self) -> Statistics:
@@ -267,7 +267,7 @@ def open_context(
     store_options: Sequence[StoreOptions] = (),
     settings: CommitSettings | None = None,
     threads: int = 32,
-    progress: Progress = silent,
+    progress: Progress = ignore_progress,
     staging: bool = False,
     leave_no_trace: bool = False,
 ) -> CommitContext:
@@ -286,32 +286,34 @@ def open_context(
         AccessDeniedError: another user can access the default staging directory.
     """
     settings = settings or CommitSettings()
-    destination = _place(url, store_options)
+    destination = _open_place(url, store_options)
     return CommitContext(
         store=destination.store,
         prefix=destination.prefix,
         url=destination.url,
-        staging=_staging(settings, store_options, leave_no_trace) if staging else None,
-        reports=_place(settings.report_dir, store_options) if settings.report_dir else None,
+        staging=_open_staging_places(settings, store_options, leave_no_trace) if staging else None,
+        reports=_open_place(settings.report_dir, store_options) if settings.report_dir else None,
         environment=Environment(runner=ThreadRunner(threads)),
         settings=settings,
         progress=progress,
     )
 
 
-def _place(url: str, store_options: Sequence[StoreOptions]) -> Place:
+def _open_place(url: str, store_options: Sequence[StoreOptions]) -> Place:
     found = open_destination(url, store_options)
     return Place(store=found.store, prefix=f"{found.prefix}/" if found.prefix else "", url=found.url)
 
 
-def _staging(settings: CommitSettings, store_options: Sequence[StoreOptions], leave_no_trace: bool) -> StagingPlaces:
+def _open_staging_places(
+    settings: CommitSettings, store_options: Sequence[StoreOptions], leave_no_trace: bool
+) -> StagingPlaces:
     return StagingPlaces(
-        scratch=_scratch(settings.scratch_dir or _own("scratch", leave_no_trace)),
-        shared=_place(settings.shared_dir or _own("shared", leave_no_trace), store_options),
+        scratch=_open_scratch_place(settings.scratch_dir or _private_directory("scratch", leave_no_trace)),
+        shared=_open_place(settings.shared_dir or _private_directory("shared", leave_no_trace), store_options),
     )
 
 
-def _scratch(directory: str) -> Place:
+def _open_scratch_place(directory: str) -> Place:
     scheme, found, _rest = directory.partition("://")
     if found and scheme.lower() != "file":
         raise InvalidRequestError(
@@ -322,7 +324,7 @@ def _scratch(directory: str) -> Place:
     return Place(store=LocalStore(url.removeprefix("file://"), durable=False), prefix="", url=url)
 
 
-def _own(name: str, leave_no_trace: bool) -> str:
+def _private_directory(name: str, leave_no_trace: bool) -> str:
     """Return the path of `name` in a directory that only this user can read and write (paper 001, Security)."""
     path = os.path.join(tempfile.gettempdir(), f"holdfast-{os.getuid()}")
     if leave_no_trace and not os.path.lexists(path):

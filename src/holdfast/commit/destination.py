@@ -17,7 +17,7 @@ from holdfast.stores.base import RenameStore, as_transactional, batched_keys
 T = TypeVar("T")
 
 
-def durably(ctx: CommitContext, found: T, look: Callable[[], T]) -> T:
+def ensure_durable(ctx: CommitContext, found: T, look: Callable[[], T]) -> T:
     """Make what was found at the destination durable, before a caller relies on it; return what is found then.
 
     The process that wrote it may have died before its transaction was durable. Without transactions, or if nothing was
@@ -62,7 +62,7 @@ def delete_visible(ctx: CommitContext, in_scope: Callable[[str], bool] = lambda 
     return deleted
 
 
-def refuse_file(ctx: CommitContext) -> None:
+def refuse_file_destination(ctx: CommitContext) -> None:
     """Check that the destination is not a file.
 
     Raises:
@@ -77,7 +77,7 @@ def refuse_file(ctx: CommitContext) -> None:
     raise InvalidRequestError("the destination is a file: name a directory", url=ctx.url)
 
 
-def refuse_taken(ctx: CommitContext, paths: Sequence[str] = (layout.SUCCESS,)) -> None:
+def refuse_taken_paths(ctx: CommitContext, paths: Sequence[str] = (layout.SUCCESS,)) -> None:
     """Check, before any task runs, that each of `paths` can be written. The default is the file that every job writes.
 
     Raises:
@@ -87,7 +87,7 @@ def refuse_taken(ctx: CommitContext, paths: Sequence[str] = (layout.SUCCESS,)) -
         cast("RenameStore", ctx.store).check_targets([ctx.key(path) for path in paths])
 
 
-def is_to_be_skipped(ctx: CommitContext, mode: SaveMode) -> bool:
+def is_job_to_be_skipped(ctx: CommitContext, mode: SaveMode) -> bool:
     """Check whether the destination contains data and the mode is ``ignore``.
 
     Guarantee: on a store with transactions, the data are durable.
@@ -97,7 +97,7 @@ def is_to_be_skipped(ctx: CommitContext, mode: SaveMode) -> bool:
     """
     if mode not in (SaveMode.FAIL, SaveMode.IGNORE):
         return False
-    if not durably(ctx, has_output(ctx), lambda: has_output(ctx)):
+    if not ensure_durable(ctx, has_output(ctx), lambda: has_output(ctx)):
         return False
     if mode is SaveMode.FAIL:
         raise DestinationExistsError(
@@ -113,7 +113,9 @@ other data.
 """
 
 
-def new_job(ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping[str, object]) -> JobRecord | None:
+def make_job_record(
+    ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping[str, object]
+) -> JobRecord | None:
     """Check the destination, delete an old ``_SUCCESS`` there, and return the record of a new job.
 
     The job id is unique even if another job starts in the same second (SPARK-33402, HADOOP-17318). Mode ``fail``
@@ -127,11 +129,11 @@ def new_job(ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping
         DestinationExistsError: the mode is ``fail`` and the destination contains data.
         InvalidRequestError: the destination is a file, or it lies inside another destination or contains one.
     """
-    refuse_file(ctx)
-    refuse_taken(ctx)
+    refuse_file_destination(ctx)
+    refuse_taken_paths(ctx)
     if ctx.settings.check_nesting:
         refuse_nested(ctx, first=mode in REPLACING or not _has_success_report(ctx))
-    if is_to_be_skipped(ctx, mode):
+    if is_job_to_be_skipped(ctx, mode):
         return None
     ctx.store.delete(ctx.key(layout.SUCCESS))
     return JobRecord(
@@ -154,13 +156,13 @@ def _has_success_report(ctx: CommitContext) -> bool:
 def new_truncating_job(
     ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping[str, object]
 ) -> JobRecord | None:
-    """Create a job like `new_job`; in mode ``overwrite``, also delete the destination's data, before any task runs.
+    """Create a job like `make_job_record`; in mode ``overwrite``, delete the destination's data before any task runs.
 
     Spark truncates a destination at the same moment.
 
     Crash: the old data is deleted and the new data does not exist yet (C9 does not hold).
     """
-    job = new_job(ctx, committer, mode, details)
+    job = make_job_record(ctx, committer, mode, details)
     if job is not None and mode is SaveMode.OVERWRITE:
         delete_visible(ctx)
     return job

@@ -94,7 +94,7 @@ def spark_file_name(owner: FileOwner, number: int, extension: str) -> str:
     return f"part-{owner.task:05d}-{owner.job}-c{number:03d}{extension}"
 
 
-def file_job(path: str) -> JobId | None:
+def job_in_file_name(path: str) -> JobId | None:
     """Parse a name that `spark_file_name` returned, and return the job id in it; None for any other name."""
     match = _SPARK_FILE.fullmatch(path.rpartition("/")[2])
     return None if match is None else JobId(match[1])

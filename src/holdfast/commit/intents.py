@@ -65,9 +65,9 @@ class Intents:
         self._waiting_bytes = 0
         self._records: list[str] = []
 
-    def enter(self, path: str) -> None:
+    def announce(self, path: str) -> None:
         """Write an intent record for an upload to `path` and for all waiting uploads, then start the waiting ones."""
-        self._announce([*(waiting for waiting, _ in self._waiting), path])
+        self._write_record([*(waiting for waiting, _ in self._waiting), path])
 
     def wait(self, path: str, size_bytes: int, work: Callable[[], object]) -> None:
         """Queue `work`, an upload of `size_bytes` to `path`, to run in the background once a record announces it."""
@@ -79,11 +79,11 @@ class Intents:
     def flush(self) -> None:
         """Write an intent record for all waiting uploads, if there are any, then start them."""
         if self._waiting:
-            self._announce([path for path, _ in self._waiting])
+            self._write_record([path for path, _ in self._waiting])
 
-    def _announce(self, paths: Sequence[str]) -> None:
+    def _write_record(self, paths: Sequence[str]) -> None:
         owner = self._owner
-        key = self._ctx.key(layout.intents(owner.job, owner.task, owner.attempt, len(self._records)))
+        key = self._ctx.key(layout.intents_path(owner.job, owner.task, owner.attempt, len(self._records)))
         self._records.append(key)  # before the put, so that a record is withdrawn even if its reply is lost
         self._ctx.store.put(key, encode_intents(owner, paths))
         ready, self._waiting, self._waiting_bytes = self._waiting, [], 0
@@ -117,7 +117,7 @@ def unreported_intents(records: Iterable[str], keys: Collection[str]) -> set[str
 
 def announced_keys(ctx: CommitContext, records: Iterable[str]) -> set[str]:
     """Return the keys that intent records of this destination announce; skip unreadable records."""
-    return _announced(ctx, ctx.prefix, records)[0]
+    return _read_announced_keys(ctx, ctx.prefix, records)[0]
 
 
 def find_abortable_keys(
@@ -135,12 +135,12 @@ def find_abortable_keys(
         wanted: keys of pending uploads, from a listing that was made before this call.
         has_ended: returns whether a job can no longer commit; see `holdfast.commit.two_phase.pending_uploads`.
     """
-    announced, all_read = _announced(ctx, ctx.prefix, records)
+    announced, all_read = _read_announced_keys(ctx, ctx.prefix, records)
     own = wanted & announced
     contested = set() if all_read else wanted - own
     # This comes after the listing of uploads, so the record of every listed upload exists by now (C7).
-    for home in sorted({home for key in own for home in layout.folders(key)}):
-        alive, all_read = _announced(ctx, home, _live_records(ctx, home, has_ended))
+    for home in sorted({home for key in own for home in layout.iter_folders_above(key)}):
+        alive, all_read = _read_announced_keys(ctx, home, _list_live_records(ctx, home, has_ended))
         contested |= own & alive if all_read else own
     return own - contested, contested
 
@@ -152,9 +152,9 @@ def find_announcers(ctx: CommitContext, uploads: Iterable[UploadInfo]) -> dict[s
         uploads: the uploads to look up. Uploads whose keys name their job are skipped, and need no request.
     """
     found: dict[str, set[JobId]] = {}
-    unnamed = {upload.key for upload in uploads if layout.job_of(upload.key) is None}
-    for home in sorted({home for key in unnamed for home in layout.folders(key)}):
-        for job, keys in _read(ctx, home, (record for _, record in _records(ctx, home))):
+    unnamed = {upload.key for upload in uploads if layout.job_in_key(upload.key) is None}
+    for home in sorted({home for key in unnamed for home in layout.iter_folders_above(key)}):
+        for job, keys in _read_records(ctx, home, (record for _, record in _list_intent_records(ctx, home))):
             for key in unnamed.intersection(keys):
                 found.setdefault(key, set()).add(job)
     return found
@@ -168,13 +168,13 @@ def find_owners(ctx: CommitContext, uploads: Sequence[UploadInfo]) -> Callable[[
     announcers = find_announcers(ctx, uploads)
 
     def owners_of(key: str) -> list[JobId]:
-        job = layout.job_of(key)
+        job = layout.job_in_key(key)
         return sorted(announcers.get(key, ())) if job is None else [job]
 
     return owners_of
 
 
-def _records(ctx: CommitContext, home: str) -> Iterator[tuple[JobId, str]]:
+def _list_intent_records(ctx: CommitContext, home: str) -> Iterator[tuple[JobId, str]]:
     jobs = home + layout.JOBS
     try:
         for info in iter_objects(ctx.store, jobs):
@@ -187,17 +187,17 @@ def _records(ctx: CommitContext, home: str) -> Iterator[tuple[JobId, str]]:
         # The credentials cover only this destination; see `holdfast.commit.two_phase.pending_uploads`.
 
 
-def _live_records(ctx: CommitContext, home: str, has_ended: Callable[[JobId, str], bool]) -> Iterator[str]:
-    return (record for job, record in _records(ctx, home) if not has_ended(job, home + layout.JOBS))
+def _list_live_records(ctx: CommitContext, home: str, has_ended: Callable[[JobId, str], bool]) -> Iterator[str]:
+    return (record for job, record in _list_intent_records(ctx, home) if not has_ended(job, home + layout.JOBS))
 
 
-def _announced(ctx: CommitContext, home: str, records: Iterable[str]) -> tuple[set[str], bool]:
+def _read_announced_keys(ctx: CommitContext, home: str, records: Iterable[str]) -> tuple[set[str], bool]:
     """Return the keys that records name, and whether all records could be read."""
-    found = list(_read(ctx, home, records))
+    found = list(_read_records(ctx, home, records))
     return {key for _, keys in found for key in keys}, all(job for job, _ in found)
 
 
-def _read(ctx: CommitContext, home: str, records: Iterable[str]) -> Iterator[tuple[JobId, list[str]]]:
+def _read_records(ctx: CommitContext, home: str, records: Iterable[str]) -> Iterator[tuple[JobId, list[str]]]:
     """Read records, and yield the job and the keys of each; the job is empty if the record cannot be read."""
 
     def read(record: str) -> tuple[JobId, list[str]] | None:

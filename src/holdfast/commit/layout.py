@@ -16,17 +16,17 @@ WRITES = HOME + "writes/"
 SUCCESS = "_SUCCESS"
 
 
-def log_entry(seq: int) -> str:
+def log_entry_path(seq: int) -> str:
     """Return the path of a decision, a file that is created once and never changed."""
     return f"{LOG}{seq:020d}.json"
 
 
-def log_mark(seq: int, mark: str) -> str:
+def log_mark_path(seq: int, mark: str) -> str:
     """Return the path of one of a decision's marks: ``visible`` or ``done``."""
     return f"{LOG}{seq:020d}.{mark}"
 
 
-def write_record(digest: str) -> str:
+def write_record_path(digest: str) -> str:
     """Return the path of the record which shows that a write is committed; `digest` is that of the write id."""
     return f"{WRITES}{digest}.json"
 
@@ -36,7 +36,7 @@ def job_dir(job: JobId) -> str:
     return f"{JOBS}{job}/"
 
 
-def job_record(job: JobId) -> str:
+def job_record_path(job: JobId) -> str:
     """Return the path of a job's record.
 
     The record is written before any other data of the job, and deleted when nothing of the job is pending. While the
@@ -45,7 +45,7 @@ def job_record(job: JobId) -> str:
     return f"{job_dir(job)}job.json"
 
 
-def job_of(key: str) -> JobId | None:
+def job_in_key(key: str) -> JobId | None:
     """Return the job that a key names, in its file name or in the name of its job folder; None if it names no job."""
     owner = file_owner(key)
     if owner is not None:
@@ -60,7 +60,7 @@ def attempt_dir(job: JobId, task: int, attempt: AttemptId) -> str:
     return f"{job_dir(job)}attempts/{task:05d}-{attempt}/"
 
 
-def attempt_file(job: JobId, task: int, attempt: AttemptId, path: str) -> str:
+def attempt_file_path(job: JobId, task: int, attempt: AttemptId, path: str) -> str:
     """Return the path where an attempt's file for the target `path` stays until the decision, on a rename store.
 
     All files of an attempt are in one folder, under hashed names: names that the caller chose could clash, if one file
@@ -69,7 +69,7 @@ def attempt_file(job: JobId, task: int, attempt: AttemptId, path: str) -> str:
     return f"{attempt_dir(job, task, attempt)}{hashlib.blake2b(path.encode(), digest_size=16).hexdigest()}.pending"
 
 
-def manifest(job: JobId, task: int, attempt: AttemptId) -> str:
+def manifest_path(job: JobId, task: int, attempt: AttemptId) -> str:
     """Return the path of an attempt's manifest.
 
     The path contains the attempt's id, so a zombie can never overwrite the manifest that counts (paper 000, VIII.C).
@@ -77,22 +77,22 @@ def manifest(job: JobId, task: int, attempt: AttemptId) -> str:
     return f"{job_dir(job)}attempts/{task:05d}-{attempt}.jsonl"
 
 
-def intents(job: JobId, task: int, attempt: AttemptId, number: int) -> str:
+def intents_path(job: JobId, task: int, attempt: AttemptId, number: int) -> str:
     """Return the path of an attempt's `number`-th intent record; see `holdfast.commit.intents`."""
     return f"{job_dir(job)}attempts/{task:05d}-{attempt}.intents-{number}.jsonl"
 
 
-def committed_list(job: JobId, token: str) -> str:
+def committed_list_path(job: JobId, token: str) -> str:
     """Return the path of the list of committed manifests, to which a job's decision refers."""
     return f"{job_dir(job)}committed-{token}.jsonl"
 
 
-def replaced_list(job: JobId, token: str) -> str:
+def replaced_list_path(job: JobId, token: str) -> str:
     """Return the path of the list of replaced files, to which a job's decision refers."""
     return f"{job_dir(job)}replaced-{token}.jsonl.gz"
 
 
-def folders(key: str) -> Iterator[str]:
+def iter_folders_above(key: str) -> Iterator[str]:
     """Iterate over the folders that contain `key`, starting at the store's root. Each of them may be a destination."""
     yield ""
     for position, character in enumerate(key):
@@ -111,8 +111,8 @@ def is_record(path: str) -> bool:
 
 def is_job_record(key: str) -> bool:
     """Check whether `key` is the key of a job's record, at any destination."""
-    job = job_of(key)
-    return job is not None and key.endswith(job_record(job))
+    job = job_in_key(key)
+    return job is not None and key.endswith(job_record_path(job))
 
 
 def is_hidden(path: str) -> bool:

@@ -43,7 +43,7 @@ class Leftover:
     uploads: int = 0
 
 
-def is_quiet(active_at_s: float, now_s: float, older_than_s: float) -> bool:
+def is_job_quiet(active_at_s: float, now_s: float, older_than_s: float) -> bool:
     """Check whether a job has been quiet for `older_than_s`; always true for 0, even if clocks differ."""
     return older_than_s <= 0 or now_s - active_at_s >= older_than_s
 
@@ -96,22 +96,22 @@ class RecoveryReport:
     @property
     def rolled_forward(self) -> list[str]:
         """Return the jobs whose output is completely visible now."""
-        return self._jobs(Action.FORWARD)
+        return self._list_jobs_with_action(Action.FORWARD)
 
     @property
     def rolled_back(self) -> list[str]:
         """Return the jobs that were rolled back: none of their output is left."""
-        return self._jobs(Action.BACK)
+        return self._list_jobs_with_action(Action.BACK)
 
     @property
     def cleaned_up(self) -> list[str]:
         """Return the jobs that had already ended, and whose leftovers were cleaned up."""
-        return self._jobs(Action.CLEAN)
+        return self._list_jobs_with_action(Action.CLEAN)
 
     @property
     def kept(self) -> list[str]:
         """Return the jobs that recovery kept, because a person must decide how to end them."""
-        return self._jobs(Action.KEEP)
+        return self._list_jobs_with_action(Action.KEEP)
 
     @property
     def left_alone(self) -> list[str]:
@@ -128,7 +128,7 @@ class RecoveryReport:
         failures = self.damaged if isinstance(error, CorruptDataError) else self.pending
         failures[what] = str(error)
 
-    def _jobs(self, action: Action) -> list[str]:
+    def _list_jobs_with_action(self, action: Action) -> list[str]:
         return [job.job for job in self.jobs if job.action is action and not job.is_alive]
 
 

@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from holdfast.commit import layout
-from holdfast.commit.codec import guarded, json_object, text_field
+from holdfast.commit.codec import decode_record, parse_json_object, text_field
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import is_job_id
 from holdfast.commit.records import Kind
@@ -30,7 +30,7 @@ from holdfast.versioned_log import LogView, VersionedLog
 _FEW = 10  # more than one, because a directory marker may be among the keys
 
 
-def has_no_commit(ctx: CommitContext, view: LogView) -> bool:
+def destination_has_no_commit(ctx: CommitContext, view: LogView) -> bool:
     """Check whether no job has been committed at the destination yet, according to its log.
 
     Costs no request if a decision is marked ``visible``; if none is, up to one request per log entry.
@@ -58,7 +58,7 @@ def refuse_nested(ctx: CommitContext, *, first: bool, deciding: bool = False) ->
     """
     if not ctx.settings.check_nesting or (deciding and not first):
         return
-    for _done in ctx.runner.map(lambda folder: _check_above(ctx, folder, deciding), _above(ctx)):
+    for _done in ctx.runner.map(lambda folder: _check_above(ctx, folder, deciding), _folders_above(ctx)):
         pass
     if first:
         refuse_inner_logs(ctx, layout.iter_keys_below(ctx.store, ctx.prefix), deciding=deciding)
@@ -77,9 +77,9 @@ def refuse_inner_logs(ctx: CommitContext, keys: Iterable[str], *, deciding: bool
     for key in keys:
         if layout.HOME not in key:
             continue
-        if deciding and (inner := _folder_of(ctx, key, layout.JOBS)) is not None:
-            raise _in_progress(ctx, inner)
-        inner = _folder_of(ctx, key, layout.LOG)
+        if deciding and (inner := _folder_containing(ctx, key, layout.JOBS)) is not None:
+            raise _in_progress_error(ctx, inner)
+        inner = _folder_containing(ctx, key, layout.LOG)
         if inner is not None and inner not in known:
             known.add(inner)
             if _is_destination(ctx, inner):
@@ -87,11 +87,11 @@ def refuse_inner_logs(ctx: CommitContext, keys: Iterable[str], *, deciding: bool
                     "another destination lies inside this one, and its rows would count for both: choose a directory "
                     "next to it, or move it out first",
                     url=ctx.url,
-                    inner=_url(ctx, inner),
+                    inner=_folder_url(ctx, inner),
                 )
 
 
-def refuse_inner(ctx: CommitContext, folder: str) -> None:
+def refuse_inner_destination(ctx: CommitContext, folder: str) -> None:
     """Raise the error for listing a destination that contains another one, at `folder`, with a visible commit.
 
     Such a nested destination was written before nesting was refused, or was copied here.
@@ -104,11 +104,11 @@ def refuse_inner(ctx: CommitContext, folder: str) -> None:
         "move it out and use each by its own url, or delete its folder _holdfast so that its files belong to this "
         "destination",
         url=ctx.url,
-        inner=_url(ctx, folder),
+        inner=_folder_url(ctx, folder),
     )
 
 
-def refuse_part(ctx: CommitContext) -> None:
+def refuse_inside_destination(ctx: CommitContext) -> None:
     """Refuse to read a folder inside a destination.
 
     Its files lack the partition columns, and only the destination's log shows which of them count.
@@ -125,20 +125,20 @@ def refuse_part(ctx: CommitContext) -> None:
         except AccessDeniedError:
             return None
 
-    for outer in ctx.runner.map(check, _above(ctx)):
+    for outer in ctx.runner.map(check, _folders_above(ctx)):
         if outer is not None:
             raise InvalidRequestError(
                 "this is a folder inside a destination, and only the destination knows all columns and which files "
                 "count: read the destination, with filters on its partition columns",
                 url=ctx.url,
-                destination=_url(ctx, outer),
+                destination=_folder_url(ctx, outer),
             )
 
 
 # --- above ------------------------------------------------------------------------------------------------------------
-def _above(ctx: CommitContext) -> list[str]:
+def _folders_above(ctx: CommitContext) -> list[str]:
     """List the folders above the destination, except those whose readers skip the destination."""
-    above = (folder for folder in layout.folders(ctx.prefix) if folder != ctx.prefix)
+    above = (folder for folder in layout.iter_folders_above(ctx.prefix) if folder != ctx.prefix)
     return [folder for folder in above if not layout.is_hidden(ctx.prefix[len(folder) :].rstrip("/"))]
 
 
@@ -151,12 +151,12 @@ def _check_above(ctx: CommitContext, folder: str, deciding: bool) -> None:
                 "the destination lies inside another one, whose readers would see its rows: write to the outer one, to "
                 "a partition of it with mode overwrite-partitions, or choose a directory next to it",
                 url=ctx.url,
-                outer=_url(ctx, folder),
+                outer=_folder_url(ctx, folder),
             )
     except AccessDeniedError:
         return  # the credentials cover only this destination; see `holdfast.commit.two_phase.pending_uploads`
     if announced:
-        raise _in_progress(ctx, folder)
+        raise _in_progress_error(ctx, folder)
 
 
 def _has_log(ctx: CommitContext, folder: str) -> bool:
@@ -165,27 +165,27 @@ def _has_log(ctx: CommitContext, folder: str) -> bool:
 
 def _has_announced(ctx: CommitContext, folder: str) -> bool:
     found = iter_objects(ctx.store, folder + layout.JOBS)
-    return any(_is_record(info.key[len(folder + layout.JOBS) :]) for info in found)
+    return any(_is_job_record_path(info.key[len(folder + layout.JOBS) :]) for info in found)
 
 
-def _is_record(path: str) -> bool:
+def _is_job_record_path(path: str) -> bool:
     job, _, name = path.partition("/")
     return is_job_id(job) and name == "job.json"
 
 
 # --- a folder ---------------------------------------------------------------------------------------------------------
-def _folder_of(ctx: CommitContext, key: str, home: str) -> str | None:
+def _folder_containing(ctx: CommitContext, key: str, home: str) -> str | None:
     """Return the folder whose `home` (``LOG``, ``JOBS``) contains `key`; None if there is none, or readers skip it."""
     before, found, rest = key[len(ctx.prefix) :].partition(home)
     if not found or not before.endswith("/") or layout.is_hidden(before.rstrip("/")):
         return None
-    is_one = _is_record(rest) if home == layout.JOBS else rest.endswith(".json")
+    is_one = _is_job_record_path(rest) if home == layout.JOBS else rest.endswith(".json")
     return ctx.prefix + before if is_one else None
 
 
 def _is_destination(ctx: CommitContext, folder: str) -> bool:
-    other = _at(ctx, folder)
-    view = _log(other).read()
+    other = _context_at(ctx, folder)
+    view = _open_log(other).read()
     # A log is trimmed only when it is long: assume that one of the trimmed entries was a commit.
     return view.head > 0 and (bool(view.visible) or view.oldest > 1 or _has_commit(other, view))
 
@@ -193,7 +193,7 @@ def _is_destination(ctx: CommitContext, folder: str) -> bool:
 def _has_commit(ctx: CommitContext, view: LogView) -> bool:
     for seq in range(view.head, view.oldest - 1, -1):
         try:
-            if _log(ctx).entry(seq).kind is Kind.COMMIT:
+            if _open_log(ctx).entry(seq).kind is Kind.COMMIT:
                 return True
         except NotFoundError:
             return True  # trimmed just now, so other jobs are being decided here
@@ -203,7 +203,7 @@ def _has_commit(ctx: CommitContext, view: LogView) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Outline:
+class _DecisionOutline:
     """The part of a decision that the check for nested destinations needs; `two_phase` handles whole decisions."""
 
     seq: int
@@ -212,37 +212,37 @@ class _Outline:
     kind: Kind
 
 
-def _log(ctx: CommitContext) -> VersionedLog[_Outline]:
-    return VersionedLog(records=ctx.records, runner=ctx.runner, folder=layout.LOG, decode=_decode)
+def _open_log(ctx: CommitContext) -> VersionedLog[_DecisionOutline]:
+    return VersionedLog(records=ctx.records, runner=ctx.runner, folder=layout.LOG, decode=_decode_outline)
 
 
-def _decode(path: str, seq: int, data: bytes) -> _Outline:
-    def decode() -> _Outline:
-        value = json_object(data)
-        return _Outline(
+def _decode_outline(path: str, seq: int, data: bytes) -> _DecisionOutline:
+    def decode() -> _DecisionOutline:
+        value = parse_json_object(data)
+        return _DecisionOutline(
             seq=seq,
             token=text_field(value, "token"),
             after=text_field(value, "after", empty=True),
             kind=Kind(value["kind"]),
         )
 
-    return guarded(path, decode)
+    return decode_record(path, decode)
 
 
-def _at(ctx: CommitContext, folder: str) -> CommitContext:
-    return replace(ctx, prefix=folder, url=_url(ctx, folder))
+def _context_at(ctx: CommitContext, folder: str) -> CommitContext:
+    return replace(ctx, prefix=folder, url=_folder_url(ctx, folder))
 
 
-def _url(ctx: CommitContext, folder: str) -> str:
+def _folder_url(ctx: CommitContext, folder: str) -> str:
     own = ctx.prefix.rstrip("/")
     base = ctx.url.rstrip("/").removesuffix(own) if own else f"{ctx.url.rstrip('/')}/"
     return base + folder.rstrip("/")
 
 
-def _in_progress(ctx: CommitContext, folder: str) -> ConflictError:
+def _in_progress_error(ctx: CommitContext, folder: str) -> ConflictError:
     return ConflictError(
         "a job is writing to a destination inside or around this one, and only one of the two can exist: write to "
         "another directory, or if that job is dead, run holdfast recover on its destination and this job again",
         url=ctx.url,
-        other=_url(ctx, folder),
+        other=_folder_url(ctx, folder),
     )

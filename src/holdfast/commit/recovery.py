@@ -13,10 +13,10 @@ from functools import partial
 
 from holdfast.commit.committer import UNFENCED, Committer
 from holdfast.commit.context import CommitContext
-from holdfast.commit.layout import folders
-from holdfast.commit.leftovers import Action, ForeignJobPolicy, Leftover, RecoveryReport, end_leftover, is_quiet
+from holdfast.commit.layout import iter_folders_above
+from holdfast.commit.leftovers import Action, ForeignJobPolicy, Leftover, RecoveryReport, end_leftover, is_job_quiet
 from holdfast.commit.registry import FOREIGN, installed_committers
-from holdfast.commit.task import abort_named_uploads, named_uploads
+from holdfast.commit.task import abort_named_uploads, find_named_uploads
 from holdfast.commit.two_phase.recovery import recover_log
 from holdfast.errors import HoldfastError
 
@@ -62,7 +62,7 @@ def recover(
     for leftover in find_leftovers(ctx, committers, on_error=report.add_failure):
         reported = {job.job for job in report.jobs} | report.damaged.keys() | report.pending.keys()
         if leftover.job not in reported:
-            quiet = is_quiet(leftover.active_at_s, ctx.clock.now_s(), older_than_s)
+            quiet = is_job_quiet(leftover.active_at_s, ctx.clock.now_s(), older_than_s)
             end_leftover(report, leftover, is_alive=not quiet, dry_run=dry_run)
     if foreign is not None:
         for system in FOREIGN:
@@ -70,7 +70,7 @@ def recover(
     return report
 
 
-def _raise(what: str, error: HoldfastError) -> None:
+def _raise_error(what: str, error: HoldfastError) -> None:
     raise error
 
 
@@ -78,9 +78,9 @@ def find_leftovers(
     ctx: CommitContext,
     committers: Collection[Committer] | None = None,
     *,
-    on_error: Callable[[str, HoldfastError], None] = _raise,
+    on_error: Callable[[str, HoldfastError], None] = _raise_error,
 ) -> Iterator[Leftover]:
-    """List the leftovers of committers without a log, then jobs of which only uploads are left (see `_orphans`).
+    """List the leftovers of committers without a log, then jobs of which only uploads are left (`_find_orphaned_jobs`).
 
     A committer that cannot run on this store has none.
 
@@ -95,7 +95,7 @@ def find_leftovers(
         for one in asked
         if not one.why_unfit(ctx.store.capabilities, UNFENCED) and (ctx.staging is not None or not one.staging)
     ]
-    searches = [(one.name, one.find_leftovers) for one in able] + [("uploads", partial(_orphans, able))]
+    searches = [(one.name, one.find_leftovers) for one in able] + [("uploads", partial(_find_orphaned_jobs, able))]
     for name, search in searches:
         try:
             found = list(search(ctx))
@@ -105,7 +105,7 @@ def find_leftovers(
         yield from found
 
 
-def _orphans(committers: Collection[Committer], ctx: CommitContext) -> Iterator[Leftover]:
+def _find_orphaned_jobs(committers: Collection[Committer], ctx: CommitContext) -> Iterator[Leftover]:
     """List jobs that have only uploads: the names of their files contain a job's id, and no committer has records.
 
     A job that is alive may look the same before its first task commit, and so does a job of `staging-*` whose shared
@@ -113,8 +113,8 @@ def _orphans(committers: Collection[Committer], ctx: CommitContext) -> Iterator[
     """
     if ctx.store.capabilities.multipart is None:
         return
-    for job, uploads in sorted(named_uploads(ctx).items()):
-        above = list(folders(posixpath.commonprefix([upload.key for upload in uploads])))
+    for job, uploads in sorted(find_named_uploads(ctx).items()):
+        above = list(iter_folders_above(posixpath.commonprefix([upload.key for upload in uploads])))
         if not any(committer.knows_job(ctx, job, above) for committer in committers):
             yield Leftover(
                 committer=UNKNOWN,

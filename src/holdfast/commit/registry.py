@@ -26,7 +26,7 @@ from holdfast.commit.records import SaveMode
 from holdfast.commit.two_phase.committer import TWO_PHASE
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.stores.base import Capabilities
-from holdfast.wording import nearest
+from holdfast.wording import suggest_nearest
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -58,16 +58,16 @@ def get_committer(name: str) -> Committer:
         InvalidRequestError: no committer has this name; the message suggests the most similar name.
         UnsupportedError: an installed package registers the name, but its committer cannot be used.
     """
-    wanted = _folded(name)
+    wanted = _fold_committer_name(name)
     for known, committer in COMMITTERS.items():
-        if _folded(known) == wanted:
+        if _fold_committer_name(known) == wanted:
             return committer
-    entries = _entry_points()
+    entries = _find_entry_points()
     for entry in entries:
-        if _folded(entry.name) == wanted:
-            return _loaded(entry)
+        if _fold_committer_name(entry.name) == wanted:
+            return _load_committer(entry)
     names = [*COMMITTERS, *(entry.name for entry in entries)]
-    raise InvalidRequestError(f"unknown committer: {nearest(name, names)}", committer=name)
+    raise InvalidRequestError(f"unknown committer: {suggest_nearest(name, names)}", committer=name)
 
 
 def installed_committers() -> Mapping[str, Committer]:
@@ -76,21 +76,21 @@ def installed_committers() -> Mapping[str, Committer]:
     Raises:
         UnsupportedError: a package registers a committer that cannot be used.
     """
-    return {**COMMITTERS, **{entry.name: _loaded(entry) for entry in _entry_points()}}
+    return {**COMMITTERS, **{entry.name: _load_committer(entry) for entry in _find_entry_points()}}
 
 
-def _folded(name: str) -> str:
+def _fold_committer_name(name: str) -> str:
     return name.strip().lower().replace("_", "-")
 
 
 @cache  # the search reads the metadata of every installed package, and each recovery asks for all committers
-def _entry_points() -> tuple[EntryPoint, ...]:
+def _find_entry_points() -> tuple[EntryPoint, ...]:
     from importlib.metadata import entry_points  # deferred: it takes 7 ms, and the built-in committers never need it
 
     return tuple(entry for entry in entry_points(group=ENTRY_POINT_GROUP) if entry.name not in COMMITTERS)
 
 
-def _loaded(entry: EntryPoint) -> Committer:
+def _load_committer(entry: EntryPoint) -> Committer:
     try:
         committer = entry.load()
     except Exception as error:  # importing another package's module may raise anything

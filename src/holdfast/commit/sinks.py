@@ -108,7 +108,7 @@ class UploadSink:
         self._size_bytes += len(view)
         self._crc32 = zlib.crc32(view, self._crc32)
         while len(self._buffer) >= (size := part_size(self._sent, self._base_part_bytes)):
-            self._send(size)
+            self._send_part(size)
         self._budget.settle()
         return len(view)
 
@@ -116,10 +116,10 @@ class UploadSink:
         """Send the buffer as one part if it is large enough; return whether it was sent."""
         if len(self._buffer) < self._limits.min_part_size_bytes:
             return False
-        self._send(len(self._buffer))
+        self._send_part(len(self._buffer))
         return True
 
-    def _send(self, size: int) -> None:
+    def _send_part(self, size: int) -> None:
         if self._sent + 1 >= self._limits.max_parts:
             raise InvalidRequestError(
                 "a file needs more parts than the store allows: write smaller files, with maxRecordsPerFile or "
@@ -128,24 +128,24 @@ class UploadSink:
             )
         if not self._upload_id:
             if self._guard is not None:
-                self._guard.enter(self.path)
-            self._begin()
+                self._guard.announce(self.path)
+            self._create_upload()
         data = bytes(self._buffer[:size])
         del self._buffer[:size]
         self._sent += 1
-        self._background.submit(self._upload(self._sent, data))
+        self._background.submit(self._make_part_upload(self._sent, data))
 
-    def _begin(self) -> None:
+    def _create_upload(self) -> None:
         self._begun = True
         self._upload_id = self._store.create_upload(self._key, self._metadata)
 
-    def _upload(self, number: int, data: bytes) -> Callable[[], None]:
+    def _make_part_upload(self, number: int, data: bytes) -> Callable[[], None]:
         def upload() -> None:
-            self._note(self._store.upload_part(self._key, self._upload_id, number, data))
+            self._add_part(self._store.upload_part(self._key, self._upload_id, number, data))
 
         return upload
 
-    def _note(self, part: Part) -> None:
+    def _add_part(self, part: Part) -> None:
         with self._arrivals:
             self._parts[part.number] = part
             complete = self._closed and len(self._parts) == self._sent  # true only for the last part
@@ -177,8 +177,8 @@ class UploadSink:
         def finish() -> None:
             # A small file is one background task, so dozens of small files are uploaded in parallel.
             if not self._upload_id:
-                self._begin()
-            self._note(self._store.upload_part(self._key, self._upload_id, number, data))
+                self._create_upload()
+            self._add_part(self._store.upload_part(self._key, self._upload_id, number, data))
 
         if self._guard is None or self._upload_id:
             self._background.submit(finish)
@@ -239,9 +239,9 @@ class RenameSink:
         """Complete the hidden file in the background; it stays in the attempt's directory until it is renamed."""
         if not self._closed:
             self._closed = True
-            self._background.submit(self._finish)  # the fsync overlaps with the next file's encoding
+            self._background.submit(self._close_file)  # the fsync overlaps with the next file's encoding
 
-    def _finish(self) -> None:
+    def _close_file(self) -> None:
         self._written = self._file.close()
 
     def discard(self) -> None:

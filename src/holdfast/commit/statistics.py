@@ -135,7 +135,7 @@ class Recorder:
             self._counters[name] = self._counters.get(name, 0) + by
 
     @contextlib.contextmanager
-    def timed(self, name: str) -> Iterator[None]:
+    def time_block(self, name: str) -> Iterator[None]:
         """Time a ``with`` block; an error that leaves the block counts as a failure."""
         started_s = self._clock.elapsed_s()
         failed = True
@@ -149,7 +149,7 @@ class Recorder:
 
     def observed(self, call: StoreCall, proceed: Callable[[], T]) -> T:
         """Intercept a store call: time it under its name in `STORE_STATISTICS`, and count its bytes or objects."""
-        with self.timed(STORE_STATISTICS[call.operation.value]):
+        with self.time_block(STORE_STATISTICS[call.operation.value]):
             result = proceed()
         if call.operation in (Operation.PUT, Operation.UPLOAD_PART):
             self.count("object_put_bytes", call.size_bytes)
@@ -198,14 +198,18 @@ def decode_statistics(value: object) -> Statistics:
         return NO_STATISTICS
     if not isinstance(value, dict):
         raise ValueError("iostatistics is not an object")
-    counters, gauges = _numbers(value, "counters"), _numbers(value, "gauges")
-    minimums, maximums = _numbers(value, "minimums"), _numbers(value, "maximums")
+    counters, gauges = _parse_numbers(value, "counters"), _parse_numbers(value, "gauges")
+    minimums, maximums = _parse_numbers(value, "minimums"), _parse_numbers(value, "maximums")
     durations: dict[str, RunTimes] = {}
-    for key, samples, total_ms in _means(value):
+    for key, samples, total_ms in _iter_means(value):
         name = key.removesuffix(".failures")
         mean_ms = total_ms // samples
         found = RunTimes(
-            samples, 0, total_ms, _known(minimums, f"{key}.min", mean_ms), _known(maximums, f"{key}.max", mean_ms)
+            samples,
+            0,
+            total_ms,
+            _known_extreme(minimums, f"{key}.min", mean_ms),
+            _known_extreme(maximums, f"{key}.max", mean_ms),
         )
         durations[name] = durations[name] + found if name in durations else found
     for name, duration in durations.items():
@@ -215,12 +219,12 @@ def decode_statistics(value: object) -> Statistics:
     return Statistics(counters=counters, gauges=gauges, durations=durations)
 
 
-def _known(extremes: Mapping[str, int], key: str, otherwise: int) -> int:
+def _known_extreme(extremes: Mapping[str, int], key: str, otherwise: int) -> int:
     found = extremes.get(key, -1)
     return found if found >= 0 else otherwise  # Hadoop's unset value is -1
 
 
-def _entries(value: dict[Any, Any], kind: str) -> Iterator[tuple[str, Any]]:
+def _iter_statistic_entries(value: dict[Any, Any], kind: str) -> Iterator[tuple[str, Any]]:
     found = value.get(kind)
     if found is None:
         return
@@ -229,22 +233,22 @@ def _entries(value: dict[Any, Any], kind: str) -> Iterator[tuple[str, Any]]:
     yield from found.items()
 
 
-def _number(key: str, found: object, least: int) -> int:
+def _check_number(key: str, found: object, least: int) -> int:
     if type(found) is not int or not least <= found < 2**63:
         raise ValueError(f"statistic {key} is not a number")
     return found
 
 
-def _numbers(value: dict[Any, Any], kind: str) -> dict[str, int]:
+def _parse_numbers(value: dict[Any, Any], kind: str) -> dict[str, int]:
     least = 0 if kind == "counters" else -(2**63)
-    return {key: _number(key, found, least) for key, found in _entries(value, kind)}
+    return {key: _check_number(key, found, least) for key, found in _iter_statistic_entries(value, kind)}
 
 
-def _means(value: dict[Any, Any]) -> Iterator[tuple[str, int, int]]:
+def _iter_means(value: dict[Any, Any]) -> Iterator[tuple[str, int, int]]:
     """List every mean that has samples, as (name, samples, sum)."""
-    for key, found in _entries(value, "meanstatistics"):
+    for key, found in _iter_statistic_entries(value, "meanstatistics"):
         if not isinstance(found, dict):
             raise ValueError(f"mean {key} is not an object")
-        samples, total = _number(key, found.get("samples"), 0), _number(key, found.get("sum"), -(2**63))
+        samples, total = _check_number(key, found.get("samples"), 0), _check_number(key, found.get("sum"), -(2**63))
         if samples:
             yield key.removesuffix(".mean"), samples, max(total, 0)

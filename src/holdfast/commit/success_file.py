@@ -123,7 +123,7 @@ def write_success(ctx: CommitContext, report: JobReport, seq: int) -> None:
         ctx.store.put(key, data, Overwrite())
         return
     # Before a destination's first decision there is rarely a report, so try to create it without reading.
-    mode: PutMode | None = Create() if seq == 1 else _mode_over(ctx, key, seq, "")
+    mode: PutMode | None = Create() if seq == 1 else _choose_put_mode(ctx, key, seq, "")
     for _ in range(8):
         if mode is None:
             return
@@ -131,7 +131,7 @@ def write_success(ctx: CommitContext, report: JobReport, seq: int) -> None:
             ctx.store.put(key, data, mode)
             return
         except PreconditionError:
-            mode = _mode_over(ctx, key, seq, mode.etag if isinstance(mode, Update) else "")
+            mode = _choose_put_mode(ctx, key, seq, mode.etag if isinstance(mode, Update) else "")
         except UnsupportedError:
             if not isinstance(mode, Update):
                 raise
@@ -139,7 +139,7 @@ def write_success(ctx: CommitContext, report: JobReport, seq: int) -> None:
     # Another process keeps rewriting the file. Give up: the log is authoritative, this file is only informational.
 
 
-def _mode_over(ctx: CommitContext, key: str, seq: int, refused: str) -> PutMode | None:
+def _choose_put_mode(ctx: CommitContext, key: str, seq: int, refused: str) -> PutMode | None:
     """Return the put mode that replaces the report at `key`; None if the report is that of a later decision.
 
     Args:
@@ -147,7 +147,7 @@ def _mode_over(ctx: CommitContext, key: str, seq: int, refused: str) -> PutMode 
     """
     try:
         found = ctx.store.head(key)
-        if report_seq(_lenient(key, ctx.store.get(key))) > seq:
+        if report_seq(_parse_leniently(key, ctx.store.get(key))) > seq:
             return None
     except NotFoundError:
         return Create()
@@ -155,7 +155,7 @@ def _mode_over(ctx: CommitContext, key: str, seq: int, refused: str) -> PutMode 
     return Overwrite() if found.etag == refused else Update(found.etag)
 
 
-def _lenient(key: str, data: bytes) -> SuccessReport | None:
+def _parse_leniently(key: str, data: bytes) -> SuccessReport | None:
     """Parse a report; return None if it is damaged, so that a commit replaces it instead of failing."""
     try:
         return parse_success(key, data)
@@ -200,14 +200,14 @@ def report_success(
     return JobOutcome(job=job.job, committed=True, totals=totals, report=report)
 
 
-def end_with_cleanup(measure: Measure, outcome: JobOutcome, clean_up: Callable[[], object]) -> JobOutcome:
+def clean_up_at_end(measure: Measure, outcome: JobOutcome, clean_up: Callable[[], object]) -> JobOutcome:
     """Clean up after a job that has ended, and return its outcome.
 
     An error is not raised but added to the outcome: an abort must not hide the error that caused it, and a committed
     job stays committed (paper 000, XI).
     """
     try:
-        with measure.recorder.timed("job_stage_cleanup"):  # a failed job's report names the stage before
+        with measure.recorder.time_block("job_stage_cleanup"):  # a failed job's report names the stage before
             clean_up()
     except HoldfastError as error:
         _log.warning("the cleanup of job %s in %s is incomplete (%s)", outcome.job, measure.ctx.url, error)
@@ -216,14 +216,14 @@ def end_with_cleanup(measure: Measure, outcome: JobOutcome, clean_up: Callable[[
     return outcome
 
 
-def names_job(report: SuccessReport | None, job: str) -> bool:
+def report_names_job(report: SuccessReport | None, job: str) -> bool:
     """Check whether a ``_SUCCESS`` report names `job`, which has then finished everything except its cleanup."""
     return report is not None and report.get("jobId") == job
 
 
-def has_succeeded(ctx: CommitContext, job: str) -> bool:
+def job_has_succeeded(ctx: CommitContext, job: str) -> bool:
     """Check whether ``_SUCCESS`` names this job. A report that cannot be parsed names no job."""
     try:
-        return names_job(read_success(ctx), job)
+        return report_names_job(read_success(ctx), job)
     except CorruptDataError:
         return False

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext, Measure
-from holdfast.commit.ids import AttemptId, FileOwner, JobId, file_job, file_owner, new_attempt_id
+from holdfast.commit.ids import AttemptId, FileOwner, JobId, file_owner, job_in_file_name, new_attempt_id
 from holdfast.commit.intents import Intents
 from holdfast.commit.layout import is_hidden
 from holdfast.commit.records import FileEntry, JobRecord, TaskCommit, Totals
@@ -22,13 +22,13 @@ from holdfast.stores.base import Complete, Part, Require, UploadInfo, as_transac
 from holdfast.wording import is_unicode
 
 
-def inline_record(ctx: CommitContext, data: bytes) -> bytes | None:
+def compress_record(ctx: CommitContext, data: bytes) -> bytes | None:
     """Compress a record of the attempt for its commit message; return None if it is too large."""
     packed = zlib.compress(data, level=1)  # names repeat, so records shrink to a third or less
     return packed if len(packed) <= ctx.settings.inline_manifest_bytes else None
 
 
-def totals_of(files: tuple[FileEntry, ...]) -> Totals:
+def count_totals(files: tuple[FileEntry, ...]) -> Totals:
     """Count an attempt's files, their bytes and their rows."""
     totals = Totals()
     for file in files:
@@ -38,7 +38,7 @@ def totals_of(files: tuple[FileEntry, ...]) -> Totals:
 
 def report_task(owner: FileOwner, files: tuple[FileEntry, ...]) -> TaskCommit:
     """Return an attempt's report with only counts in it, for a committer whose driver finds the files itself."""
-    return TaskCommit(job=owner.job, task=owner.task, attempt=owner.attempt, totals=totals_of(files))
+    return TaskCommit(job=owner.job, task=owner.task, attempt=owner.attempt, totals=count_totals(files))
 
 
 def reported_totals(commits: Sequence[TaskCommit]) -> Totals:
@@ -170,7 +170,7 @@ class TaskAttempt:
         self._rows.pop(path, None)
         with contextlib.suppress(Exception):  # `commit` raises it again
             self._scope.background.drain()  # a part in flight would not find its upload
-        if not discard(sink):
+        if not discard_sink(sink):
             self._left_behind = True
 
     def fail(self, error: HoldfastError) -> None:
@@ -207,11 +207,11 @@ class TaskAttempt:
         store = self._scope.ctx.store
         if store.capabilities.transactions:
             # Once Spark has been told, it does not run the task again.
-            as_transactional(store).make_durable(self._written(report, files))
+            as_transactional(store).make_durable(self._transaction_changes(report, files))
         self._committed = True
         return report
 
-    def _written(self, report: TaskCommit, files: Sequence[FileEntry]) -> Sequence[Complete | Require]:
+    def _transaction_changes(self, report: TaskCommit, files: Sequence[FileEntry]) -> Sequence[Complete | Require]:
         """Return what the job's transaction needs: the manifest and the pending uploads."""
         if report.ref is None:
             return ()
@@ -227,7 +227,7 @@ class TaskAttempt:
         with contextlib.suppress(Exception):  # `commit` or `write` has already raised it
             self._scope.background.drain()
         self._scope.background.close()
-        discarded = [discard(sink) for sink in self._sinks.values()]
+        discarded = [discard_sink(sink) for sink in self._sinks.values()]
         if all(discarded) and not self._left_behind:  # if not, cleanup needs the records to find the rest
             with contextlib.suppress(HoldfastError):
                 self._scope.intents.withdraw()
@@ -236,7 +236,7 @@ class TaskAttempt:
             self._steps.abort_task(self._scope.ctx, self._scope.job, self._scope.owner)
 
 
-def discard(sink: FileSink) -> bool:
+def discard_sink(sink: FileSink) -> bool:
     """Discard a file; return True only if it is certain that nothing of the file is left."""
     in_doubt = isinstance(sink, UploadSink) and sink.in_doubt
     try:
@@ -251,7 +251,7 @@ ATTEMPT_METADATA = "holdfast-attempt"
 """Metadata key of an upload, for the attempt that started it. Distinguishes the object from other attempts' objects."""
 
 
-def is_published(ctx: CommitContext, file: FileEntry, written_by: AttemptId | None = None) -> bool:
+def is_file_published(ctx: CommitContext, file: FileEntry, written_by: AttemptId | None = None) -> bool:
     """Check whether a file is at its target, by size and, if the store supports metadata, by the attempt's id.
 
     For a renamed file whose name the caller chose, also check that the file at the target is the one from the source.
@@ -353,9 +353,9 @@ def complete_upload(
     key.
 
     Args:
-        written_by: see `is_published`.
+        written_by: see `is_file_published`.
         parts: the parts of the upload, if they have checksums.
-        is_there: if the upload is missing, called instead of `is_published` to check whether the file is visible.
+        is_there: if the upload is missing, called instead of `is_file_published` to check whether the file is visible.
 
     Raises:
         OutcomeUnknownError: the reply was lost three times.
@@ -365,19 +365,19 @@ def complete_upload(
         ctx,
         file.path,
         lambda: store.complete_upload(ctx.key(file.path), file.upload_id, parts or file.upload_parts),
-        lambda is_retry: is_there() if is_there is not None else is_published(ctx, file, written_by),
+        lambda is_retry: is_there() if is_there is not None else is_file_published(ctx, file, written_by),
     )
 
 
 # --- uploads that only their names identify ---------------------------------------------------------------------------
-def named_uploads(ctx: CommitContext) -> dict[JobId, list[UploadInfo]]:
+def find_named_uploads(ctx: CommitContext) -> dict[JobId, list[UploadInfo]]:
     """Return pending uploads to visible paths, grouped by the job ids in Hadoop's file names.
 
     Uploads to hidden directories are left out: they belong to committers that later move the files.
     """
     jobs: dict[JobId, list[UploadInfo]] = {}
     for upload in iter_uploads(multipart(ctx.store), ctx.prefix):
-        job = file_job(upload.key)
+        job = job_in_file_name(upload.key)
         if job is not None and not is_hidden(upload.key[len(ctx.prefix) :]):
             jobs.setdefault(job, []).append(upload)
     return jobs
@@ -386,6 +386,6 @@ def named_uploads(ctx: CommitContext) -> dict[JobId, list[UploadInfo]]:
 def abort_named_uploads(ctx: CommitContext, job: JobId) -> None:
     """Abort the pending uploads whose file names contain the job's id. Idempotent."""
     store = multipart(ctx.store)
-    pending = named_uploads(ctx).get(job, [])
+    pending = find_named_uploads(ctx).get(job, [])
     for _done in ctx.runner.map(lambda upload: store.abort_upload(upload.key, upload.upload_id), pending):
         pass

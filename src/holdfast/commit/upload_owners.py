@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.commit.context import CommitContext
-from holdfast.commit.ids import file_job
+from holdfast.commit.ids import job_in_file_name
 from holdfast.commit.intents import find_owners
 from holdfast.commit.leftovers import Action, Leftover
 from holdfast.commit.recovery import UNKNOWN, find_leftovers
 from holdfast.commit.registry import FOREIGN
 from holdfast.commit.two_phase.committer import TWO_PHASE
-from holdfast.commit.two_phase.pending_uploads import NOTES, LiveJobs, find_listing, find_uploads
+from holdfast.commit.two_phase.pending_uploads import NOTES, LiveJobs, find_listing_support, find_uploads
 from holdfast.errors import CorruptDataError, HoldfastError, UnsupportedError
 from holdfast.stores.base import UploadInfo
 
@@ -55,7 +55,7 @@ class PendingUpload:
     age_s: float
 
 
-def find_pending(ctx: CommitContext) -> tuple[list[PendingUpload], str]:
+def find_pending_uploads(ctx: CommitContext) -> tuple[list[PendingUpload], str]:
     """Find every pending upload below the context's prefix, oldest first.
 
     Guarantee: an upload of a job that can still commit is never reported as ``OVER``, even if the url is a parent of
@@ -71,8 +71,8 @@ def find_pending(ctx: CommitContext) -> tuple[list[PendingUpload], str]:
         raise UnsupportedError("this store has no pending uploads: give an s3:// url", url=ctx.url)
     found, note = find_uploads(ctx)
     # An empty listing proves nothing, because some servers list no uploads at all.
-    note = note if found else NOTES[find_listing(ctx)]
-    owners = _Owners(ctx, found)
+    note = note if found else NOTES[find_listing_support(ctx)]
+    owners = _UploadOwners(ctx, found)
     now_s = ctx.clock.now_s()
     pending = []
     for upload in found:
@@ -82,12 +82,12 @@ def find_pending(ctx: CommitContext) -> tuple[list[PendingUpload], str]:
     return sorted(pending, key=lambda one: -one.age_s), note
 
 
-class _Owners:
+class _UploadOwners:
     """The jobs that own a destination's pending uploads; their records are read once for all uploads."""
 
     def __init__(self, ctx: CommitContext, uploads: Sequence[UploadInfo]) -> None:
         self._live = LiveJobs(ctx)
-        self._leftovers = _leftovers(ctx) if any(file_job(upload.key) for upload in uploads) else {}
+        self._leftovers = _map_leftovers(ctx) if any(job_in_file_name(upload.key) for upload in uploads) else {}
         self._owners_of = find_owners(ctx, uploads)
         self._foreign = {ids: owner for system in FOREIGN for ids, owner in system.owners(ctx, uploads).items()}
 
@@ -97,15 +97,15 @@ class _Owners:
         if jobs:
             live = [job for job in jobs if not self._live.has_ended(job, upload.key)]
             return (live or jobs)[-1], TWO_PHASE.name, UploadState.UNFINISHED if live else UploadState.OVER
-        job = file_job(upload.key)
+        job = job_in_file_name(upload.key)
         if job is not None:
-            return job, *self._without_log(job)
+            return job, *self._find_owner_without_log(job)
         foreign = self._foreign.get((upload.key, upload.upload_id))
         if foreign is not None:
             return foreign.job, foreign.committer, UploadState.HADOOP
         return "", "", UploadState.OTHER_TOOL
 
-    def _without_log(self, job: str) -> tuple[str, UploadState]:
+    def _find_owner_without_log(self, job: str) -> tuple[str, UploadState]:
         """Return the committer of a job that is not in the log, and the state of its uploads."""
         leftover = self._leftovers.get(job)
         if leftover is None or leftover.committer == UNKNOWN:
@@ -113,15 +113,15 @@ class _Owners:
         return leftover.committer, UploadState.OVER if leftover.action is Action.CLEAN else UploadState.UNFINISHED
 
 
-def _leftovers(ctx: CommitContext) -> dict[str, Leftover]:
+def _map_leftovers(ctx: CommitContext) -> dict[str, Leftover]:
     """Map job ids to the leftover data of jobs whose committers keep no log; nothing else shows these jobs."""
     found: dict[str, Leftover] = {}
-    for leftover in find_leftovers(ctx, on_error=_leave_unknown):
+    for leftover in find_leftovers(ctx, on_error=_tolerate_corrupt_record):
         found.setdefault(leftover.job, leftover)
     return found
 
 
-def _leave_unknown(_committer: str, error: HoldfastError) -> None:
+def _tolerate_corrupt_record(_committer: str, error: HoldfastError) -> None:
     """Leave the uploads of a committer's jobs UNKNOWN; holdfast recover reports the corrupt record."""
     if not isinstance(error, CorruptDataError):
         raise error

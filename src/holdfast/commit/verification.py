@@ -18,7 +18,7 @@ from holdfast.commit.two_phase.publication import UPLOADS
 from holdfast.commit.two_phase.recovery import Decision, History, read_history
 from holdfast.commit.two_phase.snapshot import VisibleFile, find_changed, read_checksums, read_snapshot
 from holdfast.errors import CorruptDataError, NotFoundError, UnavailableError
-from holdfast.wording import counted
+from holdfast.wording import format_count
 
 _ATTEMPTS = 50
 
@@ -62,31 +62,31 @@ def verify(ctx: CommitContext, *, read: bool = False) -> VerifyReport:
         UnavailableError: jobs are decided faster than the log and the files can be listed. Call this again.
         CorruptDataError: a log record cannot be read.
     """
-    history, listed, success = _at_one_moment(ctx)
+    history, listed, success = _read_consistently(ctx)
     found, foreign = _count_files(listed)
     report = VerifyReport()
-    expected = _expected(history)
+    expected = _compute_expected_counts(history)
     for job, (files, size) in expected.items():
         has = found.pop(job, Totals())
         report.jobs += 1
         if (has.files, has.size_bytes) != (files, size):
             report.problems.append(
-                f"job {job} should have {counted(files, 'file')} and {size:,} bytes and has "
-                f"{counted(has.files, 'file')} and {has.size_bytes:,} bytes: restore the difference, or use mode "
+                f"job {job} should have {format_count(files, 'file')} and {size:,} bytes and has "
+                f"{format_count(has.files, 'file')} and {has.size_bytes:,} bytes: restore the difference, or use mode "
                 "overwrite, which deletes all that is there"
             )
         report.totals += has
-    _judge_others(history, found, report)
+    _judge_other_jobs(history, found, report)
     if foreign.files:
         chosen = any(decision.entry.chosen.files for decision in history.decisions)
         report.notes.append(
-            f"the names of {counted(foreign.files, 'file')} do not contain a job id"
+            f"the names of {format_count(foreign.files, 'file')} do not contain a job id"
             + ("" if chosen else ": no job in Holdfast's log wrote them")
         )
         report.totals += foreign
     for decision in history.decisions:
         if decision.state != "done":
-            report.problems.append(_unfinished(ctx, decision))
+            report.problems.append(_describe_unfinished(ctx, decision))
     _judge_success(success, history, report)
     _judge_pending(ctx, history, report)
     _judge_foreign(ctx, report)
@@ -95,7 +95,7 @@ def verify(ctx: CommitContext, *, read: bool = False) -> VerifyReport:
     return report
 
 
-def _at_one_moment(ctx: CommitContext) -> tuple[History, tuple[VisibleFile, ...], Mapping[str, object] | None]:
+def _read_consistently(ctx: CommitContext) -> tuple[History, tuple[VisibleFile, ...], Mapping[str, object] | None]:
     """Return the decisions, the files and ``_SUCCESS`` of one moment: the log did not change while they were read."""
     for _ in range(_ATTEMPTS):
         before = read_log(ctx)
@@ -110,7 +110,7 @@ def _at_one_moment(ctx: CommitContext) -> tuple[History, tuple[VisibleFile, ...]
     raise UnavailableError("jobs are decided faster than the destination is listed: verify again", url=ctx.url)
 
 
-def _unfinished(ctx: CommitContext, decision: Decision) -> str:
+def _describe_unfinished(ctx: CommitContext, decision: Decision) -> str:
     entry = decision.entry
     sentence = f"job {entry.job} is {entry.kind.value}ted but not finished"
     if decision.state == "decided" and entry.kind is Kind.COMMIT and entry.record.publication == UPLOADS.name:
@@ -136,7 +136,7 @@ def _count_files(files: Iterable[VisibleFile]) -> tuple[dict[JobId, Totals], Tot
     return found, foreign
 
 
-def _expected(history: History) -> dict[JobId, tuple[int, int]]:
+def _compute_expected_counts(history: History) -> dict[JobId, tuple[int, int]]:
     """Compute the number of files and bytes that each committed job must have, by replaying the log."""
     expected: dict[JobId, tuple[int, int]] = {}
     for decision in history.decisions:
@@ -153,7 +153,7 @@ def _expected(history: History) -> dict[JobId, tuple[int, int]]:
     return expected
 
 
-def _judge_others(history: History, found: dict[JobId, Totals], report: VerifyReport) -> None:
+def _judge_other_jobs(history: History, found: dict[JobId, Totals], report: VerifyReport) -> None:
     decided = {decision.entry.job: decision for decision in history.decisions}
     complete = not history.decisions or history.decisions[0].entry.seq == 1
     overwritten = any(
@@ -239,6 +239,6 @@ def _judge_contents(ctx: CommitContext, history: History, files: Sequence[Visibl
     report.without_checksum = len(files) - len(checksums)
     if report.without_checksum:
         report.notes.append(
-            f"{counted(report.without_checksum, 'file')} of {len(files):,} have no checksum and were not read: no job "
-            "that is still in the log wrote them"
+            f"{format_count(report.without_checksum, 'file')} of {len(files):,} have no checksum and were not read: no "
+            "job that is still in the log wrote them"
         )

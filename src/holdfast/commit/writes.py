@@ -11,14 +11,14 @@ from typing import Any
 from holdfast.commit import layout
 from holdfast.commit.committer import Committer
 from holdfast.commit.context import CommitContext
-from holdfast.commit.destination import durably
+from holdfast.commit.destination import ensure_durable
 from holdfast.commit.ids import JobId, is_job_id
 from holdfast.commit.leftovers import Action, Leftover
 from holdfast.commit.records import JobOutcome, JobRecord, Kind, SaveMode, Totals
 from holdfast.commit.recovery import find_leftovers
 from holdfast.commit.success_file import read_success
 from holdfast.commit.two_phase.decision_log import read_entry, read_log, write_id_of
-from holdfast.commit.two_phase.recovery import open_jobs, read_history
+from holdfast.commit.two_phase.recovery import list_open_jobs, read_history
 from holdfast.errors import ConflictError, CorruptDataError, NotFoundError
 from holdfast.runtime import Ids
 
@@ -50,12 +50,12 @@ class JobIds:
         return self._first.pop() if self._first else self._ids.token()
 
 
-def is_job_of(job: str, token: str) -> bool:
+def is_job_of_write(job: str, token: str) -> bool:
     """Check whether a job id ends in the token of a write. Use this if no record of the job contains the token."""
     return is_job_id(job) and job.endswith(f"-{token}")
 
 
-def find_by_token(ctx: CommitContext, token: str) -> JobOutcome | None:
+def find_job_by_token(ctx: CommitContext, token: str) -> JobOutcome | None:
     """Return the committed job of a write, from the log or, failing that, from ``_SUCCESS``; None if neither has it.
 
     Guarantee: on a store with transactions, the commit is durable.
@@ -63,10 +63,10 @@ def find_by_token(ctx: CommitContext, token: str) -> JobOutcome | None:
     Args:
         token: the value of `TOKEN` in the job's details.
     """
-    return durably(ctx, _in_records(ctx, token), lambda: _in_records(ctx, token))
+    return ensure_durable(ctx, _find_in_records(ctx, token), lambda: _find_in_records(ctx, token))
 
 
-def _in_records(ctx: CommitContext, token: str) -> JobOutcome | None:
+def _find_in_records(ctx: CommitContext, token: str) -> JobOutcome | None:
     view = read_log(ctx)
     for seq in range(view.head, view.oldest - 1, -1):
         try:
@@ -75,7 +75,7 @@ def _in_records(ctx: CommitContext, token: str) -> JobOutcome | None:
             break  # this entry and all before it have just been trimmed
         if entry.kind is Kind.COMMIT and entry.record.details.get(TOKEN) == token:
             return JobOutcome(job=entry.job, committed=True, totals=entry.totals, finished=seq in view.done)
-    return _in_report(ctx, token)
+    return _find_in_report(ctx, token)
 
 
 def refuse_running(ctx: CommitContext, write_id: str) -> None:
@@ -87,7 +87,7 @@ def refuse_running(ctx: CommitContext, write_id: str) -> None:
     Raises:
         ConflictError: another job with this write id is running.
     """
-    for job in open_jobs(ctx):
+    for job in list_open_jobs(ctx):
         quiet_s = ctx.clock.now_s() - job.active_at_s
         if job.record is not None and write_id_of(job.record) == write_id and quiet_s < QUIET_S:
             raise ConflictError(
@@ -98,15 +98,15 @@ def refuse_running(ctx: CommitContext, write_id: str) -> None:
             )
 
 
-def _in_report(ctx: CommitContext, token: str) -> JobOutcome | None:
+def _find_in_report(ctx: CommitContext, token: str) -> JobOutcome | None:
     try:
         report = read_success(ctx) or {}
     except CorruptDataError:
         return None  # another tool wrote the file
-    if _mapping(report, "diagnostics").get(f"holdfast.{TOKEN}") != token or report.get("success") is not True:
+    if _mapping_field(report, "diagnostics").get(f"holdfast.{TOKEN}") != token or report.get("success") is not True:
         return None
-    metrics = _mapping(report, "metrics")
-    files, size_bytes, rows = (_count(metrics.get(name)) for name in ("files", "bytes", "rows"))
+    metrics = _mapping_field(report, "metrics")
+    files, size_bytes, rows = (_count_or_zero(metrics.get(name)) for name in ("files", "bytes", "rows"))
     return JobOutcome(
         job=JobId(str(report.get("jobId"))),
         committed=True,
@@ -114,15 +114,15 @@ def _in_report(ctx: CommitContext, token: str) -> JobOutcome | None:
     )
 
 
-def find_by_file_names(ctx: CommitContext, token: str) -> JobOutcome | None:
+def find_job_by_file_names(ctx: CommitContext, token: str) -> JobOutcome | None:
     """Find a write's visible files by the job id in their names, for a write without log entry and ``_SUCCESS``.
 
     Guarantee: never returns files of a write with another token. On a store with transactions, they are durable.
     """
-    return durably(ctx, _in_names(ctx, token), lambda: _in_names(ctx, token))
+    return ensure_durable(ctx, _find_in_names(ctx, token), lambda: _find_in_names(ctx, token))
 
 
-def _in_names(ctx: CommitContext, token: str) -> JobOutcome | None:
+def _find_in_names(ctx: CommitContext, token: str) -> JobOutcome | None:
     name = re.compile(rf"\d{{17}}-{re.escape(token)}(?![0-9a-f])")
     totals, job = Totals(), ""
     for path, info in layout.iter_visible(ctx.store, ctx.prefix):
@@ -132,12 +132,12 @@ def _in_names(ctx: CommitContext, token: str) -> JobOutcome | None:
     return JobOutcome(job=JobId(job), committed=True, totals=totals) if job else None
 
 
-def _mapping(report: Mapping[str, object], name: str) -> Mapping[str, Any]:
+def _mapping_field(report: Mapping[str, object], name: str) -> Mapping[str, Any]:
     found = report.get(name)
     return found if isinstance(found, dict) else {}
 
 
-def _count(value: object) -> int:
+def _count_or_zero(value: object) -> int:
     return value if type(value) is int and value >= 0 else 0
 
 
@@ -192,14 +192,14 @@ def end_write(ctx: CommitContext, committer: Committer, token: str) -> EndedWrit
     leftover = _find_leftover(ctx, token)
     if leftover is not None:
         leftover.recover()
-    written = find_by_token(ctx, token)
+    written = find_job_by_token(ctx, token)
     if written is not None:
         return EndedWrite(end=WriteEnd.COMMITTED, job=written.job)
     if leftover is not None and leftover.action is Action.FORWARD:
         return EndedWrite(end=WriteEnd.COMMITTED, job=leftover.job)
     if leftover is not None and leftover.action is Action.KEEP:
         return EndedWrite(end=WriteEnd.KEPT, job=leftover.job, reason=leftover.reason)
-    return _abort_by_files(ctx, committer, token, leftover.job if leftover is not None else "")
+    return _abort_job_by_files(ctx, committer, token, leftover.job if leftover is not None else "")
 
 
 def _unfinished_jobs(ctx: CommitContext) -> Iterator[JobRecord]:
@@ -214,25 +214,25 @@ def _find_leftover(ctx: CommitContext, token: str) -> Leftover | None:
 
     Ask every committer, not only the one that the write used: at first, jobs of `file-v1` and `file-v2` look the same.
     """
-    return next((found for found in find_leftovers(ctx) if is_job_of(found.job, token)), None)
+    return next((found for found in find_leftovers(ctx) if is_job_of_write(found.job, token)), None)
 
 
-def _abort_by_files(ctx: CommitContext, committer: Committer, token: str, job: str) -> EndedWrite:
+def _abort_job_by_files(ctx: CommitContext, committer: Committer, token: str, job: str) -> EndedWrite:
     """Abort a job that is known only by the names of its visible files.
 
     Some committers make files visible early and store no record of the job.
     """
-    files = find_by_file_names(ctx, token)
+    files = find_job_by_file_names(ctx, token)
     if files is not None and committer.keeps_log:
         return EndedWrite(end=WriteEnd.COMMITTED, job=files.job)  # its files appear only after a decision
     if files is not None and not committer.leaves_records:
-        committer.abort_job(ctx, _record(files.job, committer))
-        job, files = files.job, find_by_file_names(ctx, token)
+        committer.abort_job(ctx, _make_job_record(files.job, committer))
+        job, files = files.job, find_job_by_file_names(ctx, token)
     if files is not None:
         return EndedWrite(end=WriteEnd.ABORTED, job=files.job, visible_files=files.totals.files)
     return EndedWrite(end=WriteEnd.ABORTED, job=job)
 
 
-def _record(job: str, committer: Committer) -> JobRecord:
+def _make_job_record(job: str, committer: Committer) -> JobRecord:
     """Build the record that an abort needs, for a job that has none."""
     return JobRecord(job=JobId(job), committer=committer.name, mode=SaveMode.APPEND, started_at_s=0.0)

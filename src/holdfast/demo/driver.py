@@ -34,7 +34,7 @@ _SPARK_TYPES = {pa.int32(): "int", pa.string(): "string", pa.timestamp("us", "UT
 SPARK_SCHEMA = ", ".join(f"{field.name} {_SPARK_TYPES[field.type]}" for field in SCHEMA)
 
 
-def _mark(name: str) -> None:
+def _touch_mark(name: str) -> None:
     (Path(os.environ[MARKS]) / name).touch()
 
 
@@ -55,9 +55,9 @@ class _FaultyWriter(HoldfastWriter):
         context = TaskContext.get()
         assert context is not None, "Spark calls write in tasks only"
         task = context.partitionId() if context.attemptNumber() == 0 else None
-        report = super().write(_until_death(iterator) if task == 0 else iterator)
+        report = super().write(_yield_until_death(iterator) if task == 0 else iterator)
         if task == 1:
-            _mark("failed-task")
+            _touch_mark("failed-task")
             raise RuntimeError("the demo makes this attempt fail after its upload and before its report")
         return report
 
@@ -66,7 +66,7 @@ class _FaultyWriter(HoldfastWriter):
 
         def complete_some(store: S3Store, key: str, upload_id: str, parts: Sequence[Part]) -> ObjectInfo:
             if not left.acquire(blocking=False):
-                _mark("stopped-commit")
+                _touch_mark("stopped-commit")
                 threading.Event().wait()
             return complete(store, key, upload_id, parts)
 
@@ -74,10 +74,10 @@ class _FaultyWriter(HoldfastWriter):
         super().commit(messages)
 
 
-def _until_death(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _yield_until_death(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for number, batch in enumerate(batches):
         if number == _BATCHES_BEFORE_DEATH:
-            _mark("killed-task")
+            _touch_mark("killed-task")
             os._exit(137)  # without exception or cleanup, like the kernel's out-of-memory killer
         yield batch
 

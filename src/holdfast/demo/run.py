@@ -31,7 +31,7 @@ from holdfast.errors import UnavailableError, UnsupportedError
 from holdfast.runtime import SystemClock
 from holdfast.s3_server import SeaweedServer, isolated_environment
 from holdfast.stores.s3 import S3Options
-from holdfast.wording import counted
+from holdfast.wording import format_count
 
 MARKS = "HOLDFAST_DEMO_MARKS"
 """The environment variable with the directory in which the driver marks its faults."""
@@ -83,7 +83,7 @@ def read_flights(path: Path) -> pa.Table:
     return pyarrow.csv.read_csv(path, convert_options=options).select(SCHEMA.names)
 
 
-def difference(source: pa.Table, found: pa.Table) -> str:
+def describe_difference(source: pa.Table, found: pa.Table) -> str:
     """Describe how two tables differ as multisets of rows, over all columns; empty if they are equal."""
     order = [(name, "ascending") for name in SCHEMA.names]
     if source.num_rows != found.num_rows:
@@ -120,11 +120,11 @@ class PlainBucket:
 
         If it has none, it had none while the files were listed either.
         """
-        names = [key[len(folder) + 1 :].split("/") for key in self._keys(f"{folder}/")]
+        names = [key[len(folder) + 1 :].split("/") for key in self._list_keys(f"{folder}/")]
         shown = [path for path in names if not any(name.startswith(("_", ".")) for name in path)]
-        return len(shown), any(key.endswith(".json") for key in self._keys(f"{folder}/_holdfast/log/"))
+        return len(shown), any(key.endswith(".json") for key in self._list_keys(f"{folder}/_holdfast/log/"))
 
-    def _keys(self, prefix: str) -> list[str]:
+    def _list_keys(self, prefix: str) -> list[str]:
         pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self._name, Prefix=prefix)
         return [entry["Key"] for page in pages for entry in page.get("Contents", ())]
 
@@ -212,7 +212,7 @@ def run_demo(folder: Path, tell: Callable[[str], None]) -> DemoReport:
             for name in ("SPARK_HOME", "SPARK_CONF_DIR"):  # use the PySpark of this installation, not another one
                 environment.pop(name, None)
             _kill_driver(report, bucket, source, folder, environment, tell)
-            _recover(report, bucket, flights, server.options, environment, tell)
+            _run_recovery(report, bucket, flights, server.options, environment, tell)
     return report
 
 
@@ -260,7 +260,7 @@ def _kill_driver(
     faults = sorted(path.name for path in marks.iterdir())
     report.require(faults == _FAULTS, f"not the faults that the demo injects: {', '.join(faults)}")
     report.events.append(
-        f"before the decision, none of the job's files was visible in {counted(report.listings_before, 'listing')}"
+        f"before the decision, none of the job's files was visible in {format_count(report.listings_before, 'listing')}"
     )
     report.events.append(
         "one task attempt was killed while writing, another failed after its upload; then the driver was killed in its "
@@ -268,7 +268,7 @@ def _kill_driver(
     )
 
 
-def _recover(
+def _run_recovery(
     report: DemoReport,
     bucket: PlainBucket,
     flights: pa.Table,
@@ -295,9 +295,9 @@ def _recover(
     found = bucket.read_rows(_FOLDER)
     report.rows = found.num_rows
     report.events.append(f"holdfast recover finished the job: {found.num_rows:,} rows")
-    rows, pending = difference(flights, found), bucket.pending_uploads()
+    rows, pending = describe_difference(flights, found), bucket.pending_uploads()
     report.require(not rows, f"the rows differ from the source: {rows}")
-    report.require(not pending, f"still pending: {counted(pending, 'upload')}")
+    report.require(not pending, f"still pending: {format_count(pending, 'upload')}")
     with open_context(url, store_options=[options]) as ctx:
         report.problems.extend(f"holdfast verify: {problem}" for problem in verify(ctx).problems)
 

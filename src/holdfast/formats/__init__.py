@@ -24,7 +24,7 @@ from holdfast.formats.base import (
     ParsedOptions,
 )
 from holdfast.formats.filters import RowFilter, require_all
-from holdfast.wording import nearest
+from holdfast.wording import suggest_nearest
 
 __all__ = [
     "FORMATS",
@@ -54,7 +54,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
 _BY_ALIAS = {alias: name for name, aliases in _NAMES.items() for alias in (name, *aliases)}
 
 
-class _Formats(Mapping[str, FileFormat[Any]]):
+class _FormatsByName(Mapping[str, FileFormat[Any]]):
     """A read-only mapping of all formats that imports each one on access."""
 
     def __getitem__(self, name: str) -> FileFormat[Any]:
@@ -70,7 +70,7 @@ class _Formats(Mapping[str, FileFormat[Any]]):
         return len(_NAMES)
 
 
-FORMATS: Mapping[str, FileFormat[Any]] = _Formats()
+FORMATS: Mapping[str, FileFormat[Any]] = _FormatsByName()
 
 
 def format_of_path(path: str) -> str | None:
@@ -93,7 +93,7 @@ def format_name(name: str) -> str:
     try:
         return _BY_ALIAS[name.strip().lower()]
     except KeyError:
-        raise InvalidRequestError(f"no such file format: {nearest(name, FORMATS)}", format=name) from None
+        raise InvalidRequestError(f"no such file format: {suggest_nearest(name, FORMATS)}", format=name) from None
 
 
 def get_format(name: str) -> FileFormat[Any]:
@@ -105,7 +105,7 @@ def get_format(name: str) -> FileFormat[Any]:
     return FORMATS[format_name(name)]
 
 
-def _by_name(file_format: FileFormat[Any]) -> tuple[Callable[[str], FileFormat[Any]], tuple[str]]:
+def _pickle_by_name(file_format: FileFormat[Any]) -> tuple[Callable[[str], FileFormat[Any]], tuple[str]]:
     """Pickle a format as its name, because its functions cannot be pickled.
 
     Spark sends settings from process to process.
@@ -113,4 +113,4 @@ def _by_name(file_format: FileFormat[Any]) -> tuple[Callable[[str], FileFormat[A
     return get_format, (file_format.name,)
 
 
-copyreg.pickle(FileFormat, _by_name)
+copyreg.pickle(FileFormat, _pickle_by_name)

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from holdfast.errors import CorruptDataError
 from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, ReadRequest
-from holdfast.formats.columns.conversion import BatchBuffer, plain_batch, plain_schema
+from holdfast.formats.columns.conversion import BatchBuffer, plain_schema, to_plain_batch
 from holdfast.formats.columns.types import BEYOND, KINDS, NANOSECONDS, check_types
 from holdfast.formats.streams import input_file, output_stream
 from holdfast.stores.provider import choice
@@ -47,7 +47,7 @@ class _ArrowWriter:
         return self._buffer.bytes
 
     def write(self, batch: pa.RecordBatch) -> None:
-        self._buffer.add(plain_batch(batch, self._plain))
+        self._buffer.add(to_plain_batch(batch, self._plain))
         if self._buffer.rows >= _WRITE_ROWS:
             self._flush()
 
@@ -71,7 +71,9 @@ def _read_schema(source: BinaryIO, options: ArrowOptions) -> pa.Schema:
     return _open_file(source).schema.remove_metadata()
 
 
-def _read(source: BinaryIO, wanted: ReadRequest, options: ArrowOptions, groups: Sequence[int] | None) -> Iterator[Any]:
+def _read_batches(
+    source: BinaryIO, wanted: ReadRequest, options: ArrowOptions, groups: Sequence[int] | None
+) -> Iterator[Any]:
     file = _open_file(source)
     for index in range(file.num_record_batches):
         yield file.get_batch(index)
@@ -88,5 +90,5 @@ ARROW: FileFormat[ArrowOptions] = FileFormat(
     extension=lambda options: f".{options.compression}.arrow" if options.compression else ".arrow",
     open_writer=_ArrowWriter,
     read_schema=_read_schema,
-    read=_read,
+    read=_read_batches,
 )

@@ -19,13 +19,13 @@ import pyarrow.types as pat
 
 from holdfast.errors import CorruptDataError, HoldfastError, InvalidRequestError, UnsupportedError
 from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, ReadRequest
-from holdfast.formats.columns.arrow_types import children, is_string
+from holdfast.formats.columns.arrow_types import child_fields, is_string
 from holdfast.formats.columns.conversion import (
     build_batch,
     map_children,
-    plain_batch,
     plain_schema,
-    reinterpret,
+    reinterpret_bits,
+    to_plain_batch,
 )
 from holdfast.formats.columns.dates import check_years, has_old_calendar, refuse_old_calendar_values
 from holdfast.formats.columns.types import BASE, INTERVALS, NESTED, TIMES, check_map_keys, check_types
@@ -63,7 +63,7 @@ _CODECS = {
 }
 
 
-def _fastavro() -> Any:
+def _import_fastavro() -> Any:
     try:
         import fastavro
         import fastavro.schema
@@ -105,13 +105,13 @@ def _avro_value_type(kind: pa.DataType, path: str) -> Any:
     if pat.is_map(kind):
         return {"type": "map", "values": _avro_type(kind.item_type, kind.item_field.nullable, f"{path}.value")}
     if pat.is_struct(kind):
-        return _record(path.rpartition(".")[2], children(kind), path)
+        return _avro_record(path.rpartition(".")[2], child_fields(kind), path)
     if pat.is_nested(kind):
         return {"type": "array", "items": _avro_type(kind.value_type, kind.value_field.nullable, f"{path}.element")}
     return "bytes"
 
 
-def _record(name: str, fields: Sequence[pa.Field], path: str) -> dict[str, Any]:
+def _avro_record(name: str, fields: Sequence[pa.Field], path: str) -> dict[str, Any]:
     described = []
     for field in fields:
         inner = _avro_type(field.type, field.nullable, f"{path}.{field.name}")
@@ -121,12 +121,12 @@ def _record(name: str, fields: Sequence[pa.Field], path: str) -> dict[str, Any]:
 
 def _avro_schema(schema: pa.Schema, options: AvroOptions) -> dict[str, Any]:
     # Nested records are named after their path, so that names are unique.
-    record = _record(options.record_name, list(schema), options.record_name)
+    record = _avro_record(options.record_name, list(schema), options.record_name)
     return {**record, "namespace": options.record_namespace}
 
 
 def _check_schema(schema: pa.Schema) -> None:
-    _fastavro()  # fail before the job starts: if the package is missing, every task would fail
+    _import_fastavro()  # fail before the job starts: if the package is missing, every task would fail
     check_types(AVRO, schema)
     check_map_keys("Avro", plain_schema(schema))
     for field in plain_schema(schema):
@@ -139,7 +139,7 @@ def _check_field(field: pa.Field, path: str) -> None:
             "Avro names may contain only letters, digits and _: rename the column or use another format", column=path
         )
     kind = field.type
-    for child in children(kind):
+    for child in child_fields(kind):
         if pat.is_struct(kind):
             _check_field(child, f"{path}.{child.name}")
         elif pat.is_nested(child.type):
@@ -156,7 +156,7 @@ def _numeric_field(field: pa.Field) -> pa.Field:
     return pa.field(field.name, map_children(field.type, _numeric_field), field.nullable)
 
 
-def _as_dictionary(pairs: Sequence[tuple[str, Any]], item: Callable[[Any], Any]) -> dict[str, Any]:
+def _pairs_to_dictionary(pairs: Sequence[tuple[str, Any]], item: Callable[[Any], Any]) -> dict[str, Any]:
     found = {key: item(value) for key, value in pairs}
     if len(found) < len(pairs):
         raise InvalidRequestError(
@@ -165,29 +165,29 @@ def _as_dictionary(pairs: Sequence[tuple[str, Any]], item: Callable[[Any], Any])
     return found
 
 
-def _with_maps(kind: pa.DataType) -> Callable[[Any], Any]:
+def _make_map_converter(kind: pa.DataType) -> Callable[[Any], Any]:
     """Return a function that turns maps, which pyarrow returns as pairs, into the dictionaries that fastavro needs."""
-    if not any(pat.is_nested(child.type) for child in children(kind)) and not pat.is_map(kind):
+    if not any(pat.is_nested(child.type) for child in child_fields(kind)) and not pat.is_map(kind):
         return lambda value: value
     if pat.is_map(kind):
-        item = _with_maps(kind.item_type)
-        return lambda pairs: None if pairs is None else _as_dictionary(pairs, item)
+        item = _make_map_converter(kind.item_type)
+        return lambda pairs: None if pairs is None else _pairs_to_dictionary(pairs, item)
     if pat.is_struct(kind):
-        fields = {field.name: _with_maps(field.type) for field in children(kind)}
+        fields = {field.name: _make_map_converter(field.type) for field in child_fields(kind)}
         return lambda row: None if row is None else {name: fields[name](value) for name, value in row.items()}
-    element = _with_maps(kind.value_type)
+    element = _make_map_converter(kind.value_type)
     return lambda values: None if values is None else [element(value) for value in values]
 
 
 class _AvroWriter:
     def __init__(self, sink: ByteSink, schema: pa.Schema, options: AvroOptions) -> None:
-        fastavro = _fastavro()
+        fastavro = _import_fastavro()
         self._plain = plain_schema(schema)
-        self._changes = {field.name: _with_maps(field.type) for field in self._plain}
+        self._changes = {field.name: _make_map_converter(field.type) for field in self._plain}
         self._numeric = pa.schema([_numeric_field(field) for field in self._plain])
         try:
             self._writer = fastavro.write.Writer(
-                _Output(sink), _avro_schema(self._plain, options), options.codec, sync_interval=_SYNC_BYTES
+                _FastavroOutput(sink), _avro_schema(self._plain, options), options.codec, sync_interval=_SYNC_BYTES
             )
         except ValueError as error:
             raise UnsupportedError(
@@ -202,9 +202,9 @@ class _AvroWriter:
 
     def write(self, batch: pa.RecordBatch) -> None:
         check_years("Avro's Python reader", batch)
-        plain = plain_batch(batch, self._plain)
+        plain = to_plain_batch(batch, self._plain)
         columns = [
-            column if column.type.equals(field.type) else reinterpret(column, field.type)
+            column if column.type.equals(field.type) else reinterpret_bits(column, field.type)
             for column, field in zip(plain.columns, self._numeric, strict=True)
         ]
         for row in build_batch(columns, self._numeric, plain.num_rows).to_pylist():
@@ -215,7 +215,7 @@ class _AvroWriter:
         self._writer.flush()
 
 
-class _Output:
+class _FastavroOutput:
     """Present a sink as the file object that fastavro writes to."""
 
     def __init__(self, sink: ByteSink) -> None:
@@ -276,7 +276,7 @@ def _arrow_type(avro: Any) -> pa.DataType:
         avro = {"type": avro}
     kind = avro["type"]
     if kind in ("bytes", "fixed") and avro.get("logicalType") == "decimal" and "precision" in avro:
-        return _decimal(avro["precision"], avro.get("scale", 0))
+        return _decimal_type(avro["precision"], avro.get("scale", 0))
     if (kind, avro.get("logicalType")) in _LOGICAL:
         return _LOGICAL[kind, avro["logicalType"]]
     if kind == "record":
@@ -290,7 +290,7 @@ def _arrow_type(avro: Any) -> pa.DataType:
     return _ARROW_TYPES[kind]
 
 
-def _decimal(precision: int, scale: int) -> pa.DataType:
+def _decimal_type(precision: int, scale: int) -> pa.DataType:
     if not (0 < precision <= _LARGEST_PRECISION and 0 <= scale <= precision):
         raise InvalidRequestError(
             "a decimal in an Avro file has more digits than Spark's 38, or none: use another file",
@@ -302,7 +302,7 @@ def _decimal(precision: int, scale: int) -> pa.DataType:
 
 def _open_file(source: BinaryIO) -> tuple[Any, Mapping[str, Any]]:
     """Return fastavro's reader and the file's columns with their types."""
-    fastavro = _fastavro()
+    fastavro = _import_fastavro()
     try:
         file = fastavro.reader(source)
         schema = fastavro.schema.expand_schema(file.writer_schema)
@@ -318,7 +318,7 @@ def _open_file(source: BinaryIO) -> tuple[Any, Mapping[str, Any]]:
     return file, {field["name"]: field["type"] for field in schema["fields"]}
 
 
-def _rows(file: Any) -> Iterator[dict[str, Any]]:
+def _iter_rows(file: Any) -> Iterator[dict[str, Any]]:
     """Yield the file's rows; turn fastavro's errors into Holdfast's."""
     try:
         yield from file
@@ -341,7 +341,9 @@ def _read_schema(source: BinaryIO, options: AvroOptions) -> pa.Schema:
     return pa.schema([(name, _arrow_type(kind)) for name, kind in found.items()])
 
 
-def _read(source: BinaryIO, wanted: ReadRequest, options: AvroOptions, groups: Sequence[int] | None) -> Iterator[Any]:
+def _read_batches(
+    source: BinaryIO, wanted: ReadRequest, options: AvroOptions, groups: Sequence[int] | None
+) -> Iterator[Any]:
     file, found = _open_file(source)
     names = {name.lower() for name in wanted.needed.names}
     present = pa.schema([(name, _arrow_type(kind)) for name, kind in found.items() if name.lower() in names])
@@ -360,7 +362,7 @@ def _read(source: BinaryIO, wanted: ReadRequest, options: AvroOptions, groups: S
         rows.clear()
         return refuse_old_calendar_values(batch) if old_calendar else batch
 
-    for row in _rows(file):
+    for row in _iter_rows(file):
         rows.append(row)
         if len(rows) == _READ_ROWS:
             yield flush()
@@ -390,5 +392,5 @@ AVRO: FileFormat[AvroOptions] = FileFormat(
     check_schema=_check_schema,
     open_writer=_AvroWriter,
     read_schema=_read_schema,
-    read=_read,
+    read=_read_batches,
 )

@@ -90,7 +90,7 @@ class ReadRequest(NamedTuple):
     row_filter: RowFilter | None
 
 
-def _no_schema(source: BinaryIO, options: FormatOptions) -> pa.Schema:
+def _refuse_untyped_files(source: BinaryIO, options: FormatOptions) -> pa.Schema:
     raise InvalidRequestError("the files do not tell the types of their values: use spark.read")
 
 
@@ -134,7 +134,7 @@ class FileFormat(Generic[Opt]):
     extension: Callable[[Opt], str]
     check_schema: Callable[[pa.Schema], None]
     open_writer: Callable[[ByteSink, pa.Schema, Opt], BatchWriter]
-    read_schema: Callable[[BinaryIO, Opt], pa.Schema] = field(default=_no_schema)
+    read_schema: Callable[[BinaryIO, Opt], pa.Schema] = field(default=_refuse_untyped_files)
     read: Callable[[BinaryIO, ReadRequest, Opt, Sequence[int] | None], Iterator[pa.RecordBatch]]
     plan_splits: Callable[[BinaryIO, Opt, int], Sequence[Sequence[int] | None]] = field(default=lambda *_: (None,))
     magic: bytes = b""
@@ -146,7 +146,7 @@ class FileFormat(Generic[Opt]):
     @property
     def tells_types(self) -> bool:
         """Whether files of the format store the types of values; if not, only tables with a log can be read."""
-        return self.read_schema is not _no_schema
+        return self.read_schema is not _refuse_untyped_files
 
     def read_batches(
         self,
@@ -166,13 +166,13 @@ class FileFormat(Generic[Opt]):
             row_groups: one of the groups of row groups that `plan_splits` returned; None for the whole file.
         """
         from holdfast.formats.columns.conversion import (
-            as_requested,
+            convert_to_requested,
             needed_schema,
         )  # with pyarrow, which a commit needs not
 
         needed = needed_schema(schema, columns, row_filter)
         for batch in self.read(source, ReadRequest(schema, needed, row_filter), options, row_groups):
-            yield as_requested(batch, needed, columns, row_filter)
+            yield convert_to_requested(batch, needed, columns, row_filter)
 
     def parse_options(self, given: Mapping[str, str]) -> ParsedOptions[Opt]:
         """Parse option strings. Names are matched case-insensitively.

@@ -27,10 +27,10 @@ from holdfast.formats.lines import (
     CODEC_EXTENSIONS,
     CODEC_PARSERS,
     LineWriter,
+    concatenate_bytes,
+    format_scalars,
     parse_texts,
     read_blocks,
-    scalar_text,
-    text_bytes,
 )
 from holdfast.stores.provider import as_boolean
 
@@ -59,37 +59,37 @@ class CsvOptions(FormatOptions):
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
-def _must_quote(options: CsvOptions) -> str:
+def _quote_pattern(options: CsvOptions) -> str:
     """Return a pattern that matches the values that need quotes."""
     special = re.escape(options.separator + options.quote + options.escape)
     return rf"[{special}\r\n]|^[\s#\x{{FEFF}}]|\s$|^$"
 
 
-def _quoted(texts: Any, options: CsvOptions) -> Any:
+def _quote_values(texts: Any, options: CsvOptions) -> Any:
     escaped = pc.replace_substring(texts, options.escape, options.escape * 2)
     if options.quote != options.escape:
         escaped = pc.replace_substring(escaped, options.quote, options.escape + options.quote)
     return pc.binary_join_element_wise(options.quote, escaped, options.quote, "")
 
 
-def _quoted_where_needed(texts: Any, options: CsvOptions) -> Any:
+def _quote_where_needed(texts: Any, options: CsvOptions) -> Any:
     if options.quote_all:
-        return _quoted(texts, options)
-    special = pc.match_substring_regex(texts, _must_quote(options))
+        return _quote_values(texts, options)
+    special = pc.match_substring_regex(texts, _quote_pattern(options))
     if not pc.any(special).as_py():
         return texts
-    return pc.if_else(special, _quoted(texts, options), texts)
+    return pc.if_else(special, _quote_values(texts, options), texts)
 
 
 _IN_NUMBERS = frozenset("0123456789+-.:eETZNaInfitrulsy ")
 
 
-def _cells(column: Any, options: CsvOptions, name: str, alone: bool) -> Any:
-    texts = scalar_text(column)
+def _format_cells(column: Any, options: CsvOptions, name: str, alone: bool) -> Any:
+    texts = format_scalars(column)
     _refuse_lossy_values(texts, options, name)
     special = {options.separator, options.quote, options.escape}
     if is_string(column.type) or options.quote_all or special & _IN_NUMBERS:
-        texts = _quoted_where_needed(texts, options)
+        texts = _quote_where_needed(texts, options)
     null = options.null_value
     if alone and not null and texts.null_count:  # no reader treats a blank line as a record
         raise InvalidRequestError("in one-column CSV null would be a blank line: set the option nullValue", column=name)
@@ -124,53 +124,56 @@ def _open_writer(sink: ByteSink, schema: pa.Schema, options: CsvOptions) -> Line
                 columns=schema.names,
                 nullValue=options.null_value,
             )
-        names = [_quoted_where_needed(pa.array([name], pa.string()), options) for name in schema.names]
-        header = _with_plain_first_line(bytes(text_bytes(_lines(names, options))))
+        names = [_quote_where_needed(pa.array([name], pa.string()), options) for name in schema.names]
+        header = _ensure_plain_first_line(bytes(concatenate_bytes(_join_lines(names, options))))
     begun = bool(header)
 
     def render(batch: pa.RecordBatch) -> Any:
         nonlocal begun
         cells = [
-            _cells(column, options, name, alone) for name, column in zip(batch.schema.names, batch.columns, strict=True)
+            _format_cells(column, options, name, alone)
+            for name, column in zip(batch.schema.names, batch.columns, strict=True)
         ]
-        data = text_bytes(_lines(cells, options))
+        data = concatenate_bytes(_join_lines(cells, options))
         if not begun and len(data):
             begun = True
-            return _with_plain_first_line(bytes(data))
+            return _ensure_plain_first_line(bytes(data))
         return data
 
     return LineWriter(sink, schema, options.codec, render, header)
 
 
-def _with_plain_first_line(data: bytes) -> bytes:
+def _ensure_plain_first_line(data: bytes) -> bytes:
     """Prepend a blank line if readers would take a carriage return in the first line for the line end of the file."""
     end = data.find(b"\n")
     return b"\n" + data if 0 <= data.find(b"\r") < end else data
 
 
-def _lines(cells: Sequence[Any], options: CsvOptions) -> Any:
+def _join_lines(cells: Sequence[Any], options: CsvOptions) -> Any:
     joined = pc.binary_join_element_wise(*cells, options.separator)
     return pc.binary_join_element_wise(joined, "\n", "")
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
-def _read(source: BinaryIO, wanted: ReadRequest, options: CsvOptions, groups: Sequence[int] | None) -> Iterator[Any]:
+def _read_batches(
+    source: BinaryIO, wanted: ReadRequest, options: CsvOptions, groups: Sequence[int] | None
+) -> Iterator[Any]:
     names: list[str] = []
-    for block in read_blocks(source, options.codec, lambda data: _whole_records(data, options)):
+    for block in read_blocks(source, options.codec, lambda data: _whole_records_length(data, options)):
         if not names and not (block := block.lstrip(b"\n")):
             continue
         try:
             if not block.endswith(b"\n"):
                 raise pa.ArrowInvalid("the last record has no end")
             if not names:
-                end = _first_record(block, options)
-                [values] = _parse(block[:end], None, len(wanted.schema), (), options).to_pylist()
+                end = _first_record_length(block, options)
+                [values] = _parse_records(block[:end], None, len(wanted.schema), (), options).to_pylist()
                 names = list(values.values()) if options.header else wanted.schema.names[: len(values)]
                 block = block[end:] if options.header else block
             known = {name.lower(): name for name in names}
             present = [(known[field.name.lower()], field) for field in wanted.needed if field.name.lower() in known]
             if block:
-                table = _parse(block, names, len(names), [name for name, _ in present] or names[:1], options)
+                table = _parse_records(block, names, len(names), [name for name, _ in present] or names[:1], options)
         except pa.ArrowInvalid as error:
             raise CorruptDataError(
                 "a CSV file does not hold the records that were written: find out what changed it",
@@ -181,7 +184,7 @@ def _read(source: BinaryIO, wanted: ReadRequest, options: CsvOptions, groups: Se
             yield build_batch(arrays, pa.schema([field for _, field in present]), table.num_rows)
 
 
-def _without_escapes(data: bytes, options: CsvOptions) -> bytes:
+def _mask_escapes(data: bytes, options: CsvOptions) -> bytes:
     """Return the data, as long as before, with no other quotes than those around values."""
     quote, escape = options.quote.encode(), options.escape.encode()
     if quote == escape:
@@ -189,9 +192,9 @@ def _without_escapes(data: bytes, options: CsvOptions) -> bytes:
     return data.replace(escape * 2, b"\0\0").replace(escape + quote, b"\0\0")
 
 
-def _whole_records(data: bytes, options: CsvOptions) -> int:
+def _whole_records_length(data: bytes, options: CsvOptions) -> int:
     """Return how many leading bytes form whole records: those up to the last line feed outside quotes."""
-    data, quote = _without_escapes(data, options), options.quote.encode()
+    data, quote = _mask_escapes(data, options), options.quote.encode()
     end, quotes = len(data), data.count(quote)
     while (feed := data.rfind(b"\n", 0, end)) >= 0:
         quotes -= data.count(quote, feed, end)
@@ -201,16 +204,18 @@ def _whole_records(data: bytes, options: CsvOptions) -> int:
     return feed + 1
 
 
-def _first_record(data: bytes, options: CsvOptions) -> int:
+def _first_record_length(data: bytes, options: CsvOptions) -> int:
     """Return how many leading bytes form the first record: those up to the first line feed outside quotes."""
-    data, quote = _without_escapes(data, options), options.quote.encode()
+    data, quote = _mask_escapes(data, options), options.quote.encode()
     feed = data.find(b"\n")
     while feed >= 0 and data.count(quote, 0, feed) % 2:
         feed = data.find(b"\n", feed + 1)
     return feed + 1
 
 
-def _parse(block: bytes, names: list[str] | None, width: int, wanted: Sequence[str], options: CsvOptions) -> Any:
+def _parse_records(
+    block: bytes, names: list[str] | None, width: int, wanted: Sequence[str], options: CsvOptions
+) -> Any:
     """Return columns of some records as strings.
 
     Args:
@@ -244,7 +249,7 @@ def _parse(block: bytes, names: list[str] | None, width: int, wanted: Sequence[s
 
 
 # --- options ----------------------------------------------------------------------------------------------------------
-def _single_character(text: str) -> str:
+def _parse_single_character(text: str) -> str:
     """Parse one ASCII character; ``\\t`` stands for a tab, as in Spark."""
     character = "\t" if text == "\\t" else text
     if len(character) != 1 or not character.isascii() or character in "\r\n\0":
@@ -269,10 +274,10 @@ CSV: FileFormat[CsvOptions] = FileFormat(
     parsers={
         **CODEC_PARSERS,
         "header": ("header", as_boolean),
-        "sep": ("separator", _single_character),
-        "delimiter": ("separator", _single_character),
-        "quote": ("quote", _single_character),
-        "escape": ("escape", _single_character),
+        "sep": ("separator", _parse_single_character),
+        "delimiter": ("separator", _parse_single_character),
+        "quote": ("quote", _parse_single_character),
+        "escape": ("escape", _parse_single_character),
         "nullvalue": ("null_value", str),
         "quoteall": ("quote_all", as_boolean),
     },
@@ -288,7 +293,7 @@ CSV: FileFormat[CsvOptions] = FileFormat(
     extension=lambda options: f".csv{CODEC_EXTENSIONS[options.codec]}",
     check_schema=lambda schema: check_columns(CSV, schema),
     open_writer=_open_writer,
-    read=_read,
+    read=_read_batches,
     by_position=True,
     reader_options=_reader_options,
 )

@@ -19,18 +19,18 @@ import pyarrow.types as pat
 
 from holdfast.errors import CorruptDataError, InvalidRequestError
 from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, ReadRequest
-from holdfast.formats.columns.arrow_types import children, is_binary
+from holdfast.formats.columns.arrow_types import child_fields, is_binary
 from holdfast.formats.columns.conversion import build_batch, plain_schema
 from holdfast.formats.columns.types import BASE, INTERVALS, NESTED, TIMES, check_map_keys, check_types
 from holdfast.formats.lines import (
     CODEC_EXTENSIONS,
     CODEC_PARSERS,
     LineWriter,
+    concatenate_bytes,
     decode_lines,
+    format_scalars,
     parse_texts,
     read_blocks,
-    scalar_text,
-    text_bytes,
     whole_lines_length,
 )
 from holdfast.stores.provider import as_boolean
@@ -55,10 +55,10 @@ class JsonOptions(FormatOptions):
 def _open_writer(sink: ByteSink, schema: pa.Schema, options: JsonOptions) -> LineWriter:
     def render(batch: pa.RecordBatch) -> Any:
         fields = [
-            _field(name, column, options.ignore_null_fields)
+            _format_field(name, column, options.ignore_null_fields)
             for name, column in zip(batch.schema.names, batch.columns, strict=True)
         ]
-        return text_bytes(_joined(fields, batch.num_rows, "}\n"))
+        return concatenate_bytes(_join_fields(fields, batch.num_rows, "}\n"))
 
     return LineWriter(sink, schema, options.codec, render)
 
@@ -72,7 +72,7 @@ _SPECIAL = r'["\\\x00-\x1f\x7f]'
 _SHORT = {"\b": r"\b", "\t": r"\t", "\n": r"\n", "\f": r"\f", "\r": r"\r"}
 
 
-def _quoted(text: Any) -> Any:
+def _quote_strings(text: Any) -> Any:
     """Return the strings in quotes, and escape the characters that JSON does not allow in strings."""
     if pc.any(pc.match_substring_regex(text, _SPECIAL)).as_py():
         text = pc.replace_substring(text, "\\", "\\\\")
@@ -84,7 +84,7 @@ def _quoted(text: Any) -> Any:
     return pc.binary_join_element_wise('"', text, '"', "")
 
 
-def _cells(values: Any, ignore_null_fields: bool) -> Any:
+def _format_cells(values: Any, ignore_null_fields: bool) -> Any:
     """Return a string array with the JSON of each value; null stays null."""
     kind = values.type
     if pat.is_null(kind):
@@ -92,36 +92,37 @@ def _cells(values: Any, ignore_null_fields: bool) -> Any:
     if pat.is_boolean(kind) or pat.is_integer(kind) or pat.is_decimal(kind):
         return values.cast(pa.string())
     if pat.is_floating(kind):
-        text = scalar_text(values)
+        text = format_scalars(values)
         finite = pc.is_finite(values)
-        return text if pc.all(finite).as_py() in (True, None) else pc.if_else(finite, text, _quoted(text))
+        return text if pc.all(finite).as_py() in (True, None) else pc.if_else(finite, text, _quote_strings(text))
     if pat.is_struct(kind):
         fields = [
-            _field(field.name, child, ignore_null_fields) for field, child in zip(kind, values.flatten(), strict=True)
+            _format_field(field.name, child, ignore_null_fields)
+            for field, child in zip(kind, values.flatten(), strict=True)
         ]
-        return _restore_nulls(values, _joined(fields, len(values), "}"))
+        return _restore_nulls(values, _join_fields(fields, len(values), "}"))
     if pat.is_map(kind):
-        return _maps(values, ignore_null_fields)
+        return _format_maps(values, ignore_null_fields)
     if pat.is_nested(kind):
-        elements = pc.fill_null(_cells(values.flatten(), ignore_null_fields), "null")
+        elements = pc.fill_null(_format_cells(values.flatten(), ignore_null_fields), "null")
         return _join_lists(values, elements, "[", "]")
     if is_binary(kind):
         encoded = [None if value is None else base64.b64encode(value).decode() for value in values.to_pylist()]
-        return _quoted(pa.array(encoded, pa.string()))
-    return _quoted(scalar_text(values))
+        return _quote_strings(pa.array(encoded, pa.string()))
+    return _quote_strings(format_scalars(values))
 
 
-def _field(name: str, values: Any, ignore_null_fields: bool) -> Any:
+def _format_field(name: str, values: Any, ignore_null_fields: bool) -> Any:
     """Return ``,"name":value`` for each value, or an empty string for null if null fields are omitted."""
-    cells = _cells(values, ignore_null_fields)
+    cells = _format_cells(values, ignore_null_fields)
     if not ignore_null_fields:
         cells = pc.fill_null(cells, "null")
-    label = _quoted(pa.array([name], pa.string()))[0].as_py()
+    label = _quote_strings(pa.array([name], pa.string()))[0].as_py()
     return pc.fill_null(pc.binary_join_element_wise(f",{label}:", cells, ""), "")
 
 
-def _joined(fields: list[Any], rows: int, closing: str) -> Any:
-    """Join the results of `_field` for all fields into one object per row."""
+def _join_fields(fields: list[Any], rows: int, closing: str) -> Any:
+    """Join the results of `_format_field` for all fields into one object per row."""
     if not fields:
         return pa.array(["{" + closing] * rows, pa.string())
     # Do not use the join option that skips nulls: it drops rows in which all values are null (pyarrow 26).
@@ -129,26 +130,30 @@ def _joined(fields: list[Any], rows: int, closing: str) -> Any:
     return pc.binary_join_element_wise("{", inner, closing, "")
 
 
-def _maps(values: Any, ignore_null_fields: bool) -> Any:
+def _format_maps(values: Any, ignore_null_fields: bool) -> Any:
     kind = values.type
     entry = pa.struct([pa.field("key", kind.key_type, False), pa.field("value", kind.item_type)])
     entries = values.cast(pa.list_(entry))
     keys, items = entries.flatten().flatten()
-    pairs = pa.table({"row": pc.list_parent_indices(_lists(entries, keys)), "key": keys.cast(pa.string())})
+    pairs = pa.table(
+        {"row": pc.list_parent_indices(_replace_list_elements(entries, keys)), "key": keys.cast(pa.string())}
+    )
     if pairs.group_by(["row", "key"]).aggregate([]).num_rows < len(keys):
         raise InvalidRequestError("a map contains a key twice, of which readers of JSON keep one value: use parquet")
     # Null values in maps are written even if null fields are omitted, because the key would be lost with them.
-    cells = pc.fill_null(_cells(items, ignore_null_fields), "null")
-    return _join_lists(entries, pc.binary_join_element_wise(_quoted(scalar_text(keys)), cells, ":"), "{", "}")
+    cells = pc.fill_null(_format_cells(items, ignore_null_fields), "null")
+    return _join_lists(entries, pc.binary_join_element_wise(_quote_strings(format_scalars(keys)), cells, ":"), "{", "}")
 
 
 def _join_lists(values: Any, elements: Any, opening: str, closing: str) -> Any:
     """Return one string per list; `elements` contains the rendered elements of all lists that are not null."""
-    joined = pc.binary_join_element_wise(opening, pc.binary_join(_lists(values, elements), ","), closing, "")
+    joined = pc.binary_join_element_wise(
+        opening, pc.binary_join(_replace_list_elements(values, elements), ","), closing, ""
+    )
     return _restore_nulls(values, joined)
 
 
-def _lists(values: Any, elements: Any) -> Any:
+def _replace_list_elements(values: Any, elements: Any) -> Any:
     """Return the lists with other elements: those of all lists that are not null. Null becomes an empty list."""
     lengths = pc.fill_null(pc.list_value_length(values), 0)
     ends = pc.cumulative_sum(lengths.cast(pa.int32()))
@@ -163,30 +168,32 @@ def _restore_nulls(values: Any, text: Any) -> Any:
 _DECODER = json.JSONDecoder(parse_float=Decimal)  # which keeps all digits
 
 
-def _read(source: BinaryIO, wanted: ReadRequest, options: JsonOptions, groups: Sequence[int] | None) -> Iterator[Any]:
+def _read_batches(
+    source: BinaryIO, wanted: ReadRequest, options: JsonOptions, groups: Sequence[int] | None
+) -> Iterator[Any]:
     for block in read_blocks(source, options.codec, whole_lines_length):
         lines = decode_lines(block, "JSON")
         for start in range(0, len(lines), _READ_ROWS):
-            rows = [_row(line) for line in lines[start : start + _READ_ROWS]]
-            arrays = [_column([row.get(field.name.lower()) for row in rows], field) for field in wanted.needed]
+            rows = [_parse_row(line) for line in lines[start : start + _READ_ROWS]]
+            arrays = [_build_column([row.get(field.name.lower()) for row in rows], field) for field in wanted.needed]
             yield build_batch(arrays, wanted.needed, len(rows))
 
 
-def _row(line: str) -> dict[str, Any]:
+def _parse_row(line: str) -> dict[str, Any]:
     try:
-        return _folded(_DECODER.decode(line))
+        return _fold_names(_DECODER.decode(line))
     except (ValueError, AttributeError, RecursionError) as error:
         raise CorruptDataError("a line is not a JSON object: find out what changed the file", line=line[:80]) from error
 
 
-def _folded(value: dict[str, Any]) -> dict[str, Any]:
+def _fold_names(value: dict[str, Any]) -> dict[str, Any]:
     """Return an object with its names in lower case: a reader's schema may spell them in another case."""
     return {name.lower(): one for name, one in value.items()}
 
 
-def _column(values: list[Any], field: pa.Field) -> Any:
+def _build_column(values: list[Any], field: pa.Field) -> Any:
     try:
-        return _array(values, field)
+        return _build_array(values, field)
     except (pa.ArrowException, ValueError, TypeError, AttributeError, OverflowError) as error:
         if isinstance(error, CorruptDataError):
             raise
@@ -198,23 +205,23 @@ def _column(values: list[Any], field: pa.Field) -> Any:
         ) from error
 
 
-def _array(values: list[Any], field: pa.Field) -> Any:
+def _build_array(values: list[Any], field: pa.Field) -> Any:
     """Convert decoded values to an array; None stands for null and for a missing value."""
     kind = field.type
     if pat.is_struct(kind):
-        rows = [{} if value is None else _folded(value) for value in values]
-        below = [_array([row.get(child.name.lower()) for row in rows], child) for child in children(kind)]
+        rows = [{} if value is None else _fold_names(value) for value in values]
+        below = [_build_array([row.get(child.name.lower()) for row in rows], child) for child in child_fields(kind)]
         return pa.StructArray.from_arrays(
-            below, fields=children(kind), mask=pa.array([value is None for value in values], pa.bool_())
+            below, fields=child_fields(kind), mask=pa.array([value is None for value in values], pa.bool_())
         )
     if pat.is_map(kind):
         pairs = [pair for value in values if value is not None for pair in value.items()]
-        keys = _array([key for key, _ in pairs], kind.key_field)
-        items = _array([item for _, item in pairs], kind.item_field)
-        return pa.MapArray.from_arrays(_offsets(values), keys, items, type=kind)
+        keys = _build_array([key for key, _ in pairs], kind.key_field)
+        items = _build_array([item for _, item in pairs], kind.item_field)
+        return pa.MapArray.from_arrays(_compute_offsets(values), keys, items, type=kind)
     if pat.is_nested(kind):
         elements = [one for value in values if value is not None for one in value]
-        return pa.ListArray.from_arrays(_offsets(values), _array(elements, kind.value_field), type=kind)
+        return pa.ListArray.from_arrays(_compute_offsets(values), _build_array(elements, kind.value_field), type=kind)
     if pat.is_temporal(kind):
         return parse_texts(pa.array(values, pa.string()), field)
     if pat.is_floating(kind):
@@ -226,7 +233,7 @@ def _array(values: list[Any], field: pa.Field) -> Any:
     return pa.array(values, kind)
 
 
-def _offsets(values: list[Any]) -> Any:
+def _compute_offsets(values: list[Any]) -> Any:
     """Return where each list begins in the array of all elements, and the end; null for a list that is null."""
     offsets: list[int | None] = []
     end = 0
@@ -250,5 +257,5 @@ JSON: FileFormat[JsonOptions] = FileFormat(
     extension=lambda options: f".json{CODEC_EXTENSIONS[options.codec]}",
     check_schema=_check_schema,
     open_writer=_open_writer,
-    read=_read,
+    read=_read_batches,
 )

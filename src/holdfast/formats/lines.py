@@ -11,7 +11,7 @@ import pyarrow.types as pat
 
 from holdfast.errors import CorruptDataError
 from holdfast.formats.base import ByteSink, OptionParser
-from holdfast.formats.columns.conversion import plain_batch, plain_schema
+from holdfast.formats.columns.conversion import plain_schema, to_plain_batch
 from holdfast.formats.columns.dates import check_years
 from holdfast.formats.streams import input_file, output_stream
 from holdfast.stores.provider import choice
@@ -61,7 +61,7 @@ class LineWriter:
         return 0
 
     def write(self, batch: pa.RecordBatch) -> None:
-        batch = plain_batch(batch, self._plain)
+        batch = to_plain_batch(batch, self._plain)
         check_years("a reader of text files", batch)
         data = self._render(batch)
         if len(data):
@@ -120,7 +120,7 @@ def decode_lines(block: bytes, format_name: str) -> list[str]:
 
 
 # --- values -----------------------------------------------------------------------------------------------------------
-def scalar_text(values: Any) -> Any:
+def format_scalars(values: Any) -> Any:
     """Return a string array with the unquoted text of each value, which Spark's readers parse; null stays null.
 
     Dates and timestamps use ISO 8601; timestamps with a zone are in UTC and end in ``Z``. Floats have the fewest digits
@@ -142,7 +142,7 @@ def scalar_text(values: Any) -> Any:
 
 
 def parse_texts(texts: Any, field: pa.Field) -> Any:
-    """Parse strings that `scalar_text` returned; null stays null.
+    """Parse strings that `format_scalars` returned; null stays null.
 
     Raises:
         CorruptDataError: a text is not a value of the column's type.
@@ -159,7 +159,7 @@ def parse_texts(texts: Any, field: pa.Field) -> Any:
         ) from error
 
 
-def text_bytes(lines: Any) -> Any:
+def concatenate_bytes(lines: Any) -> Any:
     """Return the concatenated bytes of a string array without nulls, without copying them."""
     if len(lines) == 0:
         return b""

@@ -30,15 +30,15 @@ import pyarrow.types as pat
 
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, ReadRequest
-from holdfast.formats.columns.arrow_types import children
+from holdfast.formats.columns.arrow_types import child_fields
 from holdfast.formats.columns.conversion import (
     BatchBuffer,
     build_batch,
     child_arrays,
     map_children,
-    plain_batch,
     plain_schema,
-    reinterpret,
+    reinterpret_bits,
+    to_plain_batch,
     with_child_arrays,
 )
 from holdfast.formats.columns.dates import FIRST_INSTANT_US, GREGORIAN_DAY, time_columns
@@ -87,39 +87,39 @@ def _stored_field(field: pa.Field) -> pa.Field:
     return pa.field(field.name, map_children(kind, _stored_field), True)
 
 
-def _stored_table(table: pa.Table) -> pa.Table:
+def _to_stored_table(table: pa.Table) -> pa.Table:
     """Convert a table from the plain form (`columns.conversion`) to the encoder's form, defined by `_stored_field`."""
     schema = pa.schema([_stored_field(field) for field in table.schema])
     columns = [
-        pa.chunked_array([_stored_column(chunk, field.type) for chunk in column.chunks], field.type)
+        pa.chunked_array([_to_stored_column(chunk, field.type) for chunk in column.chunks], field.type)
         for column, field in zip(table.columns, schema, strict=True)
     ]
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _stored_column(column: Any, kind: pa.DataType) -> Any:
+def _to_stored_column(column: Any, kind: pa.DataType) -> Any:
     if not pat.is_nested(column.type):
-        return _stored_leaf(column, kind)
+        return _to_stored_leaf(column, kind)
     # Concatenating copies the rows of a slice, on all levels, into arrays without offsets.
-    return _stored(pa.concat_arrays([column]), kind)
+    return _to_stored_array(pa.concat_arrays([column]), kind)
 
 
-def _stored(array: Any, kind: pa.DataType) -> Any:
+def _to_stored_array(array: Any, kind: pa.DataType) -> Any:
     """Convert an array without offset to the stored type."""
     if not pat.is_nested(kind):
-        return _stored_leaf(array, kind)
+        return _to_stored_leaf(array, kind)
     below = array.flatten() if pat.is_struct(kind) else child_arrays(array)  # flatten: null where the struct is null
-    pairs = zip(below, children(kind), strict=True)
-    return with_child_arrays(array, kind, [_stored(child, field.type) for child, field in pairs])
+    pairs = zip(below, child_fields(kind), strict=True)
+    return with_child_arrays(array, kind, [_to_stored_array(child, field.type) for child, field in pairs])
 
 
-def _stored_leaf(array: Any, kind: pa.DataType) -> Any:
+def _to_stored_leaf(array: Any, kind: pa.DataType) -> Any:
     if pat.is_time(array.type):
         array = array.cast(pa.time64("ns"))  # Spark's unit
     return array if array.type.equals(kind) else array.cast(kind)
 
 
-def _refuse_changed(table: pa.Table) -> None:
+def _refuse_values_that_change(table: pa.Table) -> None:
     """Refuse values of a stored table that Spark's reader would not return unchanged."""
     for path, kind, numbers in time_columns(table):
         least = pc.min(numbers).as_py()
@@ -153,7 +153,7 @@ class _OrcWriter:
         return self._buffer.bytes + self._stripe_bytes
 
     def write(self, batch: pa.RecordBatch) -> None:
-        self._buffer.add(plain_batch(batch, self._plain))
+        self._buffer.add(to_plain_batch(batch, self._plain))
         if self._buffer.rows >= _WRITE_ROWS:
             self._flush()
 
@@ -166,8 +166,8 @@ class _OrcWriter:
 
     def _flush(self) -> None:
         self._stripe_bytes = (self._stripe_bytes + self._buffer.bytes) % _STRIPE_BYTES
-        table = _stored_table(self._buffer.take())
-        _refuse_changed(table)
+        table = _to_stored_table(self._buffer.take())
+        _refuse_values_that_change(table)
         self._encoder.write(table)
         self._empty = False
 
@@ -203,18 +203,24 @@ def _read_schema(source: BinaryIO, options: OrcOptions) -> pa.Schema:
     return plain_schema(pa.schema([_logical_field(field) for field in open_orc(source).schema]))
 
 
-def _read(source: BinaryIO, wanted: ReadRequest, options: OrcOptions, groups: Sequence[int] | None) -> Iterator[Any]:
+def _read_batches(
+    source: BinaryIO, wanted: ReadRequest, options: OrcOptions, groups: Sequence[int] | None
+) -> Iterator[Any]:
     rows = open_orc(source)
     _require_names(rows.names, wanted.schema)
     names = {name.lower() for name in wanted.needed.names}
     found = [name for name in rows.names if name.lower() in names] or rows.names[:1]
     logical = pa.schema([_logical_field(rows.schema.field(name)) for name in found])
-    for stripe in range(rows.stripes):
-        stored = rows.read_stripe(stripe, found)
-        arrays = [reinterpret(column, field.type) for column, field in zip(stored.columns, logical, strict=True)]
-        yield build_batch(arrays, logical, stored.num_rows)
-    del rows
-    _return_free_memory()
+    try:
+        for stripe in range(rows.stripes):
+            stored = rows.read_stripe(stripe, found)
+            arrays = [
+                reinterpret_bits(column, field.type) for column, field in zip(stored.columns, logical, strict=True)
+            ]
+            yield build_batch(arrays, logical, stored.num_rows)
+    finally:  # also if the caller wants no more rows
+        del rows
+        _return_free_memory()
 
 
 def _require_names(names: Sequence[str], schema: pa.Schema) -> None:
@@ -242,5 +248,5 @@ ORC: FileFormat[OrcOptions] = FileFormat(
     check_schema=lambda schema: check_columns(ORC, schema),
     open_writer=_OrcWriter,
     read_schema=_read_schema,
-    read=_read,
+    read=_read_batches,
 )

@@ -8,9 +8,9 @@ pyarrow converts timestamps to nanoseconds, which cover only 1677 to 2262, shift
 reads CHAR as bytes of fixed length. So pyarrow is given the same file with a modified tail, twice if there are
 timestamps:
 
-* in the view `_seconds`, timestamps are integers (their stored seconds), and CHAR and VARCHAR are strings; nothing else
-  changes;
-* in the view `_nanoseconds`, timestamps have no seconds: only the separately stored fractions remain.
+* in the view `_seconds_view`, timestamps are integers (their stored seconds), and CHAR and VARCHAR are strings; nothing
+  else changes;
+* in the view `_nanoseconds_view`, timestamps have no seconds: only the separately stored fractions remain.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ import pyarrow.orc as pa_orc
 import pyarrow.types as pat
 
 from holdfast.errors import CorruptDataError, HoldfastError, UnsupportedError
-from holdfast.formats.columns.arrow_types import children, contains_type
+from holdfast.formats.columns.arrow_types import child_fields, contains_type
 from holdfast.formats.columns.conversion import child_arrays, with_child_arrays
 from holdfast.formats.columns.dates import refuse_old_calendar_values
 from holdfast.formats.orc_tail import (
@@ -56,7 +56,7 @@ from holdfast.formats.orc_tail import (
     VARCHAR,
     ZONE,
     Field,
-    Tail,
+    OrcTail,
     decode_message,
     encode_message,
     message_fields,
@@ -98,15 +98,15 @@ class OrcRows:
         stripes: the number of stripes.
     """
 
-    def __init__(self, source: BinaryIO, tail: Tail) -> None:
+    def __init__(self, source: BinaryIO, tail: OrcTail) -> None:
         self._source, self._tail = source, tail
         self._has_view = any(kind in _SECONDS for kind in tail.kinds)
-        self._file = pa_orc.ORCFile(input_file(_types_only(source, tail) if self._has_view else source))
+        self._file = pa_orc.ORCFile(input_file(_schema_view(source, tail) if self._has_view else source))
         self.schema: pa.Schema = self._file.schema
         self.names = tuple(self.schema.names)
         self.stripes = len(tail.stripes)
         if self._has_view:
-            self._file = pa_orc.ORCFile(input_file(_seconds(source, tail)))
+            self._file = pa_orc.ORCFile(input_file(_seconds_view(source, tail)))
         self._fractions: Any = None
 
     def read_stripe(self, stripe: int, columns: Sequence[str]) -> pa.RecordBatch:
@@ -116,28 +116,28 @@ class OrcRows:
             CorruptDataError: the file is damaged.
             UnsupportedError: a timestamp is out of the range of Arrow's microseconds, or its time zone is unknown.
         """
-        batch = self._decoded(self._file, stripe, columns)
+        batch = self._decode_stripe(self._file, stripe, columns)
         arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
         names = [name for name in arrays if contains_type(self.schema.field(name).type, pat.is_timestamp)]
         if names:
             if self._fractions is None:
-                self._fractions = pa_orc.ORCFile(input_file(_nanoseconds(self._source, self._tail)))
-            fractions = self._decoded(self._fractions, stripe, names)
+                self._fractions = pa_orc.ORCFile(input_file(_nanoseconds_view(self._source, self._tail)))
+            fractions = self._decode_stripe(self._fractions, stripe, names)
             footer = self._tail.stripe_footer(self._source, self._tail.stripes[stripe])
-            zones = self._zones(next((zone.decode() for zone in message_fields(footer, ZONE)), None))
+            zones = self._map_zones(next((zone.decode() for zone in message_fields(footer, ZONE)), None))
             for name in names:
                 whole = zones[self.schema.get_field_index(name)]
-                arrays[name] = self._instants(arrays[name], fractions.column(name), iter(whole))
+                arrays[name] = self._combine_column(arrays[name], fractions.column(name), iter(whole))
         rows = pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
         return rows if self._tail.proleptic else refuse_old_calendar_values(rows)
 
-    def _decoded(self, file: Any, stripe: int, columns: Sequence[str]) -> pa.RecordBatch:
+    def _decode_stripe(self, file: Any, stripe: int, columns: Sequence[str]) -> pa.RecordBatch:
         try:
             return file.read_stripe(stripe, columns=list(columns))
         except (pa.ArrowException, OSError) as error:
             raise CorruptDataError("an ORC file is damaged: check what wrote it") from error
 
-    def _zones(self, of_stripe: str | None) -> dict[int, list[str]]:
+    def _map_zones(self, of_stripe: str | None) -> dict[int, list[str]]:
         """Map each top-level column to the time zones of the timestamps in it, in the order of the types."""
         kinds = self._tail.kinds
         zones: dict[int, list[str]] = {}
@@ -147,13 +147,14 @@ class OrcRows:
                 zones.setdefault(top, []).append(zone or "UTC")
         return zones
 
-    def _instants(self, whole: Any, fractions: Any, zones: Iterator[str]) -> Any:
+    def _combine_column(self, whole: Any, fractions: Any, zones: Iterator[str]) -> Any:
         """Combine a column's two views (seconds and fractions) into timestamps."""
         kind = fractions.type
         if pat.is_timestamp(kind):
-            return _instants(whole, fractions, next(zones))
+            return _combine_instants(whole, fractions, next(zones))
         below = [
-            self._instants(*pair, zones) for pair in zip(child_arrays(whole), child_arrays(fractions), strict=True)
+            self._combine_column(*pair, zones)
+            for pair in zip(child_arrays(whole), child_arrays(fractions), strict=True)
         ]
         return _with_children(whole, below) if below else whole
 
@@ -162,7 +163,7 @@ class OrcRows:
 def _with_children(array: Any, below: list[Any]) -> Any:
     """Replace the children of a decoded nested array, and its type accordingly."""
     kind = array.type
-    fields = [field.with_type(child.type) for field, child in zip(children(kind), below, strict=True)]
+    fields = [field.with_type(child.type) for field, child in zip(child_fields(kind), below, strict=True)]
     if pat.is_map(kind):
         kind = pa.map_(fields[0].type.field(0), fields[0].type.field(1))
     else:
@@ -171,11 +172,11 @@ def _with_children(array: Any, below: list[Any]) -> Any:
 
 
 # --- timestamps -------------------------------------------------------------------------------------------------------
-def _instants(whole: Any, fractions: Any, zone: str) -> Any:
+def _combine_instants(whole: Any, fractions: Any, zone: str) -> Any:
     """Compute microseconds from stored seconds and fractions; these are timestamps in the first second of 2015."""
     nanos = pc.subtract(fractions.cast(pa.int64()), _BASE_S * 1_000_000_000)
     try:
-        stored = pc.add_checked(whole, _base_s(zone))
+        stored = pc.add_checked(whole, _zone_base_s(zone))
         borrowed = pc.and_(pc.less(stored, 0), pc.greater(nanos, _VISIBLE_NS))
         micros = pc.multiply_checked(pc.subtract(stored, borrowed.cast(pa.int64())), 1_000_000)
     except pa.ArrowInvalid as error:
@@ -186,7 +187,7 @@ def _instants(whole: Any, fractions: Any, zone: str) -> Any:
 
 
 @functools.cache
-def _base_s(zone: str) -> int:
+def _zone_base_s(zone: str) -> int:
     """Return the start of 2015 in a time zone, in seconds since the epoch."""
     if zone in _UTC_NAMES:
         return _BASE_S
@@ -213,23 +214,23 @@ _OLD_ZEROS, _OLD_ZEROS_RUN = 130, bytes([0x7F, 0, 0])
 _DIRECT_V2 = 2
 
 
-def _types_only(source: BinaryIO, tail: Tail) -> BinaryIO:
+def _schema_view(source: BinaryIO, tail: OrcTail) -> BinaryIO:
     """Return a view for reading the schema only: timestamps have a time zone, CHAR and VARCHAR are strings."""
-    changed = Tail(_with_kinds(tail.footer, _NANOSECONDS), tail.postscript, tail.metadata)
-    return cast(BinaryIO, _View(source, [_Part(b"ORC"), _Part(changed.encoded())]))
+    changed = OrcTail(_replace_kinds(tail.footer, _NANOSECONDS), tail.postscript, tail.metadata)
+    return cast(BinaryIO, _View(source, [_ViewPart(b"ORC"), _ViewPart(changed.encoded())]))
 
 
-def _seconds(source: BinaryIO, tail: Tail) -> BinaryIO:
+def _seconds_view(source: BinaryIO, tail: OrcTail) -> BinaryIO:
     """Return a view with seconds in place of timestamps, counted from the start of 2015 in the stripe's time zone."""
-    return _changed(source, tail, _SECONDS, lambda footer: (b"", footer))
+    return _changed_view(source, tail, _SECONDS, lambda footer: (b"", footer))
 
 
-def _nanoseconds(source: BinaryIO, tail: Tail) -> BinaryIO:
+def _nanoseconds_view(source: BinaryIO, tail: OrcTail) -> BinaryIO:
     """Return a view in which timestamps have only their fractions: all are in the first second of 2015 in UTC."""
-    return _changed(source, tail, _NANOSECONDS, lambda footer: _without_seconds(tail, footer))
+    return _changed_view(source, tail, _NANOSECONDS, lambda footer: _zero_seconds(tail, footer))
 
 
-def _without_seconds(tail: Tail, footer: list[Field]) -> tuple[bytes, list[Field]]:
+def _zero_seconds(tail: OrcTail, footer: list[Field]) -> tuple[bytes, list[Field]]:
     """Return zeros to append to a stripe's data, and a footer that uses them as the seconds of all timestamps."""
     columns = {column for column, kind in enumerate(tail.kinds) if kind in (TIMESTAMP, TIMESTAMP_INSTANT)}
     encodings = [number_field(decode_message(one), KIND) for one in message_fields(footer, ENCODINGS)]
@@ -242,7 +243,7 @@ def _without_seconds(tail: Tail, footer: list[Field]) -> tuple[bytes, list[Field
             column = number_field(stream, STREAM_COLUMN)
             if column in columns and number_field(stream, STREAM_KIND) == STREAM_DATA:
                 value = encode_message(with_number_fields(stream, {STREAM_KIND: _UNREAD}))
-                zeros = _zeros(tail, tail.values(column), encodings[column] == _DIRECT_V2)
+                zeros = _encode_zeros(tail, tail.values(column), encodings[column] == _DIRECT_V2)
                 data += zeros
                 described = [(STREAM_KIND, STREAM_DATA), (STREAM_COLUMN, column), (STREAM_LENGTH, len(zeros))]
                 added.append((number, encode_message(described)))
@@ -250,16 +251,16 @@ def _without_seconds(tail: Tail, footer: list[Field]) -> tuple[bytes, list[Field
     return bytes(data), fields + added
 
 
-def _zeros(tail: Tail, values: int, is_new: bool) -> bytes:
+def _encode_zeros(tail: OrcTail, values: int, is_new: bool) -> bytes:
     """Encode a stream of at least `values` zeros."""
     run, length = (_ZEROS_RUN, _ZEROS) if is_new else (_OLD_ZEROS_RUN, _OLD_ZEROS)
     return uncompressed_chunks(run * (values // length + 1), tail.compression, tail.block_bytes)
 
 
 # --- a modified tail --------------------------------------------------------------------------------------------------
-def _changed(
+def _changed_view(
     source: BinaryIO,
-    tail: Tail,
+    tail: OrcTail,
     kinds: Mapping[int, int],
     change: Callable[[list[Field]], tuple[bytes, Sequence[Field]]],
 ) -> BinaryIO:
@@ -274,7 +275,7 @@ def _changed(
         kinds: maps the kinds of types to replace to their replacements.
         change: returns the bytes to append to a stripe's data, and its new footer.
     """
-    parts = [_Part(b"ORC")]
+    parts = [_ViewPart(b"ORC")]
     position = 3
     stripes: list[Field] = []
     for stripe in tail.stripes:
@@ -285,14 +286,14 @@ def _changed(
         stripes.append(
             (STRIPES, encode_message(with_number_fields(stripe.fields, {**lengths, FOOTER_BYTES: len(footer)})))
         )
-        parts += [_Part(stripe.streams_bytes, stripe.offset), _Part(data + footer)]
+        parts += [_ViewPart(stripe.streams_bytes, stripe.offset), _ViewPart(data + footer)]
         position += stripe.streams_bytes + len(data) + len(footer)
-    rest = [field for field in _with_kinds(tail.footer, kinds) if field[0] != STRIPES]
-    changed = Tail((*rest, *stripes), tail.postscript, tail.metadata)
-    return cast(BinaryIO, _View(source, [*parts, _Part(changed.encoded())]))
+    rest = [field for field in _replace_kinds(tail.footer, kinds) if field[0] != STRIPES]
+    changed = OrcTail((*rest, *stripes), tail.postscript, tail.metadata)
+    return cast(BinaryIO, _View(source, [*parts, _ViewPart(changed.encoded())]))
 
 
-def _with_kinds(footer: Iterable[Field], kinds: Mapping[int, int]) -> tuple[Field, ...]:
+def _replace_kinds(footer: Iterable[Field], kinds: Mapping[int, int]) -> tuple[Field, ...]:
     changed: list[Field] = []
     for number, value in footer:
         if number == TYPES and isinstance(value, bytes):
@@ -303,7 +304,7 @@ def _with_kinds(footer: Iterable[Field], kinds: Mapping[int, int]) -> tuple[Fiel
     return tuple(changed)
 
 
-class _Part:
+class _ViewPart:
     """A part of a view: new bytes, or a range of the source file."""
 
     def __init__(self, content: bytes | int, offset: int = 0) -> None:
@@ -315,7 +316,7 @@ class _Part:
 class _View(io.RawIOBase):
     """A readable, seekable file made of consecutive parts."""
 
-    def __init__(self, source: BinaryIO, parts: Sequence[_Part]) -> None:
+    def __init__(self, source: BinaryIO, parts: Sequence[_ViewPart]) -> None:
         self._source = source
         self._parts = [part for part in parts if part.length]
         self._starts = [0, *itertools.accumulate(part.length for part in self._parts)]

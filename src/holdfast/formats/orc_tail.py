@@ -29,15 +29,15 @@ def decode_message(message: bytes) -> list[Field]:
     fields: list[Field] = []
     position = 0
     while position < len(message):
-        tag, position = _varint(message, position)
+        tag, position = _decode_varint(message, position)
         wire = tag & 7
         if wire == 0:
-            number, position = _varint(message, position)
+            number, position = _decode_varint(message, position)
             fields.append((tag >> 3, number))
             continue
         if wire != 2:
             raise CorruptDataError(NOT_ORC, wire_type=wire)
-        length, position = _varint(message, position)
+        length, position = _decode_varint(message, position)
         fields.append((tag >> 3, message[position : position + length]))
         position += length
     return fields
@@ -48,9 +48,9 @@ def encode_message(fields: Sequence[Field]) -> bytes:
     message = bytearray()
     for number, value in fields:
         if isinstance(value, int):
-            message += _encoded(number << 3) + _encoded(value)
+            message += _encode_varint(number << 3) + _encode_varint(value)
         else:
-            message += _encoded(number << 3 | 2) + _encoded(len(value)) + value
+            message += _encode_varint(number << 3 | 2) + _encode_varint(len(value)) + value
     return bytes(message)
 
 
@@ -75,12 +75,12 @@ def decode_packed_numbers(data: bytes) -> list[int]:
     """Decode the numbers in a packed repeated field of a protobuf message."""
     found, position = [], 0
     while position < len(data):
-        number, position = _varint(data, position)
+        number, position = _decode_varint(data, position)
         found.append(number)
     return found
 
 
-def _varint(message: bytes, position: int) -> tuple[int, int]:
+def _decode_varint(message: bytes, position: int) -> tuple[int, int]:
     value = shift = 0
     while True:
         if position >= len(message):
@@ -93,7 +93,7 @@ def _varint(message: bytes, position: int) -> tuple[int, int]:
         shift += 7
 
 
-def _encoded(value: int) -> bytes:
+def _encode_varint(value: int) -> bytes:
     encoded = bytearray()
     while value > 0x7F:
         encoded.append(value & 0x7F | 0x80)
@@ -124,15 +124,15 @@ def decompress_chunks(data: bytes, compression: int) -> bytes:
         position += 3
         chunk = data[position : position + (header >> 1)]
         position += header >> 1
-        plain += chunk if header & 1 else _inflated(chunk, compression)
+        plain += chunk if header & 1 else _decompress_chunk(chunk, compression)
     return bytes(plain)
 
 
-def _inflated(chunk: bytes, compression: int) -> bytes:
+def _decompress_chunk(chunk: bytes, compression: int) -> bytes:
     if compression == _ZLIB:
         return zlib.decompress(chunk, wbits=-15)
     if compression == _SNAPPY:
-        return bytes(pa.Codec("snappy").decompress(chunk, _varint(chunk, 0)[0], asbytes=True))
+        return bytes(pa.Codec("snappy").decompress(chunk, _decode_varint(chunk, 0)[0], asbytes=True))
     if compression == _ZSTD:
         return bytes(pa.CompressedInputStream(pa.BufferReader(chunk), "zstd").read())
     raise UnsupportedError("ORC files compressed with LZ4 or LZO are not supported: rewrite them with zstd")
@@ -152,7 +152,7 @@ _TAIL_BYTES = 16 * 1024
 
 
 # --- the tail ---------------------------------------------------------------------------------------------------------
-class Stripe(NamedTuple):
+class StripeLocation(NamedTuple):
     """The location of a stripe's streams (its index and data) and footer, which follow each other."""
 
     fields: list[Field]
@@ -162,7 +162,7 @@ class Stripe(NamedTuple):
     footer_bytes: int
 
     @classmethod
-    def of(cls, message: bytes) -> Stripe:
+    def of(cls, message: bytes) -> StripeLocation:
         """Decode a stripe's message in the footer of the file."""
         fields = decode_message(message)
         offset, index, data, footer = (
@@ -172,7 +172,7 @@ class Stripe(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Tail:
+class OrcTail:
     """The end of an ORC file: the contents of its footer and postscript.
 
     Attributes:
@@ -205,9 +205,9 @@ class Tail:
         return number_field(self.footer, CALENDAR) == PROLEPTIC
 
     @property
-    def stripes(self) -> list[Stripe]:
+    def stripes(self) -> list[StripeLocation]:
         """Return the locations of the stripes, in order."""
-        return [Stripe.of(one) for one in message_fields(self.footer, STRIPES)]
+        return [StripeLocation.of(one) for one in message_fields(self.footer, STRIPES)]
 
     def top_column_of(self) -> dict[int, int]:
         """Map the number of each column, nested or not, to the index of the top-level column that contains it."""
@@ -225,7 +225,7 @@ class Tail:
         """Return how many non-null values the column with this number has in the file."""
         return number_field(decode_message(message_fields(self.footer, STATISTICS)[column]), 1)
 
-    def stripe_footer(self, source: BinaryIO, stripe: Stripe) -> list[Field]:
+    def stripe_footer(self, source: BinaryIO, stripe: StripeLocation) -> list[Field]:
         """Read and decode the footer of a stripe."""
         source.seek(stripe.offset + stripe.streams_bytes)
         return decode_message(decompress_chunks(source.read(stripe.footer_bytes), self.compression))
@@ -238,7 +238,7 @@ class Tail:
         return self.metadata + footer + postscript + bytes([len(postscript)])
 
 
-def read_tail(source: BinaryIO) -> Tail:
+def read_tail(source: BinaryIO) -> OrcTail:
     """Read the tail (footer and postscript) of a seekable ORC file.
 
     Raises:
@@ -264,4 +264,4 @@ def read_tail(source: BinaryIO) -> Tail:
     start += metadata_bytes
     compressed = end[start : start + footer_bytes]
     footer = decode_message(decompress_chunks(compressed, number_field(postscript, _PS_COMPRESSION)))
-    return Tail(tuple(footer), postscript, metadata)
+    return OrcTail(tuple(footer), postscript, metadata)

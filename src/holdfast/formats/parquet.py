@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pat
 
 from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, ReadRequest
-from holdfast.formats.columns.conversion import BatchBuffer, leaf_columns, map_children, plain_batch, plain_schema
+from holdfast.formats.columns.conversion import BatchBuffer, leaf_columns, map_children, plain_schema, to_plain_batch
 from holdfast.formats.columns.types import BASE, BEYOND, NANOSECONDS, NESTED, check_columns
 from holdfast.formats.parquet_reader import SparkFile
 from holdfast.formats.schema_json import SPARK_SCHEMA_KEY, spark_schema_json
@@ -78,13 +78,15 @@ def choose_encodings(table: pa.Table, codec: str, dictionary: bool | None) -> di
     encodings = {}
     for path, leaf in found:
         if times[path] == 1:
-            name, used = ("RLE_DICTIONARY", codec) if dictionary else _choose(leaf.drop_null(), codec, dictionary)
+            name, used = (
+                ("RLE_DICTIONARY", codec) if dictionary else _choose_encoding(leaf.drop_null(), codec, dictionary)
+            )
             # Arrow ignores NaN in statistics, but to Spark NaN is the largest value, above their maximum.
             encodings[path] = Encoding(name, used, statistics=not pat.is_floating(leaf.type))
     return encodings
 
 
-def _choose(values: Any, codec: str, dictionary: bool | None) -> tuple[str, str]:
+def _choose_encoding(values: Any, codec: str, dictionary: bool | None) -> tuple[str, str]:
     """Return the encoding of values without nulls, and its codec."""
     if pat.is_boolean(values.type) or pat.is_null(values.type):
         return "PLAIN", codec  # at most one bit per value already
@@ -175,7 +177,7 @@ _INFIX = {"none": "", "snappy": ".snappy", "gzip": ".gz", "zstd": ".zstd", "lz4"
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
-def _with_nulls(schema: pa.Schema) -> pa.Schema:
+def _allow_nulls_below(schema: pa.Schema) -> pa.Schema:
     """Return the schema in which every field below a nullable struct is nullable too.
 
     If a struct is null, Spark passes nulls even for its NOT NULL fields, and pyarrow would reject these nulls.
@@ -193,7 +195,7 @@ def _with_nulls_below(kind: pa.DataType, nullable: bool) -> pa.DataType:
 
 class _ParquetWriter:
     def __init__(self, sink: ByteSink, schema: pa.Schema, options: ParquetOptions) -> None:
-        self._plain = _with_nulls(plain_schema(schema))
+        self._plain = _allow_nulls_below(plain_schema(schema))
         self._spark_json = spark_schema_json(schema)
         self._options = options
         self._buffer = BatchBuffer(self._plain)
@@ -205,7 +207,7 @@ class _ParquetWriter:
         return self._buffer.bytes
 
     def write(self, batch: pa.RecordBatch) -> None:
-        batch = plain_batch(batch, self._plain)
+        batch = to_plain_batch(batch, self._plain)
         most = self._options.row_group_rows
         while self._buffer.rows + batch.num_rows > most:
             room = most - self._buffer.rows
@@ -224,11 +226,11 @@ class _ParquetWriter:
     def _write_row_group(self) -> None:
         table = self._buffer.take()
         if self._writer is None:
-            self._writer = self._open(table)
+            self._writer = self._open_writer(table)
         if table.num_rows:
             self._writer.write_table(table, row_group_size=table.num_rows)
 
-    def _open(self, first: pa.Table) -> Any:
+    def _open_writer(self, first: pa.Table) -> Any:
         options = self._options
         chosen = choose_encodings(first, options.compression, options.dictionary)
         dictionary = [path for path, one in chosen.items() if one.name == "RLE_DICTIONARY"]
@@ -257,7 +259,7 @@ def _read_schema(source: BinaryIO, options: ParquetOptions) -> pa.Schema:
     return SparkFile(source).schema
 
 
-def _read(
+def _read_batches(
     source: BinaryIO, wanted: ReadRequest, options: ParquetOptions, groups: Sequence[int] | None
 ) -> Iterator[Any]:
     return SparkFile(source).batches(wanted, groups)
@@ -300,6 +302,6 @@ PARQUET: FileFormat[ParquetOptions] = FileFormat(
     check_schema=lambda schema: check_columns(PARQUET, schema),
     open_writer=_ParquetWriter,
     read_schema=_read_schema,
-    read=_read,
+    read=_read_batches,
     plan_splits=_plan_splits,
 )

@@ -18,7 +18,7 @@ import pyarrow.types as pat
 
 from holdfast.errors import MALFORMED, CorruptDataError, UnsupportedError
 from holdfast.formats.base import ReadRequest
-from holdfast.formats.columns.arrow_types import children, is_string
+from holdfast.formats.columns.arrow_types import child_fields, is_string
 from holdfast.formats.columns.conversion import (
     build_batch,
     child_arrays,
@@ -26,9 +26,9 @@ from holdfast.formats.columns.conversion import (
     with_child_arrays,
 )
 from holdfast.formats.columns.dates import has_old_calendar, refuse_old_calendar_values
-from holdfast.formats.columns.types import refuse_shredded
+from holdfast.formats.columns.types import refuse_shredded_variant
 from holdfast.formats.filters import RowFilter
-from holdfast.formats.schema_json import SPARK_SCHEMA_KEY, recognized_schema
+from holdfast.formats.schema_json import SPARK_SCHEMA_KEY, recognize_schema
 from holdfast.formats.streams import input_file
 
 _INSTANT = pa.timestamp("us", "UTC")
@@ -88,7 +88,7 @@ def column_changes(schema: pa.Schema, columns: Iterable[Any], notes: Mapping[byt
         columns: the leaf columns of the footer (`pyarrow.parquet.ColumnSchema`), in order.
         notes: the key-value metadata of the footer.
     """
-    walk = _Walk(iter(columns))
+    walk = _SchemaWalk(iter(columns))
     noted = _spark_types(notes.get(b"org.apache.spark.sql.parquet.row.metadata"))
     found = ((index, walk.change(field.type, noted.get(field.name))) for index, field in enumerate(schema))
     return {index: change for index, change in found if change is not None}
@@ -98,26 +98,26 @@ def column_changes(schema: pa.Schema, columns: Iterable[Any], notes: Mapping[byt
 def _spark_types(text: bytes | None) -> Mapping[str, object]:
     """Parse Spark's schema JSON and map the columns to their types in it; empty if the writer did not store it."""
     try:
-        return {} if text is None else _fields_of(json.loads(text))
+        return {} if text is None else _fields_by_name(json.loads(text))
     except MALFORMED:
         return {}  # Spark 1 used another notation, and any writer may use the key
 
 
-def _fields_of(noted: object) -> dict[str, object]:
+def _fields_by_name(noted: object) -> dict[str, object]:
     fields = noted.get("fields") if isinstance(noted, dict) else None
     known = [field for field in fields if isinstance(field, dict)] if isinstance(fields, list) else []
     return {str(field.get("name")): field.get("type") for field in known}
 
 
 @dataclass(frozen=True, slots=True)
-class _Walk:
+class _SchemaWalk:
     """A walk through the types of a schema and the footer's leaf columns in parallel."""
 
     leaves: Iterator[Any]
 
     def change(self, kind: pa.DataType, noted: object) -> ColumnChange | None:
         if not pat.is_nested(kind):
-            return self._leaf(kind, next(self.leaves), noted)
+            return self._leaf_change(kind, next(self.leaves), noted)
         if pat.is_map(kind):
             entries: dict[str, object] = {}
             if isinstance(noted, dict):
@@ -126,26 +126,26 @@ class _Walk:
             parts = [self.change(kind.key_type, entries.get(kind.key_field.name))]
             parts.append(self.change(kind.item_type, entries.get(kind.item_field.name)))
         elif pat.is_struct(kind):
-            fields = _fields_of(noted)
-            parts = [self.change(child.type, fields.get(child.name)) for child in children(kind)]
+            fields = _fields_by_name(noted)
+            parts = [self.change(child.type, fields.get(child.name)) for child in child_fields(kind)]
         else:
             parts = [self.change(kind.value_type, noted.get("elementType") if isinstance(noted, dict) else None)]
         return _nested_change(kind, parts)
 
-    def _leaf(self, kind: pa.DataType, column: Any, noted: object) -> ColumnChange | None:
+    def _leaf_change(self, kind: pa.DataType, column: Any, noted: object) -> ColumnChange | None:
         physical = column.physical_type
         if physical == "INT96":
-            return _cast_to(_INSTANT)
+            return _cast_change(_INSTANT)
         if isinstance(noted, str) and noted.startswith("interval"):
             return _interval_change(kind, noted)
         if pat.is_duration(kind):
-            return _cast_to(pa.int64())  # Spark ignores Arrow's metadata
+            return _cast_change(pa.int64())  # Spark ignores Arrow's metadata
         if physical == "FIXED_LEN_BYTE_ARRAY" and (pat.is_null(kind) or column.converted_type == "INTERVAL"):
             return _UNREADABLE  # Arrow reads Parquet's own intervals as nulls or bytes
         if pat.is_null(kind) and noted is None and physical == "INT32":
-            return _cast_to(pa.int32())  # Spark uses the physical type that the writer chose
+            return _cast_change(pa.int32())  # Spark uses the physical type that the writer chose
         if physical == "BYTE_ARRAY" and pat.is_binary(kind) and column.logical_type.type == "ENUM":
-            return _cast_to(pa.string())
+            return _cast_change(pa.string())
         return None
 
 
@@ -153,18 +153,18 @@ def _interval_change(kind: pa.DataType, noted: str) -> ColumnChange | None:
     """Return the conversion of Spark's intervals, which are plain integers in Parquet."""
     if "year" in noted or "month" in noted:
         return _UNREADABLE
-    return None if pat.is_duration(kind) else _cast_to(pa.duration("us"))
+    return None if pat.is_duration(kind) else _cast_change(pa.duration("us"))
 
 
-def _cast_to(kind: pa.DataType) -> ColumnChange:
+def _cast_change(kind: pa.DataType) -> ColumnChange:
     return ColumnChange(kind, lambda array: array.cast(kind))
 
 
-def _refuse(_: Any) -> NoReturn:
+def _refuse_column(_: Any) -> NoReturn:
     raise UnsupportedError("a column of the files is not supported: leave it out with the option columns")
 
 
-_UNREADABLE = ColumnChange(pa.month_day_nano_interval(), _refuse)  # such schemas are rejected by column name
+_UNREADABLE = ColumnChange(pa.month_day_nano_interval(), _refuse_column)  # such schemas are rejected by column name
 
 
 # --- nested columns ---------------------------------------------------------------------------------------------------
@@ -178,10 +178,10 @@ def _nested_change(kind: pa.DataType, parts: Sequence[ColumnChange | None]) -> C
         return field if part is None else field.with_type(part.type)
 
     became = map_children(kind, change)
-    return ColumnChange(became, lambda array: _rebuilt(array, became, parts))
+    return ColumnChange(became, lambda array: _rebuild_nested(array, became, parts))
 
 
-def _rebuilt(array: Any, kind: pa.DataType, parts: Sequence[ColumnChange | None]) -> Any:
+def _rebuild_nested(array: Any, kind: pa.DataType, parts: Sequence[ColumnChange | None]) -> Any:
     """Return a nested array with converted children; Arrow's casts handle nested types, its functions do not."""
     if pat.is_fixed_size_list(array.type):
         array = array.cast(pa.list_(array.type.value_field))
@@ -232,31 +232,31 @@ class SparkFile:
     @property
     def schema(self) -> pa.Schema:
         """Return the columns with Spark's types; a type that Spark does not know stays as it is."""
-        fields = (self._changed(index, field) for index, field in enumerate(self._physical))
+        fields = (self._changed_field(index, field) for index, field in enumerate(self._physical))
         found = pa.schema([spark_typed_field(field) for field in fields])
-        return recognized_schema(found, (self.metadata.metadata or {}).get(SPARK_SCHEMA_KEY))
+        return recognize_schema(found, (self.metadata.metadata or {}).get(SPARK_SCHEMA_KEY))
 
-    def _changed(self, index: int, field: pa.Field) -> pa.Field:
+    def _changed_field(self, index: int, field: pa.Field) -> pa.Field:
         return field.with_type(self._changes[index].type) if index in self._changes else field
 
     def batches(self, wanted: ReadRequest, row_groups: Sequence[int] | None) -> Iterator[pa.RecordBatch]:
         """Yield record batches; see `FileFormat.read`. Without columns, read only the footer."""
         needed, row_filter = wanted.needed, wanted.row_filter
-        refuse_shredded(needed, self._physical)
+        refuse_shredded_variant(needed, self._physical)
         groups = list(range(self.metadata.num_row_groups)) if row_groups is None else list(row_groups)
         if row_filter is not None:
-            groups = self._prune(needed, row_filter, groups)
+            groups = self._prune_row_groups(needed, row_filter, groups)
         names = {name.lower() for name in needed.names}
         found = [name for name in self._physical.names if name.lower() in names]
         if not found:
             rows = sum(self.metadata.row_group(group).num_rows for group in groups)
-            yield from _without_columns(rows)
+            yield from _batches_without_columns(rows)
         elif groups:
-            for batch in self._checked(groups, found):
-                changed = self._change(batch)
+            for batch in self._read_checked_batches(groups, found):
+                changed = self._convert_batch(batch)
                 yield refuse_old_calendar_values(changed) if self._old_calendar else changed
 
-    def _checked(self, groups: list[int], columns: list[str]) -> Iterator[pa.RecordBatch]:
+    def _read_checked_batches(self, groups: list[int], columns: list[str]) -> Iterator[pa.RecordBatch]:
         """Yield the batches of row groups.
 
         Raises:
@@ -271,7 +271,7 @@ class SparkFile:
                 "bytes of the file are damaged, so it is not read: restore it from a backup, or write its rows again"
             ) from error
 
-    def _change(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _convert_batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         if not self._changes:
             return batch
         arrays = list(batch.columns)
@@ -282,7 +282,7 @@ class SparkFile:
         fields = [pa.field(name, array.type) for name, array in zip(batch.schema.names, arrays, strict=True)]
         return build_batch(arrays, pa.schema(fields), batch.num_rows)
 
-    def _prune(self, schema: pa.Schema, row_filter: RowFilter, groups: list[int]) -> list[int]:
+    def _prune_row_groups(self, schema: pa.Schema, row_filter: RowFilter, groups: list[int]) -> list[int]:
         """Drop the row groups in which, according to their statistics, no row can pass the filter."""
         if self._old_calendar:  # whose values are refused, not skipped
             return groups
@@ -310,7 +310,7 @@ class SparkFile:
         return False
 
 
-def _without_columns(rows: int) -> Iterator[pa.RecordBatch]:
+def _batches_without_columns(rows: int) -> Iterator[pa.RecordBatch]:
     while rows > 0:
         yield build_batch([], pa.schema([]), min(rows, _READ_ROWS))
         rows -= _READ_ROWS

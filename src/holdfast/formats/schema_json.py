@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from holdfast.errors import MALFORMED, CorruptDataError, InvalidRequestError
-from holdfast.formats.columns.arrow_types import children, is_binary, is_list, is_string
+from holdfast.formats.columns.arrow_types import child_fields, is_binary, is_list, is_string
 from holdfast.formats.columns.conversion import map_children
 from holdfast.formats.columns.types import VARIANT, attach_spark_json, spark_json_of, special_struct
 
@@ -55,14 +55,14 @@ def spark_schema_json(schema: pa.Schema) -> str:
     Raises:
         InvalidRequestError: Spark lacks a type that the schema uses; the error names the type.
     """
-    return json.dumps(_struct(list(schema), [spark_json_of(field) for field in schema]), ensure_ascii=False)
+    return json.dumps(_struct_json(list(schema), [spark_json_of(field) for field in schema]), ensure_ascii=False)
 
 
-def _struct(fields: list[pa.Field], known: list[Mapping[str, Any] | None]) -> dict[str, object]:
+def _struct_json(fields: list[pa.Field], known: list[Mapping[str, Any] | None]) -> dict[str, object]:
     described = [
         {
             "name": field.name,
-            "type": _type(field.type, spark and spark["type"]),
+            "type": _type_json(field.type, spark and spark["type"]),
             "nullable": field.nullable,
             "metadata": dict(spark.get("metadata") or {}) if spark else {},
         }
@@ -71,13 +71,13 @@ def _struct(fields: list[pa.Field], known: list[Mapping[str, Any] | None]) -> di
     return {"type": "struct", "fields": described}
 
 
-def _type(kind: pa.DataType, spark: Any) -> object:
+def _type_json(kind: pa.DataType, spark: Any) -> object:
     """Return the type's JSON; `spark` is Spark's own description of it, or None."""
     if pat.is_dictionary(kind):
-        return _type(kind.value_type, spark)
+        return _type_json(kind.value_type, spark)
     if isinstance(spark, dict) and spark.get("type") == "udt":
-        below = _type(kind, spark["sqlType"])
-        return spark if _same(below, spark["sqlType"]) else below
+        below = _type_json(kind, spark["sqlType"])
+        return spark if _is_same_type(below, spark["sqlType"]) else below
     word = spark if isinstance(spark, str) else ""
     if kind in _SIMPLE:
         return _SIMPLE[kind]
@@ -95,25 +95,25 @@ def _type(kind: pa.DataType, spark: Any) -> object:
         return "variant"
     if is_binary(kind):
         return "binary"
-    return _nested(kind, spark if isinstance(spark, dict) else {})
+    return _nested_type_json(kind, spark if isinstance(spark, dict) else {})
 
 
-def _nested(kind: pa.DataType, spark: Mapping[str, Any]) -> object:
+def _nested_type_json(kind: pa.DataType, spark: Mapping[str, Any]) -> object:
     if pat.is_map(kind):
         return {
             "type": "map",
-            "keyType": _type(kind.key_type, spark.get("keyType")),
-            "valueType": _type(kind.item_type, spark.get("valueType")),
+            "keyType": _type_json(kind.key_type, spark.get("keyType")),
+            "valueType": _type_json(kind.item_type, spark.get("valueType")),
             "valueContainsNull": kind.item_field.nullable,
         }
     if pat.is_struct(kind):
         known = {field["name"]: field for field in spark.get("fields", ())}
-        return _struct(children(kind), [known.get(field.name) for field in children(kind)])
+        return _struct_json(child_fields(kind), [known.get(field.name) for field in child_fields(kind)])
     if not is_list(kind):
         raise InvalidRequestError("Spark does not have this type: cast the column", type=str(kind))
     return {
         "type": "array",
-        "elementType": _type(kind.value_type, spark.get("elementType")),
+        "elementType": _type_json(kind.value_type, spark.get("elementType")),
         "containsNull": kind.value_field.nullable,
     }
 
@@ -121,18 +121,18 @@ def _nested(kind: pa.DataType, spark: Mapping[str, Any]) -> object:
 _NULLS = ("nullable", "containsNull", "valueContainsNull")
 
 
-def _same(one: Any, other: Any) -> bool:
+def _is_same_type(one: Any, other: Any) -> bool:
     """Check whether the JSON of two types is equal, apart from nullability and metadata."""
     if isinstance(one, dict) and isinstance(other, dict):
         keys = (one.keys() | other.keys()) - {*_NULLS, "metadata"}
-        return all(_same(one.get(key), other.get(key)) for key in keys)
+        return all(_is_same_type(one.get(key), other.get(key)) for key in keys)
     if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_same, one, other))
+        return len(one) == len(other) and all(map(_is_same_type, one, other))
     return bool(one == other)
 
 
 # --- from Spark's JSON ------------------------------------------------------------------------------------------------
-def recognized_schema(schema: pa.Schema, spark_json: bytes | str | None) -> pa.Schema:
+def recognize_schema(schema: pa.Schema, spark_json: bytes | str | None) -> pa.Schema:
     """Add to the schema of a file what only Spark's JSON tells: VARIANT, intervals, collations, column metadata.
 
     Args:
@@ -142,16 +142,18 @@ def recognized_schema(schema: pa.Schema, spark_json: bytes | str | None) -> pa.S
     try:
         fields = [] if spark_json is None else json.loads(spark_json)["fields"]
         known = {str(field["name"]): field for field in fields if "type" in field}
-        return pa.schema([_recognized(field, known[field.name]) if field.name in known else field for field in schema])
+        return pa.schema(
+            [_recognize_field(field, known[field.name]) if field.name in known else field for field in schema]
+        )
     except MALFORMED:
         return schema.remove_metadata()  # not Spark's JSON: any writer may use the key, so the file's own types apply
 
 
-def _recognized(field: pa.Field, spark: Mapping[str, Any]) -> pa.Field:
-    return attach_spark_json(field.with_type(_recognized_type(field.type, spark["type"])), spark)
+def _recognize_field(field: pa.Field, spark: Mapping[str, Any]) -> pa.Field:
+    return attach_spark_json(field.with_type(_recognize_type(field.type, spark["type"])), spark)
 
 
-def _recognized_type(kind: pa.DataType, spark: Any) -> pa.DataType:
+def _recognize_type(kind: pa.DataType, spark: Any) -> pa.DataType:
     if spark == "variant" and pat.is_struct(kind):
         return VARIANT
     if isinstance(spark, str) and _DAY_TIME.fullmatch(spark) and pat.is_int64(kind):
@@ -159,18 +161,18 @@ def _recognized_type(kind: pa.DataType, spark: Any) -> pa.DataType:
     if not isinstance(spark, dict) or not pat.is_nested(kind):
         return kind
     if spark.get("type") == "udt":
-        return _recognized_type(kind, spark["sqlType"])
+        return _recognize_type(kind, spark["sqlType"])
     if pat.is_map(kind):
         words = iter([spark.get("keyType"), spark.get("valueType")])
     elif pat.is_struct(kind):
         known = {field.get("name"): field.get("type") for field in spark.get("fields", ())}
-        words = iter([known.get(field.name) for field in children(kind)])
+        words = iter([known.get(field.name) for field in child_fields(kind)])
     else:
         words = iter([spark.get("elementType")])
-    return map_children(kind, lambda field: field.with_type(_recognized_type(field.type, next(words))))
+    return map_children(kind, lambda field: field.with_type(_recognize_type(field.type, next(words))))
 
 
-def arrow_schema_of(text: str) -> pa.Schema:
+def arrow_schema_from_json(text: str) -> pa.Schema:
     """Parse the output of `StructType.json` into an Arrow schema.
 
     Guarantee: the types are those in which PySpark passes the columns to Python: timestamps are in UTC, ``char`` and
@@ -185,14 +187,14 @@ def arrow_schema_of(text: str) -> pa.Schema:
         described = json.loads(text)
         if described["type"] != "struct":
             raise ValueError(described["type"])
-        return pa.schema([_described_column(field) for field in described["fields"]])
+        return pa.schema([_parse_column(field) for field in described["fields"]])
     except MALFORMED as error:
         if isinstance(error, InvalidRequestError):  # it is a ValueError too
             raise
         raise CorruptDataError("a stored schema is not Spark's: keep the bytes and report", schema=text) from error
 
 
-def _described_column(field: dict[str, Any]) -> pa.Field:
+def _parse_column(field: dict[str, Any]) -> pa.Field:
     try:
         return attach_spark_json(_arrow_field(field), field)
     except InvalidRequestError as error:
@@ -201,7 +203,7 @@ def _described_column(field: dict[str, Any]) -> pa.Field:
         ) from error
 
 
-def _named_type(text: str) -> pa.DataType:
+def _parse_named_type(text: str) -> pa.DataType:
     if text in _BY_NAME:
         return _BY_NAME[text]
     if found := _DECIMAL.fullmatch(text):
@@ -221,7 +223,7 @@ def _arrow_field(field: dict[str, Any]) -> pa.Field:
 
 def _arrow_type(described: Any) -> pa.DataType:
     if isinstance(described, str):
-        return _named_type(described)
+        return _parse_named_type(described)
     kind = described["type"]
     if kind == "array":
         return pa.list_(pa.field("element", _arrow_type(described["elementType"]), bool(described["containsNull"])))

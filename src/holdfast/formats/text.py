@@ -20,9 +20,9 @@ from holdfast.formats.lines import (
     CODEC_EXTENSIONS,
     CODEC_PARSERS,
     LineWriter,
+    concatenate_bytes,
     decode_lines,
     read_blocks,
-    text_bytes,
     whole_lines_length,
 )
 
@@ -52,7 +52,7 @@ def _open_writer(sink: ByteSink, schema: pa.Schema, options: TextOptions) -> Lin
     def render(batch: pa.RecordBatch) -> Any:
         lines = batch.column(0).cast(pa.string())
         _refuse_lossy_values(lines, schema.names[0])
-        return text_bytes(pc.binary_join_element_wise(lines, "\n", ""))
+        return concatenate_bytes(pc.binary_join_element_wise(lines, "\n", ""))
 
     return LineWriter(sink, schema, options.codec, render)
 
@@ -73,7 +73,9 @@ def _read_schema(source: BinaryIO, options: TextOptions) -> pa.Schema:
     return pa.schema([("value", pa.string())])
 
 
-def _read(source: BinaryIO, wanted: ReadRequest, options: TextOptions, groups: Sequence[int] | None) -> Iterator[Any]:
+def _read_batches(
+    source: BinaryIO, wanted: ReadRequest, options: TextOptions, groups: Sequence[int] | None
+) -> Iterator[Any]:
     first = True
     for block in read_blocks(source, options.codec, whole_lines_length):
         if first:
@@ -98,5 +100,5 @@ TEXT: FileFormat[TextOptions] = FileFormat(
     check_schema=_check_schema,
     open_writer=_open_writer,
     read_schema=_read_schema,
-    read=_read,
+    read=_read_batches,
 )

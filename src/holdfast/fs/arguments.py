@@ -48,7 +48,7 @@ def hint_at_patterns(path: str) -> Iterator[None]:
         raise PathNotFoundError(message, path=path) from error
 
 
-def as_list(path: Any) -> Sequence[Any]:
+def as_path_list(path: Any) -> Sequence[Any]:
     """Return an argument that is one path or a list of paths as a list of paths."""
     return [path] if isinstance(path, str | os.PathLike) else path
 
@@ -65,7 +65,7 @@ def refuse_pattern_names(source: Any, target: Any, exists: Callable[[str], bool]
     """
     if isinstance(source, list) and (isinstance(target, list) or not in_lists):
         return
-    for one in map(os.fspath, as_list(source)):
+    for one in map(os.fspath, as_path_list(source)):
         if has_magic(one) and exists(one):
             raise FeatureUnsupportedError(
                 "the name contains *, ? or [, so fsspec takes it for a pattern: give two lists, of sources and targets",
@@ -73,7 +73,7 @@ def refuse_pattern_names(source: Any, target: Any, exists: Callable[[str], bool]
             )
 
 
-def entry_of(name: str, status: FileStatus) -> dict[str, Any]:
+def status_to_info(name: str, status: FileStatus) -> dict[str, Any]:
     """Return fsspec's info dictionary of a file or directory; times are seconds since the epoch, and the mode is that
     of `os.stat`.
     """
@@ -91,7 +91,7 @@ def entry_of(name: str, status: FileStatus) -> dict[str, Any]:
     }
 
 
-def directory_entry(path: str) -> dict[str, Any]:
+def directory_info(path: str) -> dict[str, Any]:
     """Return fsspec's info dictionary of the root above all namespaces, or of a namespace that is not open yet."""
     return {"name": path, "size": 0, "type": "directory"}
 
@@ -170,7 +170,7 @@ def read_ranges(
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class RequestedMove:
     """A rename that fsspec's `mv` asks for.
 
     Attributes:
@@ -182,7 +182,7 @@ class Move:
     into: bool
 
 
-def parse_moves(path1: Any, path2: Any) -> Iterator[Move]:
+def parse_moves(path1: Any, path2: Any) -> Iterator[RequestedMove]:
     """Yield the renames that the arguments of fsspec's `mv` ask for: paths, or lists of paths.
 
     Raises:
@@ -193,14 +193,14 @@ def parse_moves(path1: Any, path2: Any) -> Iterator[Move]:
             raise InvalidRequestError(
                 "there must be as many targets as sources: check the lists", sources=len(path1), targets=len(path2)
             )
-        yield from (Move(source, target, False) for source, target in zip(path1, path2, strict=True))
+        yield from (RequestedMove(source, target, False) for source, target in zip(path1, path2, strict=True))
         return
     target = os.fspath(path2)
     if not isinstance(path1, list):
         source = os.fspath(path1)
         if source.endswith("/") or not target.endswith("/"):
-            yield Move(source, target, not source.endswith("/"))
+            yield RequestedMove(source, target, not source.endswith("/"))
             return
     directory = target.rstrip("/")
     for source in path1 if isinstance(path1, list) else [os.fspath(path1)]:
-        yield Move(source, f"{directory}/{source.rstrip('/').rpartition('/')[2]}", False)
+        yield RequestedMove(source, f"{directory}/{source.rstrip('/').rpartition('/')[2]}", False)

@@ -43,11 +43,11 @@ def is_closed_by_failure() -> bool:
     if frame is None:
         return False
     if frame.f_code.co_name == "__exit__":
-        return _is_given_an_error(frame)
+        return _is_frame_given_an_error(frame)
     return frame.f_code.co_code[frame.f_lasti] == _LEAVES_WITH_ERROR
 
 
-def _is_given_an_error(frame: FrameType) -> bool:
+def _is_frame_given_an_error(frame: FrameType) -> bool:
     code = frame.f_code
     count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & inspect.CO_VARARGS)
     given = [frame.f_locals.get(name) for name in code.co_varnames[:count]]
@@ -102,10 +102,10 @@ class ReadingNamespaceFile(AbstractBufferedFile):  # type: ignore[misc]  # fsspe
         return self._reader.read(start, max(end - start, 0))
 
     def __reduce__(self) -> Any:
-        return _reopened, (self.fs, self.path, self.blocksize, self.cache.name, self.loc)
+        return _reopen_file, (self.fs, self.path, self.blocksize, self.cache.name, self.loc)
 
 
-def _reopened(fs: Any, path: str, block_size: int, cache_type: str, position: int) -> Any:
+def _reopen_file(fs: Any, path: str, block_size: int, cache_type: str, position: int) -> Any:
     file = fs.open(path, "rb", block_size=block_size, cache_type=cache_type)
     file.seek(position)
     return file
@@ -274,7 +274,7 @@ class NamespaceTransaction(Transaction):  # type: ignore[misc]  # fsspec ships n
         files: list[WritingNamespaceFile] = list(self.files)
         try:
             if commit:
-                self._publish(files)
+                self._publish_files(files)
         finally:
             for file in files:
                 file.discard()  # has no effect on those that were published
@@ -283,7 +283,7 @@ class NamespaceTransaction(Transaction):  # type: ignore[misc]  # fsspec ships n
             self.fs._intrans = False
             self.fs._transaction = None
 
-    def _publish(self, files: list[WritingNamespaceFile]) -> None:
+    def _publish_files(self, files: list[WritingNamespaceFile]) -> None:
         steps: dict[int, tuple[Namespace, dict[str, FileWriter]]] = {}
         for file in files:
             if not file.closed:

@@ -18,9 +18,8 @@ from fsspec.spec import AbstractFileSystem
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.fs.arguments import (
     FileRange,
-    as_list,
-    directory_entry,
-    entry_of,
+    as_path_list,
+    directory_info,
     find_below,
     hint_at_patterns,
     parse_moves,
@@ -28,6 +27,7 @@ from holdfast.fs.arguments import (
     read_slice,
     refuse_pattern_names,
     split_path,
+    status_to_info,
 )
 from holdfast.fs.files import (
     NamespaceTransaction,
@@ -38,7 +38,7 @@ from holdfast.fs.files import (
 )
 from holdfast.fs.opening import Options, SharedNamespace, forget_if_lost, shared_namespace
 from holdfast.namespace import Namespace
-from holdfast.namespace.catalog import SCHEME, known_namespaces
+from holdfast.namespace.catalog import SCHEME, read_catalog
 from holdfast.namespace.errors import (
     FeatureUnsupportedError,
     InvalidPathError,
@@ -160,12 +160,12 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
             raise PathNotFoundError(error.message, **error.variables) from error
         return name, namespace, inner
 
-    def _names(self) -> list[str]:
+    def _list_namespace_names(self) -> list[str]:
         """Return the names of the namespaces that this filesystem can find without being told a name."""
         if self._is_bound:
             return list(self._held)
         if self._options.database is None:
-            return sorted(known_namespaces())
+            return sorted(read_catalog())
         return [shared_namespace(self._options.only_address(self._options.database)).namespace.configuration.name]
 
     def invalidate_cache(self, path: str | None = None) -> None:
@@ -188,9 +188,9 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
             FileNotFoundError: nothing is at `path`.
         """
         if not self._strip_protocol(path):
-            return directory_entry("")
+            return directory_info("")
         name, namespace, inner = self._locate_existing(path)
-        return entry_of(name, namespace.status(inner))
+        return status_to_info(name, namespace.status(inner))
 
     def exists(self, path: str, **_options: Any) -> bool:
         """Return whether a file or a directory is at `path`.
@@ -198,17 +198,17 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
         Raises:
             HoldfastError: the answer is unknown, because the database cannot be reached or a permission is missing.
         """
-        return self._type_of(path) is not None
+        return self._find_type(path) is not None
 
     def isdir(self, path: str) -> bool:
         """Return whether `path` is a directory."""
-        return self._type_of(path) == "directory"
+        return self._find_type(path) == "directory"
 
     def isfile(self, path: str) -> bool:
         """Return whether `path` is a file."""
-        return self._type_of(path) == "file"
+        return self._find_type(path) == "file"
 
-    def _type_of(self, path: str) -> str | None:
+    def _find_type(self, path: str) -> str | None:
         try:
             return str(self.info(path)["type"])
         except PathNotFoundError:
@@ -224,10 +224,10 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
             FileNotFoundError: nothing is at `path`.
         """
         if not self._strip_protocol(path):
-            entries = [directory_entry(name) for name in self._names()]
+            entries = [directory_info(name) for name in self._list_namespace_names()]
         else:
             name, namespace, inner = self._locate_existing(path)
-            entries = [entry_of(name, status) for status in namespace.list(inner)]
+            entries = [status_to_info(name, status) for status in namespace.list(inner)]
         return entries if detail else [entry["name"] for entry in entries]
 
     def find(
@@ -241,20 +241,20 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
             PermissionError: a directory may not be listed: the result would be incomplete.
         """
         root = self._strip_protocol(path)
-        found = self._whole_tree(root) if root and maxdepth is None else find_below(root, self.ls, maxdepth)
+        found = self._find_whole_tree(root) if root and maxdepth is None else find_below(root, self.ls, maxdepth)
         if not withdirs:
             found = {name: entry for name, entry in found.items() if entry["type"] != "directory"}
         elif root and self.isdir(root):
             found[root] = self.info(root)  # as the command find does
         return dict(sorted(found.items())) if detail else sorted(found)
 
-    def _whole_tree(self, root: str) -> dict[str, dict[str, Any]]:
+    def _find_whole_tree(self, root: str) -> dict[str, dict[str, Any]]:
         name, namespace, inner = self._locate(root)
         try:
             top = self.info(root)
             if top["type"] == "file":
                 return {root: top}
-            return {(entry := entry_of(name, status))["name"]: entry for status in namespace.walk(inner)}
+            return {(entry := status_to_info(name, status))["name"]: entry for status in namespace.walk(inner)}
         except (PathNotFoundError, ParentNotDirectoryError):
             return {}
 
@@ -280,7 +280,7 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
         if maxdepth is not None and maxdepth < 1:
             raise InvalidRequestError("the depth must be at least 1: leave maxdepth out for all", maxdepth=maxdepth)
         found: set[str] = set()
-        for one in map(self._strip_protocol, as_list(path)):
+        for one in map(self._strip_protocol, as_path_list(path)):
             starts, depth = [one], maxdepth
             if not assume_literal and has_magic(one) and not self.exists(one):
                 starts, depth = self.glob(one, maxdepth=maxdepth), None if maxdepth is None else maxdepth - 1
@@ -305,7 +305,7 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
     def ukey(self, path: str) -> str:
         """Return a text that changes whenever the content of a file does, and survives a rename."""
         try:
-            identity = repr([(one.blob, one.length) for one in self._reader(path).inode.extents])
+            identity = repr([(one.blob, one.length) for one in self._open_reader(path).inode.extents])
         except PathIsDirectoryError:
             identity = repr(self.info(path))
         return hashlib.sha256(identity.encode()).hexdigest()
@@ -338,9 +338,9 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
     # --- reading ------------------------------------------------------------------------------------------------------
     def cat_file(self, path: str, start: int | None = None, end: int | None = None, **_options: Any) -> bytes:
         """Return the bytes of a file, from `start` to `end`, which have the meaning of a Python slice."""
-        return read_slice(self._reader(path), start, end)
+        return read_slice(self._open_reader(path), start, end)
 
-    def _reader(self, path: str) -> FileReader:
+    def _open_reader(self, path: str) -> FileReader:
         _, namespace, inner = self._locate_existing(path)
         return namespace.open(inner)
 
@@ -359,7 +359,7 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
         if not len(paths) == len(starts) == len(ends):
             raise ValueError("there must be as many starts and ends as paths")
         ranges = [FileRange(*one) for one in zip(paths, starts, ends, strict=True)]
-        return read_ranges(self._reader, ranges, self._environment.runner, keep_errors=on_error == "return")
+        return read_ranges(self._open_reader, ranges, self._environment.runner, keep_errors=on_error == "return")
 
     # --- opening ------------------------------------------------------------------------------------------------------
     def open(self, path: str, mode: str = "rb", **options: Any) -> Any:
@@ -386,8 +386,8 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
     ) -> ReadingNamespaceFile | WritingNamespaceFile:
         name, namespace, inner = self._locate(path)
         if mode == "rb":
-            reader = self._reader(path)
-            details = entry_of(name, reader.status(inner))
+            reader = self._open_reader(path)
+            details = status_to_info(name, reader.status(inner))
             caching = {**options, "block_size": block_size or "default", "cache_options": cache_options}
             return ReadingNamespaceFile(self, path, reader, details, **caching)
         permission = options.get("permission", FILE_MODE)
@@ -413,7 +413,7 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
     # --- writing ------------------------------------------------------------------------------------------------------
     def pipe_file(self, path: str, value: Any, mode: str = "overwrite", **options: Any) -> None:
         """Write a whole file, in one transaction; ``mode="create"`` refuses one that exists."""
-        with self.open(path, _write_mode(mode), **options) as file:
+        with self.open(path, _parse_write_mode(mode), **options) as file:
             file.write(value)
 
     def put_file(
@@ -423,7 +423,7 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
         if os.path.isdir(lpath):
             self.makedirs(rpath, exist_ok=True)
             return
-        with open(lpath, "rb") as source, self.open(rpath, _write_mode(mode), **options) as target:
+        with open(lpath, "rb") as source, self.open(rpath, _parse_write_mode(mode), **options) as target:
             callback.set_size(os.fstat(source.fileno()).st_size)
             while data := source.read(self.blocksize):
                 callback.relative_update(target.write(data))
@@ -451,7 +451,7 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
     def cp_file(self, path1: str, path2: str, **options: Any) -> None:
         """Copy a file, even to another namespace; the copy appears as a whole. A directory is only made, not filled."""
         try:
-            reader = self._reader(path1)
+            reader = self._open_reader(path1)
         except PathIsDirectoryError:
             self.makedirs(path2, exist_ok=True)
             return
@@ -523,7 +523,7 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
         """
         if maxdepth is not None:
             raise FeatureUnsupportedError("a tree is deleted as a whole: leave maxdepth out", maxdepth=maxdepth)
-        paths = sorted({self._strip_protocol(one) for one in as_list(path)})
+        paths = sorted({self._strip_protocol(one) for one in as_path_list(path)})
         for one in paths:
             with hint_at_patterns(one):
                 is_directory = self.info(one)["type"] == "directory"
@@ -574,7 +574,7 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
                     namespace.rename(source, target, overwrite=True, into=move.into)
 
 
-def _write_mode(mode: str) -> str:
+def _parse_write_mode(mode: str) -> str:
     if mode not in ("overwrite", "create"):
         raise InvalidRequestError("the mode is 'overwrite' or 'create': change it", mode=mode)
     return "xb" if mode == "create" else "wb"

@@ -17,18 +17,18 @@ from typing import Any
 
 from holdfast.errors import CorruptDataError, FencedError, HoldfastError, InvalidRequestError, NotFoundError
 from holdfast.namespace import Namespace, open_namespace
-from holdfast.namespace.catalog import SCHEME, database_of
+from holdfast.namespace.catalog import SCHEME, find_database_url
 from holdfast.runtime.process import finalize, finish_finalizers, keep_inherited
 from holdfast.stores.provider import StoreOptions
 from holdfast.stores.registry import BUILT_IN, installed_providers, parse_store_options
 from holdfast.transactions.registry import has_password, public_url
-from holdfast.wording import nearest
+from holdfast.wording import suggest_nearest
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class NamespaceAddress:
     """What `open_namespace` needs to open a namespace: URLs, user and options. Its `repr` hides what may be secret.
 
     Attributes:
@@ -60,10 +60,10 @@ class SharedNamespace:
     def __init__(self, namespace: Namespace, close: bool = True) -> None:
         self.namespace = namespace
         if close:
-            weakref.finalize(self, finalize, partial(_close_in, os.getpid(), namespace))
+            weakref.finalize(self, finalize, partial(_close_in_process, os.getpid(), namespace))
 
 
-def _close_in(pid: int, namespace: Namespace) -> None:
+def _close_in_process(pid: int, namespace: Namespace) -> None:
     if os.getpid() != pid:
         keep_inherited(namespace)
         return
@@ -74,11 +74,11 @@ def _close_in(pid: int, namespace: Namespace) -> None:
         _log.warning("the last modification times of some directories of %s may not be saved: %s", name, error)
 
 
-_open: weakref.WeakValueDictionary[Address, SharedNamespace] = weakref.WeakValueDictionary()
+_open: weakref.WeakValueDictionary[NamespaceAddress, SharedNamespace] = weakref.WeakValueDictionary()
 _lock = threading.Lock()
 
 
-def shared_namespace(address: Address) -> SharedNamespace:
+def shared_namespace(address: NamespaceAddress) -> SharedNamespace:
     """Return the open namespace of this process for an address; open it if there is none.
 
     Raises: see `open_namespace`.
@@ -110,13 +110,13 @@ def forget_if_lost(shared: SharedNamespace) -> bool:
         return True
 
 
-def _forget() -> None:
+def _renew_after_fork() -> None:
     """Begin anew after a fork: another thread of the parent may have held the lock."""
     global _open, _lock
     _open, _lock = weakref.WeakValueDictionary(), threading.Lock()
 
 
-os.register_at_fork(after_in_child=_forget)
+os.register_at_fork(after_in_child=_renew_after_fork)
 
 
 _OF_FSSPEC = ("asynchronous", "loop", "batch_size", "use_listings_cache", "listings_expiry_time", "max_paths")
@@ -157,7 +157,7 @@ class Options:
         if database is not None and "://" not in database:
             raise InvalidRequestError("the database needs a URL such as sqlite:///directory/file.db: change it")
         of_stores = {name: value for name, value in options.items() if name not in _OF_FSSPEC}
-        store_options, secrets = _of_stores(of_stores)
+        store_options, secrets = _parse_store_options(of_stores)
         return Options(
             database=database,
             user=user,
@@ -168,18 +168,18 @@ class Options:
             given=of_stores,
         )
 
-    def address(self, name: str) -> Address:
+    def address(self, name: str) -> NamespaceAddress:
         """Return the address of a namespace, by its name, with these options.
 
         Raises:
             NotFoundError: there is no option `database`, and the catalog and the environment lack the name.
         """
-        database = database_of(name) if self.database is None else self.database
-        return Address(f"{SCHEME}://{name}", database, self.user, self.groups, self.store_options)
+        database = find_database_url(name) if self.database is None else self.database
+        return NamespaceAddress(f"{SCHEME}://{name}", database, self.user, self.groups, self.store_options)
 
-    def only_address(self, database: str) -> Address:
+    def only_address(self, database: str) -> NamespaceAddress:
         """Return the address of the one namespace that a database contains, whatever its name."""
-        return Address("", database, self.user, self.groups, self.store_options)
+        return NamespaceAddress("", database, self.user, self.groups, self.store_options)
 
     def shown(self) -> dict[str, Any]:
         """Return the options that contain no secrets, for `repr`."""
@@ -202,7 +202,7 @@ class Options:
         return {name: value for name, value in given.items() if name not in hidden}
 
 
-def _of_stores(given: Mapping[str, Any]) -> tuple[tuple[StoreOptions, ...], frozenset[str]]:
+def _parse_store_options(given: Mapping[str, Any]) -> tuple[tuple[StoreOptions, ...], frozenset[str]]:
     """Parse the keywords into options for each type of store; also return the keywords whose values are secret."""
     providers = BUILT_IN
     if not given.keys() <= {spec.keyword for provider in providers for spec in provider.specs}:
@@ -211,7 +211,7 @@ def _of_stores(given: Mapping[str, Any]) -> tuple[tuple[StoreOptions, ...], froz
     for name in given:
         if name not in specs:
             raise InvalidRequestError(
-                f"unknown option: {nearest(name, (*specs, 'database', 'user', 'groups'))}", option=name
+                f"unknown option: {suggest_nearest(name, (*specs, 'database', 'user', 'groups'))}", option=name
             )
     texts = {
         name: str(value).lower() if isinstance(value, bool) else str(value)

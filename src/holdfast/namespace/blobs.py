@@ -36,14 +36,14 @@ _SUM = 4
 _FRAME = _CONTENT + _SUM
 
 
-def stored_bytes(length: int) -> int:
+def stored_size(length: int) -> int:
     """Return the size of a stored blob, checksums included, for content of `length` bytes."""
     return length + -(-length // _CONTENT) * _SUM
 
 
-def content_bytes(stored: int) -> int:
+def content_size(stored: int) -> int:
     """Return the number of content bytes in a blob of `stored` bytes, checksums included: the inverse of
-    `stored_bytes`.
+    `stored_size`.
     """
     frames, rest = divmod(stored, _FRAME)
     return frames * _CONTENT + max(rest - _SUM, 0)
@@ -74,7 +74,7 @@ class Framer:
         pieces: list[bytes | memoryview] = []
         while view:
             if not self._filled:
-                self._crc = _seed(self._blob, self._number)
+                self._crc = _checksum_seed(self._blob, self._number)
             piece, view = view[: _CONTENT - self._filled], view[_CONTENT - self._filled :]
             self._crc = zlib.crc32(piece, self._crc)
             self._filled += len(piece)
@@ -112,7 +112,7 @@ def unframe(blob: str, start: int, length: int, stored: bytes) -> bytes:
     number, skipped = divmod(start, _CONTENT)
     pieces = []
     left = length
-    for is_good, content in _frames(blob, number, memoryview(stored)):
+    for is_good, content in _iter_frames(blob, number, memoryview(stored)):
         if not is_good:
             raise CorruptDataError(
                 "bytes of the file are damaged: restore the blob from a backup, or the file; holdfast namespace fsck "
@@ -141,22 +141,22 @@ def find_damage(blob: str, start: int, stored: bytes) -> int | None:
     Args:
         start: where the first frame of `stored` begins in the content.
     """
-    for number, (is_good, _) in enumerate(_frames(blob, start // _CONTENT, memoryview(stored)), start // _CONTENT):
+    for number, (is_good, _) in enumerate(_iter_frames(blob, start // _CONTENT, memoryview(stored)), start // _CONTENT):
         if not is_good:
             return number * _CONTENT
     return None
 
 
-def _frames(blob: str, number: int, stored: memoryview) -> Iterator[tuple[bool, memoryview]]:
+def _iter_frames(blob: str, number: int, stored: memoryview) -> Iterator[tuple[bool, memoryview]]:
     """Yield the content of each frame, and whether it is what was written."""
     for at in range(0, len(stored), _FRAME):
         frame = stored[at : at + _FRAME]
         content, crc = frame[:-_SUM], frame[-_SUM:]
-        yield zlib.crc32(content, _seed(blob, number)) == int.from_bytes(crc, "big") and bool(content), content
+        yield zlib.crc32(content, _checksum_seed(blob, number)) == int.from_bytes(crc, "big") and bool(content), content
         number += 1
 
 
-def _seed(blob: str, number: int) -> int:
+def _checksum_seed(blob: str, number: int) -> int:
     return zlib.crc32(f"{blob} {number} ".encode())
 
 
@@ -172,7 +172,7 @@ _PARTS_OF_A_SIZE = 1000
 _NAME = re.compile(r"[0-9a-f]{2}/([1-9a-f][0-9a-f]{0,31})-[0-9a-f]{22}")
 
 
-def file_id_of(blob: str) -> int | None:
+def file_id_in_blob_name(blob: str) -> int | None:
     """Return the inode id of the file for which a blob was written, from the blob's name; None if the name is not that
     of a blob.
     """
@@ -362,7 +362,7 @@ class BlobWriter:
         self._buffer += frames
         while len(self._buffer) >= self._part_bytes and self._blobs.store.capabilities.multipart is not None:
             end = self._part_bytes
-            self._upload(bytes(self._buffer[:end]))
+            self._upload_part(bytes(self._buffer[:end]))
             del self._buffer[:end]
 
     @property
@@ -370,11 +370,11 @@ class BlobWriter:
         """The size of the next part."""
         return _PART_BYTES << len(self._parts) // _PARTS_OF_A_SIZE
 
-    def _upload(self, data: bytes) -> None:
+    def _upload_part(self, data: bytes) -> None:
         store = multipart(self._blobs.store)
         if self._upload_id is None:
             self._upload_id = store.create_upload(self._key)
-        with self._unless_swept():
+        with self._explain_if_swept():
             self._parts.append(store.upload_part(self._key, self._upload_id, len(self._parts) + 1, data))
 
     def close(self) -> Extent:
@@ -392,10 +392,10 @@ class BlobWriter:
             self._blobs.store.put(self._key, bytes(self._buffer))
         else:
             if self._buffer:
-                self._upload(bytes(self._buffer))
+                self._upload_part(bytes(self._buffer))
                 self._buffer.clear()
-            with self._unless_swept():
-                self._complete(self._upload_id)
+            with self._explain_if_swept():
+                self._complete_upload(self._upload_id)
         return Extent(self.name, self.length)
 
     def _close_file(self, file: WritableFile) -> None:
@@ -405,20 +405,20 @@ class BlobWriter:
             except BaseException:
                 file.discard()  # some of it may be written, so another call must not succeed
                 raise
-        with self._unless_swept():
+        with self._explain_if_swept():
             file.close()
 
-    def _complete(self, upload_id: str) -> None:
+    def _complete_upload(self, upload_id: str) -> None:
         store = multipart(self._blobs.store)
         try:
             store.complete_upload(self._key, upload_id, self._parts)
         except NotFoundError:
             # An earlier call may have completed it, and its reply was lost.
-            if store.head(self._key).size_bytes != stored_bytes(self.length):
+            if store.head(self._key).size_bytes != stored_size(self.length):
                 raise
 
     @contextmanager
-    def _unless_swept(self) -> Iterator[None]:
+    def _explain_if_swept(self) -> Iterator[None]:
         """Say why an unfinished blob may be gone (`sweep`)."""
         try:
             yield

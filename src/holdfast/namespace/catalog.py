@@ -16,8 +16,8 @@ from pathlib import Path
 
 from holdfast.errors import MALFORMED, AccessDeniedError, CorruptDataError, InvalidRequestError, NotFoundError
 from holdfast.runtime import Clock
-from holdfast.stores.local.tree import lock
-from holdfast.wording import nearest
+from holdfast.stores.local.tree import lock_descriptor
+from holdfast.wording import suggest_nearest
 
 SCHEME = "holdfast"
 
@@ -61,7 +61,7 @@ def catalog_file() -> Path:
         ) from error
 
 
-def known_namespaces() -> dict[str, str]:
+def read_catalog() -> dict[str, str]:
     """Read the catalog file; return the database URL of each namespace by name.
 
     Raises:
@@ -86,27 +86,27 @@ def known_namespaces() -> dict[str, str]:
     return found
 
 
-def variable_of(name: str) -> str:
+def namespace_variable(name: str) -> str:
     """Return the name of the environment variable that overrides the catalog for a namespace."""
     return VARIABLE_PREFIX + name.upper().replace("-", "_")
 
 
-def database_of(name: str) -> str:
+def find_database_url(name: str) -> str:
     """Return the database URL of a namespace, from the environment or the catalog.
 
     Raises:
         NotFoundError: neither the environment nor the catalog knows the name.
         InvalidRequestError: the environment does not know it, and there is no home directory for a catalog.
     """
-    given = os.environ.get(variable_of(name))
+    given = os.environ.get(namespace_variable(name))
     if given:
         return given
-    known = known_namespaces()
+    known = read_catalog()
     if name in known:
         return known[name]
     raise NotFoundError(
         "no such namespace: "
-        + (nearest(name, known) if known else "create one with holdfast namespace init, or name its database"),
+        + (suggest_nearest(name, known) if known else "create one with holdfast namespace init, or name its database"),
         name=name,
         catalog=str(catalog_file()),
     )
@@ -119,7 +119,7 @@ def check_name_is_free(name: str, database: str) -> None:
         InvalidRequestError: the name stands for another database already.
         CorruptDataError: the file is not a catalog.
     """
-    _has(known_namespaces(), name, database)
+    _is_registered(read_catalog(), name, database)
 
 
 def check_catalog_can_be_written(name: str, database: str, clock: Clock) -> None:
@@ -128,12 +128,12 @@ def check_catalog_can_be_written(name: str, database: str, clock: Clock) -> None
     Raises:
         AccessDeniedError, UnavailableError: see `register_namespace`.
     """
-    if not _has(known_namespaces(), name, database):
-        with _locked(name, clock):
+    if not _is_registered(read_catalog(), name, database):
+        with _lock_catalog(name, clock):
             pass
 
 
-def _has(known: dict[str, str], name: str, database: str) -> bool:
+def _is_registered(known: dict[str, str], name: str, database: str) -> bool:
     if known.get(name, database) != database:
         raise InvalidRequestError(
             "the catalog has another database under this name: choose another name, or edit the catalog",
@@ -155,16 +155,16 @@ def register_namespace(name: str, database: str, clock: Clock) -> None:
 
     Crash: the catalog is the old one or the new one.
     """
-    if _has(known_namespaces(), name, database):
+    if _is_registered(read_catalog(), name, database):
         return
-    with _locked(name, clock):
-        known = known_namespaces()
-        if not _has(known, name, database):
-            _write({**known, name: database})
+    with _lock_catalog(name, clock):
+        known = read_catalog()
+        if not _is_registered(known, name, database):
+            _write_catalog({**known, name: database})
 
 
-def _write(known: dict[str, str]) -> None:
-    file = _real_file()
+def _write_catalog(known: dict[str, str]) -> None:
+    file = _resolve_catalog_file()
     fresh = file.with_name(f"{file.name}.{os.getpid()}")
     try:
         descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -179,25 +179,25 @@ def _write(known: dict[str, str]) -> None:
 
 
 @contextmanager
-def _locked(name: str, clock: Clock) -> Iterator[None]:
+def _lock_catalog(name: str, clock: Clock) -> Iterator[None]:
     """Keep other processes from writing the catalog, by a lock on a file beside it, which stays."""
-    file = _real_file()
+    file = _resolve_catalog_file()
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(file.with_name(f"{file.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            lock(descriptor, str(catalog_file()), _LOCK_S, clock)
+            lock_descriptor(descriptor, str(catalog_file()), _LOCK_S, clock)
             yield
         finally:
             os.close(descriptor)
     except OSError as error:
         raise AccessDeniedError(
             f"the catalog of namespaces cannot be written: name another file in HOLDFAST_NAMESPACES, or set "
-            f"{variable_of(name)} to the url of the database",
+            f"{namespace_variable(name)} to the url of the database",
             file=str(file),
         ) from error
 
 
-def _real_file() -> Path:
+def _resolve_catalog_file() -> Path:
     """Return the file that the catalog is, if its path is a link, as in a directory of dotfiles."""
     return Path(os.path.realpath(catalog_file()))

@@ -17,7 +17,7 @@ from holdfast.namespace.configuration import decode_configuration
 from holdfast.namespace.inode import MOST_SKEW_S, decode_inode
 from holdfast.namespace.keys import (
     CONFIGURATION,
-    blob_of,
+    blob_name_in_key,
     children_range,
     deleted_key,
     directory_record_keys,
@@ -61,7 +61,7 @@ class CollectionResult:
 
 
 @dataclass(slots=True)
-class _Damage:
+class _FirstDamage:
     """The first error of a collection that goes on after it: one damaged record must not keep all others waiting."""
 
     first: CorruptDataError | None = None
@@ -102,8 +102,8 @@ class Collector:
             CorruptDataError: a record is damaged; everything else is done. Run fsck.
             NotFoundError, FencedError: the database has lost the namespace, or has another one by now.
         """
-        done, damage = CollectionResult(), _Damage()
-        for number, _ in enumerate(self._steps(done, damage), 1):
+        done, damage = CollectionResult(), _FirstDamage()
+        for number, _ in enumerate(self._run_steps(done, damage), 1):
             if number >= most_steps or not after_step(done):
                 break
         if damage.first is not None:
@@ -117,22 +117,22 @@ class Collector:
         HDFS counts a deleted tree no longer; here it counts until its collection, which no operation waits for. The
         work is bounded: of very large trees, it removes a part.
         """
-        work = self._collect_trees(CollectionResult(), _Damage(), frozenset(quotas))
+        work = self._collect_trees(CollectionResult(), _FirstDamage(), frozenset(quotas))
         return sum(1 for _ in islice(work, _MOST_RECLAIMING)) > 0
 
-    def _steps(self, done: CollectionResult, damage: _Damage) -> Iterator[None]:
+    def _run_steps(self, done: CollectionResult, damage: _FirstDamage) -> Iterator[None]:
         yield from self._collect_trees(done, damage)
         yield from self._recover_leases(done, damage)
         yield from self._collect_garbage(done, damage)
 
-    def _records(self, kind: bytes) -> Iterator[tuple[bytes, Record]]:
+    def _iter_records(self, kind: bytes) -> Iterator[tuple[bytes, Record]]:
         for page in scan_pages(self.database, *kind_range(kind), _PAGE, [CONFIGURATION]):
             decode_configuration(page.guards.get(CONFIGURATION), self.identity)
             yield from page.records
 
     # --- deleted trees ------------------------------------------------------------------------------------------------
     def _collect_trees(
-        self, done: CollectionResult, damage: _Damage, quotas: frozenset[int] = frozenset()
+        self, done: CollectionResult, damage: _FirstDamage, quotas: frozenset[int] = frozenset()
     ) -> Iterator[None]:
         """Remove deleted directories, page by page.
 
@@ -145,7 +145,7 @@ class Collector:
         found = True
         while found:
             found = False
-            for key, record in self._records(b"r"):
+            for key, record in self._iter_records(b"r"):
                 with damage.noted():
                     tree = DeletedTree.decode(key, record.value)
                     more = not quotas or not quotas.isdisjoint(tree.charged)
@@ -203,17 +203,17 @@ class Collector:
         return wanted - known.keys()
 
     # --- leases -------------------------------------------------------------------------------------------------------
-    def _recover_leases(self, done: CollectionResult, damage: _Damage) -> Iterator[None]:
+    def _recover_leases(self, done: CollectionResult, damage: _FirstDamage) -> Iterator[None]:
         """Close the files of writers that have been silent beyond the hard limit; what they synced stays."""
         now_ms = self._now_ms()
-        for key, record in self._records(b"l"):
+        for key, record in self._iter_records(b"l"):
             with damage.noted():
                 if Lease.decode(key, record.value).is_silent(now_ms, HARD_LIMIT_MS):
                     done.leases += end_silent_lease(self.database, key, record)
                     yield
 
     # --- blobs --------------------------------------------------------------------------------------------------------
-    def _collect_garbage(self, done: CollectionResult, damage: _Damage) -> Iterator[None]:
+    def _collect_garbage(self, done: CollectionResult, damage: _FirstDamage) -> Iterator[None]:
         """Delete blobs that have been garbage for the safety age, if our clock and that of the object store agree.
 
         With a clock that is ahead, we would take what readers still need; with one that is behind, we would take right
@@ -228,11 +228,11 @@ class Collector:
         self.blobs.hold()
         store_ms = int(self.blobs.store_time_s() * 1000)
         if store_ms:
-            yield from self._date_again(max(now_ms, store_ms), damage)
+            yield from self._redate_future_notes(max(now_ms, store_ms), damage)
             now_ms = min(now_ms, store_ms)
         yield from self._delete_garbage(max(now_ms - age_ms, 0), done, damage)
 
-    def _delete_garbage(self, until_ms: int, done: CollectionResult, damage: _Damage) -> Iterator[None]:
+    def _delete_garbage(self, until_ms: int, done: CollectionResult, damage: _FirstDamage) -> Iterator[None]:
         """Delete what has been garbage since before a time: first the blobs, then their notes.
 
         What the notes prove must be durable before: a database that crashes and loses it has files again that need the
@@ -240,7 +240,7 @@ class Collector:
         """
         for page in scan_pages(self.database, kind_range(b"g")[0], garbage_key(until_ms, ""), _PAGE):
             changes: Changes[None] = Changes(None)
-            blobs = self._durable(page, _blobs_of(page, damage))
+            blobs = self._keep_durable_notes(page, _blobs_in_notes(page, damage))
             changes.deletes.update(blobs)
             if changes.deletes:
                 self.blobs.delete_many(list(blobs.values()))
@@ -248,7 +248,7 @@ class Collector:
                 done.blobs += len(changes.deletes)
             yield
 
-    def _durable(self, page: ScanPage, blobs: dict[bytes, str]) -> dict[bytes, str]:
+    def _keep_durable_notes(self, page: ScanPage, blobs: dict[bytes, str]) -> dict[bytes, str]:
         """Return those of the notes on a page that no crash can undo any more."""
         if not blobs:
             return blobs
@@ -258,10 +258,10 @@ class Collector:
         versions = {key: record.version for key, record in page.records}
         return {key: blob for key, blob in blobs.items() if key in found and found[key].version == versions[key]}
 
-    def _date_again(self, now_ms: int, damage: _Damage) -> Iterator[None]:
+    def _redate_future_notes(self, now_ms: int, damage: _FirstDamage) -> Iterator[None]:
         """Give notes from the future the present time: a client whose clock was wrong has written them."""
         for page in scan_pages(self.database, garbage_key(now_ms + _MOST_SKEW_MS, ""), kind_range(b"g")[1], _PAGE):
-            blobs = _blobs_of(page, damage)
+            blobs = _blobs_in_notes(page, damage)
             changes: Changes[None] = Changes(None)
             changes.deletes.update(blobs)
             changes.values.update({garbage_key(now_ms, blob): b"" for blob in blobs.values()})
@@ -274,12 +274,12 @@ class Collector:
         return max(int(self.clock.now_s() * 1000), 0)
 
 
-def _blobs_of(page: ScanPage, damage: _Damage) -> dict[bytes, str]:
+def _blobs_in_notes(page: ScanPage, damage: _FirstDamage) -> dict[bytes, str]:
     """Return the blobs that garbage notes name, by the keys of the notes."""
     found = {}
     for key, _ in page.records:
         with damage.noted():
-            found[key] = blob_of(key)
+            found[key] = blob_name_in_key(key)
     return found
 
 

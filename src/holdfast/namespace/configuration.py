@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass, field
 from holdfast.errors import MALFORMED, CorruptDataError, InvalidRequestError, NotFoundError, PreconditionError
 from holdfast.namespace.inode import Inode, InodeKind, check_block_size, check_replication, encode_inode, is_number
 from holdfast.namespace.keys import CONFIGURATION, ROOT_ID, ROOT_KEY, children_range
-from holdfast.namespace.permissions import check_name
-from holdfast.namespace.view import another_namespace
+from holdfast.namespace.permissions import check_user_name
+from holdfast.namespace.view import another_namespace_error
 from holdfast.stores.base import Create, ObjectStore, Overwrite, Support
 from holdfast.transactions.base import Backend, Commit, Committed, RangeCount, Record
 
@@ -128,10 +128,10 @@ class Configuration:
             raise InvalidRequestError(
                 "the name of a namespace has letters, digits, '-' and '_' only: change it", name=self.name
             )
-        if not _are_texts(self.data_options):
+        if not _are_option_texts(self.data_options):
             raise InvalidRequestError("options of the object store are names and texts: change data_options")
-        check_name(self.superuser, "the superuser")
-        check_name(self.supergroup, "the supergroup")
+        check_user_name(self.superuser, "the superuser")
+        check_user_name(self.supergroup, "the supergroup")
         if not is_number(self.inline_bytes, 0, _MOST_INLINE):
             raise InvalidRequestError(
                 f"files in the database have at most {_MOST_INLINE} bytes: change inline_bytes", given=self.inline_bytes
@@ -157,7 +157,7 @@ class Configuration:
         return DataClaim(self.name, self.identity or f"{self.name}-{self.created_ms}")
 
 
-def _are_texts(options: object) -> bool:
+def _are_option_texts(options: object) -> bool:
     return isinstance(options, Mapping) and all(isinstance(one, str) for one in (*options, *options.values()))
 
 
@@ -255,5 +255,5 @@ def decode_configuration(record: Record | None, identity: str | None = None) -> 
     except MALFORMED as error:
         raise CorruptDataError("the configuration of the namespace is damaged: restore the database") from error
     if identity not in (None, found.identity):
-        raise another_namespace()
+        raise another_namespace_error()
     return found

@@ -32,7 +32,7 @@ _MOST_COMMITS = 128
 _TRIES = 3
 
 
-class _Note(NamedTuple):
+class _PendingTime(NamedTuple):
     """A time that is not written yet.
 
     Attributes:
@@ -57,7 +57,7 @@ class DirectoryTimes:
 
     def _reset(self) -> None:
         self._lock = threading.Lock()
-        self._pending: dict[int, _Note] = {}
+        self._pending: dict[int, _PendingTime] = {}
 
     def before_fork(self, fork: Fork) -> bool:
         """Do nothing before a fork; return True, since a fork is always possible."""
@@ -84,11 +84,11 @@ class DirectoryTimes:
                 assert entry.inode is not None, "directories have inodes"
                 known = self._pending.get(entry.inode.id)
                 if known is None or known.time_ms <= now_ms:
-                    self._pending[entry.inode.id] = _Note(now_ms, key, entry.version)
+                    self._pending[entry.inode.id] = _PendingTime(now_ms, key, entry.version)
             for key, inode in (*changes.inserts.items(), *changes.puts.items()):
                 note = self._pending.pop(inode.id, None)
                 if note is not None and times_key(inode.id) not in changes.deletes:
-                    self._pending[inode.id] = _Note(note.time_ms, key, version)
+                    self._pending[inode.id] = _PendingTime(note.time_ms, key, version)
         self.flush_if_due()
 
     def flush_if_due(self) -> None:
@@ -116,19 +116,19 @@ class DirectoryTimes:
         with self._lock:
             pending, self._pending = self._pending, {}
         try:
-            self._write(pending)
+            self._write_times(pending)
         except BaseException:
             with self._lock:
                 self._pending = {**pending, **self._pending}
             raise
 
-    def _write(self, pending: Mapping[int, _Note]) -> None:
+    def _write_times(self, pending: Mapping[int, _PendingTime]) -> None:
         """Write notes; again, if other clients have written a time at the same moment."""
         for _ in range(_TRIES):
             if not pending:
                 return
             known = self._store.get_many([times_key(directory) for directory in pending])
-            late: dict[int, _Note] = {}
+            late: dict[int, _PendingTime] = {}
             commits = []
             for directory, note in pending.items():
                 key = times_key(directory)

@@ -10,7 +10,7 @@ from holdfast.errors import CorruptDataError, InvalidRequestError
 from holdfast.namespace.blobs import BlobStore, stored_range, unframe
 from holdfast.namespace.inode import CRC_BYTES, Extent, Inode
 from holdfast.namespace.keys import data_key
-from holdfast.namespace.listing import FileStatus, status_of
+from holdfast.namespace.listing import FileStatus, make_status
 from holdfast.namespace.paths import NsPath
 from holdfast.transactions.base import Backend
 
@@ -46,7 +46,7 @@ class FileReader:
         Args:
             path: the path under which it was opened.
         """
-        return status_of(NsPath.parse(path), self.inode)
+        return make_status(NsPath.parse(path), self.inode)
 
     def read(self, start: int = 0, length: int | None = None) -> bytes:
         """Return `length` bytes from `start`, or fewer if the file ends earlier.
@@ -69,19 +69,19 @@ class FileReader:
             first, last = max(start - position, 0), min(end - position, extent.length)
             while first < last:
                 count = min(chunk_bytes, last - first)
-                yield self._piece(extent, first, count)
+                yield self._read_piece(extent, first, count)
                 first += count
             position += extent.length
 
-    def _piece(self, extent: Extent, start: int, length: int) -> bytes:
+    def _read_piece(self, extent: Extent, start: int, length: int) -> bytes:
         try:
             if extent.inline:
-                return self._small_piece(extent, start, length)
+                return self._read_small_piece(extent, start, length)
             return self.blobs.read(extent.blob, start, length)
         except CorruptDataError as error:
             raise CorruptDataError(error.message, path=self.path, **error.variables) from error
 
-    def _small_piece(self, extent: Extent, start: int, length: int) -> bytes:
+    def _read_small_piece(self, extent: Extent, start: int, length: int) -> bytes:
         value = self.loaded.get(extent.blob)
         if value is None:
             key = data_key(extent.blob)
@@ -133,7 +133,7 @@ def hdfs_checksum(read: Callable[[int, int], bytes], size: int, block_size: int)
     Source: Hadoop's ``MD5MD5CRC32FileChecksum`` and ``FileChecksumHelper``; RFC 3720, B.4 for the polynomial.
     """
     if not size:
-        return FileChecksum("MD5-of-0MD5-of-0CRC32", bytes(12) + _digest_buffer(b""))
+        return FileChecksum("MD5-of-0MD5-of-0CRC32", bytes(12) + _digest_padded_buffer(b""))
     blocks = bytearray()
     for start in range(0, size, block_size):
         block = hashlib.md5()
@@ -142,11 +142,11 @@ def hdfs_checksum(read: Callable[[int, int], bytes], size: int, block_size: int)
             block.update(crc32c_of_pieces(read(position, min(_READ_BYTES, end - position))))
         blocks += block.digest()
     per_block = block_size // CRC_BYTES if size > block_size else 0
-    value = CRC_BYTES.to_bytes(4, "big") + per_block.to_bytes(8, "big") + _digest_buffer(blocks)
+    value = CRC_BYTES.to_bytes(4, "big") + per_block.to_bytes(8, "big") + _digest_padded_buffer(blocks)
     return FileChecksum(f"MD5-of-{per_block}MD5-of-{CRC_BYTES}CRC32C", value)
 
 
-def _digest_buffer(content: bytes | bytearray) -> bytes:
+def _digest_padded_buffer(content: bytes | bytearray) -> bytes:
     capacity = _BUFFER_BYTES
     while capacity < len(content):
         capacity *= 2
@@ -154,7 +154,7 @@ def _digest_buffer(content: bytes | bytearray) -> bytes:
 
 
 # --- CRC-32C ----------------------------------------------------------------------------------------------------------
-def _table() -> list[int]:
+def _build_crc_table() -> list[int]:
     """Return the change of the CRC for each byte."""
     table = []
     for byte in range(256):
@@ -165,7 +165,7 @@ def _table() -> list[int]:
     return table
 
 
-_TABLE = _table()
+_TABLE = _build_crc_table()
 _BYTES = [bytes(crc >> shift & 0xFF for crc in _TABLE) for shift in (0, 8, 16, 24)]
 
 
@@ -176,11 +176,11 @@ def crc32c_of_pieces(data: bytes) -> bytes:
     by byte: their CRCs are four columns of bytes, and tables change a whole column at once.
     """
     whole = len(data) - len(data) % CRC_BYTES
-    found = _columns(data[:whole], CRC_BYTES) if whole else b""
-    return found + _columns(data[whole:], len(data) - whole) if whole < len(data) else found
+    found = _crcs_of_equal_pieces(data[:whole], CRC_BYTES) if whole else b""
+    return found + _crcs_of_equal_pieces(data[whole:], len(data) - whole) if whole < len(data) else found
 
 
-def _columns(data: bytes, length: int) -> bytes:
+def _crcs_of_equal_pieces(data: bytes, length: int) -> bytes:
     """Return the CRCs of pieces of one length."""
     count = len(data) // length
     number = int.from_bytes

@@ -15,7 +15,7 @@ from holdfast.namespace.blobs import BlobStore, BlobWriter, Expiry
 from holdfast.namespace.errors import FeatureUnsupportedError, LeaseLostError
 from holdfast.namespace.inode import Extent, Inode, check_times
 from holdfast.namespace.keys import lease_key
-from holdfast.namespace.operation import Batch
+from holdfast.namespace.operation import OperationBatch
 from holdfast.namespace.operations.files import Publish, WriteUnderLease
 from holdfast.namespace.other_records import SOFT_LIMIT_MS, Lease, find_path
 from holdfast.namespace.permissions import Caller
@@ -153,7 +153,7 @@ class FileWriter:
         self._check_open()
         if isinstance(self._template, Publish):
             raise FeatureUnsupportedError("sync needs a lease: use create_with_lease", path=self.path)
-        self._seal()
+        self._seal_extent()
         self._synced, self._proof = len(self._extents), ""
         with self.publishing(closes=False) as operation:
             self._file.publish(operation)
@@ -177,7 +177,7 @@ class FileWriter:
         if not self._is_open:
             return None
         self._check_whole()
-        self._seal()
+        self._seal_extent()
         with self.publishing() as operation:
             inode = self._file.publish(operation)
         self._is_open = False
@@ -192,7 +192,7 @@ class FileWriter:
         self._check_open()
         if not inline and self._small:
             self._open_blob()
-        self._seal()
+        self._seal_extent()
         self._is_prepared = True
         return sum(map(len, self._data.values()))
 
@@ -204,7 +204,7 @@ class FileWriter:
         Raises:
             OutcomeUnknownError: the lease is lost, and nothing tells what an earlier call without a reply has done.
         """
-        operation = self._operation(closes=closes)
+        operation = self._make_operation(closes=closes)
         may_be_published, before = self._may_be_published, (self._is_unknown, self._proof)
         self._may_be_published = self._is_unknown = True
         if closes and len(self._extents) > self._synced:
@@ -226,7 +226,7 @@ class FileWriter:
                 self._is_unknown, self._proof = before
             raise
 
-    def _operation(self, *, closes: bool) -> Publish | WriteUnderLease:
+    def _make_operation(self, *, closes: bool) -> Publish | WriteUnderLease:
         """Return the operation that publishes what is durable."""
         if isinstance(self._template, Publish):
             return replace(
@@ -234,14 +234,14 @@ class FileWriter:
                 extents=self._extents,
                 data=self._data,
                 is_repeated=self._is_unknown,
-                is_late=self._is_late,
+                is_late=self._is_past_expiry,
             )
         proof = self._proof if closes else ""
         return replace(
             self._template, extents=self._extents, data=self._data, closes=closes, newest=self._newest, proof=proof
         )
 
-    def _is_late(self) -> bool:
+    def _is_past_expiry(self) -> bool:
         return self._first_expiry is not None and self._first_expiry.is_over()
 
     def mark_published(self) -> None:
@@ -282,7 +282,7 @@ class FileWriter:
             self._small.clear()
         return self._blob
 
-    def _seal(self) -> None:
+    def _seal_extent(self) -> None:
         """Make what was written durable, as one more extent; the next transaction publishes it."""
         if self._blob is not None:
             if self._blob.gets_date_when_closed:
@@ -347,12 +347,13 @@ class WrittenFile:
         self._renewed_s = operations.environment.clock.elapsed_s()
 
     def publish(self, operation: Publish | WriteUnderLease) -> Inode:
-        """Run an operation on the file at its present path; return the file's inode. For the errors, see `publish` of
-        this module.
+        """Run an operation on the file at its present path; return the file's inode.
+
+        For the errors, see `publish_files`.
         """
         files = [replace(operation, path=self.path)]
         try:
-            return _until_it_stays(self._operations, files, lambda: self._operations.run(files[0], self._caller))
+            return _repeat_until_in_place(self._operations, files, lambda: self._operations.run(files[0], self._caller))
         finally:
             self.path = files[0].path
 
@@ -379,7 +380,7 @@ class WrittenFile:
         # A conflict is a rename of the file, or a recovery: the next call tells.
 
 
-def publish(operations: OperationRunner, caller: Caller, files: list[Publish | WriteUnderLease]) -> None:
+def publish_files(operations: OperationRunner, caller: Caller, files: list[Publish | WriteUnderLease]) -> None:
     """Publish several different files in one transaction, given the operation of each.
 
     Args:
@@ -401,25 +402,27 @@ def publish(operations: OperationRunner, caller: Caller, files: list[Publish | W
     for path, count in Counter(one.path for one in files).items():
         if count > 1:
             raise InvalidRequestError("a path occurs twice in one step: write each file once", path=str(path))
-    _until_it_stays(
-        operations, files, lambda: operations.run(Batch([one.path for one in files], lambda: files), caller)
+    _repeat_until_in_place(
+        operations, files, lambda: operations.run(OperationBatch([one.path for one in files], lambda: files), caller)
     )
 
 
-def _until_it_stays(operations: OperationRunner, files: list[Publish | WriteUnderLease], run: Callable[[], R]) -> R:
+def _repeat_until_in_place(
+    operations: OperationRunner, files: list[Publish | WriteUnderLease], run: Callable[[], R]
+) -> R:
     """Run operations on files, again as long as one of the files is found at another path."""
     for left in reversed(range(_MOVES)):
         try:
             return run()
         except LeaseLostError:
-            moved = [_present(operations.database, one) for one in files]
+            moved = [_update_path(operations.database, one) for one in files]
             if moved == files or not left:
                 raise
             files[:] = moved
     raise AssertionError("the last try returns or raises")
 
 
-def _present(database: Backend, operation: Publish | WriteUnderLease) -> Publish | WriteUnderLease:
+def _update_path(database: Backend, operation: Publish | WriteUnderLease) -> Publish | WriteUnderLease:
     """Return an operation with the present path of its file; unchanged if this writer has no lease of the file."""
     if isinstance(operation, Publish):
         return operation

@@ -119,7 +119,7 @@ class Inode:
         """Return whether the tree below this directory is being counted, so that no operation may change it. An expired
         mark freezes nothing.
         """
-        return bool(self.moving) and is_unexpired(self.moving_until_ms / 1000, now_ms / 1000, FREEZE_MS / 1000)
+        return bool(self.moving) and is_term_unexpired(self.moving_until_ms / 1000, now_ms / 1000, FREEZE_MS / 1000)
 
     @property
     def has_quota(self) -> bool:
@@ -171,7 +171,7 @@ def check_block_size(block_size: int) -> None:
 MOST_SKEW_S = 3600.0
 
 
-def is_unexpired(until_s: float, now_s: float, term_s: float) -> bool:
+def is_term_unexpired(until_s: float, now_s: float, term_s: float) -> bool:
     """Return whether a mark, a lock or a leadership that ends at `until_s` still holds at `now_s`.
 
     An end that is further ahead than `term_s` and an hour of clock skew counts as over: else a process with a wrong
@@ -224,7 +224,7 @@ def _quota_id(value: object) -> int:
     return 0 if value == 0 else as_id(value)
 
 
-def _optional(value: object) -> int | None:
+def _optional_natural(value: object) -> int | None:
     return None if value is None else as_natural(value)
 
 
@@ -235,12 +235,12 @@ def as_text(value: object) -> str:
     return value
 
 
-def extent_fields(extent: Extent) -> list[str | int]:
-    """Encode an extent as the JSON list `extent_from` decodes: name of the blob, length, 1 if it is inline."""
+def encode_extent(extent: Extent) -> list[str | int]:
+    """Encode an extent as the JSON list `decode_extent` decodes: name of the blob, length, 1 if it is inline."""
     return [as_text(extent.blob), as_natural(extent.length), int(extent.inline)]
 
 
-def extent_from(fields: Sequence[object]) -> Extent:
+def decode_extent(fields: Sequence[object]) -> Extent:
     """Decode an extent from its JSON list; raise ValueError or TypeError if the list is malformed."""
     blob, length, inline = fields
     return Extent(as_text(blob), as_natural(length), bool(inline))
@@ -257,8 +257,8 @@ _FIELDS: tuple[tuple[str, str, Callable[[object], object], object], ...] = (
     ("block_size", "block_size", as_natural, 0),
     ("cuts", "cuts", as_natural, 0),
     ("writer", "writer", as_text, ""),
-    ("names_quota", "names_quota", _optional, None),
-    ("space_quota", "space_quota", _optional, None),
+    ("names_quota", "names_quota", _optional_natural, None),
+    ("space_quota", "space_quota", _optional_natural, None),
     ("quota_id", "quota_id", _quota_id, 0),
     ("moving", "moving", as_text, ""),
     ("moving_until", "moving_until_ms", as_natural, 0),
@@ -285,7 +285,7 @@ def encode_inode(inode: Inode) -> bytes:
             if value != default:
                 fields[name] = value
         if inode.extents:
-            fields["extents"] = list(map(extent_fields, inode.extents))
+            fields["extents"] = list(map(encode_extent, inode.extents))
         if inode.xattrs:
             fields["xattrs"] = {as_text(name): base64.b64encode(value).decode() for name, value in inode.xattrs.items()}
         return _encoder.encode({**inode.unknown, **fields}).encode()
@@ -319,7 +319,7 @@ def decode_inode(key: bytes, value: bytes) -> Inode:
         }
         return Inode(
             kind=InodeKind(fields.pop("kind")),
-            extents=tuple(map(extent_from, fields.pop("extents", ()))),
+            extents=tuple(map(decode_extent, fields.pop("extents", ()))),
             xattrs={
                 as_text(name): base64.b64decode(text, validate=True) for name, text in fields.pop("xattrs", {}).items()
             },

@@ -57,7 +57,7 @@ _BEHIND_ID = 1 + ID_BYTES
 _BEHIND_TIME = 1 + _TIME.size
 
 
-def _pack(number: int) -> bytes:
+def _pack_id(number: int) -> bytes:
     return number.to_bytes(ID_BYTES, "big")
 
 
@@ -71,23 +71,23 @@ DAMAGED = b"xdamaged"
 
 def inode_key(parent_id: int, name: bytes) -> bytes:
     """Return the key of the inode record of the entry `name` of a directory."""
-    return b"i" + _pack(parent_id) + name
+    return b"i" + _pack_id(parent_id) + name
 
 
 ROOT_KEY = inode_key(NO_PARENT, b"")
 
 
-def parent_of(key: bytes) -> int:
+def parent_id_in_key(key: bytes) -> int:
     """Return the inode id of the parent directory, from the key of an inode record."""
     return int.from_bytes(key[1:_BEHIND_ID], "big")
 
 
-def name_of(key: bytes) -> bytes:
+def entry_name_in_key(key: bytes) -> bytes:
     """Return the name of the entry (UTF-8), from the key of an inode record."""
     return key[_BEHIND_ID:]
 
 
-def id_of(key: bytes) -> int:
+def id_in_key(key: bytes) -> int:
     """Return the inode id (or, of a usage counter, the quota id) in the key of a record that has one: of kind l, r, w,
     t or u.
     """
@@ -98,7 +98,7 @@ def children_range(directory_id: int) -> tuple[bytes, bytes]:
     """Return the range of keys that contains the inode records of a directory's children: the first key, and the end,
     which does not belong to it.
     """
-    return b"i" + _pack(directory_id), b"i" + _pack(directory_id + 1)
+    return b"i" + _pack_id(directory_id), b"i" + _pack_id(directory_id + 1)
 
 
 def kind_range(kind: bytes) -> tuple[bytes, bytes]:
@@ -115,10 +115,10 @@ def data_key(blob: str) -> bytes:
 
 def place_key(directory_id: int) -> bytes:
     """Return the key of the record that says where a directory was last renamed to."""
-    return b"w" + _pack(directory_id)
+    return b"w" + _pack_id(directory_id)
 
 
-def blob_of(key: bytes) -> str:
+def blob_name_in_key(key: bytes) -> str:
     """Return the name of a blob, from the key of a small blob's bytes or of a garbage note.
 
     Raises:
@@ -132,12 +132,12 @@ def blob_of(key: bytes) -> str:
 
 def times_key(directory_id: int) -> bytes:
     """Return the key of the record with the modification time of a directory's entries."""
-    return b"t" + _pack(directory_id)
+    return b"t" + _pack_id(directory_id)
 
 
 def usage_key(quota_id: int, what: bytes) -> bytes:
     """Return the key of a usage counter of a quota, for `what`: ``b"n"`` counts names, ``b"s"`` space in bytes."""
-    return b"u" + _pack(quota_id) + what
+    return b"u" + _pack_id(quota_id) + what
 
 
 def directory_record_keys(directory_id: int, quota_id: int) -> list[bytes]:
@@ -150,7 +150,7 @@ def directory_record_keys(directory_id: int, quota_id: int) -> list[bytes]:
 
 def lease_key(file_id: int) -> bytes:
     """Return the key of the lease of a file, given its inode id."""
-    return b"l" + _pack(file_id)
+    return b"l" + _pack_id(file_id)
 
 
 def upload_key(token: str) -> bytes:
@@ -162,7 +162,7 @@ def upload_key(token: str) -> bytes:
 
 def deleted_key(inode_id: int) -> bytes:
     """Return the key of the record of a deleted tree that waits for its collection, given the inode id of its root."""
-    return b"r" + _pack(inode_id)
+    return b"r" + _pack_id(inode_id)
 
 
 def garbage_key(since_ms: int, blob: str) -> bytes:

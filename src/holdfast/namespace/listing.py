@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from holdfast.namespace.inode import Inode, decode_inode
-from holdfast.namespace.keys import children_range, id_of, inode_key, name_of, times_key
+from holdfast.namespace.keys import children_range, entry_name_in_key, id_in_key, inode_key, times_key
 from holdfast.namespace.operations.base import OnePath, ReadInode, get_readable_target
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import Caller
@@ -98,7 +98,7 @@ class QuotaUsage:
     space: int
 
 
-def etag_of(inode: Inode) -> str:
+def etag_of_inode(inode: Inode) -> str:
     """Return the etag of a file: a text that changes with the content, and is never used again.
 
     No two files have one id. Between two truncations a file only gets extents, whose blobs are new or another file's.
@@ -107,7 +107,7 @@ def etag_of(inode: Inode) -> str:
     return f"{inode.id:x}-{hashlib.blake2b(text.encode(), digest_size=8).hexdigest()}"
 
 
-def status_of(path: NsPath, inode: Inode, entries_ms: int = 0) -> FileStatus:
+def make_status(path: NsPath, inode: Inode, entries_ms: int = 0) -> FileStatus:
     """Return the status of a file or directory, given its path and its inode.
 
     Args:
@@ -126,7 +126,7 @@ def status_of(path: NsPath, inode: Inode, entries_ms: int = 0) -> FileStatus:
         block_size=inode.block_size,
         id=inode.id,
         is_open=bool(inode.writer),
-        etag="" if inode.is_directory else etag_of(inode),
+        etag="" if inode.is_directory else etag_of_inode(inode),
     )
 
 
@@ -149,7 +149,7 @@ class ListPage:
 
 
 @dataclass(frozen=True, slots=True)
-class _Children(OnePath):
+class _ChildrenGroup(OnePath):
     """The inodes on a path, and the entries of the directory that come after a name."""
 
     path: NsPath
@@ -172,32 +172,32 @@ def list_page(
         PathNotFoundError, ParentNotDirectoryError, PermissionDeniedError: see the message.
     """
     operations.times.flush_if_due()
-    view = _view(operations, path, start_after, min(limit, _MOST_ENTRIES))
+    view = _read_children_view(operations, path, start_after, min(limit, _MOST_ENTRIES))
     target = get_readable_target(view.chains[0], caller)
     if not target.is_directory:
-        return ListPage([status_of(path, target)], False)
+        return ListPage([make_status(path, target)], False)
     caller.check_listing(path, target)
-    found = [(name_of(key), decode_inode(key, record.value)) for key, record in view.page]
-    times = _times(operations, operations.database, [inode for _, inode in found])
+    found = [(entry_name_in_key(key), decode_inode(key, record.value)) for key, record in view.page]
+    times = _read_entry_times(operations, operations.database, [inode for _, inode in found])
     return ListPage(
-        [status_of(path.child(name), inode, times.get(inode.id, 0)) for name, inode in found], view.has_more
+        [make_status(path.child(name), inode, times.get(inode.id, 0)) for name, inode in found], view.has_more
     )
 
 
-def _view(operations: OperationRunner, path: NsPath, start_after: bytes, limit: int) -> View:
+def _read_children_view(operations: OperationRunner, path: NsPath, start_after: bytes, limit: int) -> View:
     """Read the chain of a path and the range of its children in one snapshot."""
-    return read_view(operations.database, operations.hints, _Children(path, start_after), limit)
+    return read_view(operations.database, operations.hints, _ChildrenGroup(path, start_after), limit)
 
 
-def _times(operations: OperationRunner, reader: Reader, inodes: list[Inode]) -> dict[int, int]:
+def _read_entry_times(operations: OperationRunner, reader: Reader, inodes: list[Inode]) -> dict[int, int]:
     """Return when the entries of directories changed last, by their ids."""
     directories = [inode.id for inode in inodes if inode.is_directory]
     known = reader.get_many(list(map(times_key, directories))) if directories else {}
-    written = {id_of(key): record.number for key, record in known.items()}
+    written = {id_in_key(key): record.number for key, record in known.items()}
     return {number: operations.times.time_of(number, written.get(number, 0)) for number in directories}
 
 
-def walk(operations: OperationRunner, path: NsPath, caller: Caller) -> Iterator[FileStatus]:
+def walk_tree(operations: OperationRunner, path: NsPath, caller: Caller) -> Iterator[FileStatus]:
     """Yield the status of everything below a directory, each directory before its entries, in the order of their names.
 
     Guarantee: all of it comes from one snapshot, however long the walk takes. The snapshot ends with the iterator.
@@ -208,10 +208,10 @@ def walk(operations: OperationRunner, path: NsPath, caller: Caller) -> Iterator[
         times: dict[int, int] = {}
 
         def see(page: list[Inode]) -> None:
-            times.update(_times(operations, reader, page))
+            times.update(_read_entry_times(operations, reader, page))
 
         for found in walk_below(reader, path, top, caller.check_listing, see) if top.is_directory else ():
-            yield status_of(found.path, found.inode, times.pop(found.inode.id, 0))
+            yield make_status(found.path, found.inode, times.pop(found.inode.id, 0))
 
 
 # --- trees ------------------------------------------------------------------------------------------------------------
@@ -245,7 +245,7 @@ def walk_below(
         after: the components, below the directory, of what was the last entry of an earlier walk.
     """
     enter(path, directory)
-    waiting = [_entries(reader, path, directory, see, beginning, after)]  # no recursion: a tree may be very deep
+    waiting = [_iter_entries(reader, path, directory, see, beginning, after)]  # no recursion: a tree may be very deep
     while waiting:
         entry = next(waiting[-1], None)
         if entry is None:
@@ -256,10 +256,10 @@ def walk_below(
             yield found
         if found.inode.is_directory:
             enter(found.path, found.inode)
-            waiting.append(_entries(reader, found.path, found.inode, see, b"", rest))
+            waiting.append(_iter_entries(reader, found.path, found.inode, see, b"", rest))
 
 
-def _entries(
+def _iter_entries(
     reader: Reader,
     path: NsPath,
     directory: Inode,
@@ -276,6 +276,6 @@ def _entries(
         inodes = [decode_inode(key, record.value) for key, record in page.records]
         see(inodes)
         for (key, _), inode in zip(page.records, inodes, strict=True):
-            name = name_of(key)
+            name = entry_name_in_key(key)
             is_seen = bool(after) and name == after[0]
             yield TreeEntry(path.child(name), inode, directory), after[1:] if is_seen else (), not is_seen

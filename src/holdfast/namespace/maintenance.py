@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from holdfast.errors import MALFORMED, ConflictError, FencedError, UnavailableError
-from holdfast.namespace.inode import is_unexpired
+from holdfast.namespace.inode import is_term_unexpired
 from holdfast.namespace.keys import DAMAGED, LEADER, MAINTENANCE, ROOT_KEY
 from holdfast.namespace.operation import Changes
 from holdfast.namespace.view import SeenRecord, View
@@ -59,7 +59,7 @@ def current_leader(database: Backend, clock: Clock) -> Term | None:
     """Return the term of the present leader, which runs the collector; None if no process leads now."""
     record = database.get_many([LEADER]).get(LEADER)
     term = None if record is None else Term.decode(record.value)
-    return term if term is not None and is_unexpired(term.until_s, clock.now_s(), _LEADERSHIP_S) else None
+    return term if term is not None and is_term_unexpired(term.until_s, clock.now_s(), _LEADERSHIP_S) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class LeaderElection:
         now_s = self.clock.now_s()
         if record is not None:
             term = Term.decode(record.value)
-            if term.holder != self.token and is_unexpired(term.until_s, now_s, self.term_s):
+            if term.holder != self.token and is_term_unexpired(term.until_s, now_s, self.term_s):
                 return False
         value = Term(self.token, now_s + self.term_s).encode()
         version = ABSENT if record is None else record.version
@@ -127,7 +127,7 @@ class MaintenanceLock:
         now_s = environment.clock.now_s()
         if record is not None:
             term = Term.decode(record.value)
-            if is_unexpired(term.until_s, now_s, _LOCK_S):
+            if is_term_unexpired(term.until_s, now_s, _LOCK_S):
                 work = term.holder.partition(" ")[0]
                 raise ConflictError(f"another process is at work, a {work}: wait until it is done")
         token = f"{work} {environment.ids.token()}"
@@ -143,7 +143,7 @@ class MaintenanceLock:
             lock._release()
             raise
         if not lock._release():
-            raise _fenced()
+            raise _fenced_error()
 
     def commit(self, changes: Changes[None], view: View) -> bool:
         """Commit changes together with a renewal of the lock; return False if other records have changed, and nothing
@@ -162,7 +162,7 @@ class MaintenanceLock:
             return True
         record = self._database.get_many([MAINTENANCE]).get(MAINTENANCE)
         if record is None or record.version != self._version:
-            raise _fenced()
+            raise _fenced_error()
         return False
 
     def rewrite_root(self) -> None:
@@ -209,7 +209,7 @@ class MaintenanceLock:
         return isinstance(outcome, Committed) and record.version == self._version
 
 
-def _fenced() -> FencedError:
+def _fenced_error() -> FencedError:
     return FencedError(
         "another process has taken over the repairs and sweeps, or the database has lost newer commits: start over"
     )
@@ -224,7 +224,7 @@ KINDS_WITH_BLOBS = (b"i", b"p")
 """The kinds of records that name blobs: inodes, and pending uploads."""
 
 
-def damage_note(store_now_s: float) -> bytes:
+def encode_damage_note(store_now_s: float) -> bytes:
     """Return the value of the record that notes that a repair has removed damaged records, whose blobs may belong to no
     file now.
 
@@ -234,7 +234,7 @@ def damage_note(store_now_s: float) -> bytes:
     return json.dumps({"at": store_now_s}).encode()
 
 
-def damaged_at_s(database: Backend) -> float:
+def read_damage_time_s(database: Backend) -> float:
     """Return when damaged records were last removed whose blobs a repair must still look for, by the object store's
     clock; -1 for never.
 
@@ -259,8 +259,8 @@ def forget_damage(database: Backend, lock: MaintenanceLock, store_now_s: float, 
     Raises:
         FencedError: the lock is lost.
     """
-    at_s = damaged_at_s(database)
+    at_s = read_damage_time_s(database)
     if at_s == float("inf"):
-        lock.commit(Changes(None, values={DAMAGED: damage_note(store_now_s)}), View((), {}))
+        lock.commit(Changes(None, values={DAMAGED: encode_damage_note(store_now_s)}), View((), {}))
     elif 0 <= at_s < store_now_s - age_s:
         lock.commit(Changes(None, deletes={DAMAGED}), View((), {}))

@@ -34,7 +34,7 @@ from holdfast.namespace.errors import (
     UncountedTreeError,
 )
 from holdfast.namespace.file_reader import FileChecksum, FileReader, hdfs_checksum
-from holdfast.namespace.file_writer import FileWriter, WrittenFile, publish
+from holdfast.namespace.file_writer import FileWriter, WrittenFile, publish_files
 from holdfast.namespace.fsck import CheckedNamespace, Progress, RepairReport, Report, check, ignore_progress, repair
 from holdfast.namespace.fsck.survey import CLOSING_S
 from holdfast.namespace.inode import DIRECTORY_MODE, FILE_MODE
@@ -46,18 +46,18 @@ from holdfast.namespace.listing import (
     ListPage,
     QuotaUsage,
     list_page,
-    status_of,
-    walk,
+    make_status,
+    walk_tree,
 )
-from holdfast.namespace.operation import Batch, Operation
+from holdfast.namespace.operation import Operation, OperationBatch
 from holdfast.namespace.operations.attributes import GetStatus, SetAttributes, SetReplication, SetXattr
 from holdfast.namespace.operations.content import Concat, OpenForReading, Truncate
 from holdfast.namespace.operations.files import Append, Publish, RecoverLease, WriteUnderLease
 from holdfast.namespace.operations.names import Delete, Mkdirs, Rename
 from holdfast.namespace.paths import NsPath
-from holdfast.namespace.permissions import READ, Caller, check_name
+from holdfast.namespace.permissions import READ, Caller, check_user_name
 from holdfast.namespace.phases import OperationRunner
-from holdfast.namespace.sweep import SweepResult, sweep
+from holdfast.namespace.sweep import SweepResult, sweep_namespace
 from holdfast.namespace.trees import ReadQuota, TreeCounter
 from holdfast.namespace.view import Hints
 from holdfast.runtime import Environment, Moment
@@ -98,7 +98,7 @@ class Namespace:
         self.database = database
         self.blobs = blobs
         self.environment = environment
-        self.caller = _caller(configuration, user, groups)
+        self.caller = _make_caller(configuration, user, groups)
         self._is_shared = False
         hints, self._times = Hints(configuration.identity), DirectoryTimes(database, environment.clock)
         self._collector = Collector(database, blobs, environment.clock, configuration.safety_age_s, hints.identity)
@@ -119,7 +119,7 @@ class Namespace:
             InvalidRequestError: no user can have the name.
         """
         other = copy(self)
-        other.caller = _caller(self.configuration, user, groups)
+        other.caller = _make_caller(self.configuration, user, groups)
         other._is_shared = True
         return other
 
@@ -166,7 +166,7 @@ class Namespace:
         Guarantee: the walk is one snapshot of the whole tree, which ends with the iterator. It shows all levels, also
         those below the deepest that a path can name.
         """
-        return walk(self.operations, NsPath.parse(path), self.caller)
+        return walk_tree(self.operations, NsPath.parse(path), self.caller)
 
     # --- status -------------------------------------------------------------------------------------------------------
     def status(self, path: str) -> FileStatus:
@@ -187,7 +187,7 @@ class Namespace:
             inode, entries_ms = self.operations.read(GetStatus(parsed, self._times), self.caller)
         except ParentNotDirectoryError:
             return None
-        return None if inode is None else status_of(parsed, inode, entries_ms)
+        return None if inode is None else make_status(parsed, inode, entries_ms)
 
     def exists(self, path: str) -> bool:
         """Return whether a file or a directory has the path."""
@@ -246,17 +246,17 @@ class Namespace:
             PathExistsError, DirectoryInTheWayError: see the message.
             InvalidRequestError: replication or block size are out of range.
         """
-        template = self._publication(path, overwrite, mode, parents, replication, block_size)
+        template = self._make_publication(path, overwrite, mode, parents, replication, block_size)
         if check:
             self.operations.check(template, self.caller)
-        return self._writer(template)
+        return self._make_writer(template)
 
     def expiry(self) -> Expiry:
         """Return the deadline by which blobs stored from now on must be published without a lease (N3)."""
         clock = self.environment.clock
         return Expiry(clock, Moment.of(clock), max(self.configuration.safety_age_s, CLOSING_S))
 
-    def _writer(self, template: Publish | WriteUnderLease, size: int = 0, newest: str = "") -> FileWriter:
+    def _make_writer(self, template: Publish | WriteUnderLease, size: int = 0, newest: str = "") -> FileWriter:
         return FileWriter(
             self.blobs,
             WrittenFile(self.operations, self.caller, template),
@@ -266,7 +266,7 @@ class Namespace:
             newest=newest,
         )
 
-    def _publication(
+    def _make_publication(
         self, path: str, overwrite: bool, mode: int, parents: bool, replication: int | None, block_size: int | None
     ) -> Publish:
         return Publish(
@@ -281,7 +281,7 @@ class Namespace:
 
     def write_file(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
         """Create a file with the given content in one transaction; with `overwrite`, replace an existing one."""
-        file, expiry = self._publication(path, overwrite, FILE_MODE, True, None, None), self.expiry()
+        file, expiry = self._make_publication(path, overwrite, FILE_MODE, True, None, None), self.expiry()
         extents, stored = self.blobs.put(file.file_id, bytes(data), self.configuration.inline_bytes)
         with self.blobs.deleting_if_refused(extents, expiry):
             self.operations.run(replace(file, extents=extents, data=stored, is_late=expiry.is_over), self.caller)
@@ -302,7 +302,7 @@ class Namespace:
             return
         with ExitStack() as stack:
             operations = [stack.enter_context(file.publishing()) for file in files]
-            publish(self.operations, self.caller, operations)
+            publish_files(self.operations, self.caller, operations)
         for file in files:
             file.mark_published()
 
@@ -348,9 +348,11 @@ class Namespace:
             InvalidRequestError: replication or block size are out of range.
         """
         holder = self.environment.ids.token()
-        operation = replace(self._publication(path, overwrite, mode, parents, replication, block_size), writer=holder)
+        operation = replace(
+            self._make_publication(path, overwrite, mode, parents, replication, block_size), writer=holder
+        )
         self.operations.run(operation, self.caller)
-        return self._writer(WriteUnderLease(path=operation.path, file_id=operation.file_id, writer=holder))
+        return self._make_writer(WriteUnderLease(path=operation.path, file_id=operation.file_id, writer=holder))
 
     def append(self, path: str) -> FileWriter:
         """Open a file to append to it, under a lease; its content stays visible.
@@ -362,7 +364,7 @@ class Namespace:
         holder, target = self.environment.ids.token(), NsPath.parse(path)
         inode = self.operations.run(Append(path=target, writer=holder), self.caller)
         newest = inode.extents[-1].blob if inode.extents else ""
-        return self._writer(WriteUnderLease(path=target, file_id=inode.id, writer=holder), inode.size, newest)
+        return self._make_writer(WriteUnderLease(path=target, file_id=inode.id, writer=holder), inode.size, newest)
 
     def recover_lease(self, path: str) -> bool:
         """End the lease of a file whose writer is considered dead, and close the file; return True."""
@@ -502,9 +504,9 @@ class Namespace:
     def run(self, operation: Operation[R]) -> R: ...
 
     @overload
-    def run(self, operation: Batch) -> None: ...
+    def run(self, operation: OperationBatch) -> None: ...
 
-    def run(self, operation: Operation[R] | Batch) -> R | None:
+    def run(self, operation: Operation[R] | OperationBatch) -> R | None:
         """Run an operation, or a batch of them, on behalf of the caller; see `OperationRunner.run`."""
         return self.operations.run(operation, self.caller)
 
@@ -545,14 +547,14 @@ class Namespace:
             ConflictError: another process sweeps or repairs: wait.
             CorruptDataError: an inode cannot be read; nothing happened. Repair the namespace.
         """
-        return sweep(self._subject, progress)
+        return sweep_namespace(self._checked_namespace, progress)
 
     def check(self, progress: Progress = ignore_progress, *, reads: bool = False) -> Report:
         """Check the namespace for damage and leftovers; return a report. Changes nothing; safe at any time.
 
         Reads all records; with `reads`, all blobs too: only then are damaged bytes of large files found.
         """
-        return check(self._subject, progress, reads=reads)
+        return check(self._checked_namespace, progress, reads=reads)
 
     def repair(self, progress: Progress = ignore_progress) -> RepairReport:
         """Repair the damage that `check` finds. Only the superuser may. Never deletes the content of a file.
@@ -561,10 +563,10 @@ class Namespace:
             ConflictError: another process sweeps or repairs: wait.
         """
         self.caller.check_superuser("repair the namespace")
-        return repair(self._subject, self.configuration, progress)
+        return repair(self._checked_namespace, self.configuration, progress)
 
     @property
-    def _subject(self) -> CheckedNamespace:
+    def _checked_namespace(self) -> CheckedNamespace:
         now = load_configuration(self.database, self.configuration.identity)  # it may have changed since then
         return CheckedNamespace(self.database, self.blobs, self.environment, now.sweep_age_s, now.identity)
 
@@ -591,7 +593,7 @@ class Namespace:
         self.close()
 
 
-def _caller(configuration: Configuration, user: str, groups: Sequence[str]) -> Caller:
-    check_name(user, "a user")
+def _make_caller(configuration: Configuration, user: str, groups: Sequence[str]) -> Caller:
+    check_user_name(user, "a user")
     passes = user == configuration.superuser or configuration.supergroup in groups
     return Caller(user, frozenset(groups), is_superuser=passes or not configuration.permissions)

@@ -16,7 +16,7 @@ from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.catalog import (
     check_catalog_can_be_written,
     check_name_is_free,
-    database_of,
+    find_database_url,
     register_namespace,
     split_url,
 )
@@ -32,7 +32,7 @@ from holdfast.namespace.keys import CONFIGURATION
 from holdfast.namespace.namespace import Namespace
 from holdfast.runtime import Environment
 from holdfast.stores.provider import StoreOptions
-from holdfast.stores.registry import absolute_url, locate, open_destination, with_shared
+from holdfast.stores.registry import absolute_url, add_shared_options, locate_url, open_destination
 from holdfast.transactions.base import Commit, Committed
 from holdfast.transactions.registry import open_backend
 
@@ -127,8 +127,8 @@ def _data_store_options(configuration: Configuration, given: Iterable[StoreOptio
     Raises:
         InvalidRequestError: the URL of the data is wrong, or an option that the namespace has.
     """
-    provider, _ = locate(configuration.data)
-    return with_shared(provider, given, configuration.data_options) if configuration.data_options else given
+    provider, _ = locate_url(configuration.data)
+    return add_shared_options(provider, given, configuration.data_options) if configuration.data_options else given
 
 
 def open_namespace(
@@ -160,7 +160,7 @@ def open_namespace(
     name = ""
     if url.startswith("holdfast:"):
         name, _ = split_url(url)
-        database = database or database_of(name)
+        database = database or find_database_url(name)
     store = open_backend(database or url, environment)
     try:
         configuration = load_configuration(store)
@@ -171,7 +171,7 @@ def open_namespace(
         destination = open_destination(configuration.data, _data_store_options(configuration, store_options))
         blobs = BlobStore(destination.store, destination.key(""), environment.ids, configuration.claim)
         user = user_of_process() if user is None else user  # an empty name is refused
-        groups = groups_of(user) if groups is None else groups
+        groups = groups_of_user(user) if groups is None else groups
         return Namespace(store, blobs, configuration, environment, user=user, groups=groups)
     except BaseException:
         store.close()
@@ -192,7 +192,7 @@ def user_of_process() -> str:
         ) from error
 
 
-def groups_of(user: str) -> list[str]:
+def groups_of_user(user: str) -> list[str]:
     """Return the groups of a user on this machine; none if it does not know the user."""
     try:
         found = pwd.getpwnam(user)
@@ -211,7 +211,7 @@ def groups_of(user: str) -> list[str]:
 _TRIES = 12
 
 
-def reconfigure(
+def reconfigure_namespace(
     namespace: Namespace,
     *,
     safety_age_s: int | None = None,
@@ -247,7 +247,7 @@ def reconfigure(
     given = {"safety_age_s": safety_age_s, "superuser": superuser, "supergroup": supergroup, "data": place}
     changes = {name: value for name, value in given.items() if value is not None}
     for _ in range(_TRIES):
-        old, version = _load(namespace)
+        old, version = _load_configuration(namespace)
         kept = {} if data is not None else old.data_options  # another store may take other options
         longest_s = max(old.longest_age_s, old.safety_age_s)
         new = replace(
@@ -257,24 +257,24 @@ def reconfigure(
             longest_age_s=longest_s,
         )
         if (new.data, new.data_options) != (old.data, old.data_options):
-            _check_place(new, store_options)
+            _check_data_place(new, store_options)
         value = json.dumps(asdict(new), indent=1).encode()
         outcome = namespace.database.commit(Commit(reads={CONFIGURATION: version}, puts={CONFIGURATION: value}))
         if isinstance(outcome, Committed):
             namespace.database.make_durable()  # clients that begin now rely on the place and on the age
-            if _load(namespace)[1] == outcome.version:
+            if _load_configuration(namespace)[1] == outcome.version:
                 return new  # else a crash of the database has undone it, or others have changed it since
     raise ConflictError("others change the configuration of the namespace all the time: repeat", name=old.name)
 
 
-def _load(namespace: Namespace) -> tuple[Configuration, int]:
+def _load_configuration(namespace: Namespace) -> tuple[Configuration, int]:
     """Return the configuration and its version."""
     record = namespace.database.get_many([CONFIGURATION]).get(CONFIGURATION)
     found = decode_configuration(record, namespace.configuration.identity)
     return found, 0 if record is None else record.version
 
 
-def _check_place(configuration: Configuration, store_options: Iterable[StoreOptions]) -> None:
+def _check_data_place(configuration: Configuration, store_options: Iterable[StoreOptions]) -> None:
     destination = open_destination(configuration.data, _data_store_options(configuration, store_options))
     with closing(destination.store):
         if not configuration.claim.check(destination.store, destination.key("")):

@@ -20,7 +20,7 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class OperationContext:
     """The caller, the time and the source of new ids of one execution of an operation.
 
     Attributes:
@@ -38,7 +38,7 @@ class Operation(RelatedGroup, Protocol[R]):
     turns those records into changes.
     """
 
-    def execute(self, view: View, context: Context) -> Changes[R]:
+    def execute(self, view: View, context: OperationContext) -> Changes[R]:
         """Return the changes that the operation makes, given the records that were read. Reads nothing else: a retry
         with the same arguments returns the same changes, except for new ids.
 
@@ -49,7 +49,7 @@ class Operation(RelatedGroup, Protocol[R]):
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class OperationBatch:
     """Several operations that run as one transaction. Each of them sees the directories that earlier ones make.
 
     Attributes:
@@ -198,8 +198,8 @@ def charge_quotas(changes: Changes[R], ancestors: Iterable[Inode], *, names: int
     for inode in ancestors:
         if inode.has_quota:
             names_key, space_key = usage_keys(inode)
-            _charge(changes, names_key, names, inode.names_quota)
-            _charge(changes, space_key, space, inode.space_quota)
+            _charge_quota(changes, names_key, names, inode.names_quota)
+            _charge_quota(changes, space_key, space, inode.space_quota)
 
 
 def usage_keys(inode: Inode) -> tuple[bytes, bytes]:
@@ -207,7 +207,7 @@ def usage_keys(inode: Inode) -> tuple[bytes, bytes]:
     return usage_key(inode.quota_id, b"n"), usage_key(inode.quota_id, b"s")
 
 
-def _charge(changes: Changes[R], key: bytes, amount: int, quota: int | None) -> None:
+def _charge_quota(changes: Changes[R], key: bytes, amount: int, quota: int | None) -> None:
     if not amount:
         return
     total = changes.adds.get(key, 0) + amount

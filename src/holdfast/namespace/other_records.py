@@ -17,12 +17,20 @@ from holdfast.namespace.inode import (
     as_natural,
     as_text,
     corrupt_if_malformed,
+    decode_extent,
     decode_inode,
+    encode_extent,
     encode_inode,
-    extent_fields,
-    extent_from,
 )
-from holdfast.namespace.keys import ROOT_ID, ROOT_KEY, deleted_key, id_of, name_of, parent_of, place_key
+from holdfast.namespace.keys import (
+    ROOT_ID,
+    ROOT_KEY,
+    deleted_key,
+    entry_name_in_key,
+    id_in_key,
+    parent_id_in_key,
+    place_key,
+)
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.view import Chain
 from holdfast.transactions.base import Backend
@@ -37,19 +45,19 @@ Trail: TypeAlias = tuple[tuple[int, bytes], ...]
 """Directories on a path, from the one below the root down, each with its id and its name."""
 
 
-def trail_of(chain: Chain, depth: int) -> Trail:
+def trail_of_chain(chain: Chain, depth: int) -> Trail:
     """Return the ids and names of the directories on a resolved path, from below the root down to `depth`; the root has
     depth 0.
     """
     return tuple((chain.inodes[at].id, chain.path.names[at - 1]) for at in range(1, depth + 1))
 
 
-def trail_fields(trail: Trail) -> list[list[int | str]]:
-    """Encode a trail as the JSON list that `trail_from` decodes: pairs of id and name."""
+def encode_trail_fields(trail: Trail) -> list[list[int | str]]:
+    """Encode a trail as the JSON list that `decode_trail_fields` decodes: pairs of id and name."""
     return [[number, name.decode()] for number, name in trail]
 
 
-def trail_from(fields: object) -> Trail:
+def decode_trail_fields(fields: object) -> Trail:
     """Decode a trail from its JSON list.
 
     Raises:
@@ -62,7 +70,7 @@ def trail_from(fields: object) -> Trail:
 
 def encode_trail(trail: Trail) -> bytes:
     """Return the value of a directory's place record: the trail to the directory, itself included."""
-    return json.dumps(trail_fields(trail), separators=(",", ":"), ensure_ascii=False).encode()
+    return json.dumps(encode_trail_fields(trail), separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def decode_trail(key: bytes, value: bytes) -> Trail:
@@ -72,8 +80,8 @@ def decode_trail(key: bytes, value: bytes) -> Trail:
         CorruptDataError: the record is not a place. Keep it, and run fsck.
     """
     with corrupt_if_malformed("a directory's place", key):
-        trail = trail_from(json.loads(value))
-        if not trail or trail[-1][0] != id_of(key):
+        trail = decode_trail_fields(json.loads(value))
+        if not trail or trail[-1][0] != id_in_key(key):
             raise ValueError("another directory's record")
     return trail
 
@@ -90,12 +98,12 @@ def find_path(store: Backend, key: bytes, trail: Trail) -> NsPath | None:
         None if the records contradict each other: they changed meanwhile.
     """
     above: dict[int, tuple[int, bytes]] = {}
-    _note(above, trail)
+    _note_parents(above, trail)
     asked: set[int] = set()
     while True:
-        names = [name_of(key)]
+        names = [entry_name_in_key(key)]
         seen: list[int] = []
-        at = parent_of(key)
+        at = parent_id_in_key(key)
         while at != ROOT_ID:
             if at not in above or at in seen:
                 return None
@@ -108,11 +116,11 @@ def find_path(store: Backend, key: bytes, trail: Trail) -> NsPath | None:
         asked.update(seen)
         for place, record in store.get_many(new).items():
             found = decode_trail(place, record.value)
-            above.pop(id_of(place))  # it was renamed since
-            _note(above, found)
+            above.pop(id_in_key(place))  # it was renamed since
+            _note_parents(above, found)
 
 
-def _note(above: dict[int, tuple[int, bytes]], trail: Trail) -> None:
+def _note_parents(above: dict[int, tuple[int, bytes]], trail: Trail) -> None:
     """Note the parents of directories that are not known yet: those of others may be out of date."""
     parent = ROOT_ID
     for number, name in trail:
@@ -158,7 +166,7 @@ class Lease:
             "holder": self.holder,
             "renewed": self.renewed_ms,
             "key": self.key.hex(),
-            "trail": trail_fields(self.trail),
+            "trail": encode_trail_fields(self.trail),
         }
         return json.dumps(fields, ensure_ascii=False).encode()
 
@@ -175,7 +183,7 @@ class Lease:
             if not inode.startswith(b"i") or len(inode) <= len(ROOT_KEY):  # the root is no file
                 raise ValueError("not the key of an inode")
             renewed_ms = as_natural(fields["renewed"])
-            return Lease(as_text(fields["holder"]), renewed_ms, inode, trail_from(fields["trail"]))
+            return Lease(as_text(fields["holder"]), renewed_ms, inode, decode_trail_fields(fields["trail"]))
 
 
 # --- deleted trees ----------------------------------------------------------------------------------------------------
@@ -253,7 +261,7 @@ class Upload:
             "file": self.file_id,
             "initiated": self.initiated_ms,
             "metadata": dict(self.metadata),
-            "parts": {number: extent_fields(part) for number, part in self.parts.items()},
+            "parts": {number: encode_extent(part) for number, part in self.parts.items()},
         }
         return json.dumps(fields, separators=(",", ":")).encode()
 
@@ -271,11 +279,11 @@ class Upload:
                 as_id(fields["file"]),
                 as_natural(fields["initiated"]),
                 {as_text(name): as_text(text) for name, text in fields["metadata"].items()},
-                {int(number): extent_from(part) for number, part in fields["parts"].items()},
+                {int(number): decode_extent(part) for number, part in fields["parts"].items()},
             )
 
 
-def no_such_upload(key: str, upload_id: str) -> NotFoundError:
+def no_such_upload_error(key: str, upload_id: str) -> NotFoundError:
     """Return the error for an upload id that is not, or no longer, pending for a key."""
     return NotFoundError("no such upload: it was completed or aborted", key=key, upload_id=upload_id)
 

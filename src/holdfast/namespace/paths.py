@@ -76,10 +76,10 @@ class NsPath:
         Raises:
             CorruptDataError: a name that was read from the database is not valid. Run fsck.
         """
-        return "/" + _decoded(b"/".join(self.names))
+        return "/" + _decode_names(b"/".join(self.names))
 
 
-def _decoded(names: bytes) -> str:
+def _decode_names(names: bytes) -> str:
     try:
         return names.decode()
     except UnicodeDecodeError as error:

@@ -24,7 +24,7 @@ _LETTERS = {READ: "read", WRITE: "write", EXECUTE: "execute"}
 _MAX_NAME_BYTES = 1024
 
 
-def check_name(name: str, what: str, most_bytes: int = _MAX_NAME_BYTES) -> None:
+def check_user_name(name: str, what: str, most_bytes: int = _MAX_NAME_BYTES) -> None:
     """Check that the name of a user, a group or an extended attribute is valid Unicode, not empty and not too long.
 
     Raises:
@@ -92,10 +92,12 @@ class Caller:
         for depth, inode in enumerate(chain.ancestors):
             if not inode.is_directory:
                 raise ParentNotDirectoryError(
-                    "a component of the path is a file: check the path", path=str(chain.path), file=_path(chain, depth)
+                    "a component of the path is a file: check the path",
+                    path=str(chain.path),
+                    file=_path_at_depth(chain, depth),
                 )
             if not self.is_superuser and not self.may(inode, EXECUTE):
-                self.deny(inode, EXECUTE, _path(chain, depth))
+                self.deny(inode, EXECUTE, _path_at_depth(chain, depth))
 
     def check(self, chain: Chain, depth: int, access: int) -> None:
         """Check that the caller has the permission bits `access` on the inode at a depth of a path; the root has depth
@@ -105,7 +107,7 @@ class Caller:
             PermissionDeniedError: the caller lacks one of them.
         """
         if not self.is_superuser and not self.may(chain.inodes[depth], access):
-            self.deny(chain.inodes[depth], access, _path(chain, depth))
+            self.deny(chain.inodes[depth], access, _path_at_depth(chain, depth))
 
     def check_listing(self, path: NsPath, directory: Inode) -> None:
         """Check that the caller may read and search a directory; the directories above it are not checked.
@@ -170,5 +172,5 @@ class Caller:
         )
 
 
-def _path(chain: Chain, depth: int) -> str:
+def _path_at_depth(chain: Chain, depth: int) -> str:
     return str(NsPath(chain.path.names[:depth]))

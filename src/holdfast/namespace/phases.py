@@ -24,8 +24,8 @@ from typing import Any, TypeVar, overload
 from holdfast.errors import DeadlockError, HoldfastError, TransactionConflictError
 from holdfast.namespace.directory_times import DirectoryTimes
 from holdfast.namespace.errors import NamesQuotaExceededError, SpaceQuotaExceededError, TreeMovingError
-from holdfast.namespace.keys import ROOT_ID, id_of, new_id
-from holdfast.namespace.operation import Batch, Changes, Context, JoinedCommits, Operation
+from holdfast.namespace.keys import ROOT_ID, id_in_key, new_id
+from holdfast.namespace.operation import Changes, JoinedCommits, Operation, OperationBatch, OperationContext
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import Caller
 from holdfast.namespace.view import (
@@ -97,9 +97,9 @@ class OperationRunner:
     def run(self, operation: Operation[R], caller: Caller) -> R: ...
 
     @overload
-    def run(self, operation: Batch, caller: Caller) -> None: ...
+    def run(self, operation: OperationBatch, caller: Caller) -> None: ...
 
-    def run(self, operation: Operation[R] | Batch, caller: Caller) -> R | None:
+    def run(self, operation: Operation[R] | OperationBatch, caller: Caller) -> R | None:
         """Run an operation and return its result, or run a batch of operations in one transaction.
 
         Guarantee: it takes effect in one step between the call and the return, or not at all.
@@ -110,7 +110,7 @@ class OperationRunner:
             TreeMovingError: a directory on the path is being counted for too long; nothing happened.
             OutcomeUnknownError: the database went away during the commit. Read before you repeat.
         """
-        context = self._context(caller)
+        context = self._make_context(caller)
         clock, chance = self.environment.clock, self.environment.chance
         number = waits = reclaims = 0
         keys: tuple[bytes, ...] = ()
@@ -118,10 +118,10 @@ class OperationRunner:
             outcome: Outcome | None = None
             changes: Changes[Any] | None = None
             try:
-                if isinstance(operation, Batch):
+                if isinstance(operation, OperationBatch):
                     outcome, changes = self._try_batch(operation, context, number)
                 else:
-                    outcome, changes = self._try(operation, context, number)
+                    outcome, changes = self._try_operation(operation, context, number)
             except TreeMovingError:
                 waits += 1
                 if waits == _MOST_WAITS:
@@ -139,7 +139,7 @@ class OperationRunner:
                 if {bound.key for bound in changes.bounds}.issuperset(keys):  # a bound is a counter's only condition
                     # If nothing is left to collect, another may have collected it since this try: try once more.
                     reclaims += 1
-                    if reclaims > (_MOST_RECLAIMS if self.reclaim({id_of(key) for key in keys}) else 1):
+                    if reclaims > (_MOST_RECLAIMS if self.reclaim({id_in_key(key) for key in keys}) else 1):
                         raise _quota_error(keys[0], str(operation.paths[-1]))
                 self.hints.drop(keys)
             number += 1
@@ -153,7 +153,7 @@ class OperationRunner:
         """Run an operation that only reads, on one snapshot, and return its result. Nothing is validated or
         committed.
         """
-        context = Context(caller, self.now_ms(), lambda: ROOT_ID)  # no inode is made
+        context = OperationContext(caller, self.now_ms(), lambda: ROOT_ID)  # no inode is made
         self.times.flush_if_due()
         return operation.execute(read_view(self.database, self.hints, operation), context).result
 
@@ -164,7 +164,7 @@ class OperationRunner:
         Raises:
             HoldfastError: the operation is impossible.
         """
-        context = Context(caller, self.now_ms(), lambda: ROOT_ID)  # nothing of the result is used
+        context = OperationContext(caller, self.now_ms(), lambda: ROOT_ID)  # nothing of the result is used
         guess = guess_view(self.hints, operation)
         if guess is not None:
             with suppress(HoldfastError):  # perhaps only the guess is wrong
@@ -172,42 +172,44 @@ class OperationRunner:
                 return
         operation.execute(read_view(self.database, self.hints, operation), context)
 
-    def _context(self, caller: Caller) -> Context:
-        return Context(caller, self.now_ms(), lambda: new_id(self.environment))
+    def _make_context(self, caller: Caller) -> OperationContext:
+        return OperationContext(caller, self.now_ms(), lambda: new_id(self.environment))
 
     def now_ms(self) -> int:
         """Return the current time, milliseconds since the epoch."""
         return max(int(self.environment.clock.now_s() * 1000), 0)
 
-    def _try(self, operation: Operation[R], context: Context, number: int) -> _Try[R]:
+    def _try_operation(self, operation: Operation[R], context: OperationContext, number: int) -> _Try[R]:
         """Run the phases once."""
         if number < self.tries_without_locks:
             view = guess_view(self.hints, operation) if number == 0 else None
             view = view or read_view(self.database, self.hints, operation)
-            outcome, changes = _execute(operation, view, context, self.database.commit)
+            outcome, changes = _execute_operation(operation, view, context, self.database.commit)
         else:
             with self.database.begin_locked_transaction() as transaction:
                 view = read_view(LockingReader(self.hints, operation, transaction), self.hints, operation)
-                outcome, changes = _execute(operation, view, context, transaction.apply)
+                outcome, changes = _execute_operation(operation, view, context, transaction.apply)
         if isinstance(outcome, Committed) and changes is not None:
             changes.update_hints(self.hints, outcome.version)
             touched = {key: view.entries[key] for key in changes.touched if key in view.entries}
             self.times.touch(touched, context.now_ms, changes, outcome.version)
         return outcome, changes
 
-    def _try_batch(self, batch: Batch, context: Context, number: int) -> _Try[None]:
+    def _try_batch(self, batch: OperationBatch, context: OperationContext, number: int) -> _Try[None]:
         """Run the phases once, the first two piece by piece."""
         if number < self.tries_without_locks:
             rest = iter(batch.operations())
             first = list(islice(rest, 2))
             if len(first) == 1:
-                return self._try(first[0], context, number)
-            pieces = _in_pieces(chained(first, rest))
-            joined = self._join(pieces, lambda piece: self.database, context, self.database.commit)
+                return self._try_operation(first[0], context, number)
+            pieces = _split_into_pieces(chained(first, rest))
+            joined = self._join_pieces(pieces, lambda piece: self.database, context, self.database.commit)
         else:
-            whole = list(_in_pieces(batch.operations()))  # it may read, which must not wait for these very locks
+            whole = list(
+                _split_into_pieces(batch.operations())
+            )  # it may read, which must not wait for these very locks
             with self.database.begin_locked_transaction() as transaction:
-                joined = self._join(
+                joined = self._join_pieces(
                     whole, lambda piece: LockingReader(self.hints, piece, transaction), context, transaction.apply
                 )
         outcome, changes, touched = joined
@@ -215,11 +217,11 @@ class OperationRunner:
             self.times.touch(touched, context.now_ms, changes, outcome.version)
         return outcome, changes
 
-    def _join(
+    def _join_pieces(
         self,
-        pieces: Iterable[_Piece],
-        reader_for: Callable[[_Piece], Reader],
-        context: Context,
+        pieces: Iterable[_BatchPiece],
+        reader_for: Callable[[_BatchPiece], Reader],
+        context: OperationContext,
         commit: Callable[[Commit], Outcome],
     ) -> tuple[Outcome, Changes[None], dict[bytes, SeenRecord]]:
         """Read and execute piece by piece; validate and write all of them together.
@@ -233,7 +235,7 @@ class OperationRunner:
             if changed := joined.add_reads(view):
                 return Conflict(changed), Changes(None), touched
             seen = replace(view)  # each operation sees its own path
-            for operation, chain in zip(piece.operations, _present_chains(view, joined), strict=True):
+            for operation, chain in zip(piece.operations, _iter_updated_chains(view, joined), strict=True):
                 seen.chains = (chain,)
                 changes = operation.execute(seen, context)
                 _end_expired_marks(seen, changes, context.now_ms)
@@ -248,7 +250,7 @@ class OperationRunner:
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
+class _BatchPiece:
     """Operations of a batch that share a snapshot: the group of all of them."""
 
     operations: Sequence[Operation[Any]]
@@ -265,13 +267,13 @@ class _Piece:
         return None
 
 
-def _in_pieces(operations: Iterable[Operation[Any]]) -> Iterator[_Piece]:
+def _split_into_pieces(operations: Iterable[Operation[Any]]) -> Iterator[_BatchPiece]:
     rest = iter(operations)
     while piece := list(islice(rest, _PIECE)):
-        yield _Piece(piece)
+        yield _BatchPiece(piece)
 
 
-def _present_chains(view: View, joined: JoinedCommits) -> Iterator[Chain]:
+def _iter_updated_chains(view: View, joined: JoinedCommits) -> Iterator[Chain]:
     """Yield the chains of a view, with the directories that the operations so far have made."""
 
     def look(key: bytes) -> SeenRecord | None:
@@ -285,7 +287,9 @@ def _present_chains(view: View, joined: JoinedCommits) -> Iterator[Chain]:
         yield chain if joined.inserted_inode(chain.keys[-1]) is None else resolver.resolve(chain.path)
 
 
-def _execute(operation: Operation[R], view: View, context: Context, commit: Callable[[Commit], Outcome]) -> _Try[R]:
+def _execute_operation(
+    operation: Operation[R], view: View, context: OperationContext, commit: Callable[[Commit], Outcome]
+) -> _Try[R]:
     """Run all phases but the first."""
     try:
         changes = operation.execute(view, context)

@@ -7,8 +7,8 @@ lists all blobs, then takes one snapshot of the database, and deletes a blob of 
   names it;
 - it is older than the safety age, by the store's own clock: files are published after their blobs, and a publication
   that comes later than that is refused (`Publish`);
-- no lease of its file exists: the writer could still publish it; nor did one when the sweep began (`leased_files`), as
-  a database that loses its newest commits could have it again;
+- no lease of its file exists: the writer could still publish it; nor did one when the sweep began (`find_leased_files`),
+  as a database that loses its newest commits could have it again;
 - it is younger than the last repair of a damaged record, which may have named it: such blobs are left to the next
   repair (`fsck.damage`).
 
@@ -19,8 +19,8 @@ read yet to what was read already, and its blobs would look unowned.
 The collector deletes what is noted a safety age later, not at once: a database that loses its newest commits, in a
 failover, could have the lease of a writer again, whose bytes would be gone.
 
-Blobs that were never finished are given up (`_give_up`). Nothing else is deleted directly: the sweep notes the
-blobs as garbage, in transactions that no repair can overtake (`maintenance`).
+Blobs that were never finished are given up (`_abort_abandoned_uploads`). Nothing else is deleted directly: the sweep
+notes the blobs as garbage, in transactions that no repair can overtake (`maintenance`).
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from holdfast.errors import CorruptDataError
-from holdfast.namespace.blobs import BlobStore, file_id_of
-from holdfast.namespace.fsck.check import CheckedNamespace, maintenance
+from holdfast.namespace.blobs import BlobStore, file_id_in_blob_name
+from holdfast.namespace.fsck.check import CheckedNamespace, hold_maintenance_lock
 from holdfast.namespace.fsck.findings import Progress, ignore_progress
 from holdfast.namespace.fsck.survey import (
     CLOSING_S,
     Survey,
     add_blobs,
-    leased_files,
+    find_leased_files,
     open_survey,
     pack_id,
     unpack_name,
 )
 from holdfast.namespace.keys import garbage_key
-from holdfast.namespace.maintenance import MaintenanceLock, damaged_at_s
+from holdfast.namespace.maintenance import MaintenanceLock, read_damage_time_s
 from holdfast.namespace.operation import Changes
 from holdfast.namespace.view import SeenRecord, View
 from holdfast.stores.base import UploadInfo, iter_uploads, multipart
@@ -70,7 +70,7 @@ class SweepResult:
     uploads: int = 0
 
 
-def sweep(
+def sweep_namespace(
     subject: CheckedNamespace, progress: Progress = ignore_progress, *, closing_s: float = CLOSING_S
 ) -> SweepResult:
     """Find blobs that no file refers to and note them as garbage, which the collector deletes later; delete stray
@@ -84,10 +84,10 @@ def sweep(
 
     Crash: some of the blobs are noted; the next sweep finds the others.
     """
-    with maintenance(subject, "sweep", progress) as (lock, report):
+    with hold_maintenance_lock(subject, "sweep", progress) as (lock, report):
         age_s = max(subject.safety_age_s, closing_s)
         store_now_s = subject.blobs.store_time_s()
-        leased = leased_files(subject.database)
+        leased = find_leased_files(subject.database)
         lock.rewrite_root()
         with open_survey(int(subject.environment.clock.now_s() * 1000)) as survey:
             add_blobs(
@@ -97,9 +97,9 @@ def sweep(
                 age_s,
                 report,
                 with_young=False,
-                after_s=damaged_at_s(subject.database),
+                after_s=read_damage_time_s(subject.database),
             )
-            uploads = _old_uploads(subject.blobs, store_now_s, age_s)
+            uploads = _find_old_uploads(subject.blobs, store_now_s, age_s)
             now_s = max(subject.environment.clock.now_s(), store_now_s)
             with subject.database.snapshot() as reader:
                 survey.read_records(reader, report, without=b"d", leased=leased)
@@ -111,10 +111,12 @@ def sweep(
                 )
             blobs, blob_bytes = _note_unowned(survey, lock, int(now_s * 1000), progress)
             records = _delete_strays(survey, lock)
-            return SweepResult(blobs, blob_bytes, records, _give_up(subject.blobs, survey, lock, uploads))
+            return SweepResult(
+                blobs, blob_bytes, records, _abort_abandoned_uploads(subject.blobs, survey, lock, uploads)
+            )
 
 
-def unowned_objects(survey: Survey) -> Iterator[tuple[str, int]]:
+def find_unowned_objects(survey: Survey) -> Iterator[tuple[str, int]]:
     """Yield name and size in bytes of each blob of the object store that no file refers to and no writer can still
     publish.
     """
@@ -124,7 +126,7 @@ def unowned_objects(survey: Survey) -> Iterator[tuple[str, int]]:
 def _note_unowned(survey: Survey, lock: MaintenanceLock, since_ms: int, progress: Progress) -> tuple[int, int]:
     """Note unowned blobs as garbage; return their number and size."""
     blobs = blob_bytes = 0
-    for rows in _batched(unowned_objects(survey), _PAGE):
+    for rows in _split_into_batches(find_unowned_objects(survey), _PAGE):
         notes = {garbage_key(since_ms, name): b"" for name, _ in rows}
         lock.commit(Changes(None, values=notes), View((), {}))
         blobs += len(rows)
@@ -137,7 +139,7 @@ def _delete_strays(survey: Survey, lock: MaintenanceLock) -> int:
     """Delete records of directories that do not exist; return their number."""
     records = 0
     strays = itertools.chain.from_iterable(map(survey.query, ("stray-time", "stray-place", "stray-usage")))
-    for rows in _batched(strays, _PAGE):
+    for rows in _split_into_batches(strays, _PAGE):
         # A database that has lost its newest commits may have the quota of a stray counter again.
         seen = {key: SeenRecord(version, None) for key, _, _, version, _ in rows if version}
         if lock.commit(Changes(None, deletes={row[0] for row in rows}), View((), seen)):
@@ -146,7 +148,7 @@ def _delete_strays(survey: Survey, lock: MaintenanceLock) -> int:
 
 
 # --- blobs that were never finished -----------------------------------------------------------------------------------
-def _old_uploads(blobs: BlobStore, store_now_s: float, age_s: float) -> list[UploadInfo]:
+def _find_old_uploads(blobs: BlobStore, store_now_s: float, age_s: float) -> list[UploadInfo]:
     """Return the uploads of blobs that are older than `age_s`; those without a date are young.
 
     Some servers, such as MinIO, list no uploads: those delete old uploads themselves.
@@ -163,7 +165,9 @@ def _old_uploads(blobs: BlobStore, store_now_s: float, age_s: float) -> list[Upl
     ]
 
 
-def _give_up(blobs: BlobStore, survey: Survey, lock: MaintenanceLock, uploads: Iterable[UploadInfo]) -> int:
+def _abort_abandoned_uploads(
+    blobs: BlobStore, survey: Survey, lock: MaintenanceLock, uploads: Iterable[UploadInfo]
+) -> int:
     """Abort the uploads whose writers have no lease; return their number. What is no blob of a namespace stays.
 
     On S3 these are multipart uploads, and in a directory hidden files: a store keeps their bytes, and no listing of
@@ -175,9 +179,9 @@ def _give_up(blobs: BlobStore, survey: Survey, lock: MaintenanceLock, uploads: I
     """
     leased = {packed for (packed,) in survey.query("leased")}
     given_up = 0
-    writers = ((upload, file_id_of(blobs.name_of(upload.key))) for upload in uploads)
+    writers = ((upload, file_id_in_blob_name(blobs.name_of(upload.key))) for upload in uploads)
     abandoned = (one for one, writer in writers if writer is not None and pack_id(writer) not in leased)
-    for batch in _batched(abandoned, _PAGE):
+    for batch in _split_into_batches(abandoned, _PAGE):
         # As for blobs: a process that has lost the lock gives up nothing. If a database has lost its newest commits,
         # and has a lease again that had ended before the sweep, the lock is lost too.
         lock.commit(Changes(None), View((), {}))
@@ -187,7 +191,7 @@ def _give_up(blobs: BlobStore, survey: Survey, lock: MaintenanceLock, uploads: I
     return given_up
 
 
-def _batched(items: Iterable[T], size: int) -> Iterator[list[T]]:
+def _split_into_batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
     """Split items into lists of at most `size`."""
     iterator = iter(items)
     while batch := list(itertools.islice(iterator, size)):

@@ -24,7 +24,7 @@ from holdfast.namespace.errors import (
 )
 from holdfast.namespace.inode import FREEZE_MS, Inode, decode_inode, encode_inode, is_number
 from holdfast.namespace.listing import ContentSummary, QuotaUsage, walk_below
-from holdfast.namespace.operation import Changes, Context, usage_keys
+from holdfast.namespace.operation import Changes, OperationContext, usage_keys
 from holdfast.namespace.operations.base import OnePath, ReadInode, get_readable_target, get_unfrozen_target
 from holdfast.namespace.operations.names import TreeUsage
 from holdfast.namespace.paths import NsPath
@@ -35,7 +35,7 @@ from holdfast.transactions.base import MAX_NUMBER, Commit, Committed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Freeze(OnePath):
+class _FreezeTree(OnePath):
     """Mark a directory; returns the key of its inode, and the inode.
 
     Group: the inodes on the path, shared; the target, exclusively.
@@ -45,7 +45,7 @@ class _Freeze(OnePath):
     token: str
     until_ms: int
 
-    def execute(self, view: View, context: Context) -> Changes[tuple[bytes, Inode]]:
+    def execute(self, view: View, context: OperationContext) -> Changes[tuple[bytes, Inode]]:
         (chain,) = view.chains
         inode = get_unfrozen_target(chain, context)
         frozen = replace(inode, moving=self.token, moving_until_ms=self.until_ms)
@@ -67,7 +67,7 @@ class _SetQuota(OnePath):
     space: int | None
     usage: TreeUsage | None = None
 
-    def execute(self, view: View, context: Context) -> Changes[None]:
+    def execute(self, view: View, context: OperationContext) -> Changes[None]:
         (chain,) = view.chains
         context.caller.check_superuser("set quotas")
         inode = get_unfrozen_target(chain, context, own_mark="" if self.usage is None else self.usage.token)
@@ -183,9 +183,9 @@ class TreeCounter:
         """
         token = self.operations.environment.ids.token()
         until_ms = self.operations.now_ms() + FREEZE_MS
-        key, root = self.operations.run(_Freeze(path=path, token=token, until_ms=until_ms), caller)
+        key, root = self.operations.run(_FreezeTree(path=path, token=token, until_ms=until_ms), caller)
         try:
-            names, space = self._count(root, path, until_ms)
+            names, space = self._count_tree(root, path, until_ms)
             yield TreeUsage(names, space, token)
         finally:
             with suppress(HoldfastError):  # the block has taken effect, or failed for another reason; the mark expires
@@ -206,7 +206,7 @@ class TreeCounter:
             if isinstance(store.commit(Commit(reads={key: record.version}, puts={key: value})), Committed):
                 return
 
-    def _count(self, root: Inode, path: NsPath, until_ms: int) -> tuple[int, int]:
+    def _count_tree(self, root: Inode, path: NsPath, until_ms: int) -> tuple[int, int]:
         """Return the names and the space of the tree below an inode, itself included."""
         names, space = 1, root.space
 
@@ -264,7 +264,7 @@ class ReadQuota(OnePath):
         target = chains[0].target
         return usage_keys(target) if target is not None and target.has_quota else ()
 
-    def execute(self, view: View, context: Context) -> Changes[QuotaUsage]:
+    def execute(self, view: View, context: OperationContext) -> Changes[QuotaUsage]:
         """Return the quotas and their usage as the result.
 
         Raises:

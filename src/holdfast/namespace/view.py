@@ -277,11 +277,11 @@ def read_view(reader: Reader, hints: Hints, group: RelatedGroup, most: int = 1) 
             page = reader.scan(*span, most, wanted)
             found = page.guards
         peeked = span
-        fetched = {key: _entry(key, found.get(key), hints) for key in wanted}
+        fetched = {key: _make_seen_record(key, found.get(key), hints) for key in wanted}
     raise UnavailableError("the path changes faster than it can be read: repeat later", path=str(paths[0]))
 
 
-def _entry(key: bytes, record: Record | None, hints: Hints) -> SeenRecord | None:
+def _make_seen_record(key: bytes, record: Record | None, hints: Hints) -> SeenRecord | None:
     if record is None:
         hints.drop((key,))
         if key == ROOT_KEY:
@@ -320,10 +320,10 @@ def require_own_root(root: Inode | None, identity: str) -> None:
             "the namespace has no root directory, or the database has lost it: run holdfast namespace fsck"
         )
     if root.namespace not in ("", identity):
-        raise another_namespace()
+        raise another_namespace_error()
 
 
-def another_namespace() -> FencedError:
+def another_namespace_error() -> FencedError:
     """Return the `FencedError` for a client whose database contains another namespace than the one it has opened."""
     return FencedError(
         "the database has lost the namespace that this process has opened, in a failover or a restore, and another one "

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 
 from holdfast.errors import InvalidRequestError
 from holdfast.options.file_format import refuse_unknown
-from holdfast.options.values import Condition, as_columns, parse_conditions
+from holdfast.options.values import Condition, parse_columns, parse_conditions
 from holdfast.records.tables import check_table_name
 from holdfast.stores.provider import GivenOptions, OptionSource, OptionSpec, number
 
 
-def _as_url(text: str) -> str:
+def _parse_database_url(text: str) -> str:
     url = text.strip()
     if not url:
         raise InvalidRequestError("the url is empty: name a database such as sqlite:///directory/file.db")
@@ -21,9 +21,9 @@ def _as_url(text: str) -> str:
 
 
 _SPECS = (
-    OptionSpec("url", "url", _as_url, secret=True),
+    OptionSpec("url", "url", _parse_database_url, secret=True),
     OptionSpec("table", "table", check_table_name),
-    OptionSpec("rowColumn", "row_columns", as_columns),
+    OptionSpec("rowColumn", "row_columns", parse_columns),
     OptionSpec("partitions", "partitions", number(1, 10_000)),
     OptionSpec("filters", "conditions", parse_conditions),
 )

@@ -11,7 +11,7 @@ from typing import Any
 
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import FORMATS, FileFormat, FormatOptions, ParsedOptions, get_format
-from holdfast.wording import nearest
+from holdfast.wording import suggest_nearest
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,11 @@ class FormatRequest:
         Raises:
             InvalidRequestError: a value is invalid.
         """
-        found: FormatOptions = self._parsed.options
+        found: FormatOptions = self._parsed_options.options
         return found
 
     @functools.cached_property
-    def _parsed(self) -> ParsedOptions[Any]:
+    def _parsed_options(self) -> ParsedOptions[Any]:
         return self.file_format.parse_options(self.strings)
 
     def check(self, known: Iterable[str]) -> FormatRequest:
@@ -57,7 +57,7 @@ class FormatRequest:
         Raises:
             InvalidRequestError: an option is unknown, or its value is invalid.
         """
-        refuse_unknown(self._parsed.unknown, (*known, *self.file_format.parsers))
+        refuse_unknown(self._parsed_options.unknown, (*known, *self.file_format.parsers))
         return self
 
     def __getstate__(self) -> dict[str, Any]:
@@ -98,5 +98,7 @@ def refuse_unknown(unknown: Iterable[str], known: Iterable[str]) -> None:
                 option=key,
             )
         # Spark lower-cases what the user wrote; show the names as the documentation spells them.
-        hint = re.sub(r"[\w.]+", lambda word: documented.get(word.group(), word.group()), nearest(key, documented))
+        hint = re.sub(
+            r"[\w.]+", lambda word: documented.get(word.group(), word.group()), suggest_nearest(key, documented)
+        )
         raise InvalidRequestError(f"unknown option: {hint}", option=key)

@@ -11,10 +11,10 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 
 from holdfast.errors import InvalidRequestError
-from holdfast.options.values import conditions_text
+from holdfast.options.values import encode_conditions
 from holdfast.stores.provider import GivenOption
 from holdfast.stores.registry import LOST_SLASH, absolute_url
-from holdfast.wording import nearest
+from holdfast.wording import suggest_nearest
 
 _MODES: Mapping[str, str] = {
     **{mode: mode for mode in ("append", "overwrite", "overwrite-partitions", "fail", "ignore")},
@@ -25,7 +25,7 @@ _PATHS = frozenset({"path", "scratchdir", "shareddir", "reportdir"})
 
 
 # --- keywords ---------------------------------------------------------------------------------------------------------
-def from_text(name: str, value: object, keyword: str) -> list[GivenOption]:
+def option_from_text(name: str, value: object, keyword: str) -> list[GivenOption]:
     """Convert a keyword's string to the option `name`; None sets no option.
 
     Raises:
@@ -38,7 +38,7 @@ def from_text(name: str, value: object, keyword: str) -> list[GivenOption]:
     return [GivenOption.of(name, str.__str__(value), keyword)]
 
 
-def from_url(url: object, keyword: str = "url") -> list[GivenOption]:
+def option_from_url(url: object, keyword: str = "url") -> list[GivenOption]:
     """Convert a destination, a string or a local path object, to the option ``path``.
 
     Raises:
@@ -48,13 +48,13 @@ def from_url(url: object, keyword: str = "url") -> list[GivenOption]:
         text = os.fspath(url)
         if not isinstance(text, str) or LOST_SLASH.match(text):
             raise InvalidRequestError("a path object cannot hold a URL: pass the URL as a string", url=text)
-        return from_text("path", text, keyword)
+        return option_from_text("path", text, keyword)
     if url is None:
         raise InvalidRequestError("no destination was given: pass a URL or a path", option=keyword)
-    return from_text("path", url, keyword)
+    return option_from_text("path", url, keyword)
 
 
-def as_mode(mode: object) -> str:
+def parse_mode(mode: object) -> str:
     """Convert a mode, or one of Spark's other words for it, to the value of a `SaveMode`.
 
     Raises:
@@ -62,11 +62,11 @@ def as_mode(mode: object) -> str:
     """
     word = mode.strip().lower().replace("_", "-") if isinstance(mode, str) else ""
     if word not in _MODES:
-        raise InvalidRequestError(f"no such mode: {nearest(str(mode), _MODES)}", mode=mode)
+        raise InvalidRequestError(f"no such mode: {suggest_nearest(str(mode), _MODES)}", mode=mode)
     return _MODES[word]
 
 
-def from_mode(mode: object, keyword: str = "mode") -> tuple[bool, list[GivenOption]]:
+def options_from_mode(mode: object, keyword: str = "mode") -> tuple[bool, list[GivenOption]]:
     """Convert a mode into Spark's overwrite flag and the option that refines the flag; None means append.
 
     Raises:
@@ -74,15 +74,15 @@ def from_mode(mode: object, keyword: str = "mode") -> tuple[bool, list[GivenOpti
     """
     if mode is None:
         return False, []
-    found = as_mode(mode)
+    found = parse_mode(mode)
     if found == "overwrite":
         return True, []
     if found == "overwrite-partitions":
-        return True, from_text("partitionOverwriteMode", "dynamic", keyword)
-    return False, from_text("ifExists", found, keyword)
+        return True, option_from_text("partitionOverwriteMode", "dynamic", keyword)
+    return False, option_from_text("ifExists", found, keyword)
 
 
-def from_columns(name: str, value: object, keyword: str) -> list[GivenOption]:
+def option_from_columns(name: str, value: object, keyword: str) -> list[GivenOption]:
     """Build an option from one column name or several; None and an empty list set no option.
 
     Raises:
@@ -94,19 +94,19 @@ def from_columns(name: str, value: object, keyword: str) -> list[GivenOption]:
     return [GivenOption.of(name, join_columns(names), keyword)] if names else []
 
 
-def from_conditions(name: str, value: object, keyword: str) -> list[GivenOption]:
+def option_from_conditions(name: str, value: object, keyword: str) -> list[GivenOption]:
     """Build an option from conditions in Python values, or from the text that the option ``filters`` takes.
 
     Raises:
         InvalidRequestError: the value is neither.
     """
     if isinstance(value, str):
-        return from_text(name, value, keyword)
+        return option_from_text(name, value, keyword)
     if value is None:
         return []
     if not isinstance(value, Iterable) or isinstance(value, Mapping | bytes | bytearray):
         raise InvalidRequestError('not a list of conditions: write [("month", "=", 1)]', option=keyword)
-    text = conditions_text(tuple(value))
+    text = encode_conditions(tuple(value))
     return [] if text == "[]" else [GivenOption.of(name, text, keyword)]
 
 
@@ -136,7 +136,7 @@ def join_columns(names: Sequence[str]) -> str:
 
 
 # --- options ----------------------------------------------------------------------------------------------------------
-def from_options(options: Mapping[str, object]) -> list[GivenOption]:
+def options_from_values(options: Mapping[str, object]) -> list[GivenOption]:
     """Build options from Python values: True becomes ``true``, and None sets no option. Names match in any case.
 
     Raises:
@@ -146,9 +146,9 @@ def from_options(options: Mapping[str, object]) -> list[GivenOption]:
     for spelled, value in options.items():
         one = GivenOption.of(spelled, "", spelled)
         if one.name in ("partitionby", "columns") and not isinstance(value, str):
-            given += from_columns(spelled, value, spelled)
+            given += option_from_columns(spelled, value, spelled)
         elif one.name == "filters":
-            given += from_conditions(spelled, value, spelled)
+            given += option_from_conditions(spelled, value, spelled)
         elif value is not None:
             given.append(GivenOption.of(spelled, _option_text(value, spelled), spelled))
     return given

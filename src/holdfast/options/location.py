@@ -47,7 +47,7 @@ class LocationOptions:
         )
 
 
-def given_options(options: OptionSource, known: Sequence[str]) -> GivenOptions:
+def collect_options(options: OptionSource, known: Sequence[str]) -> GivenOptions:
     """Collect the options of a call.
 
     Valid options are those in `known`, and those of the stores that the call's URLs name.
@@ -57,7 +57,7 @@ def given_options(options: OptionSource, known: Sequence[str]) -> GivenOptions:
         UnsupportedError: a store from another package has an option with the name of one of Holdfast's or a format's.
     """
     given = GivenOptions(options, known)
-    for provider in _providers(given):
+    for provider in _find_providers(given):
         if provider not in BUILT_IN:
             _refuse_ambiguous(provider, known)
         given.learn(spec.name for spec in provider.specs)
@@ -76,7 +76,7 @@ def _refuse_ambiguous(provider: StoreProvider, known: Sequence[str]) -> None:
             )
 
 
-def _providers(given: GivenOptions) -> tuple[StoreProvider, ...]:
+def _find_providers(given: GivenOptions) -> tuple[StoreProvider, ...]:
     return providers_for(given.texts("path", "sharedDir", "reportDir"))
 
 
@@ -100,6 +100,6 @@ def parse_location(given: GivenOptions) -> LocationOptions:
 
     return LocationOptions(
         url=url,
-        store_options=take_store_options(_providers(given), given),
+        store_options=take_store_options(_find_providers(given), given),
         threads=given.take("threads", number(1, 256)) or 32,
     )

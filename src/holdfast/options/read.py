@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import format_name
 from holdfast.options.file_format import FormatRequest
-from holdfast.options.location import LOCATION_KEYS, LocationOptions, given_options, parse_location
-from holdfast.options.values import Condition, as_columns, parse_conditions
+from holdfast.options.location import LOCATION_KEYS, LocationOptions, collect_options, parse_location
+from holdfast.options.values import Condition, parse_columns, parse_conditions
 from holdfast.stores.provider import MIB, OptionSource, OptionSpec, one_of, size
 
 _SPECS = (
-    OptionSpec("columns", "columns", as_columns),
+    OptionSpec("columns", "columns", parse_columns),
     OptionSpec("filters", "conditions", parse_conditions),
     OptionSpec("splitSize", "split_size_bytes", size(1)),
     OptionSpec("reader", "reader", one_of("auto", "native", "python")),
@@ -55,14 +55,14 @@ def parse_read_options(options: OptionSource) -> ReadOptions:
         InvalidRequestError: an option is unknown or invalid; the message says how to fix it. If the format is not
             given, the format's options are checked later, once it is known.
     """
-    given = given_options(options, READ_KEYS)
+    given = collect_options(options, READ_KEYS)
     store = parse_location(given)
     file_format = given.take("fileFormat", format_name)
     if "schema" in given.rest:
         raise InvalidRequestError(
             "a schema is not an option: pass it to spark.read.format('holdfast').schema(…).load(url)", option="schema"
         )
-    given.take("partitionBy", as_columns)  # accepted for views, which are read and written with the same options
+    given.take("partitionBy", parse_columns)  # accepted for views, which are read and written with the same options
     if file_format is not None:
         FormatRequest(file_format, given.rest).check(given.known)
     return ReadOptions(store=store, file_format=file_format, format_options=given.rest, **given.fields(_SPECS))

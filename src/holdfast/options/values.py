@@ -13,12 +13,12 @@ from holdfast.errors import MALFORMED, InvalidRequestError
 from holdfast.stores.provider import number
 
 
-def as_record_limit(text: str) -> int | None:
+def parse_record_limit(text: str) -> int | None:
     """Parse a number of rows; 0 means no limit, as in Spark."""
     return number(0, 2**62)(text) or None
 
 
-def as_name(text: str) -> str:
+def parse_name(text: str) -> str:
     """Parse a name for records and errors: 1 to 200 printable characters, or `InvalidRequestError` is raised."""
     name = text.strip()
     if not name or len(name) > 200 or not name.isprintable():
@@ -26,7 +26,7 @@ def as_name(text: str) -> str:
     return name
 
 
-def as_place(text: str) -> str:
+def check_place(text: str) -> str:
     """Check a directory or URL that every process of the job must be able to reach, and return it unchanged."""
     if not text.strip():
         raise InvalidRequestError("expected a directory or URL: give one, or leave the option out")
@@ -37,14 +37,14 @@ def as_place(text: str) -> str:
     return text
 
 
-def as_directory(text: str) -> str:
+def check_directory(text: str) -> str:
     """Check a path of a local directory, which is a different one on each machine, and return it unchanged."""
     if not text.strip() or "://" in text:
         raise InvalidRequestError("expected a local directory: write a path such as /mnt/scratch")
     return text
 
 
-def as_columns(text: str) -> tuple[str, ...]:
+def parse_columns(text: str) -> tuple[str, ...]:
     """Parse column names separated by commas.
 
     A name that contains commas, or spaces at its ends, is quoted with backticks; a backtick inside is doubled.
@@ -88,7 +88,7 @@ def parse_conditions(text: str) -> tuple[Condition, ...]:
         triples = json.loads(text)
         if not isinstance(triples, list):
             raise TypeError(triples)
-        return tuple(_condition(*triple) for triple in triples)
+        return tuple(_build_condition(*triple) for triple in triples)
     except MALFORMED as error:
         if isinstance(error, InvalidRequestError):
             raise
@@ -97,7 +97,7 @@ def parse_conditions(text: str) -> tuple[Condition, ...]:
         ) from error
 
 
-def _condition(column: object, operator: object, value: object) -> Condition:
+def _build_condition(column: object, operator: object, value: object) -> Condition:
     if operator not in OPERATORS:
         raise InvalidRequestError(f"no such operator: use one of {' '.join(OPERATORS)}")
     if isinstance(value, list) != (operator == "in"):
@@ -105,7 +105,7 @@ def _condition(column: object, operator: object, value: object) -> Condition:
     return Condition(str(column), str(operator), tuple(value) if isinstance(value, list) else value)
 
 
-def conditions_text(conditions: Sequence[object]) -> str:
+def encode_conditions(conditions: Sequence[object]) -> str:
     """Encode conditions with Python values as the option ``filters``; dates, timestamps and decimals become text.
 
     Raises:
@@ -114,10 +114,10 @@ def conditions_text(conditions: Sequence[object]) -> str:
     triples = [list(one) if isinstance(one, tuple | list) else [] for one in conditions]
     if not all(triples):
         raise InvalidRequestError('not a list of conditions: write [("month", "=", 1)]')
-    return json.dumps(triples, default=_plain)
+    return json.dumps(triples, default=_to_plain_value)
 
 
-def _plain(value: object) -> object:
+def _to_plain_value(value: object) -> object:
     """Convert a value that JSON cannot express to text; refuse types whose text would be compared as a string."""
     if isinstance(value, set | frozenset):
         return list(value)

@@ -16,8 +16,8 @@ from holdfast.errors import InvalidRequestError
 from holdfast.formats import format_name
 from holdfast.options.file_format import FormatRequest, refuse_unknown
 from holdfast.options.keywords import as_spark_options
-from holdfast.options.location import LOCATION_KEYS, LocationOptions, given_options, parse_location
-from holdfast.options.values import as_columns, as_directory, as_name, as_place, as_record_limit
+from holdfast.options.location import LOCATION_KEYS, LocationOptions, collect_options, parse_location
+from holdfast.options.values import check_directory, check_place, parse_columns, parse_name, parse_record_limit
 from holdfast.stores.provider import (
     MIB,
     GivenOption,
@@ -31,7 +31,7 @@ from holdfast.stores.provider import (
 )
 
 
-def _names(specs: Sequence[OptionSpec]) -> tuple[str, ...]:
+def _option_names(specs: Sequence[OptionSpec]) -> tuple[str, ...]:
     return tuple(spec.name for spec in specs)
 
 
@@ -40,13 +40,13 @@ _COMMIT = (
     OptionSpec("partSize", "part_size_bytes", size(5 * MIB)),
     OptionSpec("logRetention", "log_retention_entries", number(1, 100_000)),
     OptionSpec("allowUnfenced", "allow_unfenced", as_boolean),
-    OptionSpec("scratchDir", "scratch_dir", as_directory),
-    OptionSpec("sharedDir", "shared_dir", as_place),
-    OptionSpec("reportDir", "report_dir", as_place),
+    OptionSpec("scratchDir", "scratch_dir", check_directory),
+    OptionSpec("sharedDir", "shared_dir", check_place),
+    OptionSpec("reportDir", "report_dir", check_place),
 )
 
 
-COMMIT_KEYS = _names(_COMMIT)
+COMMIT_KEYS = _option_names(_COMMIT)
 """Names of the options of a commit."""
 
 
@@ -54,17 +54,17 @@ def _commit_settings(given: GivenOptions) -> CommitSettings:
     return CommitSettings(**given.fields(_COMMIT))
 
 
-def _as_committer(text: str) -> str:
+def _parse_committer(text: str) -> str:
     return get_committer(text).name
 
 
 # --- batches ----------------------------------------------------------------------------------------------------------
 _WRITE = (
-    OptionSpec("committer", "committer", _as_committer),
-    OptionSpec("partitionBy", "partition_by", as_columns),
-    OptionSpec("maxRecordsPerFile", "max_records_per_file", as_record_limit),
+    OptionSpec("committer", "committer", _parse_committer),
+    OptionSpec("partitionBy", "partition_by", parse_columns),
+    OptionSpec("maxRecordsPerFile", "max_records_per_file", parse_record_limit),
     OptionSpec("targetFileSize", "target_file_size_bytes", size(1)),
-    OptionSpec("writeId", "write_id", as_name),
+    OptionSpec("writeId", "write_id", parse_name),
     OptionSpec("writeToken", "token"),
     OptionSpec("mergeSchema", "merge_schema", as_boolean),
 )
@@ -73,7 +73,7 @@ WRITE_KEYS = (
     "fileFormat",
     "ifExists",
     "partitionOverwriteMode",
-    *_names(_WRITE),
+    *_option_names(_WRITE),
     *COMMIT_KEYS,
 )
 """Names of the options that `parse_write_options` takes, except those of the file format."""
@@ -149,7 +149,7 @@ def parse_write_options(options: OptionSource, overwrite: bool) -> WriteOptions:
     Raises:
         InvalidRequestError: an option is unknown, invalid or contradicts another; the message says how to fix it.
     """
-    return _parse_write(given_options(options, WRITE_KEYS), overwrite)
+    return _parse_write(collect_options(options, WRITE_KEYS), overwrite)
 
 
 def _parse_write(given: GivenOptions, overwrite: bool) -> WriteOptions:
@@ -227,7 +227,7 @@ def parse_stream_options(options: OptionSource, overwrite: bool) -> StreamOption
     Raises:
         InvalidRequestError: an option is unknown, invalid or not for streams; the message says how to fix it.
     """
-    given = given_options(options, _STREAM_KEYS)
+    given = collect_options(options, _STREAM_KEYS)
     for option, other in (("ifExists", "append"), ("partitionOverwriteMode", "static")):
         if (value := given.take(option, str.lower)) not in (None, other):
             raise InvalidRequestError(
@@ -249,7 +249,7 @@ def parse_stream_options(options: OptionSource, overwrite: bool) -> StreamOption
             option="committer",
             value=write.committer,
         )
-    return StreamOptions(write=write, stream_id=given.take("streamId", as_name) or "")
+    return StreamOptions(write=write, stream_id=given.take("streamId", parse_name) or "")
 
 
 # --- jobs of any files ------------------------------------------------------------------------------------------------
@@ -278,10 +278,10 @@ def parse_job_options(options: OptionSource) -> JobOptions:
     Raises:
         InvalidRequestError: an option is unknown or invalid; the message says how to fix it.
     """
-    given = given_options(options, JOB_KEYS)
+    given = collect_options(options, JOB_KEYS)
     refuse_unknown(given.rest, given.known)
     return JobOptions(
         store=parse_location(given),
-        committer=given.take("committer", _as_committer) or "two_phase",
+        committer=given.take("committer", _parse_committer) or "two_phase",
         settings=_commit_settings(given),
     )

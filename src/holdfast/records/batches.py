@@ -14,12 +14,12 @@ from holdfast.records.keys import (
     HISTORY,
     WORK,
     commit_count_key,
-    dropped_id_of,
+    dropped_id_in_key,
     dropped_range,
     id_bytes,
     old_commit_counts_range,
 )
-from holdfast.records.row_keys import after_prefix
+from holdfast.records.row_keys import end_of_prefix
 from holdfast.runtime import Environment
 from holdfast.transactions.base import (
     Backend,
@@ -169,14 +169,16 @@ def collect_dropped(database: Backend) -> int:
     were not durable; call it again. If it undoes the drop itself, nothing more is deleted: others may use the table
     or list again. Several callers may work side by side.
     """
-    return sum(_collect(database, mark, record.version) for mark, record in read_records(database, *dropped_range()))
+    return sum(
+        _collect_dropped(database, mark, record.version) for mark, record in read_records(database, *dropped_range())
+    )
 
 
-def _collect(database: Backend, mark: bytes, version: int) -> int:
+def _collect_dropped(database: Backend, mark: bytes, version: int) -> int:
     """Delete one table or list, as long as its mark is the one that was read; return the number of records."""
     deleted = 0
-    prefixes = [kind + id_bytes(dropped_id_of(mark)) for kind in (CELL, HISTORY, WORK, BEAT)]
-    ranges = [(prefix, after_prefix(prefix)) for prefix in prefixes]
+    prefixes = [kind + id_bytes(dropped_id_in_key(mark)) for kind in (CELL, HISTORY, WORK, BEAT)]
+    ranges = [(prefix, end_of_prefix(prefix)) for prefix in prefixes]
     for first, last in ranges:
         for page in read_pages(database, first, last):
             keys = [key for key, _record in page]

@@ -19,20 +19,20 @@ from holdfast.records.cells import (
     DELETED,
     VALUE,
     CellReader,
-    Deleted,
-    Put,
+    DeleteWrite,
+    PutWrite,
     Write,
+    decode_rows,
     encode_with_counter,
     merge_writes,
     name_cell_in_error,
     parse_limit,
     record_after_write,
-    rows_of,
     rows_range,
     split_counter,
 )
 from holdfast.records.keys import cell_key, column_bytes, history_key
-from holdfast.records.row_keys import Row, integer_of
+from holdfast.records.row_keys import Row, to_integer
 from holdfast.records.tables import Table
 from holdfast.records.values import Value, encode_integer, encode_value
 from holdfast.transactions.base import MAX_NUMBER, Commit, Record, takes_adds
@@ -61,7 +61,7 @@ class ReadSet(Protocol):
         ...
 
 
-def too_many_reads(most: int) -> InvalidRequestError:
+def too_many_reads_error(most: int) -> InvalidRequestError:
     """Return the error for a unit that reads more than `most` cells."""
     return InvalidRequestError(
         "the unit reads more cells than it may: read fewer, or raise the limit max_reads", max_reads=most
@@ -119,7 +119,7 @@ class CellTransaction(CellReader):
         limit = parse_limit(limit)
         definition = self._table(table)
         first, last = rows_range(definition, start, end, prefix)
-        return list(islice(rows_of(definition, self._cells(definition, first, last, limit)), limit))
+        return list(islice(decode_rows(definition, self._cells(definition, first, last, limit)), limit))
 
     # --- writes -------------------------------------------------------------------------------------------------------
     def put(self, table: str, row: Row, value: Value, *, column: str = VALUE) -> None:
@@ -129,7 +129,7 @@ class CellTransaction(CellReader):
     def put_encoded(self, table: str, row: Row, encoded: bytes, *, column: str = VALUE) -> None:
         """Write a cell with a value that `encode_value` has encoded already."""
         definition = self._table(table)
-        self._put(definition, cell_key(definition.id, row, column_bytes(column)), encoded)
+        self._put_cell(definition, cell_key(definition.id, row, column_bytes(column)), encoded)
 
     def add(self, table: str, row: Row, amount: int = 1, *, column: str = VALUE) -> None:
         """Add to the integer in a cell; a cell that does not exist counts as 0.
@@ -140,7 +140,7 @@ class CellTransaction(CellReader):
             InvalidRequestError: the amount is no integer; or the cell holds something else, and the transaction has
                 read or written it. If it has not, its commit is refused.
         """
-        number = integer_of(amount)
+        number = to_integer(amount)
         if number is None or not -MAX_NUMBER <= number <= MAX_NUMBER:
             raise InvalidRequestError(
                 f"an amount is an integer of at most {MAX_NUMBER}: put a float, or the sum", type=type(amount).__name__
@@ -148,14 +148,14 @@ class CellTransaction(CellReader):
         definition = self._table(table)
         key = cell_key(definition.id, row, column_bytes(column))
         if definition.history:
-            _counter, record = self._head(key)
-            base = Put(encode_integer(0) if record is None else record.value)
+            _counter, record = self._read_counter(key)
+            base = PutWrite(encode_integer(0) if record is None else record.value)
             total = merge_writes(base, number)
-            assert isinstance(total, Put), "a value, and a number"
-            self._put(definition, key, total.value)
+            assert isinstance(total, PutWrite), "a value, and a number"
+            self._put_cell(definition, key, total.value)
             return
         before = self._write(key)
-        if key in self._no_integers and not isinstance(before, Put | Deleted):
+        if key in self._no_integers and not isinstance(before, PutWrite | DeleteWrite):
             raise InvalidRequestError("only an integer can be added to: put a new value instead", table=table, row=row)
         self._own[key] = merge_writes(before, number)
 
@@ -165,13 +165,13 @@ class CellTransaction(CellReader):
         key = cell_key(definition.id, row, column_bytes(column))
         if not definition.history:
             self._own[key] = DELETED
-        elif self._head(key)[1] is not None:
-            self._put(definition, key, b"")
+        elif self._read_counter(key)[1] is not None:
+            self._put_cell(definition, key, b"")
 
     def put_record(self, key: bytes, value: bytes | None) -> None:
         """Write a record that is no cell, such as a table's definition, by its key; None deletes it."""
         self._require_use()
-        self._own[key] = DELETED if value is None else Put(value)
+        self._own[key] = DELETED if value is None else PutWrite(value)
 
     def require(self, key: bytes, version: int) -> None:
         """Require at the commit that a record that is no cell still has a version; otherwise the commit conflicts."""
@@ -180,7 +180,7 @@ class CellTransaction(CellReader):
     # --- units --------------------------------------------------------------------------------------------------------
     def prefetch(self, keys: Iterable[bytes]) -> None:
         """Read the records of cells (`cell_key`) that several units will need, in one round trip."""
-        self._read_set.get_many([key for key in keys if not isinstance(self._write(key), Put)])
+        self._read_set.get_many([key for key in keys if not isinstance(self._write(key), PutWrite)])
 
     def cell_key(self, table: str, row: Row, column: str = VALUE) -> bytes:
         """Return the key of the record of a cell, for `prefetch`."""
@@ -190,7 +190,7 @@ class CellTransaction(CellReader):
         """End the present unit and keep its writes for the commit; later calls belong to the next unit."""
         shared = self._shared
         for key, write in self._own.items():
-            self._bytes += _size(write) - _size(shared.get(key))
+            self._bytes += _write_size(write) - _write_size(shared.get(key))
             shared[key] = write
         self.drop_unit()
 
@@ -222,7 +222,7 @@ class CellTransaction(CellReader):
     def to_validation(self) -> Commit:
         """Return a commit that writes nothing, and only checks whether everything that was read is still true."""
         commit = self._read_set.to_validation()
-        return replace(commit, reads={**commit.reads, **self._guards()})
+        return replace(commit, reads={**commit.reads, **self._guard_versions()})
 
     def to_commit(self) -> Commit:
         """Return the reads and writes of all units that have ended as a `Commit`, to be validated and applied."""
@@ -230,7 +230,7 @@ class CellTransaction(CellReader):
         adds: dict[bytes, int] = {}
         deletes: list[bytes] = []
         for key, write in self._shared.items():
-            if isinstance(write, Put):
+            if isinstance(write, PutWrite):
                 puts[key] = write.value
             elif isinstance(write, int):
                 adds[key] = write
@@ -239,7 +239,7 @@ class CellTransaction(CellReader):
         return replace(self.to_validation(), puts=puts, adds=adds, deletes=deletes)
 
     # --- the state ----------------------------------------------------------------------------------------------------
-    def _guards(self) -> dict[bytes, int]:
+    def _guard_versions(self) -> dict[bytes, int]:
         """Every transaction that may create a cell reads the guard of the table; and no table may be dropped."""
         return {**self._required, **{table.key: table.version for table in self._used.values()}}
 
@@ -266,7 +266,7 @@ class CellTransaction(CellReader):
             found = self._used[name] = self._tables(name)
         return found
 
-    def _count(self, reads: int) -> None:
+    def _count_reads(self, reads: int) -> None:
         """Count reads of the present unit.
 
         Raises:
@@ -278,9 +278,9 @@ class CellTransaction(CellReader):
 
     def _check(self, reads: int) -> None:
         if self._most_reads is not None and self._reads + reads > self._most_reads:
-            raise too_many_reads(self._most_reads)
+            raise too_many_reads_error(self._most_reads)
 
-    def _left(self, size: int | None) -> int | None:
+    def _reads_left(self, size: int | None) -> int | None:
         """Return how many records to read at once: a page, but not many more than the unit may read."""
         if self._most_reads is None:
             return size
@@ -292,13 +292,13 @@ class CellTransaction(CellReader):
         return self._shared.get(key) if own is None else own
 
     def _stored(self, keys: Collection[bytes]) -> dict[bytes, Record]:
-        wanted = [key for key in keys if not isinstance(self._write(key), Put | Deleted)]
-        self._count(len(wanted))
+        wanted = [key for key in keys if not isinstance(self._write(key), PutWrite | DeleteWrite)]
+        self._count_reads(len(wanted))
         records = self._read_set.get_many(wanted) if wanted else {}
-        found = ((key, self._written(key, records.get(key))) for key in keys)
+        found = ((key, self._apply_write(key, records.get(key))) for key in keys)
         return {key: record for key, record in found if record is not None}
 
-    def _written(self, key: bytes, record: Record | None) -> Record | None:
+    def _apply_write(self, key: bytes, record: Record | None) -> Record | None:
         if record is not None and not takes_adds(record.value):
             self._no_integers.add(key)
         try:
@@ -306,16 +306,16 @@ class CellTransaction(CellReader):
         except InvalidRequestError as error:
             raise name_cell_in_error(error, key) from error
 
-    def _head(self, key: bytes) -> tuple[int, Record | None]:
+    def _read_counter(self, key: bytes) -> tuple[int, Record | None]:
         return split_counter(self._stored([key]).get(key))
 
-    def _put(self, table: Table, key: bytes, encoded: bytes) -> None:
+    def _put_cell(self, table: Table, key: bytes, encoded: bytes) -> None:
         if not table.history:
-            self._own[key] = Put(encoded)
+            self._own[key] = PutWrite(encoded)
             return
-        counter = self._head(key)[0] + 1
-        self._own[key] = Put(encode_with_counter(counter, encoded))
-        self._own[history_key(key, counter)] = Put(encoded)
+        counter = self._read_counter(key)[0] + 1
+        self._own[key] = PutWrite(encode_with_counter(counter, encoded))
+        self._own[history_key(key, counter)] = PutWrite(encoded)
         if counter > table.history:
             self._own[history_key(key, counter - table.history)] = DELETED
 
@@ -325,22 +325,22 @@ class CellTransaction(CellReader):
         """Read a range page by page, as far as the caller goes, with the writes so far."""
         size = None if limit is None else limit + 1  # with one cell more than needed, the last row is known to be whole
         while first < last:
-            most = self._left(size)
+            most = self._reads_left(size)
             page = self._read_set.scan(first, last, most, guard=table.key)
-            self._count(len(page))
+            self._count_reads(len(page))
             end = page[-1][0] + b"\0" if most is not None and len(page) >= most else last
             records = dict(page)
             keys = {key for writes in (self._shared, self._own) for key in writes if first <= key < end}
             for key in sorted(keys.union(records)):
-                record = self._written(key, records.get(key))
+                record = self._apply_write(key, records.get(key))
                 if record is not None:
                     yield key, record
             first = end
             size = None if size is None else min(2 * size, _LARGEST_PAGE)
 
 
-def _size(write: Write | None) -> int:
-    return len(write.value) if isinstance(write, Put) else 0
+def _write_size(write: Write | None) -> int:
+    return len(write.value) if isinstance(write, PutWrite) else 0
 
 
 class CellCalls(ABC):

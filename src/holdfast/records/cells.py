@@ -17,10 +17,18 @@ from typing import TypeAlias, TypeVar
 
 from holdfast.errors import CorruptDataError, HoldfastError, InvalidRequestError
 from holdfast.records.batches import read_records
-from holdfast.records.keys import CELL, cell_key, cell_of, cells_range, column_bytes, row_prefix, table_histories_range
-from holdfast.records.row_keys import Row, after_prefix, integer_of, prefix_range
+from holdfast.records.keys import (
+    CELL,
+    cell_key,
+    cells_range,
+    column_bytes,
+    parse_cell_key,
+    row_prefix,
+    table_histories_range,
+)
+from holdfast.records.row_keys import Row, end_of_prefix, prefix_range, to_integer
 from holdfast.records.tables import Table
-from holdfast.records.values import Value, decode_value, encode_integer, type_of
+from holdfast.records.values import Value, decode_value, encode_integer, encoded_type_name
 from holdfast.transactions.base import ABSENT, Record, SnapshotReader, takes_adds
 from holdfast.transactions.transaction import Transaction
 
@@ -32,20 +40,20 @@ E = TypeVar("E", bound=HoldfastError)
 
 
 @dataclass(frozen=True, slots=True)
-class Put:
+class PutWrite:
     """A write that replaces a record's bytes, and sets its number to 0."""
 
     value: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Deleted:
+class DeleteWrite:
     """A write that deletes a record."""
 
 
-DELETED = Deleted()
+DELETED = DeleteWrite()
 
-Write: TypeAlias = "Put | Deleted | int"
+Write: TypeAlias = "PutWrite | DeleteWrite | int"
 """The outcome for a record; an integer is added to its number."""
 
 
@@ -59,17 +67,19 @@ def merge_writes(before: Write | None, write: Write) -> Write:
         return write
     if isinstance(before, int):
         return before + write
-    if isinstance(before, Deleted):
-        return Put(encode_integer(write))
+    if isinstance(before, DeleteWrite):
+        return PutWrite(encode_integer(write))
     _require_integer(before.value)
     total = decode_value(before.value, write)
     assert isinstance(total, int), "an integer, and a number"
-    return Put(encode_integer(total))
+    return PutWrite(encode_integer(total))
 
 
 def _require_integer(encoded: bytes) -> None:
     if not takes_adds(encoded):
-        raise InvalidRequestError("only an integer can be added to: put a new value instead", type=type_of(encoded))
+        raise InvalidRequestError(
+            "only an integer can be added to: put a new value instead", type=encoded_type_name(encoded)
+        )
 
 
 def record_after_write(record: Record | None, write: Write | None) -> Record | None:
@@ -78,9 +88,9 @@ def record_after_write(record: Record | None, write: Write | None) -> Record | N
     Raises:
         InvalidRequestError: a number is added to a value that is no integer: the commit will refuse it, too.
     """
-    if isinstance(write, Put):
+    if isinstance(write, PutWrite):
         return Record(ABSENT, write.value)
-    if isinstance(write, Deleted):
+    if isinstance(write, DeleteWrite):
         return None
     if write is None:
         return record
@@ -93,9 +103,9 @@ def record_after_write(record: Record | None, write: Write | None) -> Record | N
 def apply_writes(writes: Mapping[bytes, Write], transaction: Transaction) -> None:
     """Carry out writes of records, given by key, in a transaction."""
     for key, write in writes.items():
-        if isinstance(write, Put):
+        if isinstance(write, PutWrite):
             transaction.put(key, write.value)
-        elif isinstance(write, Deleted):
+        elif isinstance(write, DeleteWrite):
             transaction.delete(key)
         else:
             transaction.add(key, write)
@@ -132,7 +142,7 @@ def parse_limit(given: int | None) -> int | None:
     Raises:
         InvalidRequestError: it leaves no row, or is no integer of 63 bits.
     """
-    limit = integer_of(given)
+    limit = to_integer(given)
     if given is not None and (limit is None or not 1 <= limit <= sys.maxsize):
         raise InvalidRequestError("the limit of a scan is a number of rows, from 1: change it", limit=given)
     return limit
@@ -168,7 +178,7 @@ def rows_range(
     return first, last
 
 
-def value_of(key: bytes, record: Record) -> Value:
+def decode_cell_value(key: bytes, record: Record) -> Value:
     """Decode the value of a cell from the key and the record of the value.
 
     Raises:
@@ -184,7 +194,7 @@ def read_value(record: Record, row: Row, column: str) -> Value:
     """Decode the value of a cell of a row and column that are known already.
 
     Raises:
-        HoldfastError: see `value_of`.
+        HoldfastError: see `decode_cell_value`.
     """
     try:
         return decode_value(record.value, record.number)
@@ -216,17 +226,17 @@ def name_cell_in_error(error: E, key: bytes | None = None) -> E:
     named = key or rest.pop("key", None)
     if not isinstance(named, bytes) or not named.startswith(CELL):
         return error
-    row, column = cell_of(named)
+    row, column = parse_cell_key(named)
     return type(error)(error.message, row=row, column=column, **rest)
 
 
-def rows_of(table: Table, cells: Iterable[tuple[bytes, Record]]) -> Iterator[tuple[Row, dict[str, Value]]]:
+def decode_rows(table: Table, cells: Iterable[tuple[bytes, Record]]) -> Iterator[tuple[Row, dict[str, Value]]]:
     """Yield rows with their values by column, given the keys and records of cells in order; without deleted cells."""
-    for row, columns in encoded_rows(table, cells):
+    for row, columns in group_rows(table, cells):
         yield row, {column: read_value(record, row, column) for column, record in columns.items()}
 
 
-def encoded_rows(table: Table, cells: Iterable[tuple[bytes, Record]]) -> Iterator[tuple[Row, dict[str, Record]]]:
+def group_rows(table: Table, cells: Iterable[tuple[bytes, Record]]) -> Iterator[tuple[Row, dict[str, Record]]]:
     """Yield rows with their encoded values by column, given the keys and records of cells in order.
 
     Deleted cells are left out.
@@ -237,7 +247,7 @@ def encoded_rows(table: Table, cells: Iterable[tuple[bytes, Record]]) -> Iterato
         record = record_of_value(table, key, stored)
         if record is None:
             continue
-        found, column = cell_of(key)
+        found, column = parse_cell_key(key)
         if columns and found != row and row is not None:
             yield row, columns
             columns = {}
@@ -257,8 +267,8 @@ class CellReader(ABC):
         """Return the value of a cell, or `default` if it does not exist."""
         definition = self._table(table)
         key = cell_key(definition.id, row, column_bytes(column))
-        record = self._cells_at(definition, [key]).get(key)
-        return default if record is None else value_of(key, record)
+        record = self._get_cells(definition, [key]).get(key)
+        return default if record is None else decode_cell_value(key, record)
 
     def get_many(self, table: str, rows: Iterable[Row], *, column: str = VALUE) -> dict[Row, Value]:
         """Return the values of those rows that have the column, by row, in one round trip."""
@@ -267,25 +277,25 @@ class CellReader(ABC):
         for row in rows:
             keys[row] = cell_key(definition.id, row, name)
             self._check(len(keys))
-        found = self._cells_at(definition, keys.values())
-        return {row: value_of(key, found[key]) for row, key in keys.items() if key in found}
+        found = self._get_cells(definition, keys.values())
+        return {row: decode_cell_value(key, found[key]) for row, key in keys.items() if key in found}
 
     def get_row(self, table: str, row: Row) -> dict[str, Value]:
         """Return the values of a row by column."""
         definition = self._table(table)
-        return next((columns for _row, columns in rows_of(definition, self._cells_of_row(definition, row))), {})
+        return next((columns for _row, columns in decode_rows(definition, self._cells_of_row(definition, row))), {})
 
     def columns(self, table: str, row: Row) -> list[str]:
         """Return the names of the columns of a row, also of those whose values cannot be read."""
         definition = self._table(table)
-        found = encoded_rows(definition, self._cells_of_row(definition, row))
+        found = group_rows(definition, self._cells_of_row(definition, row))
         return [column for _row, columns in found for column in columns]
 
     def _cells_of_row(self, table: Table, row: Row) -> Iterator[tuple[bytes, Record]]:
         prefix = row_prefix(table.id, row)
-        return self._cells(table, prefix, after_prefix(prefix))
+        return self._cells(table, prefix, end_of_prefix(prefix))
 
-    def _cells_at(self, table: Table, keys: Collection[bytes]) -> dict[bytes, Record]:
+    def _get_cells(self, table: Table, keys: Collection[bytes]) -> dict[bytes, Record]:
         """Return those cells that exist."""
         found = self._stored(keys)
         if not table.history:

@@ -22,16 +22,16 @@ from holdfast.records.cells import (
     VALUE,
     CellReader,
     apply_writes,
+    decode_rows,
     name_cell_in_error,
     parse_limit,
     read_value,
-    rows_of,
     rows_range,
 )
 from holdfast.records.keys import (
     cell_key,
     column_bytes,
-    counter_of,
+    counter_in_key,
     dropped_key,
     history_range,
     new_id,
@@ -42,7 +42,7 @@ from holdfast.records.tables import (
     Table,
     check_table_name,
     list_tables,
-    missing_table,
+    missing_table_error,
     parse_history_length,
     read_table,
 )
@@ -147,7 +147,7 @@ class Database(CellCalls):
         def drop(transaction: Transaction) -> Table:
             record = transaction.get(table_key(name))
             if record is None:
-                raise missing_table(self.backend, name)
+                raise missing_table_error(self.backend, name)
             transaction.delete(table_key(name))
             dropped = Table.of(name, record)
             transaction.put(dropped_key(dropped.id), b"")
@@ -180,7 +180,7 @@ class Database(CellCalls):
         def rename(transaction: Transaction) -> int:
             found = transaction.get_many([old_key, new_key])
             if old_key not in found:
-                raise missing_table(self.backend, name)
+                raise missing_table_error(self.backend, name)
             renamed = Table.of(name, found[old_key])
             if new_key in found and (old_key == new_key or not replace):
                 raise ConflictError("a table has this name: choose another one, or replace it", table=to)
@@ -229,10 +229,10 @@ class Database(CellCalls):
         """
         reads_first = bool(self.table(table).history)
         count = 0
-        found = split_into_batches(map(_encoded_pair, values), _BATCH, lambda pair: len(pair[1]))
+        found = split_into_batches(map(_encode_pair, values), _BATCH, lambda pair: len(pair[1]))
         for batch, adds in track_batch_commits(found, self.backend, self.environment):
             put = partial(_put_all, table=table, column=column, batch=batch, reads_first=reads_first)
-            self._transact(put, adds=adds)
+            self._transact_with_adds(put, adds=adds)
             count += len(batch)
         return count
 
@@ -283,16 +283,16 @@ class Database(CellCalls):
             InvalidRequestError: it adds to a cell that holds no integer; nothing happened.
             OutcomeUnknownError: the reply was lost. Read before you repeat.
         """
-        return self._transact(function, attempts=attempts)
+        return self._transact_with_adds(function, attempts=attempts)
 
     def _read(self, call: Callable[[CellReader], T]) -> T:
         with self.snapshot() as snapshot:  # no locks: a reader waits for nothing
             return call(snapshot)
 
     def _write(self, call: Callable[[CellTransaction], T]) -> T:
-        return self._transact(call)
+        return self._transact_with_adds(call)
 
-    def _transact(
+    def _transact_with_adds(
         self, function: Callable[[CellTransaction], T], *, attempts: int = 10, adds: Mapping[bytes, int] | None = None
     ) -> T:
         """Run a function in one transaction, which also adds to some records that are no cells; see `transact`."""
@@ -334,7 +334,7 @@ class Database(CellCalls):
         raise InvalidRequestError("a database stays in its process: pass its URL, and open it there", url=self.url)
 
 
-def _encoded_pair(given: object) -> tuple[Row, bytes]:
+def _encode_pair(given: object) -> tuple[Row, bytes]:
     """Return a row and its value as it is now: whoever makes the pairs may use an array or a list again for the next.
 
     Raises:
@@ -441,7 +441,7 @@ class DatabaseSnapshot(CellReader):
             after: go on behind this row, of the same scan.
         """
         definition = self._table(table)
-        return rows_of(definition, self._cells(definition, *rows_range(definition, start, end, prefix, after)))
+        return decode_rows(definition, self._cells(definition, *rows_range(definition, start, end, prefix, after)))
 
     def history(self, table: str, row: Row, *, column: str = VALUE) -> list[tuple[int, Value | None]]:
         """Return the values of a cell with their update counters, the oldest first; None where it was deleted.
@@ -454,7 +454,7 @@ class DatabaseSnapshot(CellReader):
             raise InvalidRequestError("the table keeps no history: create another one that does", table=table)
         first, last = history_range(cell_key(definition.id, row, column_bytes(column)))
         return [
-            (counter_of(key), read_value(record, row, column) if record.value else None)
+            (counter_in_key(key), read_value(record, row, column) if record.value else None)
             for key, record in read_records(self.reader, first, last)
         ]
 

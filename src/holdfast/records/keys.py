@@ -6,7 +6,7 @@ from functools import lru_cache
 from struct import Struct
 
 from holdfast.errors import CorruptDataError, InvalidRequestError
-from holdfast.records.row_keys import Row, after_prefix, decode_row, encode_row
+from holdfast.records.row_keys import Row, decode_row, encode_row, end_of_prefix
 from holdfast.runtime import Ids
 from holdfast.transactions.base import MAX_KEY_BYTES
 
@@ -31,14 +31,14 @@ def table_key(name: str) -> bytes:
     return TABLE + name.encode()
 
 
-def table_name_of(key: bytes) -> str:
+def table_name_in_key(key: bytes) -> str:
     """Return the name of the table whose definition has a key."""
     return key[len(TABLE) :].decode()
 
 
 def tables_range() -> tuple[bytes, bytes]:
     """Return the range of keys of the definitions of all tables."""
-    return TABLE, after_prefix(TABLE)
+    return TABLE, end_of_prefix(TABLE)
 
 
 def dropped_key(dropped_id: int) -> bytes:
@@ -46,14 +46,14 @@ def dropped_key(dropped_id: int) -> bytes:
     return DROPPED + id_bytes(dropped_id)
 
 
-def dropped_id_of(key: bytes) -> int:
+def dropped_id_in_key(key: bytes) -> int:
     """Return the id of the dropped table or work list whose mark has a key."""
     return int(_ID.unpack_from(key, len(DROPPED))[0])
 
 
 def dropped_range() -> tuple[bytes, bytes]:
     """Return the range of keys of the marks of all dropped tables and work lists."""
-    return DROPPED, after_prefix(DROPPED)
+    return DROPPED, end_of_prefix(DROPPED)
 
 
 def commit_count_key(now_s: float, token: str) -> bytes:
@@ -115,7 +115,7 @@ def cell_key(table_id: int, row: Row, column: bytes) -> bytes:
     return key
 
 
-def cell_of(key: bytes) -> tuple[Row, str]:
+def parse_cell_key(key: bytes) -> tuple[Row, str]:
     """Return the row and the column of the cell whose record has a key.
 
     Raises:
@@ -131,7 +131,7 @@ def cell_of(key: bytes) -> tuple[Row, str]:
 def cells_range(table_id: int) -> tuple[bytes, bytes]:
     """Return the range of keys of all cells of a table."""
     prefix = _cells_prefix(table_id)
-    return prefix, after_prefix(prefix)
+    return prefix, end_of_prefix(prefix)
 
 
 def history_key(cell: bytes, counter: int) -> bytes:
@@ -150,7 +150,7 @@ def history_range(cell: bytes) -> tuple[bytes, bytes]:
     return prefix, prefix + b"\xff" * ID_BYTES + b"\xff"
 
 
-def counter_of(key: bytes) -> int:
+def counter_in_key(key: bytes) -> int:
     """Return the update counter in the key of a history entry."""
     return int(_ID.unpack_from(key, len(key) - ID_BYTES)[0])
 
@@ -158,7 +158,7 @@ def counter_of(key: bytes) -> int:
 def table_histories_range(table_id: int) -> tuple[bytes, bytes]:
     """Return the range of keys of the history entries of all cells of a table."""
     prefix = HISTORY + id_bytes(table_id)
-    return prefix, after_prefix(prefix)
+    return prefix, end_of_prefix(prefix)
 
 
 KINDS = {

@@ -10,8 +10,8 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass, field
 
-from holdfast.records.keys import cell_of, cells_range, row_prefix
-from holdfast.records.row_keys import between_rows
+from holdfast.records.keys import cells_range, parse_cell_key, row_prefix
+from holdfast.records.row_keys import find_key_between_rows
 from holdfast.records.tables import Table
 from holdfast.transactions.base import SnapshotReader
 
@@ -26,7 +26,7 @@ _WIDTH = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Division:
+class RangeDivision:
     """Keys that divide a range of cells into parts.
 
     Attributes:
@@ -40,7 +40,7 @@ class Division:
 
 
 @dataclass(order=True, slots=True)
-class _Piece:
+class _RangePiece:
     """A part of the range with more cells than one probe reads.
 
     Attributes:
@@ -56,14 +56,14 @@ class _Piece:
     end: bytes = field(compare=False)
 
 
-def divide_range(reader: SnapshotReader, table: Table, first: bytes, last: bytes, parts: int) -> Division:
+def divide_range(reader: SnapshotReader, table: Table, first: bytes, last: bytes, parts: int) -> RangeDivision:
     """Find keys that divide a range of a table's cells into about `parts` parts of similar size.
 
     Args:
         first, last: the range: where it starts, and where it ends.
         parts: how many parts are wanted; there are fewer if there are not enough rows.
     """
-    pieces, counted = _survey(reader, table, first, last, _PIECES * parts)
+    pieces, counted = _survey_cells(reader, table, first, last, _PIECES * parts)
     smallest = min((-piece.rank for piece in pieces), default=0.0)
     # A piece of unknown size has more cells than a probe reads.
     sizes = {start: count * smallest / _PROBE if pieces else float(count) for start, count in counted.items()}
@@ -74,19 +74,19 @@ def divide_range(reader: SnapshotReader, table: Table, first: bytes, last: bytes
     for start, size in sorted(sizes.items()):
         number = int(before * parts / total)
         if number > part:
-            row = row_prefix(table.id, cell_of(start)[0])
+            row = row_prefix(table.id, parse_cell_key(start)[0])
             if row not in starts[-1:]:
                 starts.append(row)
             part = number
         before += size
-    return Division(tuple(starts[1:]), None if pieces else sum(counted.values()))
+    return RangeDivision(tuple(starts[1:]), None if pieces else sum(counted.values()))
 
 
-def _survey(
+def _survey_cells(
     reader: SnapshotReader, table: Table, first: bytes, last: bytes, wanted: int
-) -> tuple[list[_Piece], dict[bytes, int]]:
+) -> tuple[list[_RangePiece], dict[bytes, int]]:
     """Return pieces of unknown size, and the number of cells in the others by their first cell."""
-    heap: list[_Piece] = []
+    heap: list[_RangePiece] = []
     counted: dict[bytes, int] = {}
     rows_at = len(cells_range(table.id)[0])
 
@@ -94,17 +94,17 @@ def _survey(
         page = reader.scan(start, end, _PROBE)
         keys = [key for key, _record in page.records]
         if page.more:
-            heapq.heappush(heap, _Piece(-share, keys[0], keys[-1], end))
+            heapq.heappush(heap, _RangePiece(-share, keys[0], keys[-1], end))
         elif keys:
             counted[keys[0]] = len(keys)
         return bool(keys)
 
     look(first, last, 1.0)
-    indivisible: list[_Piece] = []
+    indivisible: list[_RangePiece] = []
     empty = _EMPTY + wanted * _EMPTY_EACH
     while heap and empty and len(heap) + len(indivisible) + len(counted) < wanted:
         piece = heapq.heappop(heap)
-        middle = between_rows(piece.seen, piece.end, rows_at) or _middle(piece.seen, piece.end)
+        middle = find_key_between_rows(piece.seen, piece.end, rows_at) or _middle_key(piece.seen, piece.end)
         if middle is None:
             indivisible.append(piece)
         elif look(middle, piece.end, -piece.rank / 2):
@@ -116,7 +116,7 @@ def _survey(
     return heap + indivisible, counted
 
 
-def _middle(low: bytes, high: bytes) -> bytes | None:
+def _middle_key(low: bytes, high: bytes) -> bytes | None:
     """Return a key in the middle between two others, None if they are too near to each other."""
     same = next((at for at, (one, other) in enumerate(zip(low, high, strict=False)) if one != other), len(low))
     start, end = (int.from_bytes(key[same : same + _WIDTH].ljust(_WIDTH, b"\0"), "big") for key in (low, high))

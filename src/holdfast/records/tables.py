@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from holdfast.errors import MALFORMED, CorruptDataError, InvalidRequestError, NotFoundError
 from holdfast.records.batches import read_records
-from holdfast.records.keys import table_key, table_name_of, tables_range
+from holdfast.records.keys import table_key, table_name_in_key, tables_range
 from holdfast.transactions.base import MAX_NUMBER, Record, SnapshotReader
 from holdfast.transactions.transaction import Transaction
-from holdfast.wording import nearest
+from holdfast.wording import suggest_nearest
 
 ALL_VERSIONS = MAX_NUMBER
 """The length of a history that forgets nothing."""
@@ -93,13 +93,13 @@ def parse_history_length(history: object) -> int:
 
 def list_tables(database: SnapshotReader) -> list[Table]:
     """Return the definitions of all tables of a database, by name."""
-    return [Table.of(table_name_of(key), record) for key, record in read_records(database, *tables_range())]
+    return [Table.of(table_name_in_key(key), record) for key, record in read_records(database, *tables_range())]
 
 
-def missing_table(database: SnapshotReader, name: str) -> NotFoundError:
+def missing_table_error(database: SnapshotReader, name: str) -> NotFoundError:
     """Return the error for a table that does not exist; it names tables with similar names."""
     known = [table.name for table in list_tables(database)]
-    hint = nearest(name, known) if known else "the database has no tables, create it first"
+    hint = suggest_nearest(name, known) if known else "the database has no tables, create it first"
     return NotFoundError(f"the database has no such table: {hint}", table=name)
 
 
@@ -116,7 +116,7 @@ def read_table(name: str, reader: SnapshotReader | Transaction, database: Snapsh
     key = table_key(check_table_name(name))
     record = reader.get_many([key]).get(key)
     if record is None:
-        raise missing_table(database, name)
+        raise missing_table_error(database, name)
     return Table.of(name, record)
 
 

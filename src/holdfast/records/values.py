@@ -51,17 +51,17 @@ def encode_value(value: object) -> bytes:
     Raises:
         InvalidRequestError: the type is none of those above, or the value is too long: convert or split it.
     """
-    encoded = _encode(value)
+    encoded = _encode_by_type(value)
     if len(encoded) > MAX_ENCODED_BYTES:
         raise InvalidRequestError(f"a value is limited to {MAX_ENCODED_BYTES} bytes: split it", bytes=len(encoded))
     return encoded
 
 
-def _encode(value: object) -> bytes:
+def _encode_by_type(value: object) -> bytes:
     if isinstance(value, str):
-        return b"t" + _utf8(value)
+        return b"t" + _encode_utf8(value)
     if isinstance(value, bool | list | dict):
-        return b"j" + _json(value)
+        return b"j" + _encode_json(value)
     if isinstance(value, int):
         return encode_integer(int(value))
     if isinstance(value, float):
@@ -84,23 +84,23 @@ def encode_integer(number: int) -> bytes:
     return INTEGER + int(number).to_bytes(number.bit_length() // 8 + 1, "big", signed=True)
 
 
-def type_of(encoded: bytes) -> str:
+def encoded_type_name(encoded: bytes) -> str:
     """Return the name of the type of an encoded value: bytes, text, int, float, json or array."""
     return _TYPES.get(encoded[:1], "unknown")
 
 
-def _utf8(text: str) -> bytes:
+def _encode_utf8(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as error:
         raise InvalidRequestError("a text with lone surrogates cannot be stored: store its bytes") from error
 
 
-def _json(value: object) -> bytes:
+def _encode_json(value: object) -> bytes:
     """Encode a JSON value that comes back as it is: JSON would turn tuples into lists and all keys into texts."""
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        is_kept = _depth(value) <= _DEEPEST and json.loads(text) == value
+        is_kept = _nesting_depth(value) <= _DEEPEST and json.loads(text) == value
     except (TypeError, ValueError, RecursionError):
         is_kept = False
     if not is_kept:
@@ -108,12 +108,12 @@ def _json(value: object) -> bytes:
             "a JSON value consists of lists, dictionaries with texts as keys, texts, integers of at most 4,000 digits, "
             f"finite floats, booleans and None, at most {_DEEPEST} levels deep: convert it"
         )
-    return _utf8(text)
+    return _encode_utf8(text)
 
 
-def _depth(value: object) -> int:
+def _nesting_depth(value: object) -> int:
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return 1 + max(map(_depth, inner), default=0)
+    return 1 + max(map(_nesting_depth, inner), default=0)
 
 
 def _encode_numpy(value: Any) -> bytes:
@@ -125,7 +125,7 @@ def _encode_numpy(value: Any) -> bytes:
             and value.dtype != np.longdouble
             and value.dtype.kind != "m"  # numpy takes durations for integers
         ):
-            return _encode(value.item())
+            return _encode_by_type(value.item())
         raise InvalidRequestError("a numpy scalar of this type cannot be stored: store an array", dtype=value.dtype.str)
     dtype = value.dtype
     if isinstance(value, np.ma.MaskedArray):
@@ -220,7 +220,10 @@ def parse_json(text: str) -> bool | list[Any] | dict[str, Any]:
     """
     try:
         value: object = json.loads(
-            text, parse_float=_exact_float, parse_constant=_refuse_infinity, object_pairs_hook=_without_doubles
+            text,
+            parse_float=_parse_exact_float,
+            parse_constant=_refuse_infinity,
+            object_pairs_hook=_refuse_double_names,
         )
     except InvalidRequestError:
         raise
@@ -233,7 +236,7 @@ def parse_json(text: str) -> bool | list[Any] | dict[str, Any]:
     return value
 
 
-def _exact_float(text: str) -> float:
+def _parse_exact_float(text: str) -> float:
     number = float(text)
     if not math.isfinite(number) or not _is_equal(number, text):
         raise InvalidRequestError(
@@ -254,7 +257,7 @@ def _refuse_infinity(name: str) -> None:
     raise InvalidRequestError("JSON has no infinities and no NaN: use null, or another type", number=name)
 
 
-def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_double_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:

@@ -52,7 +52,7 @@ class Alarm:
         if self._is_ready or not self._can_ring():
             yield
             return
-        before = signal.signal(signal.SIGALRM, self._ring)
+        before = signal.signal(signal.SIGALRM, self._handle_alarm)
         self._is_ready = True
         try:
             yield
@@ -75,7 +75,7 @@ class Alarm:
             try:
                 try:
                     self._deadline_s = time.monotonic() + duration_s
-                    self._be_ready(duration_s)
+                    self._arm_timer(duration_s)
                     result = call()
                 finally:
                     self._deadline_s = None
@@ -100,10 +100,10 @@ class Alarm:
     def _can_ring(self) -> bool:
         return self._is_on and threading.current_thread() is threading.main_thread()
 
-    def _be_ready(self, duration_s: float) -> None:
+    def _arm_timer(self, duration_s: float) -> None:
         """Let the timer ring in time; the block before may have changed both the timer and what handles its signal."""
-        if signal.getsignal(signal.SIGALRM) != self._ring:
-            signal.signal(signal.SIGALRM, self._ring)
+        if signal.getsignal(signal.SIGALRM) != self._handle_alarm:
+            signal.signal(signal.SIGALRM, self._handle_alarm)
         # A timer that rings too early is set again then: so it is not set anew for each block.
         left_s, again_s = signal.getitimer(signal.ITIMER_REAL)
         if not again_s or left_s > duration_s:
@@ -112,7 +112,7 @@ class Alarm:
     def _set(self, duration_s: float) -> None:
         signal.setitimer(signal.ITIMER_REAL, max(duration_s, _SHORTEST_S), _AGAIN_S)
 
-    def _ring(self, number: int, frame: FrameType | None) -> None:
+    def _handle_alarm(self, number: int, frame: FrameType | None) -> None:
         now_s = time.monotonic()
         if self._deadline_s is None:
             return

@@ -37,7 +37,7 @@ class Fork:
         is_late: whether an object has waited for so long that the others do not wait anymore.
     """
 
-    def __init__(self, state: _State) -> None:
+    def __init__(self, state: _ForkState) -> None:
         self.thread = threading.get_ident()
         self.is_late = False
         self._state = weakref.ref(state)
@@ -69,7 +69,7 @@ class ForkListener(Protocol):
         ...
 
 
-class _State:
+class _ForkState:
     """What is known about a fork. Only the thread that forks keeps it: no other object, no local variable.
 
     Attributes:
@@ -149,17 +149,17 @@ def keep_inherited(*found: object) -> None:
     _inherited.extend(found)
 
 
-def _alive() -> list[ForkListener]:
+def _alive_listeners() -> list[ForkListener]:
     # One atomic step takes all references: other threads may add objects meanwhile.
     return [found for one in _watching.valuerefs() if (found := one()) is not None]
 
 
-def _before() -> None:
-    _own.state = _State()
+def _before_fork() -> None:
+    _own.state = _ForkState()
     fork = _latest[threading.get_ident()] = Fork(_own.state)
     for _ in range(_ROUNDS):
         known = set(map(id, _own.state.asked))
-        late = [one for one in _alive() if id(one) not in known]
+        late = [one for one in _alive_listeners() if id(one) not in known]
         _own.state.asked.extend(late)
         for one in late:
             if one.before_fork(fork):
@@ -167,10 +167,10 @@ def _before() -> None:
 
 
 def _after_in_child() -> None:
-    state: _State | None = getattr(_own, "state", None)
+    state: _ForkState | None = getattr(_own, "state", None)
     if state is None:
-        state = _own.state = _State()
-    for one in _alive():
+        state = _own.state = _ForkState()
+    for one in _alive_listeners():
         if id(one) not in state.renewed:
             one.after_fork(is_ready=id(one) in state.ready)
             state.renewed.add(id(one))
@@ -178,7 +178,7 @@ def _after_in_child() -> None:
 
 _end = partial(setattr, _own, "state", None)
 
-os.register_at_fork(before=_before, after_in_parent=_end, after_in_child=_after_in_child)
+os.register_at_fork(before=_before_fork, after_in_parent=_end, after_in_child=_after_in_child)
 os.register_at_fork(after_in_child=_after_in_child)
 os.register_at_fork(after_in_child=_end)
 

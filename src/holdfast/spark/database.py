@@ -46,7 +46,7 @@ from holdfast.errors import ConflictError, InvalidRequestError
 from holdfast.options.database import DatabaseReadOptions
 from holdfast.records import Row, open_database
 from holdfast.records.batches import read_records
-from holdfast.records.cells import encoded_rows, read_value
+from holdfast.records.cells import group_rows, read_value
 from holdfast.records.database import DatabaseSnapshot
 from holdfast.records.keys import cells_range
 from holdfast.records.row_keys import prefix_range
@@ -118,11 +118,13 @@ class DatabaseReader(DataSourceReader):
         self._options = options
         self._fields = schema.fields
         self._schema = arrow_schema(schema)
-        self._row_parts = _row_parts(options, schema.names)
+        self._row_parts = _map_row_columns(options, schema.names)
         key_range(options, 0)
         for field in schema.fields:
             is_row = field.name in self._row_parts
-            if type(_element(field.dataType)) not in _HOLDS or (is_row and type(field.dataType) not in _ROW_KINDS):
+            if type(_innermost_type(field.dataType)) not in _HOLDS or (
+                is_row and type(field.dataType) not in _ROW_KINDS
+            ):
                 raise InvalidRequestError(
                     "a database has no values of this type: read strings, integers, doubles, binary, booleans or "
                     "arrays of them (the name of a row is no double or boolean), and convert the column",
@@ -160,24 +162,24 @@ class DatabaseReader(DataSourceReader):
                 if table.id != partition.table_id:
                     raise ConflictError("the table was replaced after the read began: read it again", table=table.name)
                 cells = read_records(snapshot.reader, partition.first, partition.last)
-                yield from self._batches(encoded_rows(table, cells))
+                yield from self._build_batches(group_rows(table, cells))
 
-    def _batches(self, rows: Iterable[tuple[Row, dict[str, Record]]]) -> Iterator[pa.RecordBatch]:
+    def _build_batches(self, rows: Iterable[tuple[Row, dict[str, Record]]]) -> Iterator[pa.RecordBatch]:
         names: list[Row] = []
         columns: list[list[Any]] = [[] for _ in self._fields]
         size_bytes = 0
         for row, contents in rows:
             names.append(row)
             for values, field in zip(columns, self._fields, strict=True):
-                values.append(self._value(field, row, contents))
+                values.append(self._convert_value(field, row, contents))
             size_bytes += sum(len(record.value) for record in contents.values())
             if len(names) == _BATCH_ROWS or size_bytes >= _BATCH_BYTES:
-                yield self._batch(names, columns)
+                yield self._build_batch(names, columns)
                 names, columns, size_bytes = [], [[] for _ in self._fields], 0
         if names:
-            yield self._batch(names, columns)
+            yield self._build_batch(names, columns)
 
-    def _value(self, field: StructField, row: Row, contents: Mapping[str, Record]) -> Any:
+    def _convert_value(self, field: StructField, row: Row, contents: Mapping[str, Record]) -> Any:
         """Return a value as Arrow takes it for its column.
 
         Raises:
@@ -186,8 +188,8 @@ class DatabaseReader(DataSourceReader):
         if field.name in self._row_parts:
             parts = row if isinstance(row, tuple) else (row,)
             part = self._row_parts[field.name]
-            if len(parts) != len(self._options.row_columns) or not _fits(parts[part], field.dataType):
-                raise _misfit(row, field.name, field.dataType)
+            if len(parts) != len(self._options.row_columns) or not _value_fits(parts[part], field.dataType):
+                raise _misfit_error(row, field.name, field.dataType)
             return parts[part]
         content = contents.get(field.name)
         if content is None:
@@ -198,15 +200,15 @@ class DatabaseReader(DataSourceReader):
         elif isinstance(field.dataType, StringType) and type(value) not in (str, bytes):
             with suppress(ValueError):  # of an integer with more digits than Python converts
                 value = str(value) if type(value) in (int, float) else json.dumps(value, **_JSON)
-        if not _fits(value, field.dataType):
-            raise _misfit(row, field.name, field.dataType)
+        if not _value_fits(value, field.dataType):
+            raise _misfit_error(row, field.name, field.dataType)
         return value
 
-    def _batch(self, names: Sequence[Row], columns: Sequence[Sequence[Any]]) -> pa.RecordBatch:
-        arrays = [self._array(at, names, values) for at, values in enumerate(columns)]
+    def _build_batch(self, names: Sequence[Row], columns: Sequence[Sequence[Any]]) -> pa.RecordBatch:
+        arrays = [self._build_array(at, names, values) for at, values in enumerate(columns)]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
-    def _array(self, at: int, names: Sequence[Row], values: Sequence[Any]) -> pa.Array:
+    def _build_array(self, at: int, names: Sequence[Row], values: Sequence[Any]) -> pa.Array:
         field = self._schema.field(at)
         try:
             array = pa.array(values, field.type)
@@ -215,13 +217,13 @@ class DatabaseReader(DataSourceReader):
         except (pa.ArrowException, OverflowError):
             pass
         if len(values) == 1:
-            raise _misfit(names[0], field.name, self._fields[at].dataType)
+            raise _misfit_error(names[0], field.name, self._fields[at].dataType)
         for name, value in zip(names, values, strict=True):
-            self._array(at, [name], [value])
+            self._build_array(at, [name], [value])
         raise AssertionError("one of the values does not fit")
 
 
-def _misfit(row: Row, column: str, kind: DataType) -> InvalidRequestError:
+def _misfit_error(row: Row, column: str, kind: DataType) -> InvalidRequestError:
     return InvalidRequestError(
         "the type of a column does not hold what a row has, or the row has nothing and the column is not nullable: "
         "pass a schema with another type for it, or leave the row out with filters",
@@ -231,14 +233,14 @@ def _misfit(row: Row, column: str, kind: DataType) -> InvalidRequestError:
     )
 
 
-def _element(kind: DataType) -> DataType:
-    return _element(kind.elementType) if isinstance(kind, ArrayType) else kind
+def _innermost_type(kind: DataType) -> DataType:
+    return _innermost_type(kind.elementType) if isinstance(kind, ArrayType) else kind
 
 
-def _fits(value: Any, kind: DataType) -> bool:
+def _value_fits(value: Any, kind: DataType) -> bool:
     """Check the types of a value; whether numbers are in range is left to Arrow."""
     if isinstance(kind, ArrayType):
-        return isinstance(value, list) and all(one is None or _fits(one, kind.elementType) for one in value)
+        return isinstance(value, list) and all(one is None or _value_fits(one, kind.elementType) for one in value)
     return type(value) in _HOLDS[type(kind)]
 
 
@@ -248,7 +250,7 @@ def _has_wrong_nulls(array: pa.Array, field: pa.Field) -> bool:
     return pa.types.is_list(array.type) and _has_wrong_nulls(array.flatten(), array.type.value_field)
 
 
-def _row_parts(options: DatabaseReadOptions, names: Sequence[str]) -> dict[str, int]:
+def _map_row_columns(options: DatabaseReadOptions, names: Sequence[str]) -> dict[str, int]:
     """Return those of a schema's columns that hold names of rows, each with its part of the name."""
     wanted = {name.lower(): at for at, name in enumerate(options.row_columns)}
     return {name: wanted[name.lower()] for name in names if name.lower() in wanted}
@@ -302,7 +304,7 @@ def infer_schema(options: DatabaseReadOptions) -> StructType:
     shapes: set[tuple[type, ...]] = set()
     with open_database(options.url) as database, database.snapshot() as snapshot:
         table = snapshot.table(options.table)
-        for row, contents in _sample(snapshot, table, *key_range(options, table.id)):
+        for row, contents in _sample_rows(snapshot, table, *key_range(options, table.id)):
             shapes.add(tuple(map(type, row)) if isinstance(row, tuple) else (type(row),))
             for column, content in contents.items():
                 kinds[column] = _common_kind(kinds.get(column), read_value(content, row, column), column)
@@ -334,14 +336,16 @@ def infer_schema(options: DatabaseReadOptions) -> StructType:
     return StructType(fields)
 
 
-def _sample(snapshot: DatabaseSnapshot, table: Table, first: bytes, last: bytes) -> list[tuple[Row, dict[str, Record]]]:
+def _sample_rows(
+    snapshot: DatabaseSnapshot, table: Table, first: bytes, last: bytes
+) -> list[tuple[Row, dict[str, Record]]]:
     """Return parts of rows from all over a range of the table."""
     if first >= last:
         return []
     cells: dict[bytes, Record] = {}
     for start in (first, *divide_range(snapshot.reader, table, first, last, _PLACES).points):
         cells.update(snapshot.reader.scan(start, last, _CELLS).records)
-    return list(encoded_rows(table, sorted(cells.items(), key=lambda cell: cell[0])))
+    return list(group_rows(table, sorted(cells.items(), key=lambda cell: cell[0])))
 
 
 def _common_kind(known: DataType | None, value: Any, column: str) -> DataType:

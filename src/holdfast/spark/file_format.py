@@ -15,7 +15,7 @@ from holdfast.formats.lines import codec_of_name
 from holdfast.options.file_format import FormatRequest
 from holdfast.options.read import READ_KEYS, ReadOptions
 from holdfast.table.contract import TableRecord, decode_table
-from holdfast.table.reader import ReadSettings, first_nonempty
+from holdfast.table.reader import ReadSettings, find_first_nonempty
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class FormatChoice:
         strings |= {key.lower(): value for key, value in options.format_options.items()}
         _require_types(get_format(name), table, snapshot)
         choice = cls(name, strings)
-        parsed = choice.parsed("")
+        parsed = choice.parse_options_for("")
         if table is not None and table.file_format == name:
             _require_recorded(table.reader_options, get_format(name).reader_options(parsed))
         return choice
@@ -52,7 +52,7 @@ class FormatChoice:
         """Return the settings with which to read the file at `path`."""
         return ReadSettings(
             file_format=get_format(self.name),
-            format_options=self.parsed(path),
+            format_options=self.parse_options_for(path),
             split_bytes=max(split_bytes, 1),
         )
 
@@ -68,14 +68,14 @@ class FormatChoice:
 
         return settings
 
-    def parsed(self, path: str) -> FormatOptions:
+    def parse_options_for(self, path: str) -> FormatOptions:
         """Parse the format options for the file at `path`. As in Spark, a text file's name determines its codec."""
         if get_format(self.name).is_text:
-            return replace(self._options, codec=codec_of_name(path))  # type: ignore[call-arg]  # all of these have one
-        return self._options
+            return replace(self._parsed_options, codec=codec_of_name(path))  # type: ignore[call-arg]  # all of these have one
+        return self._parsed_options
 
     @functools.cached_property
-    def _options(self) -> FormatOptions:
+    def _parsed_options(self) -> FormatOptions:
         strings = dict(self.option_strings)
         if get_format(self.name).is_text:
             strings.pop("compression", None)
@@ -113,7 +113,7 @@ def _require_recorded(recorded: Mapping[str, str], given: Mapping[str, str]) -> 
 
 
 def _format_of(snapshot: Snapshot) -> str:
-    first = first_nonempty(snapshot.files)
+    first = find_first_nonempty(snapshot.files)
     assert first is not None  # without files and without a table, the read was refused before
     known = format_of_path(first.path)
     if known is not None:

@@ -20,7 +20,7 @@ import pyarrow.types as pat
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import RowFilter
 from holdfast.options.values import Condition
-from holdfast.wording import nearest
+from holdfast.wording import suggest_nearest
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -33,7 +33,7 @@ _OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
     "<=": lambda field, value: field <= value,
     ">": lambda field, value: field > value,
     ">=": lambda field, value: field >= value,
-    "in": lambda field, values: _is_in(field, values),
+    "in": lambda field, values: _equals_any(field, values),
 }
 
 
@@ -54,7 +54,7 @@ def require_comparable(conditions: Sequence[Condition], schema: StructType) -> N
             )
 
 
-def row_filters(conditions: Sequence[Condition], schema: pa.Schema) -> list[RowFilter]:
+def build_row_filters(conditions: Sequence[Condition], schema: pa.Schema) -> list[RowFilter]:
     """Return the conditions as Arrow filters over the columns that are read.
 
     Raises:
@@ -64,17 +64,17 @@ def row_filters(conditions: Sequence[Condition], schema: pa.Schema) -> list[RowF
     for one in conditions:
         if one.column not in schema.names:
             raise InvalidRequestError(
-                f"a condition's column is not read: {nearest(one.column, schema.names)}", column=one.column
+                f"a condition's column is not read: {suggest_nearest(one.column, schema.names)}", column=one.column
             )
         kind = schema.field(one.column).type
         values = one.value if isinstance(one.value, tuple) else (one.value,)
-        typed = _typed_values(values, kind, one)
+        typed = _convert_values(values, kind, one)
         expression = _OPERATORS[one.operator](pc.field(one.column), typed if one.operator == "in" else typed[0])
         found.append(RowFilter(expression, frozenset((one.column,))))
     return found
 
 
-def _typed_values(values: Sequence[object], kind: pa.DataType, condition: Condition) -> Any:
+def _convert_values(values: Sequence[object], kind: pa.DataType, condition: Condition) -> Any:
     """Convert a condition's values to an array of the column's type; dates, timestamps and decimals are given as text.
 
     Raises:
@@ -90,7 +90,7 @@ def _typed_values(values: Sequence[object], kind: pa.DataType, condition: Condit
             raise pa.ArrowInvalid("not comparable")
         return pa.array(texts, pa.string()).cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        if pat.is_timestamp(kind) and kind.tz is not None and not wrong and _are_local(texts):
+        if pat.is_timestamp(kind) and kind.tz is not None and not wrong and _has_local_timestamp(texts):
             raise InvalidRequestError(
                 "a timestamp in a condition needs a time zone: write an offset such as '2026-01-01 08:00:00Z', or give "
                 "the datetime a tzinfo",
@@ -105,7 +105,7 @@ def _typed_values(values: Sequence[object], kind: pa.DataType, condition: Condit
         ) from error
 
 
-def _is_in(field: Any, values: pa.Array) -> Any:
+def _equals_any(field: Any, values: pa.Array) -> Any:
     """Return an expression that is true if the field equals one of the values.
 
     Arrow compares bits, even in statistics, so 0.0 and -0.0 are both searched for.
@@ -116,7 +116,7 @@ def _is_in(field: Any, values: pa.Array) -> Any:
     return found
 
 
-def _are_local(texts: Sequence[str]) -> bool:
+def _has_local_timestamp(texts: Sequence[str]) -> bool:
     """Check whether any of the strings is a timestamp without a time zone."""
     for text in texts:
         try:

@@ -12,11 +12,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from holdfast.commit import CommitContext
-from holdfast.commit.layout import log_entry
+from holdfast.commit.layout import log_entry_path
 from holdfast.errors import NotFoundError
 from holdfast.options.location import LocationOptions
 from holdfast.stores.provider import HadoopFileSystem
-from holdfast.stores.registry import locate, options_of
+from holdfast.stores.registry import locate_url, options_for_provider
 
 _log = logging.getLogger(__name__)
 
@@ -24,7 +24,9 @@ _NO_CLASSES = ("java.lang.ClassNotFoundException", "java.lang.NoClassDefFoundErr
 _FILTER = "mapreduce.input.pathFilter.class"
 
 
-def hadoop_path(spark: SparkSession, ctx: CommitContext, store: LocationOptions, head: int) -> tuple[str | None, str]:
+def find_hadoop_path(
+    spark: SparkSession, ctx: CommitContext, store: LocationOptions, head: int
+) -> tuple[str | None, str]:
     """Find the path under which Spark's Hadoop file systems see a destination.
 
     Guarantee: the path leads to the same data: at this path, the newest log entry has the same bytes. This is checked
@@ -39,43 +41,43 @@ def hadoop_path(spark: SparkSession, ctx: CommitContext, store: LocationOptions,
     jvm = getattr(spark, "_jvm", None)
     if jvm is None:
         return None, "over Spark Connect it cannot be checked whether the server sees the same files"
-    provider, location = locate(ctx.url)
+    provider, location = locate_url(ctx.url)
     hadoop = provider.hadoop
     if hadoop is None:
         return None, f"Spark has no file system for {provider.schemes[0]}://"
-    if options_of(provider, store.store_options) != provider.options():
+    if options_for_provider(provider, store.store_options) != provider.options():
         # Hadoop caches one file system per bucket, so options that are given to a single read would have no effect.
         return None, f"endpoint and keys are given to this read only; set them as spark.hadoop.{hadoop.settings}"
     path = f"{hadoop.scheme}://{ctx.url.partition('://')[2].rstrip('/')}"
-    settings = _settings(spark)
+    settings = _copy_hadoop_settings(spark)
     if settings.get(_FILTER):
         return None, f"Hadoop's setting {_FILTER} hides files from Spark"
     try:
         if hadoop.fail_fast is not None:
-            with _impatient(spark, jvm, path, hadoop.fail_fast(location.root)) as file_system:
-                found = _is_same(jvm, file_system, path, ctx, head)
+            with _open_impatient_filesystem(spark, jvm, path, hadoop.fail_fast(location.root)) as file_system:
+                found = _is_same_log_entry(jvm, file_system, path, ctx, head)
             if not found:
                 return None, "Spark's file system does not see the destination"
         # Check again with the file system that Spark will use: the one that it created first, maybe with other keys.
         file_system = jvm.org.apache.hadoop.fs.Path(path).getFileSystem(settings)
-        if not _is_same(jvm, file_system, path, ctx, head):
+        if not _is_same_log_entry(jvm, file_system, path, ctx, head):
             return None, "Spark's file system does not see the destination"
     except (Py4JError, PySparkException) as error:
         _log.debug("Spark cannot open %s", path, exc_info=error)
-        return None, f"Spark cannot open {hadoop.scheme}:// paths here, {_reason(error, hadoop)}"
+        return None, f"Spark cannot open {hadoop.scheme}:// paths here, {_explain_failure(error, hadoop)}"
     except NotFoundError:
         return None, "the log changes faster than it can be compared"
     return path, ""
 
 
-def _settings(spark: SparkSession) -> Any:
+def _copy_hadoop_settings(spark: SparkSession) -> Any:
     return spark._jsparkSession.sessionState().newHadoopConf()  # a copy
 
 
 @contextlib.contextmanager
-def _impatient(spark: SparkSession, jvm: Any, path: str, fail_fast: Mapping[str, str]) -> Iterator[Any]:
+def _open_impatient_filesystem(spark: SparkSession, jvm: Any, path: str, fail_fast: Mapping[str, str]) -> Iterator[Any]:
     """Create a separate file system that fails fast, to check whether the server accepts Spark's keys."""
-    settings = _settings(spark)
+    settings = _copy_hadoop_settings(spark)
     for name, value in fail_fast.items():
         settings.set(name, value)
     file_system = jvm.org.apache.hadoop.fs.FileSystem.newInstance(jvm.org.apache.hadoop.fs.Path(path).toUri(), settings)
@@ -85,8 +87,8 @@ def _impatient(spark: SparkSession, jvm: Any, path: str, fail_fast: Mapping[str,
         file_system.close()
 
 
-def _is_same(jvm: Any, file_system: Any, path: str, ctx: CommitContext, head: int) -> bool:
-    entry = log_entry(head)
+def _is_same_log_entry(jvm: Any, file_system: Any, path: str, ctx: CommitContext, head: int) -> bool:
+    entry = log_entry_path(head)
     try:
         stream = file_system.open(jvm.org.apache.hadoop.fs.Path(f"{path}/{entry}"))
         try:
@@ -94,18 +96,18 @@ def _is_same(jvm: Any, file_system: Any, path: str, ctx: CommitContext, head: in
         finally:
             stream.close()
     except Py4JJavaError as error:
-        if _java_class(error) == "java.io.FileNotFoundException":
+        if _java_class_name(error) == "java.io.FileNotFoundException":
             return False
         raise
 
 
-def _java_class(error: BaseException) -> str:
+def _java_class_name(error: BaseException) -> str:
     found = getattr(error, "java_exception", None)
     return "" if found is None else str(found.getClass().getName())
 
 
-def _reason(error: BaseException, hadoop: HadoopFileSystem) -> str:
-    text = f"{_java_class(error)} {error}"
+def _explain_failure(error: BaseException, hadoop: HadoopFileSystem) -> str:
+    text = f"{_java_class_name(error)} {error}"
     if any(name in text for name in _NO_CLASSES):
         return f"its classes are missing: put {hadoop.package} on Spark's class path"
     if "AccessDenied" in text:

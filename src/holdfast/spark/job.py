@@ -19,9 +19,15 @@ from holdfast.commit import (
     require_fit,
 )
 from holdfast.commit.context import table_exists_error
-from holdfast.commit.two_phase.decision_log import read_log, read_newest
+from holdfast.commit.two_phase.decision_log import read_log, read_newest_state
 from holdfast.errors import HoldfastError, InvalidRequestError
-from holdfast.options.keywords import as_mode, from_options, from_text, from_url, with_absolute_paths
+from holdfast.options.keywords import (
+    option_from_text,
+    option_from_url,
+    options_from_values,
+    parse_mode,
+    with_absolute_paths,
+)
 from holdfast.options.write import JobOptions, parse_job_options
 from holdfast.spark.failures import unwrap_task_errors
 from holdfast.spark.session import is_classic, require_dataframe, require_reachable, require_session
@@ -63,11 +69,15 @@ def job(
 
     Crash: if the driver dies, the job stays undecided and invisible: ``holdfast recover`` aborts it.
     """
-    chosen = SaveMode(as_mode(mode))
+    chosen = SaveMode(parse_mode(mode))
     if chosen is SaveMode.IGNORE:
         raise InvalidRequestError("a job has no mode ignore: choose fail", mode=mode)
     require_session(spark)
-    given = [*from_url(url), *from_text("committer", committer, "committer"), *from_options(options)]
+    given = [
+        *option_from_url(url),
+        *option_from_text("committer", committer, "committer"),
+        *options_from_values(options),
+    ]
     parsed = parse_job_options(with_absolute_paths(given) if is_classic(spark) else given)
     require_reachable(spark, parsed.store.url)
     return Job(parsed, chosen)
@@ -91,7 +101,7 @@ class Job:
     def __enter__(self) -> Job:
         if self._record is not None:
             raise InvalidRequestError("a job can be entered only once: call holdfast.job again")
-        with self._opened() as ctx:
+        with self._open_context() as ctx:
             refuse_foreign_write(ctx)
             self._refuse_table(ctx)
             require_fit(self._committer, ctx, self._mode)
@@ -104,7 +114,7 @@ class Job:
         Raises:
             InvalidRequestError: the destination holds a table.
         """
-        newest = read_newest(ctx, read_log(ctx))
+        newest = read_newest_state(ctx, read_log(ctx))
         if newest is None or newest.state.table is None:
             return
         if self._mode not in (SaveMode.OVERWRITE, SaveMode.FAIL) or not self._committer.keeps_log:
@@ -136,10 +146,10 @@ class Job:
         task = TaskFunction(function, self._options, self._record, self._runs)
         with unwrap_task_errors():
             if hasattr(type(data), "mapPartitionsWithIndex"):  # a DataFrame of Spark Connect has every attribute
-                reports = data.mapPartitions(task.of_rows).collect()
+                reports = data.mapPartitions(task.call_with_rows).collect()
             else:
                 require_dataframe(data)
-                rows = data.mapInArrow(task.of_batches, "report binary").collect()
+                rows = data.mapInArrow(task.call_with_batches, "report binary").collect()
                 reports = [pickle.loads(row[0]) for row in rows]
         self._runs += 1
         self._commits += [commit for commit, _results in reports]
@@ -158,7 +168,7 @@ class Job:
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         assert self._record is not None, "entered"
-        with self._opened() as ctx:
+        with self._open_context() as ctx:
             try:
                 if kind is None:
                     self._commit(ctx, self._record)
@@ -192,5 +202,5 @@ class Job:
     def _committer(self) -> Committer:
         return get_committer(self._options.committer)
 
-    def _opened(self) -> CommitContext:
+    def _open_context(self) -> CommitContext:
         return self._options.store.open(self._options.settings, committer=self._options.committer)

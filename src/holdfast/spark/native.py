@@ -24,11 +24,11 @@ from holdfast.errors import NotFoundError, UnavailableError, UnsupportedError
 from holdfast.options.read import ReadOptions
 from holdfast.spark.failures import first_line
 from holdfast.spark.file_format import FormatChoice
-from holdfast.spark.hadoop_path import hadoop_path
+from holdfast.spark.hadoop_path import find_hadoop_path
 from holdfast.spark.reader import nothing_to_read_error, select_columns
 from holdfast.spark.types import table_schema
 from holdfast.table.contract import TableRecord, decode_table
-from holdfast.table.existing import fingerprint
+from holdfast.table.existing import compute_fingerprint
 from holdfast.table.foreign import refuse_foreign_read
 
 _ATTEMPTS = 20
@@ -73,7 +73,7 @@ def _frame_or_reason(spark: SparkSession, ctx: CommitContext, options: ReadOptio
         schema = table_schema(table)
         if limit := refusal_of_options(spark, options, choice) or refusal_of_columns(spark, choice, schema):
             return limit
-        path, refusal = hadoop_path(spark, ctx, options.store, snapshot.head)
+        path, refusal = find_hadoop_path(spark, ctx, options.store, snapshot.head)
         if path is None:
             return refusal
         paths = [path] if instant.is_settled else [f"{path}/{file.path}" for file in snapshot.files]
@@ -152,7 +152,7 @@ def mismatch_reason(frame: DataFrame, ctx: CommitContext, table: TableRecord) ->
     if not _has_foreign_files(frame):
         return ""
     # They may still be those that were inspected before Holdfast's first append.
-    is_known = table.adopted != "" and table.adopted == fingerprint(iter_visible(ctx.store, ctx.prefix))
+    is_known = table.adopted != "" and table.adopted == compute_fingerprint(iter_visible(ctx.store, ctx.prefix))
     return "" if is_known else _OTHERS
 
 
@@ -211,7 +211,7 @@ def refusal_of_options(spark: SparkSession, options: ReadOptions, choice: Format
 
 def refusal_of_columns(spark: SparkSession, choice: FormatChoice, schema: StructType) -> str:
     """Return the reason why Spark's own reader cannot read columns with these types and names; empty if it can."""
-    kinds = list(_types(schema))
+    kinds = list(_iter_types(schema))
     fields = [field for kind in kinds if isinstance(kind, StructType) for field in kind.fields]
     if choice.name == "orc":
         for field in fields:
@@ -231,17 +231,17 @@ def refusal_of_columns(spark: SparkSession, choice: FormatChoice, schema: Struct
     return ""
 
 
-def _types(kind: DataType) -> Iterator[DataType]:
+def _iter_types(kind: DataType) -> Iterator[DataType]:
     """Yield a type, and all types nested in it."""
     yield kind
     if isinstance(kind, StructType):
         for field in kind.fields:
-            yield from _types(field.dataType)
+            yield from _iter_types(field.dataType)
     elif isinstance(kind, ArrayType):
-        yield from _types(kind.elementType)
+        yield from _iter_types(kind.elementType)
     elif isinstance(kind, MapType):
-        yield from _types(kind.keyType)
-        yield from _types(kind.valueType)
+        yield from _iter_types(kind.keyType)
+        yield from _iter_types(kind.valueType)
 
 
 def spark_options(choice: FormatChoice) -> dict[str, str]:

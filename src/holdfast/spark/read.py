@@ -11,10 +11,10 @@ from pyspark.sql.types import StructType
 
 from holdfast.options.keywords import (
     as_spark_options,
-    from_columns,
-    from_conditions,
-    from_options,
-    from_url,
+    option_from_columns,
+    option_from_conditions,
+    option_from_url,
+    options_from_values,
     with_absolute_paths,
 )
 from holdfast.options.read import ReadOptions, parse_read_options
@@ -22,7 +22,7 @@ from holdfast.runtime import ThreadRunner
 from holdfast.spark.failures import unwrap_task_errors
 from holdfast.spark.native import native_frame
 from holdfast.spark.reader import HoldfastReader, infer_schema
-from holdfast.spark.session import is_classic, registered, require_reachable, require_session
+from holdfast.spark.session import is_classic, register_during_call, require_reachable, require_session
 from holdfast.stores.provider import GivenOption
 
 
@@ -55,17 +55,17 @@ def read(
     """
     require_session(spark)
     given = [
-        *from_url(url),
-        *from_columns("columns", columns, "columns"),
-        *from_conditions("filters", filters, "filters"),
-        *from_options(options),
+        *option_from_url(url),
+        *option_from_columns("columns", columns, "columns"),
+        *option_from_conditions("filters", filters, "filters"),
+        *options_from_values(options),
     ]
     parsed, strings = parse_for_session(spark, given)
     if parsed.reader != "python":
         frame = native_frame(spark, parsed)
         if frame is not None:
             return frame
-    with unwrap_task_errors(), registered(spark):
+    with unwrap_task_errors(), register_during_call(spark):
         found = spark.read.format("holdfast").options(**strings).load()
         _ = found.schema  # else a Spark Connect client would ask for the schema later, and show Spark's error
         return found
@@ -110,7 +110,11 @@ def count(
         InvalidRequestError: fix the call.
     """
     require_session(spark)
-    given = [*from_url(url), *from_conditions("filters", filters, "filters"), *from_options(options)]
+    given = [
+        *option_from_url(url),
+        *option_from_conditions("filters", filters, "filters"),
+        *options_from_values(options),
+    ]
     parsed, _ = parse_for_session(spark, given)
     if parsed.reader != "python":
         frame = native_frame(spark, parsed)

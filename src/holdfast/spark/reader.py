@@ -12,20 +12,20 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from holdfast.commit import CommitContext, Snapshot, VisibleFile, read_snapshot
-from holdfast.commit.nested_destinations import refuse_part
+from holdfast.commit.nested_destinations import refuse_inside_destination
 from holdfast.errors import HoldfastError, InvalidRequestError, NotFoundError
 from holdfast.formats import get_format
 from holdfast.options.read import ReadOptions
 from holdfast.spark.failures import errors_without_traceback
 from holdfast.spark.file_format import FormatChoice
-from holdfast.spark.filters import require_comparable, row_filters
+from holdfast.spark.filters import build_row_filters, require_comparable
 from holdfast.spark.types import arrow_schema, spark_schema, table_schema
 from holdfast.table.contract import decode_table, require_columns
 from holdfast.table.files import file_opener
 from holdfast.table.foreign import refuse_foreign_read
 from holdfast.table.partition import parse_partition_path
-from holdfast.table.reader import ReadSplit, TableSchema, first_nonempty, plan_splits, read_schema, read_splits
-from holdfast.wording import nearest
+from holdfast.table.reader import ReadSplit, TableSchema, find_first_nonempty, plan_splits, read_schema, read_splits
+from holdfast.wording import suggest_nearest
 
 _MIB = 1024 * 1024
 _OPEN_COST_BYTES = 4 * _MIB  # opening a file costs about as much as reading this; spark.sql.files.openCostInBytes
@@ -62,12 +62,14 @@ def infer_schema(options: ReadOptions) -> StructType:
         InvalidRequestError: a requested column does not exist; the message suggests the nearest one.
     """
     with options.store.open() as ctx:
-        snapshot = _snapshot(ctx)
-        found = _whole_schema(ctx, options, snapshot)
+        snapshot = _require_snapshot(ctx)
+        found = _read_whole_schema(ctx, options, snapshot)
     if options.columns is not None:
         found = select_columns(found, options.columns)
     require_comparable(options.conditions, found)
-    row_filters(options.conditions, arrow_schema(found))  # refuse an invalid condition when the DataFrame is created
+    build_row_filters(
+        options.conditions, arrow_schema(found)
+    )  # refuse an invalid condition when the DataFrame is created
     return found
 
 
@@ -80,17 +82,17 @@ def select_columns(found: StructType, columns: Sequence[str]) -> StructType:
     names = {field.name.lower(): field for field in found.fields}
     for name in columns:
         if name.lower() not in names:
-            raise InvalidRequestError(f"no such column: {nearest(name, found.names)}", column=name)
+            raise InvalidRequestError(f"no such column: {suggest_nearest(name, found.names)}", column=name)
     return StructType([names[name.lower()] for name in columns])
 
 
-def _snapshot(ctx: CommitContext) -> Snapshot:
+def _require_snapshot(ctx: CommitContext) -> Snapshot:
     refuse_foreign_read(ctx)
     snapshot = read_snapshot(ctx)
     if not snapshot.files and snapshot.table is None:
         raise nothing_to_read_error(ctx)
     if not snapshot.head:
-        refuse_part(ctx)
+        refuse_inside_destination(ctx)
     return snapshot
 
 
@@ -111,22 +113,22 @@ def nothing_to_read_error(ctx: CommitContext) -> InvalidRequestError:
     return NotFoundError("there is nothing to read: check the URL", url=ctx.url)
 
 
-def _whole_schema(ctx: CommitContext, options: ReadOptions, snapshot: Snapshot) -> StructType:
+def _read_whole_schema(ctx: CommitContext, options: ReadOptions, snapshot: Snapshot) -> StructType:
     choice = FormatChoice.of(options, snapshot)  # refuses invalid options, even if the schema is in the log
     if snapshot.table is not None:
         return table_schema(decode_table(snapshot.table))
     files = snapshot.files
-    first = first_nonempty(files)
+    first = find_first_nonempty(files)
     path = "" if first is None else first.path
     table = read_schema(
         files,
         file_opener(ctx),
         choice.settings(path, options.split_size_bytes),
     )
-    return spark_schema(_wanted(table.schema, options.columns))
+    return spark_schema(_drop_unrequested(table.schema, options.columns))
 
 
-def _wanted(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
+def _drop_unrequested(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
     """Drop columns that were not requested, because Spark may have no type for them."""
     names = {name.lower() for name in columns or ()}
     wanted = [field for field in schema if field.name.lower() in names]
@@ -149,13 +151,13 @@ class HoldfastReader(DataSourceReader):
         self._schema = arrow_schema(schema)
         self._wanted = json.loads(schema.json())["fields"]
         require_comparable(options.conditions, schema)
-        self._filters = row_filters(options.conditions, self._schema)
+        self._filters = build_row_filters(options.conditions, self._schema)
 
     def partitions(self) -> Sequence[InputPartition]:
         """Divide the files of a snapshot among Spark's tasks."""
         with errors_without_traceback():
             with self._options.store.open() as ctx:
-                snapshot = _snapshot(ctx)
+                snapshot = _require_snapshot(ctx)
                 files = [file for file in snapshot.files if file.size_bytes]
                 choice = FormatChoice.of(self._options, snapshot)
                 table = None if snapshot.table is None else decode_table(snapshot.table)
@@ -166,11 +168,11 @@ class HoldfastReader(DataSourceReader):
                     directories = tuple(parse_partition_path(files[0].path)) if files else ()
                 total = sum(file.size_bytes + _OPEN_COST_BYTES for file in files)
                 goal = min(self._options.split_size_bytes, max(total // _WANTED_TASKS, _LEAST_TASK_BYTES))
-                splits = self._plan(ctx, files, choice, directories, goal)
-                whole = self._whole(ctx, choice, snapshot) if files else None
-            return [SplitGroup(group, choice, directories, whole) for group in _packed(splits, goal)]
+                splits = self._plan_splits(ctx, files, choice, directories, goal)
+                whole = self._find_all_columns(ctx, choice, snapshot) if files else None
+            return [SplitGroup(group, choice, directories, whole) for group in _pack_splits(splits, goal)]
 
-    def _whole(self, ctx: CommitContext, choice: FormatChoice, snapshot: Snapshot) -> pa.Schema | None:
+    def _find_all_columns(self, ctx: CommitContext, choice: FormatChoice, snapshot: Snapshot) -> pa.Schema | None:
         """Return all columns, in the table's order, if files may identify columns by position; if not, None.
 
         Columns that Spark requests have the requested types. If there is no log and no choice of columns, Spark
@@ -179,11 +181,11 @@ class HoldfastReader(DataSourceReader):
         by_position = get_format(choice.name).by_position
         if not by_position or (snapshot.table is None and self._options.columns is None):
             return None
-        found = arrow_schema(_whole_schema(ctx, replace(self._options, columns=None), snapshot))
+        found = arrow_schema(_read_whole_schema(ctx, replace(self._options, columns=None), snapshot))
         wanted = {field.name.lower(): field for field in self._schema}
         return pa.schema([wanted.get(field.name.lower(), field) for field in found])
 
-    def _plan(
+    def _plan_splits(
         self,
         ctx: CommitContext,
         files: Sequence[VisibleFile],
@@ -214,7 +216,7 @@ class HoldfastReader(DataSourceReader):
                 for batch in read_splits(
                     partition.splits, file_opener(ctx), table, settings_of, self._schema.names, self._filters
                 ):
-                    yield _labelled(batch, self._schema)
+                    yield _relabel_batch(batch, self._schema)
 
 
 def _with_directories(schema: pa.Schema, directories: Sequence[str]) -> TableSchema:
@@ -229,7 +231,7 @@ def _with_directories(schema: pa.Schema, directories: Sequence[str]) -> TableSch
     return TableSchema(pa.schema(fields), tuple(partition_by))
 
 
-def _packed(splits: Sequence[tuple[ReadSplit, int]], goal_bytes: int) -> Iterator[tuple[ReadSplit, ...]]:
+def _pack_splits(splits: Sequence[tuple[ReadSplit, int]], goal_bytes: int) -> Iterator[tuple[ReadSplit, ...]]:
     """Group splits into tasks of about the given size, so that many small files do not make many tasks."""
     group: list[ReadSplit] = []
     size = 0
@@ -243,7 +245,7 @@ def _packed(splits: Sequence[tuple[ReadSplit, int]], goal_bytes: int) -> Iterato
         yield tuple(group)
 
 
-def _labelled(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+def _relabel_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Return the batch with exactly Spark's schema, because Spark also compares nullability and metadata."""
     if not len(schema) or batch.schema.equals(schema, check_metadata=True):
         return batch

@@ -101,7 +101,7 @@ def _is_known(spark: SparkSession, name: str) -> bool:
 
 
 @contextlib.contextmanager
-def registered(spark: SparkSession) -> Iterator[None]:
+def register_during_call(spark: SparkSession) -> Iterator[None]:
     """Register Holdfast with a session while a call runs, and restore the thread's active session afterwards."""
     if not is_classic(spark):
         register(spark)

@@ -19,12 +19,12 @@ from pyspark.sql.types import StructType
 
 from holdfast.commit import CommitContext, JobOutcome, JobRecord, SaveMode, TaskAttempt, TaskCommit, get_committer
 from holdfast.commit.destination import has_output
-from holdfast.commit.two_phase.decision_log import WRITE_ID, read_newest
+from holdfast.commit.two_phase.decision_log import WRITE_ID, read_newest_state
 from holdfast.commit.writes import TOKEN
 from holdfast.errors import ConflictError, InvalidRequestError
 from holdfast.formats import get_format
 from holdfast.options.write import WriteOptions
-from holdfast.table.contract import TableRecord, decode_table, merged_table
+from holdfast.table.contract import TableRecord, decode_table, merge_table
 from holdfast.table.foreign import refuse_foreign_write
 from holdfast.versioned_log import LogView
 
@@ -77,9 +77,9 @@ class TableJob:
     @functools.cached_property
     def columns(self) -> pa.Schema:
         """Return the Arrow schema of the files; tasks convert every batch to it."""
-        from holdfast.spark.types import described_schema, parsed_schema, table_schema
+        from holdfast.spark.types import arrow_schema_with_metadata, parse_schema_json, table_schema
 
-        return described_schema(parsed_schema(self.rows) if self.rows else table_schema(self.written))
+        return arrow_schema_with_metadata(parse_schema_json(self.rows) if self.rows else table_schema(self.written))
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "columns"}
@@ -91,13 +91,13 @@ class TableJob:
         Raises:
             InvalidRequestError: the format does not support the rows, or a partition column is missing.
         """
-        from holdfast.spark.types import described_schema, nullable, without_foreign_metadata
+        from holdfast.spark.types import arrow_schema_with_metadata, drop_foreign_metadata, make_nullable
 
-        schema = without_foreign_metadata(schema)
-        arrow = described_schema(schema)
-        options = replace(options, partition_by=_settings(options).check_schema(arrow))
+        schema = drop_foreign_metadata(schema)
+        arrow = arrow_schema_with_metadata(schema)
+        options = replace(options, partition_by=_make_write_settings(options).check_schema(arrow))
         written = TableRecord(
-            fields=json.loads(nullable(schema).json())["fields"],
+            fields=json.loads(make_nullable(schema).json())["fields"],
             file_format=options.format.name,
             reader_options=options.format.file_format.reader_options(options.format.options),
             partition_by=options.partition_by,
@@ -115,12 +115,12 @@ class TableJob:
         """
         refuse_foreign_write(ctx)
         job = self
-        newest = read_newest(ctx, view)
+        newest = read_newest_state(ctx, view)
         table = newest.state.table if newest is not None else None
         if self.options.mode in _ADDING:
-            known = self._known(ctx, table)
+            known = self._find_known_table(ctx, table)
             if known is not None:
-                job = self._as_in(known)
+                job = self._adapt_to_table(known)
         if not self._keeps_a_log:
             self._require_unchanged(ctx, table)
         return job
@@ -139,7 +139,7 @@ class TableJob:
             return
         known = decode_table(table)
         try:
-            same = merged_table(known, self.written, merge=self.options.merge_schema) == known
+            same = merge_table(known, self.written, merge=self.options.merge_schema) == known
         except InvalidRequestError:
             same = False
         if not same:
@@ -149,7 +149,7 @@ class TableJob:
                 committer=self.options.committer,
             )
 
-    def _known(self, ctx: CommitContext, table: Mapping[str, object] | None) -> TableRecord | None:
+    def _find_known_table(self, ctx: CommitContext, table: Mapping[str, object] | None) -> TableRecord | None:
         if table is not None:
             return decode_table(table)
         if not has_output(ctx):
@@ -159,8 +159,8 @@ class TableJob:
         limit = None if self._keeps_a_log else _INSPECTED_FILES
         return find_existing(ctx, self.written, self.columns, self.options.format.options, limit=limit)
 
-    def _as_in(self, known: TableRecord) -> TableJob:
-        after = merged_table(known, self.written, merge=self.options.merge_schema)
+    def _adapt_to_table(self, known: TableRecord) -> TableJob:
+        after = merge_table(known, self.written, merge=self.options.merge_schema)
         names = {str(one["name"]).lower() for one in self.written.fields}
         by_position = get_format(known.file_format).by_position
         partition_by = set(after.partition_by)
@@ -170,7 +170,7 @@ class TableJob:
             if str(one["name"]).lower() in names or (by_position and one["name"] not in partition_by)
         ]
         job = self.with_files(replace(after, fields=fields))
-        _settings(job.options).check_schema(job.columns)
+        _make_write_settings(job.options).check_schema(job.columns)
         return job
 
     def with_files(self, written: TableRecord) -> TableJob:
@@ -190,7 +190,7 @@ class TableJob:
         if job.mode not in _ADDING:
             return self.written.encode()
         try:
-            known = self._known(ctx, table)
+            known = self._find_known_table(ctx, table)
         except InvalidRequestError as error:
             raise ConflictError(
                 "other files were added to the destination during the job, nothing is committed: inspect them",
@@ -198,7 +198,7 @@ class TableJob:
             ) from error
         if known is None:
             return self.written.encode()
-        return merged_table(known, self.written, merge=self.options.merge_schema, written=True).encode()
+        return merge_table(known, self.written, merge=self.options.merge_schema, written=True).encode()
 
     # --- tasks --------------------------------------------------------------------------------------------------------
     def write_rows(self, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt) -> None:
@@ -207,7 +207,7 @@ class TableJob:
         from holdfast.table.writer import TableWriter
 
         # If there are no rows, one empty file records the schema for plain readers; every job has a task 0.
-        settings = _settings(self.options, write_empty_file=attempt.owner.task == 0)
+        settings = _make_write_settings(self.options, write_empty_file=attempt.owner.task == 0)
         table = TableWriter(self.columns, settings, attempt)
         try:
             for batch in batches:
@@ -217,7 +217,7 @@ class TableJob:
             table.abort()
             raise
 
-    def _partition(self, directory: str) -> str:
+    def _canonical_partition(self, directory: str) -> str:
         from holdfast.table.partition import canonical_directory
 
         return canonical_directory(directory, self.columns)
@@ -235,7 +235,7 @@ class TableJob:
         """Open the destination in this process for a ``with`` block, with this table's contract."""
         options = self.options
         with options.store.open(options.settings, committer=options.committer) as ctx:
-            yield replace(ctx, contract=self.contract, partition=functools.cache(self._partition))
+            yield replace(ctx, contract=self.contract, partition=functools.cache(self._canonical_partition))
 
 
 def warn_pending(outcome: JobOutcome) -> None:
@@ -244,7 +244,7 @@ def warn_pending(outcome: JobOutcome) -> None:
         _log.warning(outcome.pending_reason)
 
 
-def _settings(options: WriteOptions, *, write_empty_file: bool = False) -> WriteSettings:
+def _make_write_settings(options: WriteOptions, *, write_empty_file: bool = False) -> WriteSettings:
     from holdfast.table.writer import WriteSettings
 
     return WriteSettings(

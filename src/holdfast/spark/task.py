@@ -189,19 +189,19 @@ class TaskFunction:
     record: JobRecord
     number: int
 
-    def of_rows(self, rows: Iterable[Any]) -> Iterator[tuple[TaskCommit, list[Any]]]:
+    def call_with_rows(self, rows: Iterable[Any]) -> Iterator[tuple[TaskCommit, list[Any]]]:
         """Call the function with a partition of an RDD; yield the attempt's commit data and the function's results."""
         with errors_without_traceback():
-            yield self._run(rows)
+            yield self._run_task(rows)
 
-    def of_batches(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Call the function with a partition of a DataFrame; yield what `of_rows` does, pickled in Arrow batches."""
+    def call_with_batches(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Call the function with a partition of a DataFrame; yield what `call_with_rows` does, in Arrow batches."""
         import pyarrow as pa
 
         with errors_without_traceback():
-            yield pa.RecordBatch.from_pydict({"report": [cloudpickle.dumps(self._run(batches))]})  # type: ignore[no-untyped-call] # PySpark's copy of cloudpickle has no types
+            yield pa.RecordBatch.from_pydict({"report": [cloudpickle.dumps(self._run_task(batches))]})  # type: ignore[no-untyped-call] # PySpark's copy of cloudpickle has no types
 
-    def _run(self, rows: Iterable[Any]) -> tuple[TaskCommit, list[Any]]:
+    def _run_task(self, rows: Iterable[Any]) -> tuple[TaskCommit, list[Any]]:
         context = TaskContext.get()
         assert context is not None, "Spark calls this in tasks only"
         partition = context.partitionId()

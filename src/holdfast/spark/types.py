@@ -11,7 +11,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType, _parse_datatype_json_string
 
 from holdfast.errors import InvalidRequestError
-from holdfast.formats.columns.types import UNREACHABLE, attach_spark_json, beyond_arrow, spark_json_of
+from holdfast.formats.columns.types import UNREACHABLE, attach_spark_json, kinds_beyond_arrow, spark_json_of
 from holdfast.table.contract import TableRecord
 
 # Column metadata that Spark stores in the tables of its catalog. When Spark reads files with such metadata, it fills
@@ -34,14 +34,14 @@ def arrow_schema(schema: StructType) -> pa.Schema:
             fields.append(to_arrow_schema(StructType([field]), **_UTC).field(0))
         except Exception as error:
             raise InvalidRequestError(
-                f"Spark cannot pass a column of this type to Python: {_reason(field.dataType)}",
+                f"Spark cannot pass a column of this type to Python: {_unsupported_reason(field.dataType)}",
                 column=field.name,
                 type=field.dataType.simpleString(),
             ) from error
     return pa.schema(fields)
 
 
-def _reason(kind: DataType) -> str:
+def _unsupported_reason(kind: DataType) -> str:
     parts = kind.simpleString()
     if re.search(r"interval (year|month)", parts):
         return UNREACHABLE["interval year to month"]
@@ -50,7 +50,7 @@ def _reason(kind: DataType) -> str:
     return "cast it first"
 
 
-def described_schema(schema: StructType) -> pa.Schema:
+def arrow_schema_with_metadata(schema: StructType) -> pa.Schema:
     """Convert a Spark schema to Arrow, with metadata for details that Arrow types cannot express.
 
     See `holdfast.formats.columns.types`.
@@ -79,7 +79,7 @@ def spark_schema(schema: pa.Schema) -> StructType:
                 column=field.name,
                 type=str(field.type),
             ) from error
-    found = nullable(StructType(fields))
+    found = make_nullable(StructType(fields))
     assert isinstance(found, StructType)
     return found
 
@@ -90,42 +90,42 @@ def _known_field(field: pa.Field) -> StructField | None:
     A user-defined type names Python code to import, which a file of unknown origin must not do.
     """
     spark = spark_json_of(field)
-    if spark is None or "user-defined" in beyond_arrow(field):
+    if spark is None or "user-defined" in kinds_beyond_arrow(field):
         return None
     found = StructField.fromJson(dict(spark))
     stored = from_arrow_schema(pa.schema([field.remove_metadata()]))
     expected = from_arrow_schema(arrow_schema(StructType([found])))
-    if nullable(stored.fields[0].dataType) != nullable(expected.fields[0].dataType):
+    if make_nullable(stored.fields[0].dataType) != make_nullable(expected.fields[0].dataType):
         raise ValueError("the file has another type than Spark recorded")
     return found
 
 
 def table_schema(record: TableRecord) -> StructType:
     """Return the Spark schema of a table from its description in the log."""
-    return without_foreign_metadata(parsed_schema(record.schema_json))
+    return drop_foreign_metadata(parse_schema_json(record.schema_json))
 
 
-def parsed_schema(text: str) -> StructType:
+def parse_schema_json(text: str) -> StructType:
     """Parse a Spark schema from Spark's JSON."""
     schema = _parse_datatype_json_string(text)
     assert isinstance(schema, StructType), "a schema is a struct"
     return schema
 
 
-def without_foreign_metadata(schema: StructType) -> StructType:
+def drop_foreign_metadata(schema: StructType) -> StructType:
     """Return a Spark schema without the metadata that other tables added to its columns, at any depth."""
-    found = _without_foreign(schema)
+    found = _drop_foreign_metadata(schema)
     assert isinstance(found, StructType), "the type of a struct is a struct"
     return found
 
 
-def _without_foreign(kind: DataType) -> DataType:
+def _drop_foreign_metadata(kind: DataType) -> DataType:
     if isinstance(kind, StructType):
         return StructType(
             [
                 StructField(
                     field.name,
-                    _without_foreign(field.dataType),
+                    _drop_foreign_metadata(field.dataType),
                     field.nullable,
                     {name: value for name, value in (field.metadata or {}).items() if not _FOREIGN.fullmatch(name)},
                 )
@@ -133,18 +133,20 @@ def _without_foreign(kind: DataType) -> DataType:
             ]
         )
     if isinstance(kind, ArrayType):
-        return ArrayType(_without_foreign(kind.elementType), kind.containsNull)
+        return ArrayType(_drop_foreign_metadata(kind.elementType), kind.containsNull)
     if isinstance(kind, MapType):
-        return MapType(_without_foreign(kind.keyType), _without_foreign(kind.valueType), kind.valueContainsNull)
+        return MapType(
+            _drop_foreign_metadata(kind.keyType), _drop_foreign_metadata(kind.valueType), kind.valueContainsNull
+        )
     return kind
 
 
-def nullable(kind: DataType) -> DataType:
+def make_nullable(kind: DataType) -> DataType:
     """Return a Spark type with all its nested fields nullable."""
     if isinstance(kind, StructType):
-        return StructType([StructField(f.name, nullable(f.dataType), True, f.metadata) for f in kind.fields])
+        return StructType([StructField(f.name, make_nullable(f.dataType), True, f.metadata) for f in kind.fields])
     if isinstance(kind, ArrayType):
-        return ArrayType(nullable(kind.elementType), True)
+        return ArrayType(make_nullable(kind.elementType), True)
     if isinstance(kind, MapType):
-        return MapType(nullable(kind.keyType), nullable(kind.valueType), True)
+        return MapType(make_nullable(kind.keyType), make_nullable(kind.valueType), True)
     return kind

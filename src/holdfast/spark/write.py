@@ -11,22 +11,22 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from holdfast.commit import CommitContext, JobOutcome, SaveMode
-from holdfast.commit.destination import is_to_be_skipped
+from holdfast.commit.destination import is_job_to_be_skipped
 from holdfast.commit.two_phase.decision_log import find_by_write_id, read_log
-from holdfast.commit.writes import find_by_file_names, find_by_token
+from holdfast.commit.writes import find_job_by_file_names, find_job_by_token
 from holdfast.errors import HoldfastError, InvalidRequestError, OutcomeUnknownError
 from holdfast.options.keywords import (
-    from_columns,
-    from_mode,
-    from_options,
-    from_text,
-    from_url,
+    option_from_columns,
+    option_from_text,
+    option_from_url,
+    options_from_mode,
+    options_from_values,
     with_absolute_paths,
 )
 from holdfast.options.write import WriteOptions, WriteRequest, parse_write_request
 from holdfast.runtime import SystemIds
 from holdfast.spark.failures import find_holdfast_error
-from holdfast.spark.session import is_classic, registered, require_dataframe, require_reachable
+from holdfast.spark.session import is_classic, register_during_call, require_dataframe, require_reachable
 
 _log = logging.getLogger(__name__)
 
@@ -71,16 +71,16 @@ def write(
     also rolls a decided job forward.
     """
     require_dataframe(df)
-    overwrite, given = from_mode(mode)
+    overwrite, given = options_from_mode(mode)
     given += [
-        *from_url(url),
-        *from_columns("partitionBy", partition_by, "partition_by"),
-        *from_text("fileFormat", file_format, "file_format"),
-        *from_text("committer", committer, "committer"),
-        *from_options(options),
+        *option_from_url(url),
+        *option_from_columns("partitionBy", partition_by, "partition_by"),
+        *option_from_text("fileFormat", file_format, "file_format"),
+        *option_from_text("committer", committer, "committer"),
+        *options_from_values(options),
     ]
     if not any(one.name == "writetoken" for one in given):
-        given += from_text("writeToken", SystemIds().token(), "writeToken")
+        given += option_from_text("writeToken", SystemIds().token(), "writeToken")
     if is_classic(df.sparkSession):
         given = with_absolute_paths(given)
     return run_write(df, parse_write_request(given, overwrite))
@@ -99,15 +99,15 @@ def run_write(df: DataFrame, request: WriteRequest) -> JobResult:
     if earlier is not None:
         return earlier
     try:
-        with registered(df.sparkSession):
+        with register_during_call(df.sparkSession):
             writer = df.write.format("holdfast").mode("overwrite" if request.overwrite else "append")
             writer.options(**request.strings).save()
     except (PySparkException, Py4JError) as error:  # Py4JError: a Python process of Spark's died
-        return _after_failure(error, options)
+        return _recover_result(error, options)
     return _find_result(options, succeeded=True)
 
 
-def _open(options: WriteOptions) -> CommitContext:
+def _open_context(options: WriteOptions) -> CommitContext:
     return options.store.open(options.settings, committer=options.committer)
 
 
@@ -115,12 +115,12 @@ def _find_earlier(options: WriteOptions) -> JobResult | None:
     """Return the result of an earlier write with the same write id; None if there is none, or no write id."""
     if not options.write_id:
         return None
-    with _open(options) as ctx:
+    with _open_context(options) as ctx:
         found = find_by_write_id(ctx, read_log(ctx), options.write_id)
     return None if found is None else JobResult.of(options.store.url, found)
 
 
-def _after_failure(error: Exception, options: WriteOptions) -> JobResult:
+def _recover_result(error: Exception, options: WriteOptions) -> JobResult:
     """Return the committed job, if there is one.
 
     Spark reports a failure even if a process died after the commit.
@@ -167,18 +167,18 @@ def _find_result(options: WriteOptions, *, succeeded: bool) -> JobResult:
         succeeded: whether Spark reports that the job is committed.
     """
     url, token = options.store.url, options.token
-    with _open(options) as ctx:
-        found = find_by_token(ctx, token)
+    with _open_context(options) as ctx:
+        found = find_job_by_token(ctx, token)
         if found is None and succeeded and options.write_id:
             # Another write with the same id was committed while this one ran.
             found = find_by_write_id(ctx, read_log(ctx), options.write_id)
         is_missing = found is None and succeeded
         # In mode ignore, nothing was written if there are data; if there are none, the job has run, and is lost.
-        if is_missing and options.mode is SaveMode.IGNORE and is_to_be_skipped(ctx, options.mode):
+        if is_missing and options.mode is SaveMode.IGNORE and is_job_to_be_skipped(ctx, options.mode):
             return JobResult(url=url, job=None)
         if is_missing:
             # The option that switches _SUCCESS off is set, or another job has replaced the file.
-            found = find_by_file_names(ctx, token)
+            found = find_job_by_file_names(ctx, token)
             _log.warning("the number of rows is unknown: there is no _SUCCESS file of this job any more")
             if found is None:
                 raise OutcomeUnknownError(

@@ -160,7 +160,7 @@ class HoldfastStreamWriter(DataSourceStreamArrowWriter):
             if not first and self._table.options.mode is SaveMode.APPEND:
                 return TaskReport(task, None)
             with self._table.open_destination() as ctx:
-                job = join_batch(ctx, self._plan, self._batch(context))
+                job = join_batch(ctx, self._plan, self._read_stream_batch(context))
                 if job is None:
                     for _ in batches:  # Spark requires the rows to be consumed
                         pass
@@ -169,7 +169,7 @@ class HoldfastStreamWriter(DataSourceStreamArrowWriter):
                     self._table.write_rows(itertools.chain(first, batches), attempt)
                     return TaskReport(task, attempt.commit(), job, self._table.written)
 
-    def _batch(self, context: TaskContext) -> StreamBatch:
+    def _read_stream_batch(self, context: TaskContext) -> StreamBatch:
         query, batch = context.getLocalProperty(_QUERY), context.getLocalProperty(_BATCH)
         if not query or not batch:
             raise UnsupportedError(
@@ -186,8 +186,8 @@ class HoldfastStreamWriter(DataSourceStreamArrowWriter):
             HoldfastError: see `holdfast.commit.two_phase.job.commit_job`.
         """
         with errors_without_traceback():
-            reports = _all_reports(messages)
-            jobs = _jobs(reports)
+            reports = _require_all_reports(messages)
+            jobs = _distinct_jobs(reports)
             written = next((report.written for report in reports if report.written is not None), None)
             with (self._table if written is None else self._table.with_files(written)).open_destination() as ctx:
                 if not jobs:
@@ -210,11 +210,11 @@ class HoldfastStreamWriter(DataSourceStreamArrowWriter):
         If no task has reported, this method does not know the job; the stream's next commit aborts it.
         """
         with errors_without_traceback():
-            for job in _jobs([message for message in messages if isinstance(message, TaskReport)]):
+            for job in _distinct_jobs([message for message in messages if isinstance(message, TaskReport)]):
                 self._table.abort(job)
 
 
-def _all_reports(messages: Sequence[WriterCommitMessage | None]) -> list[TaskReport]:
+def _require_all_reports(messages: Sequence[WriterCommitMessage | None]) -> list[TaskReport]:
     """Return the reports, one from each task (C1, C3).
 
     Raises:
@@ -230,7 +230,7 @@ def _all_reports(messages: Sequence[WriterCommitMessage | None]) -> list[TaskRep
     return reports
 
 
-def _jobs(reports: Sequence[TaskReport]) -> list[JobRecord]:
+def _distinct_jobs(reports: Sequence[TaskReport]) -> list[JobRecord]:
     """Return the distinct jobs in the reports; normally there is one."""
     jobs: list[JobRecord] = []
     for report in reports:

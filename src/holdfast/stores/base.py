@@ -545,7 +545,7 @@ def iter_uploads(store: MultipartStore, prefix: str) -> Iterator[UploadInfo]:
     """
     if prefix and not prefix.endswith("/"):
         raise InvalidRequestError("uploads are listed below a directory: end the prefix in '/'", prefix=prefix)
-    return (upload for upload in _upload_pages(store, prefix) if upload.key.startswith(prefix))
+    return (upload for upload in _iter_upload_pages(store, prefix) if upload.key.startswith(prefix))
 
 
 def iter_uploads_of(store: MultipartStore, key: str) -> Iterator[UploadInfo]:
@@ -557,10 +557,10 @@ def iter_uploads_of(store: MultipartStore, key: str) -> Iterator[UploadInfo]:
     """
     if not key:
         raise InvalidRequestError("a key must not be empty: name one")
-    return (upload for upload in _upload_pages(store, key) if upload.key == key)
+    return (upload for upload in _iter_upload_pages(store, key) if upload.key == key)
 
 
-def _upload_pages(store: MultipartStore, prefix: str) -> Iterator[UploadInfo]:
+def _iter_upload_pages(store: MultipartStore, prefix: str) -> Iterator[UploadInfo]:
     marker: tuple[str, str] | None = None
     seen: set[tuple[str, str]] = set()
     # The uploads of the marker's key on the previous page: a store may begin the next page with all of them.

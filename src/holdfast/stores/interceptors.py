@@ -98,49 +98,49 @@ class Interceptor(Protocol):
     def __call__(self, call: StoreCall, proceed: Callable[[], T]) -> T: ...
 
 
-def _of_key(operation: Operation) -> Callable[..., StoreCall]:
+def _describe_key_call(operation: Operation) -> Callable[..., StoreCall]:
     return lambda key, *_others, **_named: StoreCall(operation, key)
 
 
-def _of_keys(operation: Operation) -> Callable[..., StoreCall]:
+def _describe_keys_call(operation: Operation) -> Callable[..., StoreCall]:
     return lambda keys: StoreCall(operation, keys[0] if keys else "", keys=tuple(keys))
 
 
-def _of_two(operation: Operation) -> Callable[..., StoreCall]:
+def _describe_two_key_call(operation: Operation) -> Callable[..., StoreCall]:
     return lambda source, target: StoreCall(operation, source, target=target)
 
 
-def _of_upload(operation: Operation) -> Callable[..., StoreCall]:
+def _describe_upload_call(operation: Operation) -> Callable[..., StoreCall]:
     return lambda key, upload_id, *_parts: StoreCall(operation, key, upload_id=upload_id)
 
 
-def _put(key: str, data: bytes, mode: PutMode = Overwrite(), metadata: object = None) -> StoreCall:
+def _describe_put(key: str, data: bytes, mode: PutMode = Overwrite(), metadata: object = None) -> StoreCall:
     return StoreCall(Operation.PUT, key, len(data), mode=mode)
 
 
-def _upload_part(key: str, upload_id: str, number: int, data: bytes) -> StoreCall:
+def _describe_upload_part(key: str, upload_id: str, number: int, data: bytes) -> StoreCall:
     return StoreCall(Operation.UPLOAD_PART, key, len(data), upload_id=upload_id, number=number)
 
 
-def _copy(source: ObjectInfo, target: str) -> StoreCall:
+def _describe_copy(source: ObjectInfo, target: str) -> StoreCall:
     return StoreCall(Operation.COPY, source.key, source.size_bytes, target=target)
 
 
-def _apply(changes: Sequence[Change]) -> StoreCall:
+def _describe_apply(changes: Sequence[Change]) -> StoreCall:
     keys = keys_of(changes)
     return StoreCall(Operation.APPLY, keys[0] if keys else "", sent_bytes(changes), keys=keys)
 
 
 _CALLS: Mapping[str, Callable[..., StoreCall]] = {
-    **{one.value: _of_key(one) for one in (Operation.GET, Operation.HEAD, Operation.LIST, Operation.DELETE)},
-    **{one.value: _of_key(one) for one in (Operation.CREATE_UPLOAD, Operation.LIST_UPLOADS)},
-    **{one.value: _of_keys(one) for one in (Operation.DELETE_MANY, Operation.CHECK_TARGETS)},
-    **{one.value: _of_two(one) for one in (Operation.RENAME, Operation.RENAME_DIR)},
-    **{one.value: _of_upload(one) for one in (Operation.COMPLETE_UPLOAD, Operation.ABORT_UPLOAD)},
-    "put": _put,
-    "upload_part": _upload_part,
-    "copy": _copy,
-    "apply": _apply,
+    **{one.value: _describe_key_call(one) for one in (Operation.GET, Operation.HEAD, Operation.LIST, Operation.DELETE)},
+    **{one.value: _describe_key_call(one) for one in (Operation.CREATE_UPLOAD, Operation.LIST_UPLOADS)},
+    **{one.value: _describe_keys_call(one) for one in (Operation.DELETE_MANY, Operation.CHECK_TARGETS)},
+    **{one.value: _describe_two_key_call(one) for one in (Operation.RENAME, Operation.RENAME_DIR)},
+    **{one.value: _describe_upload_call(one) for one in (Operation.COMPLETE_UPLOAD, Operation.ABORT_UPLOAD)},
+    "put": _describe_put,
+    "upload_part": _describe_upload_part,
+    "copy": _describe_copy,
+    "apply": _describe_apply,
 }
 """Describes a call by its name, given its arguments."""
 
@@ -182,7 +182,7 @@ class InterceptedStore:
         return _InterceptedFile(file, key, self._interceptor)
 
 
-def _intercepted(name: str, describe: Callable[..., StoreCall]) -> Callable[..., Any]:
+def _make_intercepted_method(name: str, describe: Callable[..., StoreCall]) -> Callable[..., Any]:
     def call(self: InterceptedStore, *args: Any, **named: Any) -> Any:
         method = getattr(self._inner, name)
         return self._interceptor(describe(*args, **named), lambda: method(*args, **named))
@@ -191,7 +191,7 @@ def _intercepted(name: str, describe: Callable[..., StoreCall]) -> Callable[...,
 
 
 for _name, _describe in _CALLS.items():
-    setattr(InterceptedStore, _name, _intercepted(_name, _describe))
+    setattr(InterceptedStore, _name, _make_intercepted_method(_name, _describe))
 
 
 class _InterceptedFile:

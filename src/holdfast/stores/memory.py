@@ -73,7 +73,7 @@ class StoredUpload:
     parts: dict[int, tuple[Part, bytes]] = field(default_factory=dict)
 
 
-def _digest(data: bytes) -> str:
+def _md5_hex(data: bytes) -> str:
     return hashlib.md5(data, usedforsecurity=False).hexdigest()
 
 
@@ -153,7 +153,7 @@ class MemoryStore:
     def _put(self, key: str, data: bytes, mode: PutMode, metadata: Mapping[str, str]) -> ObjectInfo:
         self._refuse_clash(key)
         self._check_mode(key, mode)
-        return self._publish(key, data, _digest(data), metadata)
+        return self._publish(key, data, _md5_hex(data), metadata)
 
     def _check_mode(self, key: str, mode: PutMode) -> None:
         current = self._objects.get(key)
@@ -259,7 +259,7 @@ class MemoryStore:
 
     def upload_part(self, key: str, upload_id: str, number: int, data: bytes) -> Part:
         check_part_number(key, number, self._limits.max_parts)
-        part = Part(number, _digest(data), len(data))
+        part = Part(number, _md5_hex(data), len(data))
         with self._lock:
             self._pending(key, upload_id).parts[number] = (part, bytes(data))
         return part
@@ -275,11 +275,11 @@ class MemoryStore:
     def _completed(self, key: str, upload_id: str, parts: Sequence[Part]) -> StoredObject:
         """Return the object that an upload becomes."""
         upload = self._pending(key, upload_id)
-        data = b"".join(self._checked_parts(upload, parts))
+        data = b"".join(self._check_parts(upload, parts))
         digests = b"".join(bytes.fromhex(part.etag) for part in parts)
-        return self._made(key, data, f"{_digest(digests)}-{len(parts)}", upload.metadata)
+        return self._made(key, data, f"{_md5_hex(digests)}-{len(parts)}", upload.metadata)
 
-    def _checked_parts(self, upload: StoredUpload, parts: Sequence[Part]) -> list[bytes]:
+    def _check_parts(self, upload: StoredUpload, parts: Sequence[Part]) -> list[bytes]:
         key = upload.info.key
         check_parts(key, parts)
         bodies: list[bytes] = []
@@ -320,7 +320,7 @@ class MemoryStore:
             raise UnsupportedError("the store cannot make several changes in one step")
         check_changes(changes)
         with self._lock:
-            gone, ended, made = self._outcome(changes)
+            gone, ended, made = self._plan_changes(changes)
             for each in made:
                 self._refuse_clash(each.info.key)  # also with what goes
             before = self._objects, self._keys
@@ -337,7 +337,7 @@ class MemoryStore:
                 del self._uploads[upload_id]
             self._upload_order = [(key, upload_id) for key, upload_id in self._upload_order if upload_id not in ended]
 
-    def _outcome(self, changes: Sequence[Change]) -> tuple[set[str], set[str], list[StoredObject]]:
+    def _plan_changes(self, changes: Sequence[Change]) -> tuple[set[str], set[str], list[StoredObject]]:
         """Check all conditions; return the keys to delete, the ids of completed uploads, and the new objects."""
         gone: set[str] = set()
         ended: set[str] = set()
@@ -346,7 +346,7 @@ class MemoryStore:
             match change:
                 case Put(key, data, mode):
                     self._check_mode(key, mode)
-                    made.append(self._made(key, bytes(data), _digest(data), {}))
+                    made.append(self._made(key, bytes(data), _md5_hex(data), {}))
                 case Complete(key, upload_id, parts, mode):
                     self._check_mode(key, mode)
                     made.append(self._completed(key, upload_id, parts))
@@ -360,7 +360,7 @@ class MemoryStore:
                     if found is None or etag not in ("", found.info.etag):
                         raise PreconditionError("the object is not there: read again, then decide", key=key)
                 case RequireEmpty(key):
-                    if any(self._below(key[:-1])[0]):
+                    if any(self._list_below(key[:-1])[0]):
                         raise PreconditionError("the directory is not empty: list it, then decide", key=key)
         return gone, ended, made
 
@@ -404,11 +404,11 @@ class MemoryStore:
                 "the store cannot rename a directory in one step: rename file by file", source=source
             )
         with self._lock:
-            keys, uploads = self._below(source)
+            keys, uploads = self._list_below(source)
             if not keys and not uploads:
                 raise NotFoundError("nothing exists at the source: it may have been renamed before", key=source)
             self._refuse_file_above(target)
-            if target in self._objects or any(self._below(target)):
+            if target in self._objects or any(self._list_below(target)):
                 raise PreconditionError("the target exists: inspect it, then decide", key=target)
             moved = [self._objects[key].at(target + key[len(source) :]) for key in keys]
             for key in keys:
@@ -426,7 +426,7 @@ class MemoryStore:
         bisect.insort(self._upload_order, (key, upload_id))
 
     # --- directories --------------------------------------------------------------------------------------------------
-    def _below(self, directory: str) -> tuple[list[str], list[tuple[str, str]]]:
+    def _list_below(self, directory: str) -> tuple[list[str], list[tuple[str, str]]]:
         """Return the keys below a directory, and the keys and ids of the pending uploads below it."""
         first, last = f"{directory}/", f"{directory}0"  # '0' is the character after '/'
         keys, uploads = self._keys, self._upload_order
@@ -439,7 +439,7 @@ class MemoryStore:
         """If the store supports rename, reject a file in place of a directory or below a file, as file systems do."""
         if self._capabilities.rename:
             self._refuse_file_above(key)
-            if any(self._below(key)):
+            if any(self._list_below(key)):
                 raise InvalidRequestError(
                     "a directory stands where a file is needed: remove it, or write elsewhere", key=key
                 )

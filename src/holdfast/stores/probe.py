@@ -58,14 +58,14 @@ def find_upload_listing(store: ObjectStore, below: str) -> UploadListing:
     with _lock:
         known = _found.get(capabilities.server)
     if known is None:
-        known = _try_upload_listing(multipart(store), upload_key(below))
+        known = _try_upload_listing(multipart(store), probe_upload_key(below))
         if capabilities.server:
             with _lock:
                 _found[capabilities.server] = known
     return known
 
 
-def upload_key(below: str) -> str:
+def probe_upload_key(below: str) -> str:
     """Return the key at which `find_upload_listing` starts its upload: always the same, so that leftovers are found."""
     return f"{below}probe/upload"
 
@@ -87,7 +87,7 @@ def _try_upload_listing(store: MultipartStore, key: str) -> UploadListing:
     return UploadListing.NOT_AT_ALL
 
 
-def heeds_conditions(store: ObjectStore, below: str, ids: Ids) -> bool:
+def store_heeds_conditions(store: ObjectStore, below: str, ids: Ids) -> bool:
     """Check whether the store honors conditional writes: by its capabilities, or by a probe at a temporary key.
 
     A server that honors conditions may still let two of several concurrent writers succeed. Only races between writers
@@ -105,12 +105,12 @@ def heeds_conditions(store: ObjectStore, below: str, ids: Ids) -> bool:
     key, data = f"{below}probe-{ids.token()}/object", b"probe"
     store.put(key, data)
     try:
-        return refuses_second_create(store, key, data)
+        return store_refuses_second_create(store, key, data)
     finally:
         store.delete(key)
 
 
-def refuses_second_create(store: ObjectStore, key: str, data: bytes) -> bool:
+def store_refuses_second_create(store: ObjectStore, key: str, data: bytes) -> bool:
     """Check whether the store rejects a `Create` of an existing object. Makes one request; caches nothing.
 
     Args:

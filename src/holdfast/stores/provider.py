@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from holdfast.errors import InvalidRequestError
-from holdfast.wording import is_unicode, nearest, parse_digits
+from holdfast.wording import is_unicode, parse_digits, suggest_nearest
 
 if TYPE_CHECKING:
     from holdfast.stores.base import ObjectStore
@@ -242,7 +242,7 @@ class GivenOptions:
             InvalidRequestError: `parse` refused the value. The error names the option, and its value unless it is
                 secret.
         """
-        return next((_parsed(name, text, parse, secret) for text in self.texts(name)), None)
+        return next((_parse_value(name, text, parse, secret) for text in self.texts(name)), None)
 
     def fields(self, specs: Iterable[OptionSpec]) -> dict[str, Any]:
         """Return the parsed values of the options that were given, by the names of the fields that they set."""
@@ -250,7 +250,7 @@ class GivenOptions:
         return {name: value for name, value in found.items() if value is not None}
 
 
-def _parsed(name: str, text: str, parse: Callable[[str], T], secret: bool) -> T:
+def _parse_value(name: str, text: str, parse: Callable[[str], T], secret: bool) -> T:
     message = "the value of an option is invalid: see the documentation of its store"
     try:
         return parse(text)
@@ -285,7 +285,7 @@ def choice(choices: Mapping[str, T]) -> Callable[[str], T]:
     def parse(text: str) -> T:
         word = text.strip().lower()
         if word not in choices:
-            raise InvalidRequestError(f"no such choice: {nearest(word, choices)}")
+            raise InvalidRequestError(f"no such choice: {suggest_nearest(word, choices)}")
         return choices[word]
 
     return parse

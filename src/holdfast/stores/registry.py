@@ -40,7 +40,7 @@ from holdfast.stores.provider import (
     fold_name,
 )
 from holdfast.stores.s3 import S3
-from holdfast.wording import nearest
+from holdfast.wording import suggest_nearest
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint, EntryPoints
@@ -136,27 +136,27 @@ def find_provider(scheme: str) -> StoreProvider:
     known = _by_scheme.get(scheme)
     if known is not None:
         return known
-    entries = _entry_points().select(name=scheme)
+    entries = _find_entry_points().select(name=scheme)
     if not entries:
-        raise _unknown_scheme(scheme)
+        raise _unknown_scheme_error(scheme)
     if len({entry.value for entry in entries}) > 1:
         raise UnsupportedError(
             "several packages provide this url scheme: uninstall all but one",
             scheme=scheme,
             providers=", ".join(sorted(entry.value for entry in entries)),
         )
-    provider = _loaded(next(iter(entries)))
+    provider = _load_provider(next(iter(entries)))
     _by_scheme[scheme] = provider
     return provider
 
 
-def _entry_points() -> EntryPoints:
+def _find_entry_points() -> EntryPoints:
     from importlib.metadata import entry_points  # deferred: it takes 7 ms, and built-in stores never need it
 
     return entry_points(group=ENTRY_POINT_GROUP)
 
 
-def _loaded(entry: EntryPoint) -> StoreProvider:
+def _load_provider(entry: EntryPoint) -> StoreProvider:
     try:
         provider = entry.load()
     except Exception as error:  # importing another package's module may raise anything
@@ -174,10 +174,10 @@ def _loaded(entry: EntryPoint) -> StoreProvider:
     return provider
 
 
-def _unknown_scheme(scheme: str) -> InvalidRequestError:
+def _unknown_scheme_error(scheme: str) -> InvalidRequestError:
     if reason := why_unsupported(scheme):
         return InvalidRequestError(reason, scheme=scheme)
-    installed = _entry_points().names
+    installed = _find_entry_points().names
     known = [*_by_scheme, *sorted(installed - set(_by_scheme))]
     near = difflib.get_close_matches(scheme, known, 1, 0.5)
     hint = f"{near[0]}://" if near else "one of those that are known"
@@ -196,31 +196,31 @@ def providers_for(urls: Iterable[str]) -> tuple[StoreProvider, ...]:
     found = [find_provider(scheme) for scheme in map(scheme_of, urls) if scheme]
     if any(one.inner_options for one in found):
         found += installed_providers()  # which store is inside is known when it is opened
-    return _with_built_in(found)
+    return _add_built_in(found)
 
 
 def installed_providers() -> tuple[StoreProvider, ...]:
     """Return the built-in providers and those of every installed package that can be loaded."""
 
     def loaded() -> Iterator[StoreProvider]:
-        for scheme in sorted(_entry_points().names):
+        for scheme in sorted(_find_entry_points().names):
             with contextlib.suppress(UnsupportedError):  # opening one of its URLs reports the reason
                 yield find_provider(scheme)
 
-    return _with_built_in(loaded())
+    return _add_built_in(loaded())
 
 
-def _with_built_in(others: Iterable[StoreProvider]) -> tuple[StoreProvider, ...]:
+def _add_built_in(others: Iterable[StoreProvider]) -> tuple[StoreProvider, ...]:
     return tuple(dict.fromkeys((*BUILT_IN, *others)))
 
 
 def has_provider(scheme: str) -> bool:
     """Check whether a built-in store or an installed package has this URL scheme."""
-    return scheme in _by_scheme or scheme in _entry_points().names
+    return scheme in _by_scheme or scheme in _find_entry_points().names
 
 
 # --- options ----------------------------------------------------------------------------------------------------------
-def options_of(provider: StoreProvider, given: Iterable[StoreOptions]) -> StoreOptions:
+def options_for_provider(provider: StoreProvider, given: Iterable[StoreOptions]) -> StoreOptions:
     """Return the entry of `given` that has the provider's options class; if there is none, the provider's defaults.
 
     A store that keeps its data in another one also gets all other entries, see `StoreProvider.inner_options`.
@@ -244,7 +244,7 @@ def shared_options(provider: StoreProvider, given: OptionSource) -> dict[str, st
     return {name: text for name in names for text in found.texts(name)}
 
 
-def with_shared(
+def add_shared_options(
     provider: StoreProvider, given: Iterable[StoreOptions], shared: Mapping[str, str]
 ) -> tuple[StoreOptions, ...]:
     """Add the values that all clients of a store share to a caller's store options, where the caller has set none.
@@ -258,12 +258,13 @@ def with_shared(
     specs = {spec.name: spec for spec in provider.specs if spec.shared}
     for name in shared:
         if name not in specs:
+            advice = suggest_nearest(name, specs) if specs else "leave it out"
             raise InvalidRequestError(
-                f"this option cannot be kept for all clients: {nearest(name, specs) if specs else 'leave it out'}",
+                f"this option cannot be kept for all clients: {advice}",
                 option=name,
             )
     given = tuple(given)
-    own, default = options_of(provider, given), provider.options()
+    own, default = options_for_provider(provider, given), provider.options()
     kept = GivenOptions(shared, specs)
     values = kept.fields(specs[name] for name in shared)
     fresh = {field: value for field, value in values.items() if getattr(own, field) == getattr(default, field)}
@@ -296,7 +297,7 @@ def parse_store_options(
     given = GivenOptions(options, (spec.name for spec in specs))
     for one in given.unknown:
         shown = [spec.name for spec in specs if not spec.secret] or given.known
-        raise InvalidRequestError(f"unknown store option: {nearest(one.name, shown)}", option=one.spelled)
+        raise InvalidRequestError(f"unknown store option: {suggest_nearest(one.name, shown)}", option=one.spelled)
     return take_store_options(providers, given)
 
 
@@ -363,12 +364,12 @@ def open_destination(url: str, store_options: Iterable[StoreOptions] = ()) -> De
         InvalidRequestError: the URL is invalid; the message suggests a correction and never repeats credentials.
         UnsupportedError: the package that provides the URL's scheme cannot be used.
     """
-    provider, location = locate(url)
-    store = provider.open(location, options_of(provider, store_options))
+    provider, location = locate_url(url)
+    store = provider.open(location, options_for_provider(provider, store_options))
     return Destination(store, location.prefix, provider.url(location))
 
 
-def locate(url: str) -> tuple[StoreProvider, Location]:
+def locate_url(url: str) -> tuple[StoreProvider, Location]:
     """Parse a URL into the provider of its store and the location in it.
 
     Raises:
@@ -379,9 +380,9 @@ def locate(url: str) -> tuple[StoreProvider, Location]:
         raise InvalidRequestError("the destination is empty: give a url or a path")
     scheme = scheme_of(url)
     if not scheme:
-        if refusal := _why_no_path(url):
-            raise InvalidRequestError(refusal, url=_without_credentials(url))
-        return LOCAL, locate_path(_without_file(url))
+        if refusal := _explain_no_path(url):
+            raise InvalidRequestError(refusal, url=_strip_credentials(url))
+        return LOCAL, locate_path(_strip_file_scheme(url))
     provider = find_provider(scheme)
     rest = url[len(f"{scheme}://") :]
     if "@" in rest.partition("/")[0]:
@@ -400,25 +401,25 @@ def absolute_url(url: str) -> str:
     Raises:
         InvalidRequestError: the path is relative to a working directory that was deleted.
     """
-    path = _without_file(url)
-    if scheme_of(url) or _why_no_path(url):
+    path = _strip_file_scheme(url)
+    if scheme_of(url) or _explain_no_path(url):
         return url
     if not path.strip() or os.path.isabs(path):
         return url
     return url[: len(url) - len(path)] + absolute_path(path)
 
 
-def _without_file(url: str) -> str:
+def _strip_file_scheme(url: str) -> str:
     return url[len("file:") :] if url[: len("file:")].lower() == "file:" else url
 
 
-def _without_credentials(url: str) -> str:
+def _strip_credentials(url: str) -> str:
     """Return the URL without the part before an @, which could be ``key:secret`` and must not appear in an error."""
     before, _, after = url.rpartition("@")
     return f"…@{after}" if ":" in before else url
 
 
-def _why_no_path(url: str) -> str:
+def _explain_no_path(url: str) -> str:
     """Return the reason why a string without ``scheme://`` is not a path either; empty if it is a path."""
     scheme = url.partition(":")[0].lower()
     if any(scheme in provider.schemes for provider in BUILT_IN if provider is not LOCAL):

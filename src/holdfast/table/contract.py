@@ -16,19 +16,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from holdfast.commit.codec import guarded, require
+from holdfast.commit.codec import decode_record, require_valid
 from holdfast.errors import ConflictError, InvalidRequestError
 from holdfast.formats import FileFormat, get_format
 from holdfast.table.widening import (
+    AppendRules,
     MismatchError,
-    Rules,
     SparkType,
-    by_folded_name,
+    map_by_folded_name,
     merge_fields,
     read_exactly,
     type_text,
 )
-from holdfast.wording import OR_OVERWRITE, nearest
+from holdfast.wording import OR_OVERWRITE, suggest_nearest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,16 +82,16 @@ def decode_table(table: Mapping[str, object]) -> TableRecord:
 
     def decode() -> TableRecord:
         schema, options, partition_by = table["schema"], table["format_options"], table["partition_by"]
-        require(isinstance(schema, str), "the schema is not a string")
+        require_valid(isinstance(schema, str), "the schema is not a string")
         value = json.loads(str(schema))
-        require(isinstance(value, dict) and "fields" in value, "the schema is not a struct")
+        require_valid(isinstance(value, dict) and "fields" in value, "the schema is not a struct")
         _require_fields(value["fields"])
-        require(isinstance(options, dict), "format_options is not an object")
-        require(isinstance(partition_by, list), "partition_by is not a list")
-        require(isinstance(table["format"], str), "format is not a string")
+        require_valid(isinstance(options, dict), "format_options is not an object")
+        require_valid(isinstance(partition_by, list), "partition_by is not a list")
+        require_valid(isinstance(table["format"], str), "format is not a string")
         assert isinstance(options, dict) and isinstance(partition_by, list)
         names = {one["name"] for one in value["fields"]}
-        require(all(name in names for name in partition_by), "partition_by names a column that does not exist")
+        require_valid(all(name in names for name in partition_by), "partition_by names a column that does not exist")
         return TableRecord(
             fields=value["fields"],
             file_format=str(table["format"]),
@@ -100,14 +100,16 @@ def decode_table(table: Mapping[str, object]) -> TableRecord:
             adopted=str(table.get("adopted", "")),
         )
 
-    return guarded("the table in the decision log", decode)
+    return decode_record("the table in the decision log", decode)
 
 
 def _require_fields(fields: Any) -> None:
-    require(isinstance(fields, list), "a struct has no fields")
+    require_valid(isinstance(fields, list), "a struct has no fields")
     for one in fields:
-        require(isinstance(one, dict) and isinstance(one.get("name"), str) and "type" in one, "a field is invalid")
-        require(isinstance(one.get("metadata") or {}, dict), "a field's metadata is not an object")
+        require_valid(
+            isinstance(one, dict) and isinstance(one.get("name"), str) and "type" in one, "a field is invalid"
+        )
+        require_valid(isinstance(one.get("metadata") or {}, dict), "a field's metadata is not an object")
         _require_type(one["type"])
 
 
@@ -115,17 +117,17 @@ def _require_type(kind: Any) -> None:
     """Check that a type has the structure that `holdfast.table.widening` relies on; Spark checks the names of types."""
     if isinstance(kind, str):
         return
-    require(isinstance(kind, dict), "a type is neither a string nor an object")
+    require_valid(isinstance(kind, dict), "a type is neither a string nor an object")
     inner: dict[Any, tuple[str, ...]] = {"array": ("elementType",), "map": ("keyType", "valueType"), "udt": ()}
     if kind.get("type") == "struct":
         _require_fields(kind.get("fields"))
         return
-    require(kind.get("type") in inner, "a type is unknown")
+    require_valid(kind.get("type") in inner, "a type is unknown")
     for name in inner[kind["type"]]:
         _require_type(kind[name])
 
 
-def merged_table(known: TableRecord, given: TableRecord, *, merge: bool, written: bool = False) -> TableRecord:
+def merge_table(known: TableRecord, given: TableRecord, *, merge: bool, written: bool = False) -> TableRecord:
     """Check that rows can be added to a table, and return the record of the resulting table.
 
     Args:
@@ -144,7 +146,7 @@ def merged_table(known: TableRecord, given: TableRecord, *, merge: bool, written
     try:
         _require_layout(known, given)
         file_format = get_format(known.file_format)
-        rules = Rules(file_format=file_format, merge=merge, written=written)
+        rules = AppendRules(file_format=file_format, merge=merge, written=written)
         fields = merge_fields(known.fields, given.fields, rules)
         after = replace(known, fields=fields)
         _require_partition_types(known, after, given)
@@ -154,7 +156,7 @@ def merged_table(known: TableRecord, given: TableRecord, *, merge: bool, written
     except _Misfit as misfit:
         sentence, variables = misfit.sentence, misfit.variables
     except MismatchError as error:
-        sentence, variables = _sentence_of(error)
+        sentence, variables = _explain_mismatch(error)
     if written:
         raise ConflictError(
             "another job changed the table in the meantime, nothing is committed: run the job again", **variables
@@ -196,7 +198,11 @@ def _require_layout(known: TableRecord, given: TableRecord) -> None:
 
 def _require_partition_types(known: TableRecord, after: TableRecord, given: TableRecord) -> None:
     """Check that partition columns keep their types: as a wider type, a value could have another directory name."""
-    before, now, new = by_folded_name(known.fields), by_folded_name(after.fields), by_folded_name(given.fields)
+    before, now, new = (
+        map_by_folded_name(known.fields),
+        map_by_folded_name(after.fields),
+        map_by_folded_name(given.fields),
+    )
     for name in known.partition_by:
         column = name.lower()
         if column not in new:
@@ -217,7 +223,7 @@ def _require_positions(after: TableRecord, given: TableRecord) -> None:
         raise _Misfit("the files have their columns in another order", table=after.data_names, given=given.data_names)
 
 
-def _sentence_of(error: MismatchError) -> tuple[str, dict[str, object]]:
+def _explain_mismatch(error: MismatchError) -> tuple[str, dict[str, object]]:
     if not error.known:
         return (
             "the table has no such column: leave it out, or set mergeSchema=true to add it",
@@ -248,18 +254,18 @@ def require_columns(wanted: Sequence[Mapping[str, Any]], table: TableRecord) -> 
 def _require_wanted(
     path: str, wanted: Sequence[Mapping[str, Any]], known: Sequence[Mapping[str, Any]], file_format: FileFormat[Any]
 ) -> None:
-    existing = by_folded_name(known)
+    existing = map_by_folded_name(known)
     for one in wanted:
         name = f"{path}{one['name']}"
         found = existing.get(str(one["name"]).lower())
         if found is None:
-            near = nearest(str(one["name"]), [str(other["name"]) for other in known])
+            near = suggest_nearest(str(one["name"]), [str(other["name"]) for other in known])
             raise InvalidRequestError(f"the table has no such column: {near}; {_HINT}", column=name)
         _require_wanted_type(name, one["type"], found["type"], file_format)
 
 
 def _require_wanted_type(path: str, wanted: SparkType, known: SparkType, file_format: FileFormat[Any]) -> None:
-    wanted, known = _stored(wanted), _stored(known)
+    wanted, known = _stored_type(wanted), _stored_type(known)
     if isinstance(wanted, dict) and isinstance(known, dict) and wanted.get("type") == known.get("type"):
         if wanted["type"] == "struct":
             _require_wanted(f"{path}.", wanted["fields"], known["fields"], file_format)
@@ -277,8 +283,8 @@ def _require_wanted_type(path: str, wanted: SparkType, known: SparkType, file_fo
         )
 
 
-def _stored(kind: SparkType) -> SparkType:
+def _stored_type(kind: SparkType) -> SparkType:
     """Return the type as which values are stored: a user-defined type's SQL type, and string for char and varchar."""
     if isinstance(kind, dict) and kind.get("type") == "udt":
-        return _stored(kind["sqlType"])
+        return _stored_type(kind["sqlType"])
     return "string" if isinstance(kind, str) and kind.startswith(("char(", "varchar(")) else kind

@@ -26,28 +26,28 @@ from holdfast.formats import FORMATS, FileFormat, FormatOptions, format_of_bytes
 from holdfast.formats.columns.arrow_types import is_binary, is_list, is_string
 from holdfast.formats.columns.conversion import map_children
 from holdfast.formats.columns.types import check_names
-from holdfast.formats.schema_json import arrow_schema_of, spark_schema_json
+from holdfast.formats.schema_json import arrow_schema_from_json, spark_schema_json
 from holdfast.stores.base import ObjectInfo
 from holdfast.table.contract import TableRecord
-from holdfast.table.files import File, file_opener, path_in_errors
+from holdfast.table.files import ListedFile, file_opener, name_path_in_errors
 from holdfast.table.partition import parse_partition_path
 from holdfast.table.partition_values import parse_values
-from holdfast.table.widening import MismatchError, Rules, by_folded_name, merge_fields, nullable_fields
+from holdfast.table.widening import AppendRules, MismatchError, make_fields_nullable, map_by_folded_name, merge_fields
 from holdfast.wording import OR_OVERWRITE
 
 Fields = list[Mapping[str, Any]]
 
 
-def fields_of(schema: Iterable[pa.Field]) -> Fields:
+def arrow_to_table_fields(schema: Iterable[pa.Field]) -> Fields:
     """Convert Arrow fields to the fields of a table's record (Spark's schema JSON).
 
     Raises:
         InvalidRequestError: Spark has no type for a column.
     """
-    return list(nullable_fields([_field_of(column) for column in schema]))
+    return list(make_fields_nullable([_table_field(column) for column in schema]))
 
 
-def _field_of(column: pa.Field) -> Mapping[str, Any]:
+def _table_field(column: pa.Field) -> Mapping[str, Any]:
     try:
         found: Mapping[str, Any] = json.loads(spark_schema_json(pa.schema([column])))["fields"][0]
     except InvalidRequestError as error:
@@ -59,13 +59,13 @@ def _field_of(column: pa.Field) -> Mapping[str, Any]:
     return found
 
 
-def is_plain(schema: pa.Schema, fields: Fields) -> bool:
+def is_stored_plainly(schema: pa.Schema, fields: Fields) -> bool:
     """Check whether a file stores columns with the Arrow types that Holdfast would write for `fields`."""
-    ours = arrow_schema_of(json.dumps({"type": "struct", "fields": fields}))
-    return all(_stored(one).type == _stored(other).type for one, other in zip(schema, ours, strict=True))
+    ours = arrow_schema_from_json(json.dumps({"type": "struct", "fields": fields}))
+    return all(_stored_field(one).type == _stored_field(other).type for one, other in zip(schema, ours, strict=True))
 
 
-def _stored(field: pa.Field) -> pa.Field:
+def _stored_field(field: pa.Field) -> pa.Field:
     """Return the field with the type in which files store its values; it may differ from Arrow's type in memory."""
     kind = field.type.value_type if pat.is_dictionary(field.type) else field.type
     if is_string(kind):
@@ -73,9 +73,9 @@ def _stored(field: pa.Field) -> pa.Field:
     elif is_binary(kind):
         kind = pa.binary()
     elif is_list(kind):
-        kind = pa.list_(_stored(kind.value_field.with_name("element")))
+        kind = pa.list_(_stored_field(kind.value_field.with_name("element")))
     else:
-        kind = map_children(kind, _stored)
+        kind = map_children(kind, _stored_field)
     return pa.field(field.name, kind, True)
 
 
@@ -101,16 +101,16 @@ class Fingerprint:
         return f"{self._sum % 2**_BITS:064x}"
 
 
-def fingerprint(files: Iterable[tuple[str, ObjectInfo]]) -> str:
+def compute_fingerprint(files: Iterable[tuple[str, ObjectInfo]]) -> str:
     """Return the fingerprint of the files in a complete listing that Holdfast did not write; see `Fingerprint`."""
     found = Fingerprint()
     deque(found.passing(files), maxlen=0)
     return found.text()
 
 
-def _columns_of(
+def _read_columns(
     ctx: CommitContext,
-    files: Iterable[File],
+    files: Iterable[ListedFile],
     file_format: FileFormat[Any],
     options: FormatOptions,
     given: TableRecord,
@@ -132,7 +132,7 @@ def _columns_of(
         InvalidRequestError: the files contradict each other; the error says which.
     """
     partition_by = {name.lower() for name in given.partition_by}
-    fields = by_folded_name(given.fields)
+    fields = map_by_folded_name(given.fields)
     directories = [{**fields[name.lower()], "name": name} for name in given.partition_by]
     if file_format.is_text:
         mine = [one for one in given.fields if str(one["name"]).lower() not in partition_by]
@@ -140,16 +140,16 @@ def _columns_of(
 
     open_file = file_opener(ctx)
 
-    def look(file: File) -> tuple[File, Fields, bool]:
-        with path_in_errors(file.path), open_file(file) as source:
+    def look(file: ListedFile) -> tuple[ListedFile, Fields, bool]:
+        with name_path_in_errors(file.path), open_file(file) as source:
             schema = file_format.read_schema(source, options)
             check_names(schema)
-            found = fields_of(schema)
-            return file, found, is_plain(schema, found)
+            found = arrow_to_table_fields(schema)
+            return file, found, is_stored_plainly(schema, found)
 
     plain = True
-    rules = Rules(file_format=file_format, merge=True, written=True)
-    columns: dict[str, tuple[Mapping[str, Any], File]] = {}  # a column, and the file from which its type comes
+    rules = AppendRules(file_format=file_format, merge=True, written=True)
+    columns: dict[str, tuple[Mapping[str, Any], ListedFile]] = {}  # a column, and the file from which its type comes
     for file, found, is_ours in ctx.runner.map(look, files):
         plain = plain and is_ours
         for one in found:
@@ -202,9 +202,9 @@ def find_existing(
     file_format = get_format(name)
     directories = tuple(parse_partition_path(first.path))
     values: list[set[str | None]] = [set() for _ in directories]
-    alike = _alike(itertools.islice(itertools.chain((first,), files), limit), first, file_format, values)
+    alike = _require_alike_files(itertools.islice(itertools.chain((first,), files), limit), first, file_format, values)
     record = replace(given, file_format=file_format.name, partition_by=directories)
-    if file_format.name != given.file_format or _folded(directories) != _folded(given.partition_by):
+    if file_format.name != given.file_format or _fold_names(directories) != _fold_names(given.partition_by):
         deque(alike, maxlen=0)
         return record  # the contract refuses the write, and describes the destination
     if not file_format.tells_types:
@@ -213,17 +213,17 @@ def find_existing(
             f"into a new table, use another destination, {OR_OVERWRITE}",
             file=first.path,
         )
-    fields, plain = _columns_of(ctx, alike, file_format, options, replace(given, partition_by=directories))
+    fields, plain = _read_columns(ctx, alike, file_format, options, replace(given, partition_by=directories))
     deque(alike, maxlen=0)
     _require_values(values, directories, schema)
     return replace(record, fields=fields, adopted=others.text() if plain and limit is None else "")
 
 
-def _folded(names: Sequence[str]) -> list[str]:
+def _fold_names(names: Sequence[str]) -> list[str]:
     return [name.lower() for name in names]
 
 
-def _alike(
+def _require_alike_files(
     files: Iterable[VisibleFile], first: VisibleFile, file_format: FileFormat[Any], values: Sequence[set[str | None]]
 ) -> Iterator[VisibleFile]:
     """Yield the files, after checking that each has the format and the partition columns of the first one.

@@ -68,7 +68,7 @@ class StoreFile(io.RawIOBase):
         wanted = left if size is None or size < 0 else min(size, left)
         if wanted == 0:
             return b""
-        data = self._range(self._position, wanted)
+        data = self._read_range(self._position, wanted)
         self._position += wanted
         return data
 
@@ -80,19 +80,19 @@ class StoreFile(io.RawIOBase):
         buffer[: len(data)] = data
         return len(data)
 
-    def _range(self, start: int, length: int) -> bytes:
+    def _read_range(self, start: int, length: int) -> bytes:
         offset = start - self._window_start
         if offset >= 0 and offset + length <= len(self._window):
             return self._window[offset : offset + length]
         if length >= self._read_ahead:
-            return self._get(start, length)
+            return self._get_range(start, length)
         # Readers ask for the footer first. If the file is small, fetch all of it with that request.
         self._window_start = 0 if self._size <= self._read_ahead else start
-        self._window = self._get(self._window_start, min(self._read_ahead, self._size - self._window_start))
+        self._window = self._get_range(self._window_start, min(self._read_ahead, self._size - self._window_start))
         offset = start - self._window_start
         return self._window[offset : offset + length]
 
-    def _get(self, start: int, length: int) -> bytes:
+    def _get_range(self, start: int, length: int) -> bytes:
         data = self._store.get(self._key, start, length, self._etag)
         if len(data) != length:
             raise CorruptDataError(
@@ -105,7 +105,7 @@ class StoreFile(io.RawIOBase):
         return data
 
 
-class File(Protocol):
+class ListedFile(Protocol):
     """A listed file of a table: path, size and etag."""
 
     @property
@@ -116,17 +116,17 @@ class File(Protocol):
     def etag(self) -> str: ...
 
 
-def file_opener(ctx: CommitContext) -> Callable[[File], BinaryIO]:
+def file_opener(ctx: CommitContext) -> Callable[[ListedFile], BinaryIO]:
     """Return a function that opens a listed file of a table; reads fail if the object was replaced since."""
 
-    def open_file(file: File) -> BinaryIO:
+    def open_file(file: ListedFile) -> BinaryIO:
         return cast(BinaryIO, StoreFile(ctx.store, ctx.key(file.path), file.size_bytes, file.etag))
 
     return open_file
 
 
 @contextlib.contextmanager
-def path_in_errors(path: str) -> Iterator[None]:
+def name_path_in_errors(path: str) -> Iterator[None]:
     """Name a file in the errors that the block raises about its content.
 
     Raises:

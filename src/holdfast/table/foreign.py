@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from holdfast.commit import CommitContext
-from holdfast.commit.layout import folders, is_hidden
+from holdfast.commit.layout import is_hidden, iter_folders_above
 from holdfast.errors import AccessDeniedError, InvalidRequestError
 from holdfast.stores.base import iter_objects
 
@@ -16,18 +16,20 @@ def _is_iceberg(name: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kind:
+class _ForeignTableKind:
     what: str
     whose: str
     home: str
     is_record: Callable[[str], bool] = lambda name: True
 
 
-_STREAM = _Kind("the output of a Spark file stream", "Spark", "_spark_metadata/")
+_STREAM = _ForeignTableKind("the output of a Spark file stream", "Spark", "_spark_metadata/")
 _KINDS = (
-    _Kind("a Delta table", "Delta", "_delta_log/"),
-    _Kind("a Hudi table", "Hudi", ".hoodie/"),
-    _Kind("an Iceberg table", "Iceberg", "metadata/", _is_iceberg),  # other software also uses this folder name
+    _ForeignTableKind("a Delta table", "Delta", "_delta_log/"),
+    _ForeignTableKind("a Hudi table", "Hudi", ".hoodie/"),
+    _ForeignTableKind(
+        "an Iceberg table", "Iceberg", "metadata/", _is_iceberg
+    ),  # other software also uses this folder name
     _STREAM,
 )
 
@@ -43,18 +45,18 @@ def refuse_foreign_write(ctx: CommitContext) -> None:
             checked if listing them is not permitted.
     """
 
-    def look(folder: str) -> tuple[_Kind, str] | None:
+    def look(folder: str) -> tuple[_ForeignTableKind, str] | None:
         if folder != ctx.prefix and is_hidden(ctx.prefix[len(folder) :].rstrip("/")):
             return None  # the other format's tools do not look there
         try:
-            kind = _kind(ctx, folder)
+            kind = _detect_kind(ctx, folder)
         except AccessDeniedError:
             if folder == ctx.prefix:
                 raise
             return None
         return None if kind is None else (kind, folder)
 
-    for found in ctx.runner.map(look, folders(ctx.prefix)):
+    for found in ctx.runner.map(look, iter_folders_above(ctx.prefix)):
         if found is not None:
             kind, folder = found
             raise InvalidRequestError(
@@ -74,7 +76,7 @@ def refuse_foreign_read(ctx: CommitContext, *, by_spark: bool = False) -> None:
     Raises:
         InvalidRequestError: it is such a table; the error names its kind.
     """
-    kind = _kind(ctx, ctx.prefix)
+    kind = _detect_kind(ctx, ctx.prefix)
     if kind is not None and not (by_spark and kind is _STREAM):
         raise InvalidRequestError(
             f"this is {kind.what}, whose directory may also hold obsolete files: read it with {kind.whose}'s "
@@ -84,7 +86,7 @@ def refuse_foreign_read(ctx: CommitContext, *, by_spark: bool = False) -> None:
         )
 
 
-def _kind(ctx: CommitContext, folder: str) -> _Kind | None:
+def _detect_kind(ctx: CommitContext, folder: str) -> _ForeignTableKind | None:
     for kind in _KINDS:
         start = folder + kind.home
         if any(kind.is_record(info.key[len(start) :]) for info in iter_objects(ctx.store, start)):

@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from holdfast.errors import InvalidRequestError
-from holdfast.formats.columns.types import check_names, kind_of
+from holdfast.formats.columns.types import check_names, kind_of_column
 from holdfast.table.partition_values import parse_values, partition_texts
-from holdfast.wording import nearest
+from holdfast.wording import suggest_nearest
 
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
@@ -97,11 +97,11 @@ def parse_partition_path(path: str) -> dict[str, str | None]:
 
     Segments without ``=`` and the file's own name are ignored.
     """
-    found = _raw_path(path).items()
+    found = _parse_raw_path(path).items()
     return {column: None if value is None else unescape_name(value) for column, value in found}
 
 
-def _raw_path(path: str) -> dict[str, str | None]:
+def _parse_raw_path(path: str) -> dict[str, str | None]:
     values: dict[str, str | None] = {}
     for directory in path.split("/")[:-1]:
         column, equals, value = directory.partition("=")
@@ -125,7 +125,9 @@ def resolve_partition_columns(schema: pa.Schema, partition_by: Sequence[str]) ->
     for name in partition_by:
         column = name if name in exact else folded.get(name.lower())
         if column is None:
-            raise InvalidRequestError(f"no such column to partition by: {nearest(name, schema.names)}", column=name)
+            raise InvalidRequestError(
+                f"no such column to partition by: {suggest_nearest(name, schema.names)}", column=name
+            )
         if column in resolved:
             raise InvalidRequestError("a partition column is named twice: name it once", column=column)
         _check_partition_field(schema.field(column))
@@ -159,7 +161,7 @@ PARTITION_REASONS: Mapping[str, str] = {
 
 
 def _check_partition_field(field: pa.Field) -> None:
-    kind = kind_of(field)
+    kind = kind_of_column(field)
     if kind is None or kind in PARTITION_REASONS:
         reason = PARTITION_REASONS.get(kind or "", "partition by a whole number, a string or a date")
         raise InvalidRequestError(
@@ -174,7 +176,7 @@ def _check_partition_field(field: pa.Field) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Codes:
+class _ColumnCodes:
     """One partition column of a batch: for each row an index into `names`, which contains the directory names."""
 
     indices: Any
@@ -206,30 +208,30 @@ class PartitionSplitter:
             yield "", batch
             return
         data = batch.select(self._data_names)
-        columns = [self._encode(name, batch.column(name)) for name in self.columns]
-        combined = _combine(columns)
+        columns = [self._encode_column(name, batch.column(name)) for name in self.columns]
+        combined = _combine_codes(columns)
         groups = pc.dictionary_encode(combined)
         if len(groups.dictionary) == 1:
-            yield _directory(columns, 0), data
+            yield _directory_of_row(columns, 0), data
             return
         order = pc.array_sort_indices(groups.indices)  # the sort is stable: rows keep their order
         ends = pc.run_end_encode(groups.indices.take(order)).run_ends.to_pylist()
         start = 0
         for end in ends:
             rows = order.slice(start, end - start)
-            yield _directory(columns, rows[0].as_py()), data.take(rows)
+            yield _directory_of_row(columns, rows[0].as_py()), data.take(rows)
             start = end
 
-    def _encode(self, name: str, column: Any) -> _Codes:
+    def _encode_column(self, name: str, column: Any) -> _ColumnCodes:
         if pat.is_dictionary(column.type):  # an incoming dictionary may contain a value twice, or null
             column = column.cast(column.type.value_type)
         encoded = pc.dictionary_encode(column, null_encoding="encode")
-        return _Codes(
+        return _ColumnCodes(
             encoded.indices, [directory_name(name, text) for text in partition_texts(encoded.dictionary, name)]
         )
 
 
-def _combine(columns: Sequence[_Codes]) -> Any:
+def _combine_codes(columns: Sequence[_ColumnCodes]) -> Any:
     """Return a number for each row, so that two rows have the same number if they belong to the same partition."""
     combined = columns[0].indices.cast(pa.int64())
     for codes in columns[1:]:
@@ -239,7 +241,7 @@ def _combine(columns: Sequence[_Codes]) -> Any:
     return combined
 
 
-def _directory(columns: Sequence[_Codes], row: int) -> str:
+def _directory_of_row(columns: Sequence[_ColumnCodes], row: int) -> str:
     return "/".join(codes.names[codes.indices[row].as_py()] for codes in columns)
 
 
@@ -251,7 +253,7 @@ def raw_partition_values(path: str, columns: Sequence[str]) -> Mapping[str, str 
     Raises:
         InvalidRequestError: the path lacks one of the columns.
     """
-    found = _raw_path(path)
+    found = _parse_raw_path(path)
     missing = [name for name in columns if name not in found]
     if missing:
         raise InvalidRequestError(

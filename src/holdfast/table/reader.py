@@ -25,11 +25,11 @@ from holdfast.commit import VisibleFile
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import FileFormat, FormatOptions, RowFilter, require_all
 from holdfast.formats.columns.conversion import keep_rows
-from holdfast.table.files import File as ListedFile
-from holdfast.table.files import path_in_errors
+from holdfast.table.files import ListedFile as ListedFile
+from holdfast.table.files import name_path_in_errors
 from holdfast.table.partition import parse_partition_path, raw_partition_values
 from holdfast.table.partition_values import infer_type, parse_values
-from holdfast.wording import nearest
+from holdfast.wording import suggest_nearest
 
 _MIB = 1024 * 1024
 
@@ -93,15 +93,15 @@ class ReadSplit:
 
 # --- empty files ------------------------------------------------------------------------------------------------------
 # Spark never opens an empty file, whatever its format, but uses the file's directory when it infers partition columns.
-class _Sized(Protocol):
+class _SizedFile(Protocol):
     @property
     def size_bytes(self) -> int: ...
 
 
-File = TypeVar("File", bound=_Sized)
+File = TypeVar("File", bound=_SizedFile)
 
 
-def first_nonempty(files: Sequence[File]) -> File | None:
+def find_first_nonempty(files: Sequence[File]) -> File | None:
     """Return the first file with a size above 0, else the first file; None if there is no file."""
     return next((file for file in files if file.size_bytes), files[0] if files else None)
 
@@ -124,7 +124,7 @@ def read_schema(
             columns have the same name.
         CorruptDataError: the file does not have the format.
     """
-    first = first_nonempty(files)
+    first = find_first_nonempty(files)
     if first is None:
         raise InvalidRequestError("the schema is unknown, there is no file: give a schema, or check the URL")
     partition_by = tuple(parse_partition_path(first.path))
@@ -132,15 +132,15 @@ def read_schema(
     values = [raw_partition_values(path, partition_by) for path in directories]
     if not (first.size_bytes or settings.file_format.is_text):
         raise InvalidRequestError("the schema is unknown, every file is empty: give a schema, or check the URL")
-    with path_in_errors(first.path), open_file(first) as source:
+    with name_path_in_errors(first.path), open_file(first) as source:
         found = settings.file_format.read_schema(source, settings.options)
     inferred = {name: pa.field(name, infer_type([row[name] for row in values])) for name in partition_by}
     folded = {name.lower(): field for name, field in inferred.items()}
     fields = [folded.pop(field.name.lower(), field) for field in found]
-    return _unambiguous(TableSchema(pa.schema([*fields, *folded.values()]), partition_by))
+    return _require_unambiguous(TableSchema(pa.schema([*fields, *folded.values()]), partition_by))
 
 
-def _unambiguous(table: TableSchema) -> TableSchema:
+def _require_unambiguous(table: TableSchema) -> TableSchema:
     twice = next((name for name, count in Counter(table.schema.names).items() if count > 1), None)
     if twice is not None:
         raise InvalidRequestError(
@@ -162,22 +162,24 @@ def plan_splits(
     Only files larger than `ReadSettings.split_bytes` are opened.
     """
     splits: list[ReadSplit] = []
-    for file in _prune([file for file in files if file.size_bytes], schema, filters):
+    for file in _prune_files([file for file in files if file.size_bytes], schema, filters):
         if file.size_bytes <= settings.split_bytes:
             splits.append(ReadSplit(file))
             continue
-        with path_in_errors(file.path), open_file(file) as source:
+        with name_path_in_errors(file.path), open_file(file) as source:
             groups = settings.file_format.plan_splits(source, settings.options, settings.split_bytes)
         splits.extend(ReadSplit(file, None if group is None else tuple(group)) for group in groups)
     return splits
 
 
-def _prune(files: Sequence[VisibleFile], schema: TableSchema, filters: Sequence[RowFilter]) -> Sequence[VisibleFile]:
+def _prune_files(
+    files: Sequence[VisibleFile], schema: TableSchema, filters: Sequence[RowFilter]
+) -> Sequence[VisibleFile]:
     names = set(schema.partition_by)
     row_filter = require_all([one for one in filters if one.columns <= names])
     if row_filter is None or not names or not files:
         return files
-    rows = [_values_of(file, schema) for file in files]
+    rows = [_partition_values_of(file, schema) for file in files]
     columns = [
         parse_values([row[index] for row in rows], schema.schema.field(name).type, name)
         for index, name in enumerate(schema.partition_by)
@@ -192,7 +194,7 @@ def _prune(files: Sequence[VisibleFile], schema: TableSchema, filters: Sequence[
 _FILE_NUMBER = "\0file"  # no column has this name
 
 
-def _values_of(file: VisibleFile, schema: TableSchema) -> list[str | None]:
+def _partition_values_of(file: VisibleFile, schema: TableSchema) -> list[str | None]:
     found = {name.lower(): value for name, value in parse_partition_path(file.path).items()}
     missing = [name for name in schema.partition_by if name.lower() not in found]
     if missing or len(found) != len(schema.partition_by):
@@ -243,7 +245,7 @@ def read_splits(
     names = set(schema.schema.names)
     for name in columns:
         if name not in names:
-            raise InvalidRequestError(f"no such column: {nearest(name, schema.schema.names)}", column=name)
+            raise InvalidRequestError(f"no such column: {suggest_nearest(name, schema.schema.names)}", column=name)
     data_schema = schema.data_schema
     data_names = set(data_schema.names)
     early = require_all([one for one in filters if one.columns and one.columns <= data_names])
@@ -253,8 +255,8 @@ def read_splits(
     whole_schema = pa.schema([schema.schema.field(name) for name in wanted])
     for split in splits:
         settings = settings_of(split.file.path)
-        constants = _constants(split.file, schema)
-        with path_in_errors(split.file.path), open_file(split.file) as source:
+        constants = _partition_constants(split.file, schema)
+        with name_path_in_errors(split.file.path), open_file(split.file) as source:
             for batch in settings.file_format.read_batches(
                 source, data_schema, from_file, early, settings.options, split.row_groups
             ):
@@ -266,9 +268,9 @@ def read_splits(
                         yield whole
 
 
-def _constants(file: VisibleFile, schema: TableSchema) -> dict[str, Any]:
+def _partition_constants(file: VisibleFile, schema: TableSchema) -> dict[str, Any]:
     """Return the values of a file's partition columns, as arrays of length one."""
-    texts = _values_of(file, schema)
+    texts = _partition_values_of(file, schema)
     return {
         name: parse_values([text], schema.schema.field(name).type, name)
         for name, text in zip(schema.partition_by, texts, strict=True)

@@ -40,7 +40,7 @@ class MismatchError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class AppendRules:
     """The circumstances that decide how an append may change the types of a table.
 
     Attributes:
@@ -54,7 +54,7 @@ class Rules:
     written: bool
 
 
-def by_folded_name(fields: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+def map_by_folded_name(fields: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
     """Map the lower-case names of schema fields to the fields, since Spark ignores the case of names."""
     return {str(field["name"]).lower(): field for field in fields}
 
@@ -88,7 +88,7 @@ def read_exactly(file_format: FileFormat[Any], wide: SparkType, narrow: SparkTyp
     return fits_exactly(wide, narrow) and not (file_format.is_text and narrow == "float" and wide != "float")
 
 
-def merge_types(path: str, known: SparkType, given: SparkType, rules: Rules) -> SparkType:
+def merge_types(path: str, known: SparkType, given: SparkType, rules: AppendRules) -> SparkType:
     """Return the type that a column of type `known` has after values of type `given` are added to it.
 
     Args:
@@ -97,7 +97,7 @@ def merge_types(path: str, known: SparkType, given: SparkType, rules: Rules) -> 
     Raises:
         MismatchError: the types do not fit.
     """
-    kinds = _kind(known), _kind(given)
+    kinds = _kind_of_type(known), _kind_of_type(given)
     if kinds[0] != kinds[1]:
         if given == "void" and (not rules.written or read_exactly(rules.file_format, known, given)):
             return known
@@ -126,14 +126,14 @@ def merge_types(path: str, known: SparkType, given: SparkType, rules: Rules) -> 
 
 
 def merge_fields(
-    known: Sequence[Mapping[str, Any]], given: Sequence[Mapping[str, Any]], rules: Rules, path: str = ""
+    known: Sequence[Mapping[str, Any]], given: Sequence[Mapping[str, Any]], rules: AppendRules, path: str = ""
 ) -> list[dict[str, Any]]:
     """Return the fields `known` of a table or struct, changed so that values with the fields `given` can be added.
 
     Raises:
         MismatchError: a type does not fit, or a field is new and the table may not change.
     """
-    found = by_folded_name(given)
+    found = map_by_folded_name(given)
     fields = []
     for field in known:
         other = found.pop(str(field["name"]).lower(), None)
@@ -141,8 +141,8 @@ def merge_fields(
         if other is None:
             fields.append(dict(field))
             continue
-        if _collations(field) != _collations(other):
-            raise MismatchError(where, _collated(field), _collated(other))
+        if _read_collations(field) != _read_collations(other):
+            raise MismatchError(where, _format_collated_type(field), _format_collated_type(other))
         fields.append({**field, "type": merge_types(where, field["type"], other["type"], rules)})
     for other in found.values():
         where = f"{path}.{other['name']}" if path else str(other["name"])
@@ -152,35 +152,35 @@ def merge_fields(
     return fields
 
 
-def nullable_fields(fields: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def make_fields_nullable(fields: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return schema fields made nullable at every level, because later rows may contain nulls."""
-    return [{**field, "nullable": True, "type": _nullable(field["type"])} for field in fields]
+    return [{**field, "nullable": True, "type": _make_nullable(field["type"])} for field in fields]
 
 
-def _nullable(kind: SparkType) -> SparkType:
-    found = _kind(kind)
+def _make_nullable(kind: SparkType) -> SparkType:
+    found = _kind_of_type(kind)
     if found == "struct":
-        return {**kind, "fields": nullable_fields(kind["fields"])}
+        return {**kind, "fields": make_fields_nullable(kind["fields"])}
     if found == "array":
-        return {**kind, "elementType": _nullable(kind["elementType"]), "containsNull": True}
+        return {**kind, "elementType": _make_nullable(kind["elementType"]), "containsNull": True}
     if found == "map":
-        inner = {name: _nullable(kind[name]) for name in ("keyType", "valueType")}
+        inner = {name: _make_nullable(kind[name]) for name in ("keyType", "valueType")}
         return {**kind, **inner, "valueContainsNull": True}
     return kind
 
 
-def _kind(kind: SparkType) -> str:
+def _kind_of_type(kind: SparkType) -> str:
     """Return ``struct``, ``array``, ``map`` or ``atomic``; user-defined types are atomic and compared as a whole."""
     found = kind.get("type") if isinstance(kind, dict) else None
     return str(found) if found in ("struct", "array", "map") else "atomic"
 
 
-def _collations(field: Mapping[str, Any]) -> Any:
+def _read_collations(field: Mapping[str, Any]) -> Any:
     return (field.get("metadata") or {}).get("__COLLATIONS")
 
 
-def _collated(field: Mapping[str, Any]) -> str:
-    collations = _collations(field)
+def _format_collated_type(field: Mapping[str, Any]) -> str:
+    collations = _read_collations(field)
     text = type_text(field["type"])
     return f"{text} collate {', '.join(sorted(map(str, collations.values())))}" if collations else text
 

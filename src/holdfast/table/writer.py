@@ -117,7 +117,7 @@ class WriteCounts:
     bytes: int
 
 
-class _Output:
+class _OutputFile:
     """An open file. The format's writer writes to it as its sink; writes after `discard` are ignored.
 
     pyarrow's writers write a footer when they are garbage-collected.
@@ -149,11 +149,11 @@ class _Output:
 
 
 @dataclass(slots=True)
-class _File:
+class _UnfinishedFile:
     """An unfinished file. Its rows wait in `pending` until its output is opened, and then in the format's writer."""
 
     pending: BatchBuffer
-    output: _Output | None = None
+    output: _OutputFile | None = None
     rows: int = 0
     received_bytes: int = 0
     buffered_bytes: int = 0
@@ -190,7 +190,7 @@ class TableWriter:
         self._gathered = BatchBuffer(schema)
         self._gather_bytes = min(_GATHER_BYTES, settings.buffer_bytes // 8)
         self._open_at_bytes = min(_OPEN_AT_BYTES, settings.buffer_bytes // 8) if partition_by else 0
-        self._unfinished: dict[str, _File] = {}
+        self._unfinished: dict[str, _UnfinishedFile] = {}
         self._buffered_bytes = 0
         self._files = self._rows = self._bytes = 0
         # Together with the bytes of ended files, this count gives the ratio that predicts the size of buffered rows in
@@ -229,7 +229,7 @@ class TableWriter:
         """
         self._split_gathered()
         if self._files == 0 and not self._unfinished and self._settings.write_empty_file:
-            self._unfinished[""] = _File(BatchBuffer(self._splitter.data_schema))
+            self._unfinished[""] = _UnfinishedFile(BatchBuffer(self._splitter.data_schema))
         for directory in list(self._unfinished):
             self._end_file(directory)
         return WriteCounts(self._files, self._rows, self._bytes)
@@ -257,7 +257,7 @@ class TableWriter:
         while rows.num_rows:
             file = self._unfinished.get(directory)
             if file is None:
-                file = self._unfinished[directory] = _File(BatchBuffer(self._splitter.data_schema))
+                file = self._unfinished[directory] = _UnfinishedFile(BatchBuffer(self._splitter.data_schema))
             part = rows if most is None else rows.slice(0, most - file.rows)
             file.rows += part.num_rows
             file.received_bytes += part.nbytes
@@ -270,13 +270,13 @@ class TableWriter:
             now = file.pending.bytes if file.output is None else file.output.writer.buffered_bytes
             self._buffered_bytes += now - file.buffered_bytes
             file.buffered_bytes = now
-            if file.rows == most or self._reached_target(file):
+            if file.rows == most or self._has_reached_target_size(file):
                 self._end_file(directory)
             while self._buffered_bytes > self._settings.buffer_bytes:
                 self._end_largest(list(self._unfinished))
             rows = rows.slice(part.num_rows)
 
-    def _reached_target(self, file: _File) -> bool:
+    def _has_reached_target_size(self, file: _UnfinishedFile) -> bool:
         target = self._settings.target_file_size_bytes
         if target is None:
             return False
@@ -285,13 +285,13 @@ class TableWriter:
         ratio = written / received if written and received > 0 else 1.0
         return file.written_bytes + file.buffered_bytes * ratio >= target
 
-    def _open_output(self, directory: str, file: _File) -> _Output:
+    def _open_output(self, directory: str, file: _UnfinishedFile) -> _OutputFile:
         opened = [name for name, other in self._unfinished.items() if other.output is not None]
         if len(opened) >= self._settings.max_open_files:
             self._end_largest(opened)
         name = self._attempt.file_name(self._extension)
         path = f"{directory}/{name}" if directory else name
-        output = _Output(path, self._attempt.open(path))
+        output = _OutputFile(path, self._attempt.open(path))
         try:
             options, schema = self._settings.options, self._splitter.data_schema
             output.writer = self._settings.file_format.open_writer(output, schema, options)

@@ -65,16 +65,16 @@ class GroupCommit(Backend):
         self.reads_ahead = inner.reads_ahead
         self._clock = clock or SystemClock()
         self._commits: Combiner[Commit, Outcome | None] = Combiner(
-            self._commit, limit=_MOST_COMMITS, take=_group_size, clock=self._clock
+            self._commit_together, limit=_MOST_COMMITS, take=_group_size, clock=self._clock
         )
         self._reads: Combiner[Collection[bytes], dict[bytes, Record] | None] = Combiner(
-            self._read, limit=_MOST_READS, leaders=_READERS
+            self._read_together, limit=_MOST_READS, leaders=_READERS
         )
         self._beside = Permits(max(1, min(_BESIDE, inner.connections - 1)))  # leaves a connection for the others
         self._held: frozenset[bytes] = frozenset()  # keys of commits that wait, because others hold one of them
 
     # --- reads --------------------------------------------------------------------------------------------------------
-    def _read(self, requests: list[Collection[bytes]]) -> Sequence[dict[bytes, Record] | None]:
+    def _read_together(self, requests: list[Collection[bytes]]) -> Sequence[dict[bytes, Record] | None]:
         """Read for several callers; None if each has to read by itself, because one of them is refused."""
         if len(requests) == 1:
             return [self._inner.get_many(requests[0])]
@@ -105,7 +105,7 @@ class GroupCommit(Backend):
     def commit_and_read(self, commit: Commit, keys: Collection[bytes]) -> tuple[Outcome, dict[bytes, Record] | None]:
         return self._inner.commit_and_read(commit, keys) if _is_main_thread() else (self.commit(commit), None)
 
-    def _commit(self, commits: Sequence[Commit]) -> Sequence[Outcome | None]:
+    def _commit_together(self, commits: Sequence[Commit]) -> Sequence[Outcome | None]:
         """Commit a group; return None for each member if one is refused, or has to wait for a lock of others."""
         if len(commits) == 1:
             return self._inner.try_commit_group(commits, _PATIENCE_S) or [None]
@@ -160,7 +160,7 @@ def _group_size(commits: Sequence[Commit]) -> int:
     return count_independent(commits)
 
 
-class _Entry(Generic[Q, A]):
+class _QueuedRequest(Generic[Q, A]):
     """A request, and its caller.
 
     Attributes:
@@ -215,15 +215,15 @@ class Combiner(RenewedOnFork, Generic[Q, A]):
 
     def _renew(self) -> None:
         self._mutex = threading.Lock()
-        self._queue: list[_Entry[Q, A]] = []
+        self._queue: list[_QueuedRequest[Q, A]] = []
         self._leading = 0
-        self._gathering: _Entry[Q, A] | None = None
+        self._gathering: _QueuedRequest[Q, A] | None = None
         self._last_size = 1
         self._last_s = 0.0
 
     def submit(self, request: Q) -> A:
         """Wait until a batch with this request has run; return the request's answer, or raise the run's error."""
-        own: _Entry[Q, A] = _Entry(request)
+        own: _QueuedRequest[Q, A] = _QueuedRequest(request)
         with self._mutex:
             self._queue.append(own)
             if self._leading < self._leaders:
@@ -231,23 +231,23 @@ class Combiner(RenewedOnFork, Generic[Q, A]):
                 own.leads = True
             gathering = self._gathering if len(self._queue) >= self._last_size else None
         if gathering is not None:
-            _wake(gathering)
+            _wake_caller(gathering)
         if not own.leads:
             own.wake.acquire()
         if not own.is_done:
-            self._lead(own)
+            self._lead_batches(own)
         if own.error is not None:
             raise own.error
         return own.answer  # type: ignore[return-value]  # set when the request is done
 
-    def _lead(self, own: _Entry[Q, A]) -> None:
+    def _lead_batches(self, own: _QueuedRequest[Q, A]) -> None:
         """Run batches until the own request is done, then hand over the lead."""
         while not own.is_done:
             if self._clock is not None and len(self._queue) < self._last_size:
-                self._gather(own)
+                self._wait_for_callers(own)
             with self._mutex:
-                batch = self._cut(own)
-            self._answer(batch, own)
+                batch = self._take_batch(own)
+            self._run_batch(batch, own)
         with self._mutex:
             successor = next((one for one in self._queue if not one.leads), None)
             if successor is None:
@@ -255,9 +255,9 @@ class Combiner(RenewedOnFork, Generic[Q, A]):
             else:
                 successor.leads = True
         if successor is not None:
-            _wake(successor)
+            _wake_caller(successor)
 
-    def _gather(self, own: _Entry[Q, A]) -> None:
+    def _wait_for_callers(self, own: _QueuedRequest[Q, A]) -> None:
         """Wait for the callers of the last batch. Whoever completes them wakes this one."""
         with self._mutex:
             if len(self._queue) >= self._last_size:
@@ -266,7 +266,7 @@ class Combiner(RenewedOnFork, Generic[Q, A]):
         own.wake.acquire(timeout=min(self._last_s, _LONGEST_GATHERING_S))
         self._gathering = None
 
-    def _cut(self, own: _Entry[Q, A]) -> Sequence[_Entry[Q, A]]:
+    def _take_batch(self, own: _QueuedRequest[Q, A]) -> Sequence[_QueuedRequest[Q, A]]:
         """Take a batch off the queue: what other leaders will not answer, the oldest first."""
         if self._queue == [own]:
             self._queue = []
@@ -277,7 +277,7 @@ class Combiner(RenewedOnFork, Generic[Q, A]):
         self._queue = [one for one in self._queue if id(one) not in taken]
         return batch
 
-    def _answer(self, batch: Sequence[_Entry[Q, A]], own: _Entry[Q, A]) -> None:
+    def _run_batch(self, batch: Sequence[_QueuedRequest[Q, A]], own: _QueuedRequest[Q, A]) -> None:
         begun_s = 0.0 if self._clock is None else self._clock.elapsed_s()
         try:
             answers = self._run([one.request for one in batch])
@@ -291,10 +291,10 @@ class Combiner(RenewedOnFork, Generic[Q, A]):
         for one in batch:
             one.is_done = True
             if one is not own:
-                _wake(one)
+                _wake_caller(one)
 
 
-def _wake(entry: _Entry[Q, A]) -> None:
+def _wake_caller(entry: _QueuedRequest[Q, A]) -> None:
     try:  # noqa: SIM105  # `suppress` takes four times as long, and this runs for each caller of a batch
         entry.wake.release()
     except RuntimeError:  # it was woken already

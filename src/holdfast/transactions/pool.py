@@ -63,25 +63,25 @@ class Permits(RenewedOnFork):
         permit = Permit()
         try:
             try:
-                yield self._take(permit, clock, timeout_s)
+                yield self._wait_for_permit(permit, clock, timeout_s)
             finally:
-                self._leave(permit)
+                self._leave_line(permit)
         except BaseException:
-            self._leave(permit)  # the first call may have been interrupted
+            self._leave_line(permit)  # the first call may have been interrupted
             raise
 
     def count_holders(self) -> int:
         """Return how many callers hold a permit."""
-        return min(self._count, len(self._alive()))
+        return min(self._count, len(self._alive_permits()))
 
-    def _take(self, permit: Permit, clock: Clock, timeout_s: float) -> bool:
+    def _wait_for_permit(self, permit: Permit, clock: Clock, timeout_s: float) -> bool:
         """Wait in line for a permit."""
         with self._mutex:
-            self._line = [*map(weakref.ref, self._alive()), weakref.ref(permit)]
+            self._line = [*map(weakref.ref, self._alive_permits()), weakref.ref(permit)]
         deadline_s = clock.elapsed_s() + timeout_s
         while not self.is_closed:
             with self._mutex:
-                if permit in self._alive()[: self._count]:
+                if permit in self._alive_permits()[: self._count]:
                     return True
             left_s = deadline_s - clock.elapsed_s()
             if left_s <= 0:
@@ -89,20 +89,20 @@ class Permits(RenewedOnFork):
             permit.wake.acquire(timeout=min(left_s, _LONGEST_NAP_S))
         return False
 
-    def _alive(self) -> list[Permit]:
+    def _alive_permits(self) -> list[Permit]:
         return [found for one in self._line if (found := one()) is not None]
 
-    def _leave(self, permit: Permit) -> None:
+    def _leave_line(self, permit: Permit) -> None:
         """Leave the line, and wake the next caller. May be called again."""
         with self._mutex:
-            alive = [one for one in self._alive() if one is not permit]
+            alive = [one for one in self._alive_permits() if one is not permit]
             self._line = [weakref.ref(one) for one in alive]
             if len(alive) >= self._count:
                 with suppress(RuntimeError):  # it was woken already
                     alive[self._count - 1].wake.release()
 
 
-class Pooled(Protocol):
+class PooledConnection(Protocol):
     """A connection to a database that a `Pool` can lend."""
 
     @property
@@ -119,7 +119,7 @@ class Pooled(Protocol):
         ...
 
 
-C = TypeVar("C", bound=Pooled)
+C = TypeVar("C", bound=PooledConnection)
 
 
 class Pool(RenewedOnFork, Generic[C]):

@@ -24,7 +24,7 @@ from holdfast.transactions import memory
 from holdfast.transactions.base import Backend
 from holdfast.transactions.group_commit import GroupCommit
 from holdfast.transactions.sql import load_schema
-from holdfast.wording import is_unicode, nearest, parse_digits
+from holdfast.wording import is_unicode, parse_digits, suggest_nearest
 
 ENTRY_POINT_GROUP = "holdfast.databases"
 
@@ -59,11 +59,11 @@ def open_backend(
         AccessDeniedError, UnavailableError: see the message.
     """
     scheme, separator, _ = url.partition("://")
-    opener = _opener(scheme) if separator else None
+    opener = _find_opener(scheme) if separator else None
     if opener is None:
         raise InvalidRequestError(
             "a database needs a URL such as sqlite:///directory/file.db: "
-            + nearest(scheme, (*_BUILT_IN, _MEMORY, *_entry_points())),
+            + suggest_nearest(scheme, (*_BUILT_IN, _MEMORY, *_find_entry_points())),
             given=scheme if separator else "no scheme",
         )
     split_url(url)  # or it is refused, before anything shows a part of it
@@ -72,7 +72,7 @@ def open_backend(
     return GroupCommit(found, clock=environment.clock) if group_commits and scheme != _MEMORY else found
 
 
-def _opener(scheme: str) -> Callable[..., Backend] | None:
+def _find_opener(scheme: str) -> Callable[..., Backend] | None:
     """Return the function that opens databases of a scheme; None for an unknown scheme."""
     found: Callable[..., Backend]
     if scheme == _MEMORY:
@@ -84,7 +84,7 @@ def _opener(scheme: str) -> Callable[..., Backend] | None:
             return found
         except ImportError as error:
             raise UnsupportedError(f"{scheme}:// needs its driver: pip install 'holdfast[{package}]'") from error
-    load = _entry_points().get(scheme)
+    load = _find_entry_points().get(scheme)
     try:
         return None if load is None else load()
     except Exception as error:  # importing another package's module may raise anything
@@ -93,7 +93,7 @@ def _opener(scheme: str) -> Callable[..., Backend] | None:
         ) from error
 
 
-def _entry_points() -> Mapping[str, Callable[[], Callable[..., Backend]]]:
+def _find_entry_points() -> Mapping[str, Callable[[], Callable[..., Backend]]]:
     """Return what loads the openers of other packages, by scheme: the search reads the metadata of all packages."""
     from importlib.metadata import entry_points  # deferred: it takes 7 ms, and built-in backends never need it
 
@@ -160,7 +160,7 @@ def parse_known_options(query: str, known: Collection[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, value in parse_query(query):
         if name not in known:
-            hint = nearest(name, known)
+            hint = suggest_nearest(name, known)
             raise InvalidRequestError(f"the URL of the database has an unknown option: {hint}", option=name)
         if name in found:
             raise InvalidRequestError("the database url has an option twice: leave one of them out", option=name)

@@ -80,12 +80,12 @@ class Transaction:
     def get(self, key: bytes) -> Record | None:
         """Return the record of a key, as the transaction sees it, or None if it does not exist."""
         self._read((key,))
-        return self._view(key)
+        return self._record_with_write(key)
 
     def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
         """Return the existing records of several keys; those that were not read before come from one snapshot."""
         self._read(keys)
-        return {key: record for key in keys if (record := self._view(key)) is not None}
+        return {key: record for key in keys if (record := self._record_with_write(key)) is not None}
 
     def scan(self, start: bytes, end: bytes, limit: int | None = None, *, guard: bytes) -> list[tuple[bytes, Record]]:
         """Return the first `limit` records, or all, whose key is at least `start` and less than `end`, in order.
@@ -108,15 +108,15 @@ class Transaction:
             self._snapshots += 1
             for key, record in page.records:
                 # What was seen stays as it was; an insert expects that there is no record.
-                if key not in self._seen and key not in self._inserts and not self._is_scanned(key):
+                if key not in self._seen and key not in self._inserts and not self._is_key_scanned(key):
                     self._seen[key] = record
                     fresh.append(key)
-            covered = _after(page.records[-1][0]) if page.more else end
-            more = page.more and (limit is None or len(self._visible(start, covered)) < limit)
-        shown = self._visible(start, covered)
+            covered = _next_key(page.records[-1][0]) if page.more else end
+            more = page.more and (limit is None or len(self._visible_records(start, covered)) < limit)
+        shown = self._visible_records(start, covered)
         if limit is not None and len(shown) >= limit:
             del shown[limit:]
-            covered = min(covered, _after(shown[-1][0]))
+            covered = min(covered, _next_key(shown[-1][0]))
             for key in fresh:
                 if key >= covered:
                     del self._seen[key]
@@ -226,7 +226,7 @@ class Transaction:
 
     def _read(self, keys: Iterable[bytes]) -> None:
         """Read those records from the database that are not known yet."""
-        missing = {key: None for key in keys if not self._is_known(key)}
+        missing = {key: None for key in keys if not self._is_key_known(key)}
         if self._ahead:
             for key in [key for key in missing if key in self._ahead]:
                 self._seen[key] = self._ahead[key]
@@ -237,14 +237,14 @@ class Transaction:
             for key in missing:
                 self._seen[key] = found.get(key)
 
-    def _is_known(self, key: bytes) -> bool:
-        return key in self._seen or not isinstance(self._writes.get(key, 0), int) or self._is_scanned(key)
+    def _is_key_known(self, key: bytes) -> bool:
+        return key in self._seen or not isinstance(self._writes.get(key, 0), int) or self._is_key_scanned(key)
 
-    def _is_scanned(self, key: bytes) -> bool:
+    def _is_key_scanned(self, key: bytes) -> bool:
         """Check whether the key is in a range that was read: if it was not seen there, it is absent."""
         return any(one.start <= key < one.end for one in self._ranges)
 
-    def _view(self, key: bytes) -> Record | None:
+    def _record_with_write(self, key: bytes) -> Record | None:
         """Return a known record with the transaction's own write."""
         seen = self._seen.get(key)
         if key not in self._writes:
@@ -254,12 +254,12 @@ class Transaction:
             return write
         return Record(ABSENT, b"", write) if seen is None else Record(ABSENT, seen.value, seen.number + write)
 
-    def _visible(self, start: bytes, end: bytes) -> list[tuple[bytes, Record]]:
+    def _visible_records(self, start: bytes, end: bytes) -> list[tuple[bytes, Record]]:
         keys = sorted({key for known in (self._seen, self._writes) for key in known if start <= key < end})
-        return [(key, record) for key in keys if (record := self._view(key)) is not None]
+        return [(key, record) for key in keys if (record := self._record_with_write(key)) is not None]
 
 
-def _after(key: bytes) -> bytes:
+def _next_key(key: bytes) -> bytes:
     """Return the smallest key that is greater."""
     return key + b"\0"
 
@@ -305,11 +305,11 @@ def run_transaction(
         transaction = Transaction(backend)
         try:
             result = function(transaction)
-            outcome = _end(backend, transaction)
+            outcome = _end_transaction(backend, transaction)
         except OutcomeUnknownError:
             raise
         except Exception:
-            outcome = _validate(backend, transaction)
+            outcome = _validate_reads(backend, transaction)
             if not isinstance(outcome, Conflict):
                 raise
         if isinstance(outcome, Committed):
@@ -375,11 +375,13 @@ def error_of_refused_add(backend: Backend, commit: Commit, conflict: Conflict) -
     return None
 
 
-def _end(backend: Backend, transaction: Transaction) -> Outcome:
-    return _validate(backend, transaction) if transaction.is_read_only else backend.commit(transaction.to_commit())
+def _end_transaction(backend: Backend, transaction: Transaction) -> Outcome:
+    return (
+        _validate_reads(backend, transaction) if transaction.is_read_only else backend.commit(transaction.to_commit())
+    )
 
 
-def _validate(backend: Backend, transaction: Transaction) -> Outcome:
+def _validate_reads(backend: Backend, transaction: Transaction) -> Outcome:
     """Check whether everything that was read was true at one instant.
 
     What one call has read was true when it was read. Only reads of several calls need another one.

@@ -78,7 +78,7 @@ def steps_of_group(commits: Sequence[Commit]) -> list[Step]:
     steps: list[Step] = []
     for call, commit in enumerate(commits):
         check_commit(commit)
-        steps.extend(_steps(call, commit))
+        steps.extend(_steps_of_commit(call, commit))
     steps.sort(key=_ORDER)
     return steps
 
@@ -133,7 +133,7 @@ def _check_numbers(commit: Commit) -> None:
         raise InvalidRequestError("no record has such a version: read it", key=key, version=version)
 
 
-def _steps(call: int, commit: Commit) -> Iterable[Step]:
+def _steps_of_commit(call: int, commit: Commit) -> Iterable[Step]:
     reads = commit.reads
     steps = {key: Step(key, call, StepKind.READ, version) for key, version in reads.items()}
     for one in commit.ranges:
@@ -217,7 +217,7 @@ def validate_group(
     for step in steps:
         record = seen.get(step.key)
         is_stale = step.expected not in (ANY, ABSENT if record is None else record.version)
-        if is_stale or (step.kind is StepKind.ADD and not _can_add(step.delta, record)):
+        if is_stale or (step.kind is StepKind.ADD and not _can_apply_add(step.delta, record)):
             conflicts.setdefault(step.call, []).append(step.key)
     for call, commit in enumerate(commits):
         for index, one in enumerate(commit.ranges):
@@ -231,7 +231,7 @@ def validate_group(
     return ValidationResult(outcomes, [step for step in steps if step.call not in conflicts])
 
 
-def _can_add(delta: int, record: Record | None) -> bool:
+def _can_apply_add(delta: int, record: Record | None) -> bool:
     """Return whether an add leaves a number within its limits; those of a group together may not."""
     if record is None or delta == 0:
         return True

@@ -23,7 +23,7 @@ from holdfast.errors import (
     OutcomeUnknownError,
     UnavailableError,
 )
-from holdfast.records.cell_transaction import CellTransaction, too_many_reads
+from holdfast.records.cell_transaction import CellTransaction, too_many_reads_error
 from holdfast.records.cells import VALUE, name_cell_in_error
 from holdfast.records.keys import cell_key, column_bytes, tables_range
 from holdfast.records.row_keys import Row
@@ -80,14 +80,14 @@ class GroupResult:
     failure: BaseException | None = None
 
 
-class _Ran(NamedTuple):
+class _RunResult(NamedTuple):
     """How many units have run, and the error of the one after them."""
 
     done: int
     failure: BaseException | None = None
 
 
-class _Named(NamedTuple):
+class _NamedCells(NamedTuple):
     """How many units, from the first, have named the cells that they will read; the error of the one after them."""
 
     done: int
@@ -95,14 +95,14 @@ class _Named(NamedTuple):
     failure: BaseException | None = None
 
 
-class _Ahead(NamedTuple):
+class _ReadAhead(NamedTuple):
     """What was read for units before they run: all that they are known to read."""
 
     units: Collection[bytes]
     records: Mapping[bytes, Record | None]
 
 
-_NOTHING_AHEAD = _Ahead((), {})
+_NOTHING_AHEAD = _ReadAhead((), {})
 
 _EXCLUSIVE_UNITS = 100
 """So many units lock exclusively what they read, after one was in a deadlock: several that have read a record, and want
@@ -176,18 +176,18 @@ class UnitExecution:
         """
         ahead, self._ahead = self._ahead, _NOTHING_AHEAD
         try:
-            with self._begun(locked, ahead) as (cells, end):
-                ran = self._run(cells, units, ahead)
+            with self._begin_transaction(locked, ahead) as (cells, end):
+                ran = self._run_units(cells, units, ahead)
                 try:
-                    commit = _commit_of(cells, change(ran.done), ran.done)
+                    commit = _make_commit(cells, change(ran.done), ran.done)
                     outcome = end(commit, following if ran.failure is None else ())
                 except InvalidRequestError as error:
                     if type(error) is not InvalidRequestError:
                         raise  # about the database, not about the commit
                     if ran.done > 1:
-                        return self._conflict(_NAMELESS)  # one by one, the units show which of them it is
-                    ran = _Ran(0, error if ran.done else ran.failure or error)
-                    commit = _commit_of(cells, change(0), 0)
+                        return self._conflict_result(_NAMELESS)  # one by one, the units show which of them it is
+                    ran = _RunResult(0, error if ran.done else ran.failure or error)
+                    commit = _make_commit(cells, change(0), 0)
                     try:
                         outcome = end(commit, ())
                     except InvalidRequestError as again:
@@ -196,7 +196,7 @@ class UnitExecution:
                         return GroupResult(failure=ran.failure)  # the call that it broke off has ended everything
         except DeadlockError:
             self._exclusive = _EXCLUSIVE_UNITS
-            return self._conflict(_NAMELESS)
+            return self._conflict_result(_NAMELESS)
         except OutcomeUnknownError:
             self.statistics.unknown += 1
             return GroupResult(unknown=True)
@@ -204,7 +204,11 @@ class UnitExecution:
             self.statistics.stale += ran.failure is not None
             self._require_work_list(outcome)
             failure = error_of_refused_add(self.database, commit, outcome) if ran.done == 1 else None
-            return self._conflict(outcome.keys) if failure is None else GroupResult(failure=name_cell_in_error(failure))
+            return (
+                self._conflict_result(outcome.keys)
+                if failure is None
+                else GroupResult(failure=name_cell_in_error(failure))
+            )
         assert isinstance(outcome, Committed), "the commit is in no series"
         if ran.done:
             self.statistics.groups += 1
@@ -212,8 +216,8 @@ class UnitExecution:
         return GroupResult(done=ran.done, version=outcome.version, failure=ran.failure)
 
     @contextmanager
-    def _begun(
-        self, locked: bool, ahead: _Ahead
+    def _begin_transaction(
+        self, locked: bool, ahead: _ReadAhead
     ) -> Iterator[tuple[CellTransaction, Callable[[Commit, Sequence[Unit]], Outcome]]]:
         most = self.settings.max_reads
         if locked or self.settings.buffering == SERVER:
@@ -224,24 +228,24 @@ class UnitExecution:
                 measured = MeasuredReads(transaction, self._reading)
                 tables = self._tables.reading_through(UnlockedReads(measured)).get
                 cells = CellTransaction(LockedReads(measured, exclusive=exclusive), tables, most)
-                yield cells, lambda commit, following: self._measured(lambda: transaction.apply(commit))
+                yield cells, lambda commit, following: self._measure_commit(lambda: transaction.apply(commit))
         else:
             yield (
                 CellTransaction(Transaction(self._measured_reads, ahead.records), self._tables.get, most),
-                self._commit,
+                self._commit_and_read_ahead,
             )
 
-    def _commit(self, commit: Commit, following: Sequence[Unit]) -> Outcome:
+    def _commit_and_read_ahead(self, commit: Commit, following: Sequence[Unit]) -> Outcome:
         """Commit, and read what the following units will read, if that takes no round trip of its own."""
-        keys = self._hinted(following) if self.reads_ahead else []
+        keys = self._find_hinted_keys(following) if self.reads_ahead else []
         if not keys:
-            return self._measured(lambda: self.database.commit(commit))
-        outcome, records = self._measured(lambda: self.database.commit_and_read(commit, keys))
+            return self._measure_commit(lambda: self.database.commit(commit))
+        outcome, records = self._measure_commit(lambda: self.database.commit_and_read(commit, keys))
         if records is not None:
-            self._ahead = _Ahead({unit.id for unit in following}, {key: records.get(key) for key in keys})
+            self._ahead = _ReadAhead({unit.id for unit in following}, {key: records.get(key) for key in keys})
         return outcome
 
-    def _measured(self, commit: Callable[[], T]) -> T:
+    def _measure_commit(self, commit: Callable[[], T]) -> T:
         """Call what commits, and note how long that takes."""
         clock = self.environment.clock
         before_s = clock.elapsed_s()
@@ -263,31 +267,31 @@ class UnitExecution:
             self._calls_s += took_s
             self.statistics.read_s += took_s
 
-    def _hinted(self, units: Sequence[Unit]) -> Sequence[bytes]:
+    def _find_hinted_keys(self, units: Sequence[Unit]) -> Sequence[bytes]:
         """Return the keys of what units will read; none if the function that names it fails."""
-        named = self._named(units, self._key_of)
+        named = self._ask_for_cells(units, self._cell_key)
         return named.keys if named.failure is None and named.done == len(units) else []
 
-    def _key_of(self, table: str, row: Row, column: str = VALUE) -> bytes:
+    def _cell_key(self, table: str, row: Row, column: str = VALUE) -> bytes:
         return cell_key(self._tables.get(table).id, row, column_bytes(column))
 
-    def _run(self, cells: CellTransaction, units: Sequence[Unit], ahead: _Ahead) -> _Ran:
-        named = _Ran(len(units))
+    def _run_units(self, cells: CellTransaction, units: Sequence[Unit], ahead: _ReadAhead) -> _RunResult:
+        named = _RunResult(len(units))
         if not all(unit.id in ahead.units for unit in units):
-            found = self._named(units, cells.cell_key)
+            found = self._ask_for_cells(units, cells.cell_key)
             cells.prefetch(found.keys)
-            named = _Ran(found.done, found.failure)
+            named = _RunResult(found.done, found.failure)
         for count, unit in enumerate(units[: named.done]):
-            failure = self._call(cells, unit)
+            failure = self._call_unit(cells, unit)
             if failure is not None:
                 cells.drop_unit()
-                return _Ran(count, failure)
+                return _RunResult(count, failure)
             cells.end_unit()
-            if _is_full(cells):
-                return _Ran(count + 1)
+            if _is_transaction_full(cells):
+                return _RunResult(count + 1)
         return named
 
-    def _call(self, cells: CellTransaction, unit: Unit) -> BaseException | None:
+    def _call_unit(self, cells: CellTransaction, unit: Unit) -> BaseException | None:
         """Run a unit's function; return its error.
 
         Raises:
@@ -297,7 +301,7 @@ class UnitExecution:
         transaction = UnitTransaction(cells, self._emit_to)
         clock = self.environment.clock
         before_s, calls_s = clock.elapsed_s(), self._calls_s
-        error = self._limited(partial(_run_function, self._function, transaction, unit))
+        error = self._call_limited(partial(_run_function, self._function, transaction, unit))
         transaction.end()
         self.statistics.function_s += clock.elapsed_s() - before_s - (self._calls_s - calls_s)
         failure = transaction.failure
@@ -307,7 +311,7 @@ class UnitExecution:
             raise failure
         return error
 
-    def _limited(self, call: Callable[[], object]) -> BaseException | None:
+    def _call_limited(self, call: Callable[[], object]) -> BaseException | None:
         """Call what a user has written; return its error."""
         try:
             self.alarm.limit(self.settings.timeout_s, call)
@@ -322,15 +326,15 @@ class UnitExecution:
             return error
         return None
 
-    def _named(self, units: Sequence[Unit], key_of: Callable[..., bytes]) -> _Named:
+    def _ask_for_cells(self, units: Sequence[Unit], key_of: Callable[..., bytes]) -> _NamedCells:
         """Ask which cells units will read."""
         if self._reads is None:
-            return _Named(len(units))
+            return _NamedCells(len(units))
         reads, most = self._reads, self.settings.max_reads
         wanted: list[bytes] = []
         for count, unit in enumerate(units):
             cells_of_unit: list[Cell] = []
-            failure = self._limited(partial(_name_cells, reads, unit, most, cells_of_unit))
+            failure = self._call_limited(partial(_name_cells, reads, unit, most, cells_of_unit))
             if failure is None:
                 try:
                     wanted += [key_of(*cell) for cell in cells_of_unit]
@@ -339,12 +343,12 @@ class UnitExecution:
                 except (HoldfastError, TypeError) as error:
                     failure = error
             if failure is not None:
-                return _Named(count, wanted, failure)
+                return _NamedCells(count, wanted, failure)
             if len(wanted) >= _MOST_READ:
-                return _Named(count + 1, wanted)
-        return _Named(len(units), wanted)
+                return _NamedCells(count + 1, wanted)
+        return _NamedCells(len(units), wanted)
 
-    def _conflict(self, keys: tuple[bytes, ...]) -> GroupResult:
+    def _conflict_result(self, keys: tuple[bytes, ...]) -> GroupResult:
         self.statistics.conflicts += 1
         first, last = tables_range()
         if any(first <= key < last for key in keys):
@@ -388,17 +392,17 @@ def _name_cells(reads: UnitReads, unit: Unit, most: int, found: list[Cell]) -> N
     for cell in reads(unit.key, unit.value):
         found.append(cell)
         if len(found) > most:
-            raise too_many_reads(most)
+            raise too_many_reads_error(most)
 
 
-def _commit_of(cells: CellTransaction, change: Commit, done: int) -> Commit:
+def _make_commit(cells: CellTransaction, change: Commit, done: int) -> Commit:
     """Return what takes effect. If nothing does, it says whether what was read is true, and the unit not done yet."""
     if done:
-        return _with_change(cells.to_commit(), change)
-    return _with_change(cells.to_validation(), Commit(reads=change.reads))
+        return _add_change(cells.to_commit(), change)
+    return _add_change(cells.to_validation(), Commit(reads=change.reads))
 
 
-def _with_change(commit: Commit, change: Commit) -> Commit:
+def _add_change(commit: Commit, change: Commit) -> Commit:
     return replace(
         commit,
         reads={**commit.reads, **change.reads},
@@ -408,7 +412,7 @@ def _with_change(commit: Commit, change: Commit) -> Commit:
     )
 
 
-def _is_full(cells: CellTransaction) -> bool:
+def _is_transaction_full(cells: CellTransaction) -> bool:
     return len(cells.writes) >= _MOST_RECORDS or cells.written_bytes > _MOST_BYTES or cells.reads >= _MOST_READ
 
 

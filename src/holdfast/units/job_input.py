@@ -21,7 +21,7 @@ from typing import TypeVar
 
 from holdfast.errors import InvalidRequestError
 from holdfast.records.row_keys import decode_row
-from holdfast.units.unit import Unit, shown_key
+from holdfast.units.unit import Unit, format_key
 
 T = TypeVar("T")
 
@@ -86,32 +86,32 @@ def survey_task(row_ids: Iterable[bytes], *, repeats: bool) -> TaskInput:
         InvalidRequestError: a key occurs twice, or the rows are not sorted.
     """
     units, digests = 0, bytearray()
-    for block, digest in _blocks(_distinct(row_ids, repeats)):
+    for block, digest in _iter_blocks(_iter_distinct_units(row_ids, repeats)):
         units += len(block)
         digests += digest
     return TaskInput(units, bytes(digests))
 
 
-def _distinct(row_ids: Iterable[bytes], repeats: bool) -> Iterator[tuple[bytes, bytes, int]]:
+def _iter_distinct_units(row_ids: Iterable[bytes], repeats: bool) -> Iterator[tuple[bytes, bytes, int]]:
     last = b""
     for unit_id, same in groupby(row_ids):
         rows = sum(1 for _ in same)
         if rows > 1 and not repeats:
             raise InvalidRequestError(
                 "two units have the same key: choose columns that identify each row, or use TransactionalReduce",
-                unit=shown_key(decode_row(unit_id)[0]),
+                unit=format_key(decode_row(unit_id)[0]),
             )
         if unit_id < last:
             raise InvalidRequestError(
                 "the units of a task are not sorted by their keys: report it",
-                unit=shown_key(decode_row(unit_id)[0]),
-                after=shown_key(decode_row(last)[0]),
+                unit=format_key(decode_row(unit_id)[0]),
+                after=format_key(decode_row(last)[0]),
             )
         last = unit_id
         yield unit_id, unit_id, rows
 
 
-def verified_units(units: Iterable[tuple[Unit, int]], expected: TaskInput) -> Iterator[Unit]:
+def verify_units(units: Iterable[tuple[Unit, int]], expected: TaskInput) -> Iterator[Unit]:
     """Yield the units of a task in the second pass over its rows, after comparing them with the first pass.
 
     Guarantee: each unit that is yielded is one of the first pass, and if nothing is raised, all of these are.
@@ -124,23 +124,23 @@ def verified_units(units: Iterable[tuple[Unit, int]], expected: TaskInput) -> It
         InvalidRequestError: the units are not those of the first pass. Those before were yielded.
     """
     seen = 0
-    for block, digest in _blocks((unit, unit.id, rows) for unit, rows in units):
+    for block, digest in _iter_blocks((unit, unit.id, rows) for unit, rows in units):
         if digest != expected.digests[seen : seen + _DIGEST_BYTES]:
-            raise _changed()
+            raise _changed_rows_error()
         seen += _DIGEST_BYTES
         yield from block
     if seen < len(expected.digests):
-        raise _changed()
+        raise _changed_rows_error()
 
 
-def _changed() -> InvalidRequestError:
+def _changed_rows_error() -> InvalidRequestError:
     return InvalidRequestError(
         "the rows have changed since the job was started, and what is new in them was not run: let their source give "
         "the same rows each time it is read"
     )
 
 
-def _blocks(units: Iterable[tuple[T, bytes, int]]) -> Iterator[tuple[list[T], bytes]]:
+def _iter_blocks(units: Iterable[tuple[T, bytes, int]]) -> Iterator[tuple[list[T], bytes]]:
     """Yield blocks with their digests.
 
     Args:
@@ -156,13 +156,13 @@ def _blocks(units: Iterable[tuple[T, bytes, int]]) -> Iterator[tuple[list[T], by
         parts.append(unit_id if rows == 1 else unit_id + rows.to_bytes(_COUNT_BYTES, "big"))
         left -= rows
         if left <= 0:
-            yield block, _digest(parts)
+            yield block, _digest_parts(parts)
             block, parts = [], []
             count += 1
             left = size = size * 2 if count % _BLOCKS_OF_A_SIZE == 0 else size
     if block:
-        yield block, _digest(parts)
+        yield block, _digest_parts(parts)
 
 
-def _digest(parts: list[bytes]) -> bytes:
+def _digest_parts(parts: list[bytes]) -> bytes:
     return blake2b(b"".join(parts), digest_size=_DIGEST_BYTES).digest()

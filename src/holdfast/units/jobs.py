@@ -20,7 +20,7 @@ from holdfast.errors import (
 )
 from holdfast.records.batches import read_records
 from holdfast.records.keys import JOB, new_id
-from holdfast.records.row_keys import integer_of
+from holdfast.records.row_keys import to_integer
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Backend, Record, SnapshotReader
 from holdfast.transactions.transaction import Transaction, run_transaction, run_until_known
@@ -36,7 +36,7 @@ from holdfast.units.progress import (
     progress_range,
 )
 from holdfast.units.work_list import WorkList
-from holdfast.wording import nearest
+from holdfast.wording import suggest_nearest
 
 T = TypeVar("T")
 
@@ -183,7 +183,7 @@ def begin_job(
         UnavailableError: the database went away, or loses what it has committed. Repeat later.
     """
     key = job_key(name)
-    number = None if shards is None else _checked_shards(shards)
+    number = None if shards is None else _check_shards(shards)
     new = Job(
         name=name,
         id=new_id(environment.ids),
@@ -197,8 +197,8 @@ def begin_job(
     )
 
     def begin(transaction: Transaction) -> Job:
-        found = _find(transaction, name)
-        if found is not None and (found.is_fixed or _difference(found, new, number) is None):
+        found = _find_job_record(transaction, name)
+        if found is not None and (found.is_fixed or _different_job_error(found, new, number) is None):
             return found
         if found is not None:
             _delete_progress(transaction, found)
@@ -208,8 +208,8 @@ def begin_job(
             transaction.put(progress_key(new.id, shard), start)
         return new
 
-    job = _durably(database, begin, environment, name, _stays)
-    error = _difference(job, new, number)
+    job = _transact_durably(database, begin, environment, name, _is_record_kept)
+    error = _different_job_error(job, new, number)
     if error is not None:
         raise error
     return job if job_input is None else fix_input(database, job, job_input, environment)
@@ -227,7 +227,7 @@ def fix_input(database: Backend, job: Job, job_input: JobInput, environment: Env
     """
 
     def fix(transaction: Transaction) -> Job:
-        found = _find(transaction, job.name)
+        found = _find_job_record(transaction, job.name)
         if found is None or found.id != job.id:
             raise FencedError(GONE, job=job.name)
         if not found.is_fixed:
@@ -236,13 +236,13 @@ def fix_input(database: Backend, job: Job, job_input: JobInput, environment: Env
         return found
 
     if not job.is_fixed:
-        job = _durably(database, fix, environment, job.name, _stays)
+        job = _transact_durably(database, fix, environment, job.name, _is_record_kept)
     if job.digest != job_input.digest:
         raise other_rows_error(job, given=job_input.units)
     return job
 
 
-def _difference(job: Job, given: Job, shards: int | None) -> InputChangedError | None:
+def _different_job_error(job: Job, given: Job, shards: int | None) -> InputChangedError | None:
     """Return the error that a job is not the one to be run; None if it is."""
     shown: dict[str, object]
     if job.kind != given.kind:
@@ -278,8 +278,8 @@ def other_rows_error(job: Job, **variables: object) -> InputChangedError:
     return InputChangedError(sentence, job=job.name, **variables)
 
 
-def _checked_shards(shards: object) -> int:
-    number = integer_of(shards)
+def _check_shards(shards: object) -> int:
+    number = to_integer(shards)
     if number is None or not 1 <= number <= _MOST_SHARDS:
         raise InvalidRequestError(f"a job has 1 to {_MOST_SHARDS} tasks: change the number", tasks=shards)
     return number
@@ -310,7 +310,7 @@ def end_job(
     ended_s = environment.clock.now_s()
 
     def end(transaction: Transaction) -> Job:
-        found = _find(transaction, job.name)
+        found = _find_job_record(transaction, job.name)
         if found is None or found.id != job.id:
             raise ConflictError(GONE if work is None else GONE_FROM_LIST, job=job.name)
         if found.is_finished:
@@ -321,7 +321,7 @@ def end_job(
         _delete_progress(transaction, job)
         return ended
 
-    return _durably(database, end, environment, job.name, _stays)
+    return _transact_durably(database, end, environment, job.name, _is_record_kept)
 
 
 def _require_end(transaction: Transaction, job: Job, work: WorkList | None) -> None:
@@ -363,7 +363,7 @@ def end_run(database: Backend, job: Job, run: str, environment: Environment) -> 
         return found is None or found.id != job.id or found.is_finished or run in found.ended_runs
 
     def end(transaction: Transaction) -> None:
-        found = _find(transaction, job.name)
+        found = _find_job_record(transaction, job.name)
         if found is None or is_over(found):
             return
         runs = (*found.ended_runs, run)[-_MOST_RUNS:]
@@ -371,7 +371,7 @@ def end_run(database: Backend, job: Job, run: str, environment: Environment) -> 
         for shard in range(job.shards):
             transaction.add(progress_key(job.id, shard), 0)  # gives it another version, and reads nothing
 
-    _durably(database, end, environment, job.name, lambda _ended, found: is_over(found))
+    _transact_durably(database, end, environment, job.name, lambda _ended, found: is_over(found))
 
 
 def require_running_run(job: Job, run: str) -> None:
@@ -390,21 +390,21 @@ def find_job(database: SnapshotReader, name: str) -> Job:
     Raises:
         NotFoundError: the database has no such job.
     """
-    job = _find(database, name)
+    job = _find_job_record(database, name)
     if job is None:
-        raise _missing(database, name)
+        raise _missing_job_error(database, name)
     return job
 
 
-def _find(reader: SnapshotReader | Transaction, name: str) -> Job | None:
+def _find_job_record(reader: SnapshotReader | Transaction, name: str) -> Job | None:
     key = job_key(name)
     record = reader.get_many([key]).get(key)
     return None if record is None else Job.of(key, record)
 
 
-def _missing(database: SnapshotReader, name: str) -> NotFoundError:
+def _missing_job_error(database: SnapshotReader, name: str) -> NotFoundError:
     known = [job.name for job in list_jobs(database)]
-    hint = nearest(name, known) if known else "there are none"
+    hint = suggest_nearest(name, known) if known else "there are none"
     return NotFoundError(f"the database has no such job: {hint}", job=name)
 
 
@@ -457,23 +457,23 @@ def forget_job(database: Backend, name: str, environment: Environment) -> None:
     seen: set[int] = set()
 
     def forget(transaction: Transaction) -> None:
-        job = _find(transaction, name)
+        job = _find_job_record(transaction, name)
         if job is None and not seen:
-            raise _missing(database, name)
+            raise _missing_job_error(database, name)
         if job is None or (seen and job.id not in seen):
             return  # the reply was lost, but the job is forgotten; another one may have its name by now
         seen.add(job.id)
         transaction.delete(job_key(name))
         _delete_progress(transaction, job)
 
-    _durably(database, forget, environment, name, lambda _done, found: found is None or found.id not in seen)
+    _transact_durably(database, forget, environment, name, lambda _done, found: found is None or found.id not in seen)
 
 
 def drop_unfixed_job(database: Backend, job: Job, environment: Environment) -> None:
     """Delete the records of a job whose rows were refused, unless its input is fixed by now, by another driver."""
 
     def drop(transaction: Transaction) -> None:
-        found = _find(transaction, job.name)
+        found = _find_job_record(transaction, job.name)
         if found is not None and found.id == job.id and not found.is_fixed:
             transaction.delete(job_key(job.name))
             _delete_progress(transaction, found)
@@ -487,7 +487,7 @@ def _delete_progress(transaction: Transaction, job: Job) -> None:
         transaction.delete(counter_key(job.id, shard))
 
 
-def _stays(job: Job, found: Job | None) -> bool:
+def _is_record_kept(job: Job, found: Job | None) -> bool:
     """Whether the record of a job still says at least what a transaction has returned."""
     return (
         found is not None
@@ -497,7 +497,7 @@ def _stays(job: Job, found: Job | None) -> bool:
     )
 
 
-def _durably(
+def _transact_durably(
     database: Backend,
     function: Callable[[Transaction], T],
     environment: Environment,
@@ -517,6 +517,6 @@ def _durably(
     for _ in range(_TRIES):
         result = run_until_known(database, function, environment, lost_replies=_TRIES)
         database.make_durable()
-        if is_there(result, _find(database, name)):
+        if is_there(result, _find_job_record(database, name)):
             return result
     raise UnavailableError("the database loses what it has committed: repeat later", job=name)

@@ -181,9 +181,9 @@ class TaskProgress:
     def to_bytes(self) -> bytes:
         """Return the value of the record of the progress."""
         found = {
-            "last": _text(self.last),
+            "last": _encode_base64(self.last),
             "done": self.done,
-            "deferred": [_text(one) for one in self.deferred],
+            "deferred": [_encode_base64(one) for one in self.deferred],
             "finished": self.is_finished,
             "statistics": self.statistics.to_json(),
         }
@@ -199,9 +199,9 @@ class TaskProgress:
         try:
             found = json.loads(value)
             return TaskProgress(
-                last=_bytes(found["last"]),
+                last=_decode_base64(found["last"]),
                 done=int(found["done"]),
-                deferred=tuple(_bytes(one) for one in found["deferred"]),
+                deferred=tuple(_decode_base64(one) for one in found["deferred"]),
                 is_finished=found["finished"] is True,
                 statistics=Statistics.of(found["statistics"]),
             )
@@ -209,9 +209,9 @@ class TaskProgress:
             raise CorruptDataError("the progress of a task cannot be read: report it") from error
 
 
-def _text(found: bytes) -> str:
+def _encode_base64(found: bytes) -> str:
     return b64encode(found).decode()
 
 
-def _bytes(text: str) -> bytes:
+def _decode_base64(text: str) -> bytes:
     return b64decode(text, validate=True)

@@ -9,7 +9,7 @@ from holdfast.errors import MALFORMED, CorruptDataError
 from holdfast.transactions.base import Backend, SnapshotReader
 from holdfast.units.jobs import Job, find_job, read_progress
 from holdfast.units.progress import Statistics, TaskProgress
-from holdfast.wording import counted
+from holdfast.wording import format_count
 
 _MOST_TASKS = 1000
 """Tasks in the stored report: all of them, with many more, would be too long for a record."""
@@ -78,7 +78,7 @@ class JobReport:
             ("time in tasks", shares),
         ]
         if self.earlier:  # what follows the first line is of the job, which has these units too
-            found.insert(1, ("earlier runs", f"{counted(self.earlier, 'unit')}, which all figures below include"))
+            found.insert(1, ("earlier runs", f"{format_count(self.earlier, 'unit')}, which all figures below include"))
         more = [
             ("deferred", total.deferred),
             ("with locks", total.locked),

@@ -50,7 +50,7 @@ class ShardTask:
         with self._execution.alarm.ready():
             self._run_units(units)
         self._loop.measure()
-        self._finish()
+        self._finish_task()
         return self._execution.statistics
 
     def _run_units(self, units: Iterable[Unit]) -> None:
@@ -71,7 +71,7 @@ class ShardTask:
         loop.run(loop.filter_remaining(group))
         loop.drain()
 
-    def _finish(self) -> None:
+    def _finish_task(self) -> None:
         """Record that the task is finished, durably: once Spark has been told, it never runs the task again."""
         retry_unavailable, ledger, key = self._loop.retry_unavailable, self._ledger, self._ledger.key
         is_durable = False
@@ -218,7 +218,7 @@ class TaskLedger(ProgressRecord):
         """Return a commit that records that units are done, and that others are deferred."""
         if not done:
             return Commit(reads={self.key: self._version})
-        return self.propose(self._after(done, deferred), len(done))
+        return self.propose(self._progress_after(done, deferred), len(done))
 
     def see(self, record: Record | None) -> None:
         """Use the record as it was read, in place of what this attempt knows.
@@ -238,7 +238,7 @@ class TaskLedger(ProgressRecord):
         ):
             raise ConflictError("the database has lost commits, perhaps in a crash: run the task again")
 
-    def _after(self, done: Sequence[Unit], deferred: Collection[bytes]) -> TaskProgress:
+    def _progress_after(self, done: Sequence[Unit], deferred: Collection[bytes]) -> TaskProgress:
         done_ids = {unit.id for unit in done}
         return replace(
             self.progress,

@@ -17,7 +17,7 @@ from holdfast.records.row_keys import Row, encode_row
 from holdfast.records.values import Value
 from holdfast.runtime import TimeIsUp
 from holdfast.units.work_list import NewItem, WorkList, new_records
-from holdfast.wording import nearest
+from holdfast.wording import suggest_nearest
 
 UnitFunction: TypeAlias = "Callable[..., object]"
 """Takes a `UnitTransaction`, a key and a value."""
@@ -63,7 +63,7 @@ class Unit:
                 cannot be copied.
         """
         if unit_id is None:
-            unit_id = id_of(key)
+            unit_id = encode_unit_id(key)
         if _is_immutable(value):
             return Unit(key, unit_id, value)
         try:
@@ -71,7 +71,7 @@ class Unit:
         except Exception as error:
             raise InvalidRequestError(
                 "the value of a unit cannot be copied for each run: pass plain values, such as lists or dictionaries",
-                unit=shown_key(key),
+                unit=format_key(key),
                 type=type(value).__name__,
             ) from error
 
@@ -81,7 +81,7 @@ class Unit:
         return self._value if self._pickled is None else pickle.loads(self._pickled)
 
 
-def id_of(key: Row) -> bytes:
+def encode_unit_id(key: Row) -> bytes:
     """Encode the key of a unit as bytes, which sort as keys do.
 
     Raises:
@@ -95,7 +95,7 @@ def id_of(key: Row) -> bytes:
     return unit_id
 
 
-def shown_key(key: Row) -> Row:
+def format_key(key: Row) -> Row:
     """Return the key of a unit for a message; of a long key, only the beginning as text."""
     text = repr(key)
     return key if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
@@ -157,13 +157,15 @@ class UnitSettings:
         known = [one.name for one in fields(UnitSettings)]
         for name in given:
             if name not in known:
-                raise InvalidRequestError(f"there is no such setting for units: {nearest(name, known)}", setting=name)
+                raise InvalidRequestError(
+                    f"there is no such setting for units: {suggest_nearest(name, known)}", setting=name
+                )
         return UnitSettings(**given)
 
     def __post_init__(self) -> None:
         if self.buffering not in _BUFFERING:
             raise InvalidRequestError(
-                f"no such buffering: {nearest(str(self.buffering), _BUFFERING)}", buffering=self.buffering
+                f"no such buffering: {suggest_nearest(str(self.buffering), _BUFFERING)}", buffering=self.buffering
             )
         for name, most in _NUMBERS.items():
             given = getattr(self, name)
@@ -222,7 +224,7 @@ class UnitTransaction(CellCalls):
             prefix: only rows that begin with this text, these bytes, or these parts of a tuple.
             limit: the most rows to return.
         """
-        return self._call(lambda cells: cells.scan(table, start=start, end=end, prefix=prefix, limit=limit))
+        return self._call_cells(lambda cells: cells.scan(table, start=start, end=end, prefix=prefix, limit=limit))
 
     def emit(self, key: Row, value: Value | None = None, *, priority: int = 0) -> None:
         """Add a key to the job's work list, in the same step as all that the unit writes. See `OpenWorkList.add`."""
@@ -234,7 +236,7 @@ class UnitTransaction(CellCalls):
         Args:
             items: pairs of key and value, or triples with a priority.
         """
-        self._call(lambda cells: self._add_work(cells, items))
+        self._call_cells(lambda cells: self._add_work(cells, items))
 
     def _add_work(self, cells: CellTransaction, items: Iterable[NewItem]) -> None:
         work = self._emit_to
@@ -246,12 +248,12 @@ class UnitTransaction(CellCalls):
             cells.put_record(key, encoded)
 
     def _read(self, call: Callable[[CellReader], T]) -> T:
-        return self._call(call)
+        return self._call_cells(call)
 
     def _write(self, call: Callable[[CellTransaction], T]) -> T:
-        return self._call(call)
+        return self._call_cells(call)
 
-    def _call(self, call: Callable[[CellTransaction], T]) -> T:
+    def _call_cells(self, call: Callable[[CellTransaction], T]) -> T:
         if self._is_over:
             raise InvalidRequestError(
                 "the unit of this transaction has ended: use it only while its function runs, and do not keep it"

@@ -26,12 +26,12 @@ from holdfast.errors import (
     TransactionConflictError,
     UnavailableError,
 )
-from holdfast.records.keys import CELL, cell_of, table_name_of, tables_range
+from holdfast.records.keys import CELL, parse_cell_key, table_name_in_key, tables_range
 from holdfast.runtime import Backoff, Environment
 from holdfast.transactions.base import Commit
 from holdfast.units.execution import GroupResult, UnitExecution
 from holdfast.units.progress import Statistics
-from holdfast.units.unit import SERVER, Unit, shown_key
+from holdfast.units.unit import SERVER, Unit, format_key
 
 T = TypeVar("T")
 
@@ -125,18 +125,18 @@ class UnitLoop:
             size = 1 if alone else self._size.now
             part, rest = left[:size], left[size:] or following
             before_s = clock.elapsed_s()
-            attempt = self._attempt(part, following=rest[:size])
+            attempt = self._attempt_units(part, following=rest[:size])
             if attempt.done:
                 left = left[attempt.done :]
                 if not alone:  # units that run one by one say nothing about groups
                     self._size.committed(clock.elapsed_s() - before_s)
                 alone = max(0, alone - attempt.done)
-            elif self._is_behind(attempt):
-                self._load()
+            elif self._is_ledger_behind(attempt):
+                self._reload_ledger()
                 left = self.filter_remaining(left)
             elif len(part) > 1:
                 alone = len(part)
-                self._size.conflicted()
+                self._size.note_conflict()
             else:
                 self._statistics.deferred += 1
                 self.defer(part[0])
@@ -189,18 +189,20 @@ class UnitLoop:
 
     # --- attempts -----------------------------------------------------------------------------------------------------
     def _run_again(self, unit: Unit, round_number: int) -> None:
-        attempt = self._attempt([unit], locked=round_number >= self._settings.rounds)
-        if self._is_behind(attempt):
-            self._load()
+        attempt = self._attempt_units([unit], locked=round_number >= self._settings.rounds)
+        if self._is_ledger_behind(attempt):
+            self._reload_ledger()
         elif attempt.conflict and round_number >= self._settings.rounds + _LOCKED_ROUNDS:
             raise TransactionConflictError(
                 "a unit conflicts however often it is tried: let it read less that other units change, and write "
                 "nothing by other ways than its transaction",
-                unit=shown_key(unit.key),
-                cells=[shown_cell(key) for key in attempt.conflict[:_NAMED_KEYS]],
+                unit=format_key(unit.key),
+                cells=[format_cell_key(key) for key in attempt.conflict[:_NAMED_KEYS]],
             )
 
-    def _attempt(self, units: Sequence[Unit], *, locked: bool = False, following: Sequence[Unit] = ()) -> GroupResult:
+    def _attempt_units(
+        self, units: Sequence[Unit], *, locked: bool = False, following: Sequence[Unit] = ()
+    ) -> GroupResult:
         """Run units, and note what has taken effect.
 
         Raises:
@@ -225,7 +227,7 @@ class UnitLoop:
             raise unit_failure_error(attempt.failure, units[attempt.done])
         return attempt
 
-    def _is_behind(self, attempt: GroupResult) -> bool:
+    def _is_ledger_behind(self, attempt: GroupResult) -> bool:
         """Check whether the ledger has to be read again.
 
         Raises:
@@ -236,7 +238,7 @@ class UnitLoop:
             raise UnavailableError("the database loses one reply after the other: run the task again later")
         return attempt.unknown or not set(attempt.conflict).isdisjoint(self._ledger.keys)
 
-    def _load(self) -> None:
+    def _reload_ledger(self) -> None:
         self.retry_unavailable(self._ledger.load)
         for unit in list(self.deferred.values()):
             if self._ledger.status(unit) is UnitStatus.DONE:
@@ -262,14 +264,14 @@ class GroupSize:
             duration_s: how long it ran; meanwhile, others could see nothing of it.
         """
         if duration_s > _LONGEST_S:
-            self.conflicted()
+            self.note_conflict()
             return
         self._clean += 1
         if self._clean >= _CLEAN_GROUPS:
             self._clean = 0
             self.now = min(2 * self.now, self._most)
 
-    def conflicted(self) -> None:
+    def note_conflict(self) -> None:
         """Note a group that conflicted."""
         self._clean = 0
         self.now = max(1, self.now // 2)
@@ -303,16 +305,16 @@ def retry_unavailable(call: Callable[[], T], patience_s: float, environment: Env
 def unit_failure_error(error: BaseException, unit: Unit) -> InvalidRequestError:
     """Return the error for a unit whose function raised another error."""
     found = InvalidRequestError(
-        f"the function of a unit failed, nothing of the unit was written: {_advice(error)}",
-        error=_text_of(error)[:_MOST_CHARACTERS],
-        **_place_of(error),
-        unit=shown_key(unit.key),
+        f"the function of a unit failed, nothing of the unit was written: {_advise_on_error(error)}",
+        error=_error_text(error)[:_MOST_CHARACTERS],
+        **_find_error_place(error),
+        unit=format_key(unit.key),
     )
     found.__cause__ = error
     return found
 
 
-def _advice(error: BaseException) -> str:
+def _advise_on_error(error: BaseException) -> str:
     if isinstance(error, NotFoundError) and "table" in error.variables:  # whether it was there before is not known
         return (
             "mend it, or create the table; if it was dropped since the job began, write again what units that are done "
@@ -321,7 +323,7 @@ def _advice(error: BaseException) -> str:
     return "mend it, and run the job or the query again, which goes on where it was"
 
 
-def _text_of(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     if isinstance(error, HoldfastError):
         return str(error)
     kind = type(error).__name__
@@ -331,7 +333,7 @@ def _text_of(error: BaseException) -> str:
         return kind
 
 
-def _place_of(error: BaseException) -> dict[str, str]:
+def _find_error_place(error: BaseException) -> dict[str, str]:
     """Return the line of the function's file in which the error occurred; what it called elsewhere does not help."""
     frames = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
     theirs = [one for one in frames if not one[0].co_filename.startswith(_PACKAGE)]
@@ -344,12 +346,12 @@ def _place_of(error: BaseException) -> dict[str, str]:
     return {"at": own[-1]} if own else {}
 
 
-def shown_cell(key: bytes) -> str:
+def format_cell_key(key: bytes) -> str:
     """Return the key of a record for a message: table, row and column if it is a cell's."""
     first, last = tables_range()
     if key.startswith(CELL):
-        row, column = cell_of(key)
+        row, column = parse_cell_key(key)
         return f"row {row!r}, column {column!r}"
     if first <= key < last:
-        return f"rows of table {table_name_of(key)!r}"
+        return f"rows of table {table_name_in_key(key)!r}"
     return repr(key)

@@ -20,9 +20,9 @@ from typing import TypeAlias
 
 from holdfast.errors import FencedError, InvalidRequestError, NotFoundError
 from holdfast.records.batches import read_records
-from holdfast.records.cells import VALUE, record_of_value, rows_range, value_of
+from holdfast.records.cells import VALUE, decode_cell_value, record_of_value, rows_range
 from holdfast.records.database import Database, DatabaseSnapshot, require_open_database
-from holdfast.records.keys import cell_of, column_bytes
+from holdfast.records.keys import column_bytes, parse_cell_key
 from holdfast.records.row_keys import Row
 from holdfast.records.values import Value
 from holdfast.units.progress import Statistics
@@ -136,17 +136,19 @@ def watch(
         raise InvalidRequestError(f"top is a number from 1 to {_MOST_TOP:,}: change it", given=top)
     if type(every_s) not in (int, float) or not 0 <= every_s <= _MOST_SECONDS:
         raise InvalidRequestError(f"every_s is a number from 0 to {_MOST_SECONDS:,}: change it", given=every_s)
-    return _views(database, table, job, top, column, every_s)
+    return _iter_views(database, table, job, top, column, every_s)
 
 
-def _views(database: Database, table: str, job: str | None, top: int, column: str, every_s: float) -> Iterator[View]:
+def _iter_views(
+    database: Database, table: str, job: str | None, top: int, column: str, every_s: float
+) -> Iterator[View]:
     clock = database.environment.clock
     seen: deque[tuple[float, int]] = deque(maxlen=_RATE_VIEWS)  # when so many units were done
     job_id: int | None = None
 
     def read() -> View:
         with database.snapshot() as snapshot:
-            state = None if job is None else _state(snapshot, job, job_id)
+            state = None if job is None else _read_job_state(snapshot, job, job_id)
             return replace(read_column(snapshot, table, column, top), state=state)
 
     while True:
@@ -158,7 +160,7 @@ def _views(database: Database, table: str, job: str | None, top: int, column: st
             while seen and seen[-1][1] > view.done:
                 seen.pop()  # the database has lost units
             seen.append((now_s, view.done))
-            view = replace(view, units_per_s=_rate(view.state, *seen[0], *seen[-1]))
+            view = replace(view, units_per_s=_compute_rate(view.state, *seen[0], *seen[-1]))
         yield view
         if view.is_final:
             return
@@ -166,7 +168,7 @@ def _views(database: Database, table: str, job: str | None, top: int, column: st
         clock.sleep(max(every_s - took_s, took_s))
 
 
-def _state(snapshot: DatabaseSnapshot, job: str, job_id: int | None) -> JobState:
+def _read_job_state(snapshot: DatabaseSnapshot, job: str, job_id: int | None) -> JobState:
     """Return how far a job is; after the first view, it is the one of that view."""
     try:
         state = read_state(snapshot.reader, job)
@@ -179,7 +181,7 @@ def _state(snapshot: DatabaseSnapshot, job: str, job_id: int | None) -> JobState
     return state
 
 
-def _rate(state: JobState, first_s: float, first: int, last_s: float, last: int) -> float | None:
+def _compute_rate(state: JobState, first_s: float, first: int, last_s: float, last: int) -> float | None:
     """Return how many units are done per second: over the last views, at the end as the job's report says."""
     if state.report is not None:
         return state.report.units_per_s or None
@@ -207,7 +209,7 @@ def read_column(snapshot: DatabaseSnapshot, table: str, column: str, most: int) 
         record = record_of_value(definition, key, stored) if key.endswith(ending) else None
         if record is None:
             continue
-        value = _number(value_of(key, record), key, table, column)
+        value = _require_number(decode_cell_value(key, record), key, table, column)
         rows += 1
         if isinstance(value, int):
             whole += value
@@ -218,11 +220,11 @@ def read_column(snapshot: DatabaseSnapshot, table: str, column: str, most: int) 
             heapq.heappush(heap, (value, -rows, key))
         elif value > heap[0][0]:
             heapq.heapreplace(heap, (value, -rows, key))
-    top = [TopRow(cell_of(key)[0], value) for value, _place, key in sorted(heap, reverse=True)]
-    return View(rows=rows, sum=_sum(whole, fractions, table, column) if has_fractions else whole, top=top)
+    top = [TopRow(parse_cell_key(key)[0], value) for value, _place, key in sorted(heap, reverse=True)]
+    return View(rows=rows, sum=_add_sums(whole, fractions, table, column) if has_fractions else whole, top=top)
 
 
-def _sum(whole: int, fractions: float, table: str, column: str) -> float:
+def _add_sums(whole: int, fractions: float, table: str, column: str) -> float:
     try:
         found = whole + fractions
     except OverflowError:
@@ -236,7 +238,7 @@ def _sum(whole: int, fractions: float, table: str, column: str) -> float:
     return found
 
 
-def _number(value: Value, key: bytes, table: str, column: str) -> Number:
+def _require_number(value: Value, key: bytes, table: str, column: str) -> Number:
     if (
         isinstance(value, bool)
         or not isinstance(value, int | float)
@@ -246,7 +248,7 @@ def _number(value: Value, key: bytes, table: str, column: str) -> Number:
         raise InvalidRequestError(
             "the column has a value that is not a finite number: choose another column",
             table=table,
-            row=cell_of(key)[0],
+            row=parse_cell_key(key)[0],
             column=column,
             type=type(value).__name__,
         )

@@ -44,7 +44,7 @@ from holdfast.errors import (
 from holdfast.records.batches import collect_dropped, read_records, split_into_batches, track_batch_commits
 from holdfast.records.database import Database, require_open_database
 from holdfast.records.keys import BEAT, ID_BYTES, WORK, WORK_LIST, dropped_key, id_bytes, new_id
-from holdfast.records.row_keys import Row, decode_row, encode_row, integer_of
+from holdfast.records.row_keys import Row, decode_row, encode_row, to_integer
 from holdfast.records.values import Value, decode_value, encode_value
 from holdfast.runtime import Environment
 from holdfast.transactions.base import (
@@ -58,7 +58,7 @@ from holdfast.transactions.base import (
     SnapshotReader,
 )
 from holdfast.transactions.transaction import Transaction, run_transaction
-from holdfast.wording import nearest
+from holdfast.wording import suggest_nearest
 
 _READY, _CLAIM = b"r", b"t"  # in this order: whoever looks for work reads claims only if little waits
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
@@ -155,7 +155,7 @@ class WorkList:
         Raises:
             InvalidRequestError: the key, the value or the priority is not valid: change it.
         """
-        number = integer_of(priority)
+        number = to_integer(priority)
         if number is None or abs(number) > _MOST_PRIORITY:
             raise InvalidRequestError("a priority is an integer of 62 bits: change it", priority=priority)
         record = self.item_key(encode_row(number) + encode_row(key))
@@ -183,7 +183,7 @@ def _definition_key(name: object) -> bytes:
     return WORK_LIST + name.encode()
 
 
-def _definition(name: str, record: Record) -> WorkList:
+def _decode_definition(name: str, record: Record) -> WorkList:
     try:
         list_id = json.loads(record.value)["id"]
     except MALFORMED as error:
@@ -224,15 +224,15 @@ def find_work_list(database: Backend, name: str) -> WorkList:
     record = database.get_many([key]).get(key)
     if record is None:
         known = [one.name for one in list_work_lists(database)]
-        hint = nearest(name, known) if known else "create it with open_work_list(database, name, create=True)"
+        hint = suggest_nearest(name, known) if known else "create it with open_work_list(database, name, create=True)"
         raise NotFoundError(f"the database has no such work list: {hint}", list=name)
-    return _definition(name, record)
+    return _decode_definition(name, record)
 
 
 def list_work_lists(database: SnapshotReader) -> list[WorkList]:
     """Return all work lists of a database, by name."""
     return [
-        _definition(key[len(WORK_LIST) :].decode(errors="replace"), record)
+        _decode_definition(key[len(WORK_LIST) :].decode(errors="replace"), record)
         for key, record in read_records(database, WORK_LIST, WORK_LIST + b"\xff")
     ]
 

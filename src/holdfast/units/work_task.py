@@ -91,20 +91,20 @@ class WorkTask:
         self._loop.retry_unavailable(self._progress.load)
         is_over = False
         while not is_over:
-            beats = self._repeat(self._beat, self._execution.settings.lease_s / _BEATS)
+            beats = self._repeat(self._send_heartbeat, self._execution.settings.lease_s / _BEATS)
             try:
                 with beats, self._execution.alarm.ready():
-                    self._work_on()
+                    self._run_claims()
             except Exception:
                 with suppress(HoldfastError):
                     self._delete_beats([self._work.heartbeat_key(self._key)])
                 raise
             self._loop.measure()
-            self._loop.retry_unavailable(self._forget_beats)
-            is_over = self._is_over()
+            self._loop.retry_unavailable(self._forget_heartbeats)
+            is_over = self._is_list_at_end()
         return self._execution.statistics
 
-    def _is_over(self) -> bool:
+    def _is_list_at_end(self) -> bool:
         """Record that this worker is finished, durably; return whether the list is still at its end.
 
         A database that crashed before it was asked to make that durable has perhaps lost units, and has their items
@@ -113,20 +113,20 @@ class WorkTask:
         retry_unavailable, progress = self._loop.retry_unavailable, self._progress
         retry_unavailable(progress.finish)
         retry_unavailable(self._backend.make_durable)
-        page = retry_unavailable(lambda: self._page(1, [progress.key]))
+        page = retry_unavailable(lambda: self._read_page(1, [progress.key]))
         return progress.is_finished_by(page.guards.get(progress.key)) and not page.records
 
-    def _work_on(self) -> None:
+    def _run_claims(self) -> None:
         """Claim and run items; look for dead workers when there are none, and at times also when there are."""
         clock = self._environment.clock
         looked_s = clock.elapsed_s()
         waits = 0
         while True:
-            page = self._loop.retry_unavailable(self._look)
+            page = self._loop.retry_unavailable(self._read_waiting_items)
             if not page:
                 self._loop.retry_unavailable(self._ledger.load)  # a list that was dropped is empty, but not at its end
                 return
-            claim = self._loop.retry_unavailable(partial(self._take, page))
+            claim = self._loop.retry_unavailable(partial(self._claim_share, page))
             if claim is not None:
                 self._loop.run(self._ledger.begin(claim))
                 self._loop.drain()
@@ -140,21 +140,21 @@ class WorkTask:
                 self._loop.measure()
                 self._loop.retry_unavailable(partial(self._progress.write, is_finished=False))
 
-    def _look(self) -> Sequence[tuple[bytes, Record]]:
+    def _read_waiting_items(self) -> Sequence[tuple[bytes, Record]]:
         """Return items that wait, and then claims, if not many wait: nothing if the list is at its end.
 
         If values are large, it reads few of them, but one for each worker.
         """
         most = max(self._window.records, min(self._workers, _MOST_LARGE))
-        page = self._page(min(self._workers * self._loop.group_size, most, _MOST_WINDOW))
+        page = self._read_page(min(self._workers * self._loop.group_size, most, _MOST_WINDOW))
         self._window.adapt(page)
         return page.records
 
-    def _page(self, size: int, guards: Collection[bytes] = ()) -> ScanPage:
+    def _read_page(self, size: int, guards: Collection[bytes] = ()) -> ScanPage:
         """Read the begin of the list, items before claims: one read, so it sees one moment."""
         return self._database.scan(*self._work.range, size, guards)
 
-    def _take(self, page: Sequence[tuple[bytes, Record]]) -> Claim | None:
+    def _claim_share(self, page: Sequence[tuple[bytes, Record]]) -> Claim | None:
         """Claim this worker's share of what waits: items at a random place among the first, so that fewer collide.
 
         A claim whose commit seemed to fail may have taken effect after all, so this looks for it.
@@ -188,13 +188,13 @@ class WorkTask:
         """
         self._required = {job_key(self._job.name): require_running_job(self._database, self._job, self._run)}
 
-    def _beat(self) -> None:
+    def _send_heartbeat(self) -> None:
         """Give a sign of life. If it fails, others take over; their commits are validated anyway."""
         reads = {self._work.definition_key: self._work.version}  # after the list is dropped, it would stay
         with suppress(HoldfastError):
             self._backend.commit(Commit(reads=reads, adds={self._work.heartbeat_key(self._key): 1}))
 
-    def _forget_beats(self) -> None:
+    def _forget_heartbeats(self) -> None:
         """Delete all heartbeats: the list is at its end, so there are no claims. Those of the dead would stay forever.
 
         Whoever lives beats again, and comes here, too.

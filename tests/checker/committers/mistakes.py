@@ -11,21 +11,21 @@ from contextlib import suppress
 from dataclasses import replace
 
 from holdfast.commit import layout
-from holdfast.commit.codec import digest
+from holdfast.commit.codec import sha256_hex
 from holdfast.commit.committer import TaskReports
 from holdfast.commit.context import CommitContext, Measure
 from holdfast.commit.ids import AttemptId, FileOwner, JobId
 from holdfast.commit.intents import QUIET_S
 from holdfast.commit.leftovers import RecoveryReport
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, JobReport, Kind, ManifestRef, TaskCommit, Totals
-from holdfast.commit.task import TaskScope, totals_of
+from holdfast.commit.task import TaskScope, count_totals
 from holdfast.commit.two_phase import roll_forward, snapshot
-from holdfast.commit.two_phase.decision import Decided, StuckDecision
+from holdfast.commit.two_phase.decision import JobDecision, StuckDecision
 from holdfast.commit.two_phase.decision_log import append_entry, find_decision, write_mark
 from holdfast.commit.two_phase.job import abort_job, commit_job
-from holdfast.commit.two_phase.manifests import ManifestCache, Prepared
+from holdfast.commit.two_phase.manifests import ManifestCache, PreparedOutput
 from holdfast.commit.two_phase.pending_uploads import LiveJobs, UploadRecords
-from holdfast.commit.two_phase.publication import Publication, publication_of
+from holdfast.commit.two_phase.publication import Publication, publication_of_job
 from holdfast.commit.two_phase.records import LogEntry, decode_entry, decode_manifest, encode_entry
 from holdfast.commit.two_phase.replacement import delete_replaced
 from holdfast.commit.two_phase.roll_forward import JobSummary
@@ -103,8 +103,8 @@ def _blind_once() -> Callable[..., LogEntry | None]:
 
 
 def commit_without_looking(
-    shipped: Callable[..., Decided | None], measure: Measure, job: JobRecord, reports: TaskReports
-) -> Decided | None:
+    shipped: Callable[..., JobDecision | None], measure: Measure, job: JobRecord, reports: TaskReports
+) -> JobDecision | None:
     """In place of the commit's `_decide`: do not check whether the log already has an entry about the job."""
     with planted(swap(find_decision, _blind_once())):
         return shipped(measure, job, reports)
@@ -127,8 +127,12 @@ def _anothers(entry: LogEntry) -> LogEntry:
 
 
 def try_next_number(
-    shipped: Callable[..., Decided | None], measure: Measure, job: JobRecord, prepared: Prepared, view: LogView
-) -> Decided | None:
+    shipped: Callable[..., JobDecision | None],
+    measure: Measure,
+    job: JobRecord,
+    prepared: PreparedOutput,
+    view: LogView,
+) -> JobDecision | None:
     """In place of `_append_commit`: after a conflict, do not check whether the winner decided this very job."""
 
     def append(
@@ -157,8 +161,12 @@ class _StandsError(Exception):
 
 
 def take_any_entry(
-    shipped: Callable[..., Decided | None], measure: Measure, job: JobRecord, prepared: Prepared, view: LogView
-) -> Decided | None:
+    shipped: Callable[..., JobDecision | None],
+    measure: Measure,
+    job: JobRecord,
+    prepared: PreparedOutput,
+    view: LogView,
+) -> JobDecision | None:
     """In place of `_append_commit`: take the entry at the number as the job's own, whatever job it is about."""
 
     def append(
@@ -174,12 +182,16 @@ def take_any_entry(
         try:
             return shipped(measure, job, prepared, view)
         except _StandsError as stands:
-            return Decided(entry=stands.entry, cache=prepared.cache)
+            return JobDecision(entry=stands.entry, cache=prepared.cache)
 
 
 def take_every_entry_for_anothers(
-    shipped: Callable[..., Decided | None], measure: Measure, job: JobRecord, prepared: Prepared, view: LogView
-) -> Decided | None:
+    shipped: Callable[..., JobDecision | None],
+    measure: Measure,
+    job: JobRecord,
+    prepared: PreparedOutput,
+    view: LogView,
+) -> JobDecision | None:
     """In place of `_append_commit`: take every entry as another job's, as if each put met a conflict."""
 
     def append(
@@ -189,7 +201,7 @@ def take_every_entry_for_anothers(
         view: LogView,
         changes: Sequence[Change] = (),
     ) -> LogEntry:
-        path = layout.log_entry(entry.seq)
+        path = layout.log_entry_path(entry.seq)
         return _anothers(decode_entry(path, entry.seq, ctx.records.create(path, encode_entry(entry))))
 
     with planted(swap(append_entry, append)):
@@ -313,7 +325,7 @@ def help_nobody(shipped: Callable[..., list[StuckDecision]], ctx: CommitContext,
 def publish_in_task(shipped: Callable[..., TaskCommit], scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
     """In place of the task commit: publish the files, then write the manifest."""
     for file in files:
-        publication_of(scope.job).publish_file(scope.ctx, file, scope.owner.attempt)
+        publication_of_job(scope.job).publish_file(scope.ctx, file, scope.owner.attempt)
     return shipped(scope, files)
 
 
@@ -328,8 +340,8 @@ def name_without_attempt(shipped: Callable[..., str], owner: FileOwner, number: 
 
 
 def list_manifests(
-    shipped: Callable[..., Decided | None], measure: Measure, job: JobRecord, reports: TaskReports
-) -> Decided | None:
+    shipped: Callable[..., JobDecision | None], measure: Measure, job: JobRecord, reports: TaskReports
+) -> JobDecision | None:
     """In place of the commit's `_decide`: take the manifests in the job's folder, not those in the messages."""
     return shipped(measure, job, replace(reports, commits=_listed_commits(measure.ctx, job)))
 
@@ -339,7 +351,7 @@ def abort_every_upload_of_the_job(
 ) -> None:
     """In place of the task abort: abort every pending upload of the job."""
     left = UploadRecords(listing=UploadListing.BY_DIRECTORY)
-    publication_of(job).sweep(ctx, lambda found, key: found == job.job, left)
+    publication_of_job(job).sweep(ctx, lambda found, key: found == job.job, left)
     shipped(ctx, job, owner)
 
 
@@ -351,8 +363,10 @@ def _listed_commits(ctx: CommitContext, record: JobRecord) -> list[TaskCommit]:
             data = ctx.store.get(info.key)
             header = json.loads(data.splitlines()[0])
             key = info.key.removeprefix(ctx.prefix)
-            ref = ManifestRef(key=key, sha256=digest(data), task=header["task"], totals=Totals(files=header["files"]))
-            totals = totals_of(decode_manifest(ref, data).files)
+            ref = ManifestRef(
+                key=key, sha256=sha256_hex(data), task=header["task"], totals=Totals(files=header["files"])
+            )
+            totals = count_totals(decode_manifest(ref, data).files)
             ref = replace(ref, totals=totals)
             attempt = AttemptId(header["attempt"])
             found[ref.task] = TaskCommit(job=record.job, task=ref.task, attempt=attempt, totals=totals, ref=ref)
@@ -367,7 +381,7 @@ def end_every_job(shipped: Callable[..., bool], self: LiveJobs, job: JobId, key:
 
 def look_in_own_destination(shipped: Callable[..., bool], self: LiveJobs, job: JobId, key: str) -> bool:
     """In place of `LiveJobs.has_ended`: look for the job's record only in the own destination."""
-    return job in self._ended or not self._is_live_in(self._ctx.prefix, job)
+    return job in self._ended or not self._is_job_live_in(self._ctx.prefix, job)
 
 
 def list_below_bare_prefix(
@@ -416,8 +430,8 @@ def commit_open_job(
 
 # --- readers ----------------------------------------------------------------------------------------------------------
 def hide_nothing(
-    shipped: Callable[..., snapshot._Rule], ctx: CommitContext, view: LogView, unfinished: list[LogEntry]
-) -> snapshot._Rule:
+    shipped: Callable[..., snapshot._VisibilityRule], ctx: CommitContext, view: LogView, unfinished: list[LogEntry]
+) -> snapshot._VisibilityRule:
     """In place of the snapshot's `_visibility`: do not hide the files of decisions that are not marked visible."""
     return shipped(ctx, view, [entry for entry in unfinished if entry.seq in view.visible])
 

@@ -155,7 +155,10 @@ MUTANTS = (
     Mutant(
         name="commit-without-looking",
         slip="Commit checks neither whether the log already has an entry about its job, nor whether its record exists.",
-        swaps=(swap(job._decide, mistakes.commit_without_looking), swap(job_exists, mistakes.believe_in_the_record)),
+        swaps=(
+            swap(job._find_or_make_decision, mistakes.commit_without_looking),
+            swap(job_exists, mistakes.believe_in_the_record),
+        ),
         scene=_SECOND_DRIVER,
         breaks=("C8",),
     ),
@@ -261,14 +264,14 @@ MUTANTS = (
     Mutant(
         name="manifest-by-task",
         slip="Manifests are named by task, so the last attempt's manifest replaces the one that counts.",
-        swaps=(swap(layout.manifest, mistakes.name_by_task),),
+        swaps=(swap(layout.manifest_path, mistakes.name_by_task),),
         scene=_TWINS_DRIVER_DIES,
         breaks=("C9",),
     ),
     Mutant(
         name="manifests-by-listing",
         slip="The driver takes the manifests in the job's folder, not those that the messages name.",
-        swaps=(swap(job._decide, mistakes.list_manifests),),
+        swaps=(swap(job._find_or_make_decision, mistakes.list_manifests),),
         scene=_SPECULATION,
         breaks=("C3",),
     ),
@@ -322,14 +325,14 @@ MUTANTS = (
     Mutant(
         name="reader-ignores-mark",
         slip="A reader shows the files of every decision, even if it is not marked visible.",
-        swaps=(swap(snapshot._visibility, mistakes.hide_nothing),),
+        swaps=(swap(snapshot._build_visibility_rule, mistakes.hide_nothing),),
         scene=_READER,
         breaks=("whole-reads",),
     ),
     Mutant(
         name="reader-looks-once",
         slip="A reader does not check again whether the log changed while it listed the files.",
-        swaps=(swap(snapshot._instant, mistakes.see_no_change),),
+        swaps=(swap(snapshot._log_instant, mistakes.see_no_change),),
         scene=_READER,
         breaks=("whole-reads",),
     ),

@@ -11,7 +11,7 @@ from holdfast_checker.simulated.memory import RestorableStore
 def test_a_commit_that_recovery_has_published_and_trimmed_was_visible() -> None:
     """Defect: a read after recovery was said to show the files of a commit that was not visible."""
     store = RestorableStore()
-    store.put(HOME + layout.log_entry(3), b"{}")
+    store.put(HOME + layout.log_entry_path(3), b"{}")
     decisions = tuple(
         Decision(seq, f"job {seq}", commits=commits, batch=None, data=b"") for seq, commits in ((1, True), (2, False))
     )

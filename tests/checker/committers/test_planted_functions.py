@@ -22,7 +22,7 @@ from holdfast.commit.two_phase import recovery, replacement, roll_forward, snaps
 from holdfast.commit.two_phase.cleanup import clean_up_decided_job
 from holdfast.commit.two_phase.decision_log import write_mark
 from holdfast.commit.two_phase.job import abort_job, commit_job
-from holdfast.commit.two_phase.manifests import ManifestCache, Prepared
+from holdfast.commit.two_phase.manifests import ManifestCache, PreparedOutput
 from holdfast.commit.two_phase.records import LogEntry
 from holdfast.commit.two_phase.replacement import ReplacementPlan, delete_replaced, plan_replaced
 from holdfast.commit.two_phase.roll_forward import JobSummary, report_job
@@ -83,14 +83,14 @@ def _report_as_it_comes(shipped: Callable[..., None], ctx: CommitContext, report
     ctx.store.put(ctx.key(SUCCESS), encode_report(report))
 
 
-_planned: list[tuple[Prepared, ReplacementPlan]] = []
+_planned: list[tuple[PreparedOutput, ReplacementPlan]] = []
 
 
 def _plan_once(
     shipped: Callable[..., ReplacementPlan],
     ctx: CommitContext,
     job: JobRecord,
-    prepared: Prepared,
+    prepared: PreparedOutput,
     token: str,
     deleting: Sequence[LogEntry] = (),
 ) -> ReplacementPlan:
@@ -102,7 +102,7 @@ def _plan_once(
 
 
 def _by_bare_prefix(
-    shipped: Callable[..., Callable[[str], bool]], ctx: CommitContext, job: JobRecord, prepared: Prepared
+    shipped: Callable[..., Callable[[str], bool]], ctx: CommitContext, job: JobRecord, prepared: PreparedOutput
 ) -> Callable[[str], bool]:
     return lambda path: path.startswith(tuple(prepared.partitions))
 
@@ -182,10 +182,12 @@ _SLIPS = (
     _Slip(
         name="partition-by-bare-prefix",
         scene="partitions",
-        swap=swap(replacement._scope, _by_bare_prefix),
+        swap=swap(replacement._make_scope_test, _by_bare_prefix),
     ),
     _Slip(
-        name="reader-compares-heads-alone", scene="one-task+overwrite+reader", swap=swap(snapshot._instant, _head_alone)
+        name="reader-compares-heads-alone",
+        scene="one-task+overwrite+reader",
+        swap=swap(snapshot._log_instant, _head_alone),
     ),
     _Slip(
         name="gaps-are-believed",

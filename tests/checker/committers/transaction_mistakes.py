@@ -12,8 +12,8 @@ from dataclasses import replace
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
 from holdfast.commit.records import JobRecord
-from holdfast.commit.two_phase.manifests import Prepared
-from holdfast.commit.two_phase.records import LogEntry, Replaced
+from holdfast.commit.two_phase.manifests import PreparedOutput
+from holdfast.commit.two_phase.records import LogEntry, ReplacedFile
 from holdfast.commit.two_phase.roll_forward import JobFiles
 from holdfast.errors import OutcomeUnknownError
 from holdfast.stores.base import Change, Create, Delete, Overwrite, Put, Require, RequireEmpty, as_transactional
@@ -123,7 +123,7 @@ def take_silence_for_commit(
 
 
 def delete_whatever_is_there(
-    shipped: Callable[..., Iterator[Delete]], ctx: CommitContext, entry: LogEntry, files: Iterator[Replaced]
+    shipped: Callable[..., Iterator[Delete]], ctx: CommitContext, entry: LogEntry, files: Iterator[ReplacedFile]
 ) -> Iterator[Delete]:
     """In place of `deletions`: delete by name alone."""
     for one in shipped(ctx, entry, files):
@@ -131,7 +131,7 @@ def delete_whatever_is_there(
 
 
 def complete_over_anything(
-    shipped: Callable[..., JobFiles], ctx: CommitContext, job: JobRecord, prepared: Prepared
+    shipped: Callable[..., JobFiles], ctx: CommitContext, job: JobRecord, prepared: PreparedOutput
 ) -> JobFiles:
     """In place of `plan_files`: replace whatever exists under the job's names."""
     planned = shipped(ctx, job, prepared)

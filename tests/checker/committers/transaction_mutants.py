@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from holdfast.commit import SaveMode
 from holdfast.commit.two_phase.decision_log import append_entry
-from holdfast.commit.two_phase.replacement import deletions
+from holdfast.commit.two_phase.replacement import iter_deletions
 from holdfast.commit.two_phase.roll_forward import plan_files
 from holdfast.stores.base import Overwrite
 from holdfast.versioned_log import RecordStore
@@ -134,7 +134,7 @@ TRANSACTION_MUTANTS = (
     Mutant(
         name="deletes-by-name-alone",
         slip="What the job replaces is deleted even if another tool has replaced it since.",
-        swaps=(swap(deletions, mistakes.delete_whatever_is_there),),
+        swaps=(swap(iter_deletions, mistakes.delete_whatever_is_there),),
         scene=_REWRITTEN,
         breaks=("other-tools",),
         change=_with_a_tool("day=0/old-0.txt"),

@@ -17,7 +17,7 @@ from holdfast.namespace.inode import Inode
 from holdfast.namespace.keys import children_range, lease_key
 from holdfast.namespace.listing import FileStatus, list_page
 from holdfast.namespace.object_store.store import NamespaceStore
-from holdfast.namespace.operation import Changes, Context, Operation
+from holdfast.namespace.operation import Changes, Operation, OperationContext
 from holdfast.namespace.operations.base import PathGroup
 from holdfast.namespace.operations.content import OpenForReading
 from holdfast.namespace.operations.files import Publish, WriteUnderLease
@@ -130,7 +130,11 @@ def write_in_place_of_insert(shipped: Callable[..., Commit], self: Changes[Any],
 
 
 def commit_again(
-    shipped: Callable[..., Any], self: OperationRunner, operation: Operation[Any], context: Context, number: int
+    shipped: Callable[..., Any],
+    self: OperationRunner,
+    operation: Operation[Any],
+    context: OperationContext,
+    number: int,
 ) -> Any:
     """In place of `Operations._try`: repeat what got no reply."""
     try:
@@ -173,7 +177,7 @@ def forget_stickiness(shipped: Callable[..., bool], self: Caller, parent: Inode,
 
 # --- directories ------------------------------------------------------------------------------------------------------
 def delete_without_count(
-    shipped: Callable[..., Changes[bool]], self: Delete, view: View, context: Context
+    shipped: Callable[..., Changes[bool]], self: Delete, view: View, context: OperationContext
 ) -> Changes[bool]:
     """In place of `Delete.execute`: trust the look whether the directory is empty."""
     changes = shipped(self, view, context)
@@ -182,7 +186,7 @@ def delete_without_count(
 
 
 def rename_without_count(
-    shipped: Callable[..., Changes[NsPath]], self: Rename, view: View, context: Context
+    shipped: Callable[..., Changes[NsPath]], self: Rename, view: View, context: OperationContext
 ) -> Changes[NsPath]:
     """In place of `Rename.execute`: trust the look whether the replaced directory is empty."""
     changes = shipped(self, view, context)
@@ -191,7 +195,7 @@ def rename_without_count(
 
 
 def move_into_itself(
-    shipped: Callable[..., Inode], self: Rename, source: Chain, target: Chain, view: View, context: Context
+    shipped: Callable[..., Inode], self: Rename, source: Chain, target: Chain, view: View, context: OperationContext
 ) -> Inode:
     """In place of `Rename._check`: do not look whether the source is above the target."""
     try:
@@ -237,7 +241,7 @@ def list_in_two(
 
 # --- files ------------------------------------------------------------------------------------------------------------
 def take_any_lease(
-    shipped: Callable[..., Changes[Inode]], self: WriteUnderLease, view: View, context: Context
+    shipped: Callable[..., Changes[Inode]], self: WriteUnderLease, view: View, context: OperationContext
 ) -> Changes[Inode]:
     """In place of `WriteUnderLease.execute`: do not ask who has the lease."""
     (chain,) = view.chains
@@ -249,7 +253,7 @@ def refuse_nobody(shipped: Callable[..., None], view: View, inode: Inode, chain:
 
 
 def forget_the_lease(
-    shipped: Callable[..., Changes[NsPath]], self: Rename, view: View, context: Context
+    shipped: Callable[..., Changes[NsPath]], self: Rename, view: View, context: OperationContext
 ) -> Changes[NsPath]:
     """In place of `Rename.execute`: leave the lease of a file that moves as it is."""
     changes = shipped(self, view, context)
@@ -274,7 +278,7 @@ _NEXT_ID = b"xnext-id"
 _BATCH = 10
 
 
-def reserve_ids(shipped: Callable[..., Context], self: OperationRunner, caller: Caller) -> Context:
+def reserve_ids(shipped: Callable[..., OperationContext], self: OperationRunner, caller: Caller) -> OperationContext:
     """In place of `Operations._context`: take ids from a batch that the database has reserved for this process."""
     batch: list[int] = vars(self.database).setdefault("batch", [])
 
@@ -298,7 +302,7 @@ def publish_one_by_one(
 
 
 def take_nothing_for_done(
-    shipped: Callable[..., Changes[Inode]], self: WriteUnderLease, view: View, context: Context
+    shipped: Callable[..., Changes[Inode]], self: WriteUnderLease, view: View, context: OperationContext
 ) -> Changes[Inode]:
     """In place of `WriteUnderLease.execute`: take a closed file that has everything for one that this writer closed."""
     (chain,) = view.chains
@@ -311,7 +315,7 @@ def take_nothing_for_done(
 
 
 def add_again(
-    shipped: Callable[..., Changes[Inode]], self: WriteUnderLease, view: View, context: Context
+    shipped: Callable[..., Changes[Inode]], self: WriteUnderLease, view: View, context: OperationContext
 ) -> Changes[Inode]:
     """In place of `WriteUnderLease.execute`: add what a writer repeats, even if the file has it already."""
     changes = shipped(self, view, context)
@@ -325,7 +329,7 @@ def add_again(
 
 
 def write_what_has_the_path(
-    shipped: Callable[..., Changes[Inode]], self: WriteUnderLease, view: View, context: Context
+    shipped: Callable[..., Changes[Inode]], self: WriteUnderLease, view: View, context: OperationContext
 ) -> Changes[Inode]:
     """In place of `WriteUnderLease.execute`: take the file that has the path for the one that was opened."""
     (chain,) = view.chains
@@ -336,7 +340,7 @@ def write_what_has_the_path(
 
 
 def create_without_lease(
-    shipped: Callable[..., Changes[Inode]], self: Publish, view: View, context: Context
+    shipped: Callable[..., Changes[Inode]], self: Publish, view: View, context: OperationContext
 ) -> Changes[Inode]:
     """In place of `Publish.execute`: name the writer in the inode, and leave the lease to the first renewal."""
     changes = shipped(self, view, context)
@@ -377,7 +381,7 @@ def charge_without_bound(
 
 
 def take_any_mark(
-    shipped: Callable[..., Inode], self: Rename, source: Chain, target: Chain, view: View, context: Context
+    shipped: Callable[..., Inode], self: Rename, source: Chain, target: Chain, view: View, context: OperationContext
 ) -> Inode:
     """In place of `Rename._check`: use a count even if the tree was not frozen all the time."""
     if self.usage is not None and source.target is not None:

@@ -69,7 +69,7 @@ MUTANTS = (
     _Mutant(
         name="commits-again",
         slip="A commit whose reply was lost is repeated blindly.",
-        swap=swap(OperationRunner._try, mistakes.commit_again),
+        swap=swap(OperationRunner._try_operation, mistakes.commit_again),
         scenes=("lost-rename",),
     ),
     # --- permissions --------------------------------------------------------------------------------------------------
@@ -108,7 +108,7 @@ MUTANTS = (
     _Mutant(
         name="into-itself",
         slip="A rename does not look whether the source is above the target.",
-        swap=swap(Rename._check, mistakes.move_into_itself),
+        swap=swap(Rename._check_rename, mistakes.move_into_itself),
         scenes=("into-itself",),
         breaks="N1",
     ),
@@ -122,13 +122,13 @@ MUTANTS = (
     _Mutant(
         name="lists-in-two-snapshots",
         slip="The path of a directory and its entries are read in two snapshots.",
-        swap=swap(listing._view, mistakes.list_in_two),
+        swap=swap(listing._read_children_view, mistakes.list_in_two),
         scenes=("list-the-old-path",),
     ),
     _Mutant(
         name="walks-without-snapshot",
         slip="A walk lists one directory after the other, each as it is by then.",
-        swap=swap(listing.walk, mistakes.walk_in_many),
+        swap=swap(listing.walk_tree, mistakes.walk_in_many),
         scenes=("walk-and-collect", "crossing-renames"),
     ),
     # --- files --------------------------------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ MUTANTS = (
     _Mutant(
         name="writer-stays-behind",
         slip="A writer looks for its file where it was opened.",
-        swap=swap(file_writer._present, mistakes.stay_at_the_path),
+        swap=swap(file_writer._update_path, mistakes.stay_at_the_path),
         scenes=("moved-writer",),
     ),
     _Mutant(
@@ -184,7 +184,7 @@ MUTANTS = (
     _Mutant(
         name="batch-in-two",
         slip="Several files are published in a commit each.",
-        swap=swap(file_writer.publish, mistakes.publish_one_by_one),
+        swap=swap(file_writer.publish_files, mistakes.publish_one_by_one),
         scenes=("batch",),
     ),
     _Mutant(
@@ -202,7 +202,7 @@ MUTANTS = (
     _Mutant(
         name="ids-in-batches",
         slip="Ids are reserved in batches, of which a crash may undo the reservation.",
-        swap=swap(OperationRunner._context, mistakes.reserve_ids),
+        swap=swap(OperationRunner._make_context, mistakes.reserve_ids),
         scenes=("database-crash-under-creations",),
         breaks="N1",
     ),
@@ -258,7 +258,7 @@ MUTANTS = (
     _Mutant(
         name="parts-forgotten",
         slip="Parts that nobody names when an upload is completed stay.",
-        swap=swap(objects._left_out, sweep_mistakes.forget_what_is_left_out),
+        swap=swap(objects._parts_left_out, sweep_mistakes.forget_what_is_left_out),
         scenes=("late-part",),
         breaks="leftovers",
     ),
@@ -286,7 +286,7 @@ MUTANTS = (
     _Mutant(
         name="sweep-ignores-leases",
         slip="A sweep deletes an old blob that a slow writer may still publish, because it has the lease.",
-        swap=swap(sweep.unowned_objects, sweep_mistakes.ignore_leases),
+        swap=swap(sweep.find_unowned_objects, sweep_mistakes.ignore_leases),
         scenes=("sweep-and-slow-writer",),
         breaks="leftovers",
     ),
@@ -294,14 +294,14 @@ MUTANTS = (
     _Mutant(
         name="no-bound",
         slip="The counter of a quota is compared before the commit, and not in it.",
-        swap=swap(operation._charge, mistakes.charge_without_bound),
+        swap=swap(operation._charge_quota, mistakes.charge_without_bound),
         scenes=("quota",),
         breaks="N5",
     ),
     _Mutant(
         name="mark-not-validated",
         slip="A tree is moved into a quota with a count during which it may have changed.",
-        swap=swap(Rename._check, mistakes.take_any_mark),
+        swap=swap(Rename._check_rename, mistakes.take_any_mark),
         scenes=("quota-expired",),
         breaks="N5",
     ),

@@ -19,7 +19,7 @@ from holdfast.namespace.keys import data_key, garbage_key, upload_key
 from holdfast.namespace.namespace import Namespace
 from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.namespace.operation import Changes
-from holdfast.namespace.sweep import SweepResult, sweep
+from holdfast.namespace.sweep import SweepResult, sweep_namespace
 from holdfast.namespace.view import View
 from holdfast.stores.base import Part
 from holdfast.transactions.base import Backend, Commit, Committed, Record, ScanPage, SnapshotReader
@@ -40,7 +40,7 @@ __all__ = [
 def abort_without_validation(shipped: Callable[..., None], self: NamespaceStore, key: str, upload_id: str) -> None:
     """In place of `NamespaceStore.abort_upload`: delete the upload and its parts, whatever happened since the look."""
     try:
-        parts = list(self._upload(key, upload_id).parts.values())
+        parts = list(self._read_upload(key, upload_id).parts.values())
     except NotFoundError:
         return
     small = [data_key(part.blob) for part in parts if part.inline]
@@ -52,7 +52,7 @@ def add_a_part_without_validation(
     shipped: Callable[..., Part], self: NamespaceStore, key: str, upload_id: str, number: int, data: bytes
 ) -> Part:
     """In place of `NamespaceStore.upload_part`: add a part to the upload, as if nobody else had changed it."""
-    upload = self._upload(key, upload_id)
+    upload = self._read_upload(key, upload_id)
     (part,), small = self.namespace.blobs.put(upload.file_id, data, self.namespace.configuration.inline_bytes)
     value = replace(upload, parts={**upload.parts, number: part}).encode()
     inserts = {data_key(blob): content for blob, content in small.items()}
@@ -72,7 +72,7 @@ def complete_without_validation(shipped: Callable[..., Commit], self: Changes[An
 def forget_what_is_left_out(
     shipped: Callable[..., list[Extent]], parts: Mapping[int, Extent], extents: Collection[Extent]
 ) -> list[Extent]:
-    """In place of `_left_out`: leave the parts that are not named where they are."""
+    """In place of `_parts_left_out`: leave the parts that are not named where they are."""
     return []
 
 
@@ -83,7 +83,7 @@ def ignore_uploads(shipped: Callable[..., Iterator[Row]], key: bytes, record: Re
 
 
 def ignore_leases(shipped: Callable[..., Iterator[tuple[str, int]]], survey: Survey) -> Iterator[tuple[str, int]]:
-    """In place of `unowned_objects`: take an old blob for one that no writer will publish."""
+    """In place of `find_unowned_objects`: take an old blob for one that no writer will publish."""
     survey._connection.execute("DELETE FROM leased")
     return shipped(survey)
 
@@ -128,4 +128,4 @@ def sweep_without_snapshot(
 ) -> SweepResult:
     """In place of `Namespace.sweep`: read the records page by page, each as it is by then."""
     live: Any = _Live(self.database)
-    return sweep(replace(self._subject, database=live), progress)
+    return sweep_namespace(replace(self._checked_namespace, database=live), progress)

@@ -147,26 +147,26 @@ MUTANTS = (
     _Mutant(
         name="mixed-states-are-real",
         slip="What several calls have read is taken for one state, if the transaction writes nothing or fails.",
-        swap=swap(transaction._validate, mistakes.confirm_everything),
+        swap=swap(transaction._validate_reads, mistakes.confirm_everything),
         scenes=("mixed-state", "audit", "read-only-anomaly"),
     ),
     _Mutant(
         name="blind-repeat",
         slip="A commit whose reply was lost is repeated.",
-        swap=swap(transaction._end, mistakes.commit_again),
+        swap=swap(transaction._end_transaction, mistakes.commit_again),
         scenes=("unmarked", "unmarked-in-steps"),
         breaks="T3",
     ),
     _Mutant(
         name="own-adds-are-hidden",
         slip="A transaction does not see what it has added itself.",
-        swap=swap(Transaction._view, mistakes.forget_adds),
+        swap=swap(Transaction._record_with_write, mistakes.forget_adds),
         scenes=("own-writes",),
     ),
     _Mutant(
         name="own-inserts-are-not-scanned",
         slip="A scan does not show the records that the transaction has created itself.",
-        swap=swap(Transaction._visible, mistakes.forget_own_inserts),
+        swap=swap(Transaction._visible_records, mistakes.forget_own_inserts),
         scenes=("own-writes",),
     ),
 )

@@ -12,7 +12,7 @@ from typing import TypeVar, cast
 
 from holdfast.errors import InvalidRequestError, OutcomeUnknownError
 from holdfast.records.cell_transaction import CellTransaction
-from holdfast.records.cells import Put
+from holdfast.records.cells import PutWrite
 from holdfast.runtime import Environment
 from holdfast.transactions.base import (
     ABSENT,
@@ -158,14 +158,14 @@ def no_flush(shipped: Callable[..., None], self: ShardTask) -> None:
 
 
 def no_second_look(shipped: Callable[..., bool], self: WorkTask) -> bool:
-    """In place of `WorkTask._is_over`: take a list that was at its end before it was durable for ended."""
+    """In place of `WorkTask._is_list_at_end`: take a list that was at its end before it was durable for ended."""
     self._loop.retry_unavailable(self._progress.finish)
     self._loop.retry_unavailable(self._database.make_durable)
     return True
 
 
 def no_flush_of_workers(shipped: Callable[..., bool], self: WorkTask) -> bool:
-    """In place of `WorkTask._is_over`: look again, and take it for durable."""
+    """In place of `WorkTask._is_list_at_end`: look again, and take it for durable."""
     self._loop.retry_unavailable(self._progress.finish)
     return not self._loop.retry_unavailable(self._look)
 
@@ -198,7 +198,7 @@ def flush_jobs_unseen(
 
 # --- unknown outcomes -------------------------------------------------------------------------------------------------
 def repeat_if_unknown(shipped: Callable[..., bool], self: UnitLoop, attempt: GroupResult) -> bool:
-    """In place of `UnitLoop._is_behind`: take an unknown outcome for a failure, and look only for the new version."""
+    """In place of `UnitLoop._is_ledger_behind`: take unknown outcomes for failures; look only for the new version."""
     if attempt.unknown and isinstance(self._ledger, TaskLedger):
         self._ledger._version = _version_of(self)
         return False
@@ -319,7 +319,9 @@ def emit_at_once(
 ) -> Exception | None:
     """In place of `UnitExecution._call`: add to the work list in a transaction of its own."""
     failure = shipped(self, cells, unit)
-    items = {key: write.value for key, write in cells._own.items() if key.startswith(b"Sw") and isinstance(write, Put)}
+    items = {
+        key: write.value for key, write in cells._own.items() if key.startswith(b"Sw") and isinstance(write, PutWrite)
+    }
     if items:
         self.database.commit(Commit(puts=items))
     for key in items:

@@ -103,11 +103,10 @@ def _overlap(told: Sequence[Told]) -> bool:
     )
 
 
-_KINDS = pytest.mark.parametrize("kind", variants(KINDS, "mixes"))
 _COUNTS = {"mixes": 60, "lists": 120, "registers": 200}
 
 
-@_KINDS
+@pytest.mark.parametrize("kind", variants(KINDS, "mixes"))
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_threads(handles: Handles, kind: str, seed: int) -> None:
     prefix = _prefix(kind, seed, handles.backend, "threads")

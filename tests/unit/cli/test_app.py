@@ -18,11 +18,11 @@ import pytest
 
 from holdfast import __version__, errors
 from holdfast.cli.app import cli
-from holdfast.cli.arguments import age, byte_count
+from holdfast.cli.arguments import parse_age, parse_byte_count
 from holdfast.cli.failures import as_holdfast_error, exit_code
 from holdfast.cli.output import duration_text, size_text, time_text
 from holdfast.errors import HoldfastError
-from holdfast.wording import counted
+from holdfast.wording import format_count
 from tests.patience import PATIENCE_S
 from tests.unit.cli.destinations import commit_table, run
 
@@ -341,7 +341,7 @@ def test_debug_shows_the_traceback(tmp_path: Path) -> None:
     [("0s", 0), ("90s", 90), ("15m", 900), ("15min", 900), ("1.5h", 5400), ("2D", 172800), ("1w", 604800)],
 )
 def test_ages(text: str, seconds: float) -> None:
-    assert age(text) == seconds
+    assert parse_age(text) == seconds
 
 
 @pytest.mark.parametrize(
@@ -352,13 +352,13 @@ def test_ages(text: str, seconds: float) -> None:
     ],
 )
 def test_sizes(text: str, size_bytes: int) -> None:
-    assert byte_count(text) == size_bytes
+    assert parse_byte_count(text) == size_bytes
 
 
 @pytest.mark.parametrize("text", ["", "M", "-1", "1 x", "1e3", "1,5k"])
 def test_no_sizes(text: str) -> None:
     with pytest.raises(click.BadParameter, match="is not a size: write a number and a unit"):
-        byte_count(text)
+        parse_byte_count(text)
 
 
 def test_values_for_a_person() -> None:
@@ -372,8 +372,15 @@ def test_values_for_a_person() -> None:
         "2h",
         "10d",
     ]
-    assert [counted(0, "job"), counted(1, "job"), counted(1200, "job")] == ["0 jobs", "1 job", "1,200 jobs"]
-    assert [counted(1, "history", "histories"), counted(2, "history", "histories")] == ["1 history", "2 histories"]
+    assert [format_count(0, "job"), format_count(1, "job"), format_count(1200, "job")] == [
+        "0 jobs",
+        "1 job",
+        "1,200 jobs",
+    ]
+    assert [format_count(1, "history", "histories"), format_count(2, "history", "histories")] == [
+        "1 history",
+        "2 histories",
+    ]
     assert time_text(0) == "1970-01-01 00:00:00Z"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.cli.screen import escaped, in_one_line, plain_table
+from holdfast.cli.screen import escape_controls, escape_to_one_line, plain_table
 
 
 @pytest.mark.parametrize(
@@ -21,12 +21,12 @@ from holdfast.cli.screen import escaped, in_one_line, plain_table
     ],
 )
 def test_control_characters_are_escaped(text: str, safe: str) -> None:
-    assert escaped(text) == in_one_line(text) == safe
+    assert escape_controls(text) == escape_to_one_line(text) == safe
 
 
 def test_line_feeds_are_escaped_in_cells_only() -> None:
-    assert escaped("a\nb") == "a\nb"
-    assert in_one_line("a\nb") == "a\\nb"
+    assert escape_controls("a\nb") == "a\nb"
+    assert escape_to_one_line("a\nb") == "a\\nb"
 
 
 def test_columns_are_aligned_with_wide_and_combining_characters() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.cli.spark_session import stopped
+from holdfast.cli.spark_session import stop_spark_afterwards
 
 
 class _Spark:
@@ -47,7 +47,7 @@ _ENDS = {signal.SIGINT: KeyboardInterrupt, signal.SIGTERM: SystemExit}
 
 @pytest.mark.parametrize("number", _ENDS)
 def test_a_signal_ends_the_jvm_and_the_command(spark: Any, number: signal.Signals) -> None:
-    with pytest.raises(_ENDS[number]) as raised, stopped(spark):
+    with pytest.raises(_ENDS[number]) as raised, stop_spark_afterwards(spark):
         signal.raise_signal(number)
     assert (spark.stops, spark.jvm.poll() is None) == (0, False)
     if number == signal.SIGTERM:
@@ -64,28 +64,28 @@ def _call_the_jvm(number: signal.Signals) -> None:
 @pytest.mark.parametrize("number", _ENDS)
 def test_a_signal_replaces_the_error_of_py4j(spark: Any, number: signal.Signals) -> None:
     """Seen in practice: py4j's next call read the reply of the interrupted call, and raised `KeyError`."""
-    with pytest.raises(_ENDS[number]), stopped(spark):
+    with pytest.raises(_ENDS[number]), stop_spark_afterwards(spark):
         _call_the_jvm(number)
     assert (spark.stops, spark.jvm.poll() is None) == (0, False)
 
 
 @pytest.mark.parametrize("number", _ENDS)
 def test_a_signal_that_a_finalizer_drops(spark: Any, number: signal.Signals) -> None:
-    with pytest.raises(_ENDS[number]), stopped(spark), contextlib.suppress(KeyboardInterrupt, SystemExit):
+    with pytest.raises(_ENDS[number]), stop_spark_afterwards(spark), contextlib.suppress(KeyboardInterrupt, SystemExit):
         signal.raise_signal(number)
     assert (spark.stops, spark.jvm.poll() is None) == (0, False)
 
 
 def test_a_signal_while_spark_is_stopped(spark: Any) -> None:
     spark.stop = lambda: signal.raise_signal(signal.SIGTERM)
-    with pytest.raises(SystemExit), stopped(spark):
+    with pytest.raises(SystemExit), stop_spark_afterwards(spark):
         pass
     assert spark.jvm.poll() is not None
 
 
 def test_without_a_signal_spark_is_stopped(spark: Any) -> None:
-    with stopped(spark):
+    with stop_spark_afterwards(spark):
         pass
-    with pytest.raises(KeyError), stopped(spark):
+    with pytest.raises(KeyError), stop_spark_afterwards(spark):
         {}["m"]
     assert (spark.stops, spark.jvm.poll()) == (2, None)

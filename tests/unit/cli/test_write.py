@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.cli.arguments import option_pairs, parse_pairs
-from holdfast.cli.write import Input, format_of
+from holdfast.cli.arguments import parse_option_pairs, parse_pairs
+from holdfast.cli.write import WriteInput, find_input_format
 from holdfast.errors import InvalidRequestError
 from holdfast.options.write import WriteRequest
 from holdfast.stores.provider import GivenOption
@@ -61,7 +61,7 @@ def test_a_wrong_request_exits_2(arguments: list[str], sentence: str, tmp_path: 
     ],
 )
 def test_the_extension_tells_the_format(path: str, expected: str) -> None:
-    assert format_of(path) == expected
+    assert find_input_format(path) == expected
 
 
 class Reader:
@@ -104,14 +104,14 @@ CSV |= {"escape": '"', "sep": ","}
 )
 def test_options_of_sparks_reader(path: str, options: dict[str, str], schema: str | None, told: dict[str, str]) -> None:
     spark: Any = Reader()
-    assert Input(path, format_of(path), options, schema).load(spark) == told
+    assert WriteInput(path, find_input_format(path), options, schema).load(spark) == told
 
 
 @pytest.mark.parametrize("name", ["delimiter", "Delimiter"])
 def test_the_separator_may_be_called_delimiter(name: str) -> None:
     """Given both names, Spark would use sep, our default."""
     spark: Any = Reader()
-    found: Any = Input("x.csv", "csv", {name: ";"}, None).load(spark)
+    found: Any = WriteInput("x.csv", "csv", {name: ";"}, None).load(spark)
     assert "sep" not in found and found["delimiter"] == ";"
 
 
@@ -126,9 +126,9 @@ def test_partition_columns_may_be_given_one_by_one(monkeypatch: pytest.MonkeyPat
 
 
 def test_option_values_may_contain_equals_signs() -> None:
-    assert option_pairs(["delimiter=="]) == [GivenOption.of("delimiter", "=", "--option delimiter")]
+    assert parse_option_pairs(["delimiter=="]) == [GivenOption.of("delimiter", "=", "--option delimiter")]
     with pytest.raises(InvalidRequestError):
-        option_pairs(["=x"])
+        parse_option_pairs(["=x"])
 
 
 def test_options_of_the_reader_keep_their_names() -> None:
@@ -141,9 +141,9 @@ def test_options_of_the_reader_keep_their_names() -> None:
     "path", ["hdfs://n/a.csv", "file:/no/a.csv", "no/*.csv", "no/{a,b}.csv", "no/[ab].csv", "a\\*.csv"]
 )
 def test_only_spark_knows_whether_these_exist(path: str) -> None:
-    Input(path, "csv", {}, None).check()
+    WriteInput(path, "csv", {}, None).check()
 
 
 def test_a_plain_path_may_be_one_of_hdfs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HADOOP_CONF_DIR", "/etc/hadoop")
-    Input("no/a.csv", "csv", {}, None).check()
+    WriteInput("no/a.csv", "csv", {}, None).check()

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from holdfast.commit import codec
 from holdfast.commit.ids import AttemptId, FileOwner, JobId, file_name
-from holdfast.commit.layout import attempt_file, log_entry, manifest
+from holdfast.commit.layout import attempt_file_path, log_entry_path, manifest_path
 from holdfast.commit.records import FileEntry, JobRecord, Kind, ManifestRef, SaveMode, Totals
 from holdfast.commit.statistics import RunTimes, Statistics
 from holdfast.commit.two_phase import records as two_phase_records
-from holdfast.commit.two_phase.records import ListRef, LogEntry, Replaced, TaskManifest
+from holdfast.commit.two_phase.records import ListRef, LogEntry, ReplacedFile, TaskManifest
 from holdfast.errors import CorruptDataError
 
 STATISTICS = Statistics(counters={"files": 2}, durations={"put": RunTimes(1, 0, 5, 5, 5)})
@@ -44,7 +44,7 @@ def file_entries() -> st.SearchStrategy[FileEntry]:
 
     def renamed(number: int, value: str, rows: int, size: int) -> FileEntry:
         path = f"p={value}/{file_name(OWNER, number, '.csv')}"
-        return FileEntry(path=path, size_bytes=size, rows=rows, source=attempt_file(JOB, 3, ATTEMPT, path))
+        return FileEntry(path=path, size_bytes=size, rows=rows, source=attempt_file_path(JOB, 3, ATTEMPT, path))
 
     parts = st.lists(st.tuples(st.text(max_size=4), counts), min_size=1, max_size=3)
     numbers = st.integers(0, 99)
@@ -58,7 +58,7 @@ def encoded(files: tuple[FileEntry, ...]) -> tuple[ManifestRef, bytes]:
         TaskManifest(job=JOB, task=3, attempt=ATTEMPT, files=files, statistics=STATISTICS)
     )
     totals = Totals(files=len(files))
-    return ManifestRef(key=manifest(JOB, 3, ATTEMPT), sha256=codec.digest(data), task=3, totals=totals), data
+    return ManifestRef(key=manifest_path(JOB, 3, ATTEMPT), sha256=codec.sha256_hex(data), task=3, totals=totals), data
 
 
 @given(st.lists(file_entries(), max_size=4))
@@ -99,7 +99,7 @@ def hostile_files() -> dict[str, FileEntry]:
         "parts do not add up": replaced(ONE, parts=(("e", 2),)),
         "negative size": replaced(ONE, size_bytes=-1, parts=(("e", -1),)),
         "too many parts": replaced(ONE, size_bytes=0, parts=(("e", 0),) * 10_001),
-        "source of another": replaced(ONE, source=attempt_file(other_job.job, 3, ATTEMPT, name)),
+        "source of another": replaced(ONE, source=attempt_file_path(other_job.job, 3, ATTEMPT, name)),
         "source outside": replaced(ONE, source="../../etc/passwd"),
     }
 
@@ -136,7 +136,7 @@ def test_log_entry_round_trip() -> None:
         entry(replaced_by_job=empty),
         entry(kind=Kind.ABORT, manifests=None, replaced=None, replaced_by_job={}),
     ):
-        assert two_phase_records.decode_entry(log_entry(5), 5, two_phase_records.encode_entry(value)) == value
+        assert two_phase_records.decode_entry(log_entry_path(5), 5, two_phase_records.encode_entry(value)) == value
 
 
 @pytest.mark.parametrize(
@@ -173,18 +173,18 @@ def test_log_entry_with_a_wrong_field_is_refused(name: str, value: object) -> No
     fields = json.loads(two_phase_records.encode_entry(entry()))
     assert name in fields
     with pytest.raises(CorruptDataError, match="its bytes are kept"):
-        two_phase_records.decode_entry(log_entry(5), 5, json.dumps(fields | {name: value}).encode())
+        two_phase_records.decode_entry(log_entry_path(5), 5, json.dumps(fields | {name: value}).encode())
 
 
 def test_unknown_fields_of_a_later_version_are_ignored() -> None:
     fields = json.loads(two_phase_records.encode_entry(entry())) | {"colour": "blue"}
-    assert two_phase_records.decode_entry(log_entry(5), 5, json.dumps(fields).encode()) == entry()
+    assert two_phase_records.decode_entry(log_entry_path(5), 5, json.dumps(fields).encode()) == entry()
 
 
 @pytest.mark.parametrize("data", [b"", b"null", b"[]", b"{", b"\xff\xfe", b"\xef\xbb\xbf{}", b"[" * 100_000, b"NaN"])
 def test_no_record_at_all_is_refused(data: bytes) -> None:
     with pytest.raises(CorruptDataError):
-        two_phase_records.decode_entry(log_entry(5), 5, data)
+        two_phase_records.decode_entry(log_entry_path(5), 5, data)
     with pytest.raises(CorruptDataError):
         codec.decode_job(f"_holdfast/jobs/{JOB}/job.json", data)
 
@@ -199,16 +199,16 @@ def test_job_record_round_trip_and_place() -> None:
 @pytest.mark.parametrize("path", ["../x", "a/../../x", "_holdfast/log/1.json", "_SUCCESS", ".x/y"])
 def test_replaced_list_never_names_what_is_not_output(path: str) -> None:
     """A tampered list of replaced files must not delete the log, or anything outside."""
-    data, _count = two_phase_records.encode_replaced([Replaced(path=path, size_bytes=1)])
-    ref = ListRef(key="_holdfast/jobs/x", sha256=codec.digest(data), count=1)
+    data, _count = two_phase_records.encode_replaced([ReplacedFile(path=path, size_bytes=1)])
+    ref = ListRef(key="_holdfast/jobs/x", sha256=codec.sha256_hex(data), count=1)
     with pytest.raises(CorruptDataError):
         list(two_phase_records.decode_replaced(ref, data))
 
 
 def test_lists_are_pinned_by_digest() -> None:
-    files = [Replaced(path="a", size_bytes=1, etag="e"), Replaced(path="b//c", size_bytes=2)]
+    files = [ReplacedFile(path="a", size_bytes=1, etag="e"), ReplacedFile(path="b//c", size_bytes=2)]
     data, count = two_phase_records.encode_replaced(iter(files))
-    ref = ListRef(key="_holdfast/jobs/x", sha256=codec.digest(data), count=2)
+    ref = ListRef(key="_holdfast/jobs/x", sha256=codec.sha256_hex(data), count=2)
     assert (count, list(two_phase_records.decode_replaced(ref, data))) == (2, files)
     with pytest.raises(CorruptDataError):
         list(two_phase_records.decode_replaced(ref, data[:-1] + bytes([data[-1] ^ 1])))
@@ -216,23 +216,23 @@ def test_lists_are_pinned_by_digest() -> None:
 
 @pytest.mark.parametrize("cut", [1, 9, 20])
 def test_a_list_that_cannot_be_unpacked_is_corrupt_although_its_digest_is_right(cut: int) -> None:
-    data, count = two_phase_records.encode_replaced([Replaced(path="a", size_bytes=1)])
+    data, count = two_phase_records.encode_replaced([ReplacedFile(path="a", size_bytes=1)])
     for broken in (data[:-cut], data[:12] + b"\xff" * 8 + data[20:]):
-        ref = ListRef(key="_holdfast/jobs/x", sha256=codec.digest(broken), count=count)
+        ref = ListRef(key="_holdfast/jobs/x", sha256=codec.sha256_hex(broken), count=count)
         with pytest.raises(CorruptDataError):
             list(two_phase_records.decode_replaced(ref, broken))
 
 
 def test_a_list_that_is_not_packed_is_read() -> None:
     data = b'{"path":"a","bytes":1,"etag":"e"}\n'
-    ref = ListRef(key="_holdfast/jobs/x", sha256=codec.digest(data), count=1)
-    assert list(two_phase_records.decode_replaced(ref, data)) == [Replaced(path="a", size_bytes=1, etag="e")]
+    ref = ListRef(key="_holdfast/jobs/x", sha256=codec.sha256_hex(data), count=1)
+    assert list(two_phase_records.decode_replaced(ref, data)) == [ReplacedFile(path="a", size_bytes=1, etag="e")]
 
 
 def test_equal_lists_are_equal_bytes_and_small() -> None:
     """A million files need about ten megabytes."""
     files = [
-        Replaced(path=f"part-{n // 10:05}-20261122000000000-0123456789ab-{n // 10:012x}-{n % 10:05}", size_bytes=n)
+        ReplacedFile(path=f"part-{n // 10:05}-20261122000000000-0123456789ab-{n // 10:012x}-{n % 10:05}", size_bytes=n)
         for n in range(10_000)
     ]
     data, count = two_phase_records.encode_replaced(files)

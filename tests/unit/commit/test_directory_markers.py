@@ -8,7 +8,7 @@ from typing import TypeVar
 import pytest
 
 from holdfast.commit import COMMITTERS, SaveMode, read_history, read_snapshot, recover, verify
-from holdfast.commit.layout import folders
+from holdfast.commit.layout import iter_folders_above
 from holdfast.commit.recovery import find_leftovers
 from holdfast.errors import CorruptDataError
 from holdfast.stores.base import MultipartLimits, ObjectStore, is_marker, iter_objects
@@ -30,7 +30,7 @@ class Console:
         result = proceed()
         if call.operation.writes:
             for key in filter(None, (call.key, call.target)):
-                for folder in folders(key):
+                for folder in iter_folders_above(key):
                     if folder:
                         self._store.put(folder, b"")
                         self._store.put(f"{folder[:-1]}_$folder$", b"")

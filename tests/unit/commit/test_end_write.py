@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.write import _sentence
+from holdfast.cli.write import _describe_end
 from holdfast.commit import TWO_PHASE, CommitContext, CommitSettings, SaveMode, get_committer, open_context
 from holdfast.commit.leftovers import Action, Leftover
 from holdfast.commit.writes import TOKEN, EndedWrite, JobIds, WriteEnd, end_write
@@ -99,5 +99,5 @@ def test_a_decided_job_that_cannot_be_finished_says_so() -> None:
         TWO_PHASE.commit_job(world.context(broken), job, messages, TASKS)
     ended = end_write(world.context(broken), TWO_PHASE, TOKEN_VALUE)
     assert (ended.end, ended.job) == (WriteEnd.COMMITTED, job.job) and "run holdfast recover" in ended.reason
-    assert "was already committed" in _sentence(ended) and "run holdfast recover" in _sentence(ended)
-    assert "visible:" not in _sentence(ended)
+    assert "was already committed" in _describe_end(ended) and "run holdfast recover" in _describe_end(ended)
+    assert "visible:" not in _describe_end(ended)

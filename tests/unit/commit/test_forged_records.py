@@ -14,12 +14,12 @@ from holdfast.commit.codec import BadFieldError
 from holdfast.commit.hadoop.uri import check_uri, encode_uri, path_below
 from holdfast.commit.ids import AttemptId, FileOwner, JobId, file_name
 from holdfast.commit.intents import find_announcers
-from holdfast.commit.layout import attempt_file, intents, log_entry, manifest
+from holdfast.commit.layout import attempt_file_path, intents_path, log_entry_path, manifest_path
 from holdfast.commit.records import FileEntry, JobRecord, Kind, ManifestRef, StreamBatch, Totals
 from holdfast.commit.two_phase import records as two_phase_records
 from holdfast.commit.two_phase.decision_log import WRITE_ID, find_by_write_id, read_log
 from holdfast.commit.two_phase.records import ListRef, LogEntry, LogState, StreamMark, TaskManifest
-from holdfast.commit.writes import find_by_token
+from holdfast.commit.writes import find_job_by_token
 from holdfast.errors import CorruptDataError
 from holdfast.stores.base import UploadInfo
 from tests.simulation.world import HOME, World
@@ -106,9 +106,9 @@ def _changed(record: dict[str, Any], path: str, value: object) -> bytes:
 )
 def test_a_decision(path: str, value: object) -> None:
     whole = two_phase_records.encode_entry(ENTRY)
-    assert two_phase_records.decode_entry(log_entry(5), 5, whole) == ENTRY
+    assert two_phase_records.decode_entry(log_entry_path(5), 5, whole) == ENTRY
     with pytest.raises(CorruptDataError, match="its bytes are kept"):
-        two_phase_records.decode_entry(log_entry(5), 5, _changed(json.loads(whole), path, value))
+        two_phase_records.decode_entry(log_entry_path(5), 5, _changed(json.loads(whole), path, value))
 
 
 @pytest.mark.parametrize("seconds", [0, 0.0, 1e12 - 1])
@@ -124,16 +124,16 @@ def test_a_job_record_that_lies_about_being_announced_is_none() -> None:
 
 # --- manifests --------------------------------------------------------------------------------------------------------
 UPLOADED = FileEntry(path=NAME, size_bytes=3, upload_id="u", parts=(("e", 1), ("f", 2)))
-MOVED = FileEntry(path=NAME, size_bytes=3, source=attempt_file(JOB, 3, ATTEMPT, NAME))
+MOVED = FileEntry(path=NAME, size_bytes=3, source=attempt_file_path(JOB, 3, ATTEMPT, NAME))
 CHOSEN = FileEntry(
-    path="a.csv", size_bytes=3, source=attempt_file(JOB, 3, ATTEMPT, "a.csv"), etag="e", modified_at_s=1.0
+    path="a.csv", size_bytes=3, source=attempt_file_path(JOB, 3, ATTEMPT, "a.csv"), etag="e", modified_at_s=1.0
 )
 
 
 def _decoded(lines: list[bytes], **ref: Any) -> TaskManifest:
     data = b"\n".join(lines) + b"\n"
-    given = {"key": manifest(JOB, 3, ATTEMPT), "task": 3, "totals": Totals(files=1), **ref}
-    return two_phase_records.decode_manifest(ManifestRef(sha256=codec.digest(data), **given), data)
+    given = {"key": manifest_path(JOB, 3, ATTEMPT), "task": 3, "totals": Totals(files=1), **ref}
+    return two_phase_records.decode_manifest(ManifestRef(sha256=codec.sha256_hex(data), **given), data)
 
 
 def _lines(file: FileEntry) -> list[bytes]:
@@ -156,7 +156,7 @@ def _lines(file: FileEntry) -> list[bytes]:
         (UPLOADED, "rows", -1),
         (UPLOADED, "upload_id", ""),
         (UPLOADED, "path", f"x/../{NAME}"),
-        (MOVED, "source", attempt_file(JOB, 4, ATTEMPT, NAME)),
+        (MOVED, "source", attempt_file_path(JOB, 4, ATTEMPT, NAME)),
         (MOVED, "source", ""),
         (CHOSEN, "etag", ""),
         (CHOSEN, "modified_at_s", -1),
@@ -181,10 +181,10 @@ def test_the_header_of_a_manifest(path: str, value: object) -> None:
         _decoded([forged, line])
     data = b"\n".join([forged, line]) + b"\n"
     with pytest.raises(CorruptDataError):
-        two_phase_records.decode_leftover_manifest(manifest(JOB, 3, ATTEMPT), data)
+        two_phase_records.decode_leftover_manifest(manifest_path(JOB, 3, ATTEMPT), data)
 
 
-@pytest.mark.parametrize("ref", [{"task": 4}, {"key": manifest(JOB, 4, ATTEMPT)}, {"totals": Totals(files=2)}])
+@pytest.mark.parametrize("ref", [{"task": 4}, {"key": manifest_path(JOB, 4, ATTEMPT)}, {"totals": Totals(files=2)}])
 def test_a_manifest_in_another_place_than_its_own(ref: dict[str, Any]) -> None:
     with pytest.raises(CorruptDataError):
         _decoded(_lines(MOVED), **ref)
@@ -211,7 +211,7 @@ OWNER = FileOwner(JOB, 3, ATTEMPT)
     ],
 )
 def test_a_record_of_intents(number: int, path: str, value: object) -> None:
-    key, whole = intents(JOB, 3, ATTEMPT, 0), codec.encode_intents(OWNER, ["a", "b"])
+    key, whole = intents_path(JOB, 3, ATTEMPT, 0), codec.encode_intents(OWNER, ["a", "b"])
     assert codec.decode_intents(f"x/{key}", whole) == (OWNER, ("a", "b"))
     lines = whole.splitlines()
     lines[number] = _changed(json.loads(lines[number]), path, value)
@@ -221,20 +221,20 @@ def test_a_record_of_intents(number: int, path: str, value: object) -> None:
 
 @pytest.mark.parametrize("number", ["", "x", "٣", "1²", "-"])
 def test_a_record_of_intents_without_a_number(number: str) -> None:
-    key = intents(JOB, 3, ATTEMPT, 0).replace("-0.jsonl", f"-{number}.jsonl")
-    assert key != intents(JOB, 3, ATTEMPT, 0)
+    key = intents_path(JOB, 3, ATTEMPT, 0).replace("-0.jsonl", f"-{number}.jsonl")
+    assert key != intents_path(JOB, 3, ATTEMPT, 0)
     with pytest.raises(CorruptDataError, match="its bytes are kept"):
         codec.decode_intents(key, codec.encode_intents(OWNER, []))
 
 
 @pytest.mark.parametrize(("path", "value"), [("sha256", "0" * 63), ("sha256", "g" * 64), ("task", -1), ("rows", None)])
 def test_a_line_of_the_manifests_of_a_decision(path: str, value: object) -> None:
-    ref = ManifestRef(key=manifest(JOB, 3, ATTEMPT), sha256="0" * 64, task=3, totals=Totals(files=1))
+    ref = ManifestRef(key=manifest_path(JOB, 3, ATTEMPT), sha256="0" * 64, task=3, totals=Totals(files=1))
     line = two_phase_records.encode_refs([ref])
 
     def decoded(data: bytes) -> list[ManifestRef]:
         return list(
-            two_phase_records.decode_refs(ListRef(key="_holdfast/jobs/x", sha256=codec.digest(data), count=1), data)
+            two_phase_records.decode_refs(ListRef(key="_holdfast/jobs/x", sha256=codec.sha256_hex(data), count=1), data)
         )
 
     assert decoded(line) == [ref]
@@ -252,11 +252,11 @@ def test_invalid_counts_of_a_report_are_ignored(value: object) -> None:
     assert job is not None
     bucket.commit(ctx, job, [bucket.run_task(ctx, job, 0, [b"12345"])])
     report = json.loads(ctx.store.get(ctx.key("_SUCCESS")))
-    assert (found := find_by_token(ctx, "t")) is not None
+    assert (found := find_job_by_token(ctx, "t")) is not None
     assert found.totals.files == 1
     report["metrics"]["files"] = value
     ctx.store.put(ctx.key("_SUCCESS"), json.dumps(report).encode())
-    assert (found := find_by_token(ctx, "t")) is not None
+    assert (found := find_job_by_token(ctx, "t")) is not None
     assert found.totals.files == 0
 
 
@@ -274,7 +274,7 @@ def test_who_has_announced_an_upload_is_looked_up_by_its_key() -> None:
     world = World("upload")
     ctx = world.context()
     keys = [ctx.key("a"), ctx.key("b")]
-    ctx.store.put(ctx.key(intents(JOB, 3, ATTEMPT, 0)), codec.encode_intents(OWNER, ["a", "b"]))
+    ctx.store.put(ctx.key(intents_path(JOB, 3, ATTEMPT, 0)), codec.encode_intents(OWNER, ["a", "b"]))
     uploads = [UploadInfo(key=key, upload_id="u", initiated_at_s=0.0) for key in (*keys, ctx.key(NAME))]
     assert find_announcers(ctx, uploads) == {key: {JOB} for key in keys}
     assert find_announcers(ctx, uploads[2:]) == {}

@@ -12,7 +12,7 @@ from holdfast.commit import TWO_PHASE, CommitContext, TaskCommit, read_history, 
 from holdfast.commit.codec import decode_intents, encode_intents
 from holdfast.commit.ids import AttemptId, FileOwner, JobId
 from holdfast.commit.intents import QUIET_S, find_announcers, is_intent_record
-from holdfast.commit.layout import intents, manifest
+from holdfast.commit.layout import intents_path, manifest_path
 from holdfast.commit.records import JobRecord
 from holdfast.errors import AccessDeniedError, CorruptDataError, OutcomeUnknownError, UnavailableError
 from holdfast.runtime import Environment, ThreadRunner
@@ -22,7 +22,7 @@ from tests.interceptors import FOR_EVER, Fault, FaultMode, Recorder
 from tests.simulation.world import HOME, World, run_job, run_tasks, start
 
 OWNER = FileOwner(JobId("20261121093853123-a1b2c3d4e5f6"), 3, AttemptId("0123456789ab"))
-KEY = intents(OWNER.job, OWNER.task, OWNER.attempt, 0)
+KEY = intents_path(OWNER.job, OWNER.task, OWNER.attempt, 0)
 PATHS = ("images/ä b.jpg", 'odd "name"\n\x85', "x")
 
 
@@ -188,7 +188,7 @@ def test_a_destination_whose_name_has_a_line_break_has_records_too() -> None:
 
 def test_round_trip() -> None:
     assert decode_intents(f"out put/{KEY}", encode_intents(OWNER, PATHS)) == (OWNER, PATHS)
-    assert is_intent_record(KEY) and not is_intent_record(manifest(OWNER.job, OWNER.task, OWNER.attempt))
+    assert is_intent_record(KEY) and not is_intent_record(manifest_path(OWNER.job, OWNER.task, OWNER.attempt))
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def test_a_damaged_record_spares_what_it_might_name_and_stays(caplog: pytest.Log
     world = World("upload")
     job = start(world.context())
     world.store.create_upload(f"{HOME}f/0-0", {})
-    world.store.put(HOME + intents(job.job, 0, OWNER.attempt, 0), b"scribble")
+    world.store.put(HOME + intents_path(job.job, 0, OWNER.attempt, 0), b"scribble")
     assert TWO_PHASE.abort_job(world.context(), job).finished
     assert "report them, or restore" in caplog.text
     assert len(records(world)) == 1 and world.pending() == [f"{HOME}f/0-0"]

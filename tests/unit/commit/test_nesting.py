@@ -18,8 +18,8 @@ from holdfast.commit import (
     recover,
     verify,
 )
-from holdfast.commit.layout import job_record
-from holdfast.commit.nested_destinations import refuse_part
+from holdfast.commit.layout import job_record_path
+from holdfast.commit.nested_destinations import refuse_inside_destination
 from holdfast.commit.two_phase.streams import plan_batch
 from holdfast.errors import AccessDeniedError, ConflictError, CorruptDataError, InvalidRequestError
 from holdfast.stores.base import iter_objects
@@ -263,7 +263,7 @@ def test_a_dead_first_job_is_recovered_first() -> None:
     with pytest.raises(ConflictError, match=r"holdfast recover.*other='memory://world/out put'"):
         TWO_PHASE.commit_job(world.context(), job, messages, TASKS)
     assert recover(world.context(home=OUTER)).clean
-    assert OUTER + job_record(dead.job) not in keys(world)
+    assert OUTER + job_record_path(dead.job) not in keys(world)
     assert TWO_PHASE.commit_job(world.context(), job, messages, TASKS).committed
 
 
@@ -281,7 +281,7 @@ def test_folders_above_that_may_not_be_listed() -> None:
     ctx = world.context(store=InterceptedStore(world.store, forbid))
     run_job(ctx, "new")
     assert world.contents() == expected("new")
-    refuse_part(ctx)
+    refuse_inside_destination(ctx)
 
 
 def test_what_it_costs() -> None:
@@ -360,11 +360,11 @@ def test_a_folder_of_a_destination_is_not_read_by_itself() -> None:
     world = World("upload")
     run_job(world.context(home=OUTER), "outer")
     with pytest.raises(InvalidRequestError, match="read the destination, with filters") as refused:
-        refuse_part(world.context(home=f"{OUTER}k=1/"))
+        refuse_inside_destination(world.context(home=f"{OUTER}k=1/"))
     assert str(refused.value.variables["destination"]).rstrip("/").endswith(OUTER.rstrip("/"))
-    refuse_part(world.context(home=OUTER))
-    refuse_part(world.context(home="beside/"))
-    refuse_part(world.context(home=f"{OUTER}_archive/old/"))
+    refuse_inside_destination(world.context(home=OUTER))
+    refuse_inside_destination(world.context(home="beside/"))
+    refuse_inside_destination(world.context(home=f"{OUTER}_archive/old/"))
 
 
 # --- data of other committers, and first jobs in the middle -----------------------------------------------------------

@@ -12,14 +12,14 @@ from holdfast.commit.context import StagingPlaces
 from holdfast.commit.destination import delete_visible
 from holdfast.commit.ids import AttemptId, FileOwner, JobId, file_name
 from holdfast.commit.intents import find_announcers, is_intent_record
-from holdfast.commit.layout import attempt_file, intents, manifest
+from holdfast.commit.layout import attempt_file_path, intents_path, manifest_path
 from holdfast.commit.leftovers import FOREIGN_QUIET_S as QUIET_S
 from holdfast.commit.leftovers import ForeignJobPolicy
 from holdfast.commit.records import FileEntry
 from holdfast.commit.recovery import recover
 from holdfast.commit.success_file import read_success
 from holdfast.commit.two_phase import records as two_phase_records
-from holdfast.commit.two_phase.pending_uploads import UploadRecords, is_manifest, reported_uploads
+from holdfast.commit.two_phase.pending_uploads import UploadRecords, is_manifest, iter_reported_uploads
 from holdfast.commit.two_phase.publication import RENAMES
 from holdfast.commit.two_phase.records import TaskManifest
 from holdfast.errors import HoldfastError, NotFoundError, OutcomeUnknownError, UnavailableError
@@ -54,7 +54,7 @@ def test_a_record_of_intents_that_is_swept_meanwhile_announces_nothing() -> None
     ctx = world.context()
     for task in (3, 4):
         owner = FileOwner(JOB, task, OWNER.attempt)
-        key = ctx.key(intents(JOB, task, OWNER.attempt, 0))
+        key = ctx.key(intents_path(JOB, task, OWNER.attempt, 0))
         ctx.store.put(key, codec.encode_intents(owner, [f"file {task}"]))
     uploads = [UploadInfo(key=ctx.key(f"file {task}"), upload_id="u") for task in (3, 4)]
     late = world.context(store=Vanishing(world.store, lambda key: is_intent_record(key) and "/attempts/00003-" in key))
@@ -68,10 +68,10 @@ def test_a_manifest_that_is_swept_meanwhile_reports_nothing() -> None:
     path = file_name(OWNER, 0, ".csv")
     file = FileEntry(path=path, size_bytes=1, upload_id="u", parts=(("e", 1),))
     data = two_phase_records.encode_manifest(TaskManifest(job=JOB, task=3, attempt=OWNER.attempt, files=(file,)))
-    key = ctx.key(manifest(JOB, 3, OWNER.attempt))
+    key = ctx.key(manifest_path(JOB, 3, OWNER.attempt))
     ctx.store.put(key, data)
-    assert list(reported_uploads(ctx, {key: 5.0})) == [UploadInfo(ctx.key(path), "u", 5.0)]
-    assert list(reported_uploads(world.context(store=Vanishing(world.store, is_manifest)), {key: 5.0})) == []
+    assert list(iter_reported_uploads(ctx, {key: 5.0})) == [UploadInfo(ctx.key(path), "u", 5.0)]
+    assert list(iter_reported_uploads(world.context(store=Vanishing(world.store, is_manifest)), {key: 5.0})) == []
 
 
 def test_how_many_files_were_deleted_is_told() -> None:
@@ -128,7 +128,7 @@ def test_only_a_committed_job_has_files_that_wait(kind: str, waits: bool) -> Non
 
 def test_attempt_files_lie_in_their_attempts_folder() -> None:
     """With its slash: only `attempts` starts with this."""
-    assert "/attempts/00003-0123456789ab" in attempt_file(JOB, 3, OWNER.attempt, "a")
+    assert "/attempts/00003-0123456789ab" in attempt_file_path(JOB, 3, OWNER.attempt, "a")
 
 
 def test_a_context_closes_every_store_that_it_has() -> None:

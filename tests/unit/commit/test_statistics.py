@@ -45,9 +45,9 @@ def test_what_is_timed_is_counted_and_failures_too() -> None:
     clock = SimulatedClock(step_s=0.0)
     recorder = Recorder(clock)
     for seconds in (0.010, 0.030):
-        with recorder.timed("job_stage_setup"):
+        with recorder.time_block("job_stage_setup"):
             clock.sleep(seconds)
-    with pytest.raises(NotFoundError), recorder.timed("job_stage_setup"):
+    with pytest.raises(NotFoundError), recorder.time_block("job_stage_setup"):
         _fail_after(clock, 0.020)
     assert recorder.snapshot().durations == {"job_stage_setup": RunTimes(3, 1, 60, 10, 30)}
 
@@ -56,7 +56,7 @@ def test_many_short_runs_add_up_to_their_time() -> None:
     clock = SimulatedClock(step_s=0.0)
     recorder = Recorder(clock)
     for _ in range(1000):
-        with recorder.timed("op"):
+        with recorder.time_block("op"):
             clock.sleep(0.0004)
     assert recorder.snapshot().durations["op"] == RunTimes(1000, 0, 400, 0, 0)
 
@@ -67,7 +67,7 @@ def test_threads_share_a_recorder() -> None:
     def work() -> None:
         for _ in range(500):
             recorder.count("files", by=2)
-            with recorder.timed("op"):
+            with recorder.time_block("op"):
                 pass
 
     threads = [threading.Thread(target=work) for _ in range(8)]

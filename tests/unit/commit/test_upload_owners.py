@@ -1,4 +1,4 @@
-"""Test which job `find_pending` names as the owner of a pending upload, and in which state."""
+"""Test which job `find_pending_uploads` names as the owner of a pending upload, and in which state."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from holdfast.commit import TWO_PHASE, CommitContext, JobRecord, SaveMode
-from holdfast.commit.layout import job_record
+from holdfast.commit.layout import job_record_path
 from holdfast.commit.leftovers import Action, Leftover
-from holdfast.commit.upload_owners import UploadState, find_pending
+from holdfast.commit.upload_owners import UploadState, find_pending_uploads
 from holdfast.errors import CorruptDataError, HoldfastError
 from tests.servers.minio_like import MinioLike
 from tests.simulation.world import HOME, World, start
@@ -32,16 +32,16 @@ def test_of_two_jobs_that_announced_a_key_the_live_one_owns_the_upload(live_firs
     ctx = world.context(store=MinioLike(world.store))
     first, second = write(ctx), write(ctx)
     live, dead = (first, second) if live_first else (second, first)
-    world.store.delete(f"{HOME}{job_record(dead.job)}")
-    pending, _note = find_pending(ctx)
+    world.store.delete(f"{HOME}{job_record_path(dead.job)}")
+    pending, _note = find_pending_uploads(ctx)
     assert {(one.job, one.state) for one in pending} == {(live.job, UploadState.UNFINISHED)}
 
 
 def test_an_upload_of_jobs_that_have_all_ended_is_over() -> None:
     world = World("upload")
     job = write(world.context())
-    world.store.delete(f"{HOME}{job_record(job.job)}")
-    (pending,), _note = find_pending(world.context())
+    world.store.delete(f"{HOME}{job_record_path(job.job)}")
+    (pending,), _note = find_pending_uploads(world.context())
     assert (pending.path, pending.job, pending.state) == ("chosen", job.job, UploadState.OVER)
 
 
@@ -63,5 +63,5 @@ def test_a_record_that_one_committer_cannot_read_hides_no_job_of_the_others(monk
         )
 
     monkeypatch.setattr("holdfast.commit.upload_owners.find_leftovers", find)
-    (pending,), _note = find_pending(ctx)
+    (pending,), _note = find_pending_uploads(ctx)
     assert (pending.job, pending.committer, pending.state) == (job.job, "staging-directory", UploadState.OVER)

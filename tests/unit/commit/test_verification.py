@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from holdfast.commit import TWO_PHASE, CommitContext, JobRecord, SaveMode, recover, verify
-from holdfast.commit.layout import log_mark
+from holdfast.commit.layout import log_mark_path
 from holdfast.commit.two_phase.snapshot import read_checksums
 from holdfast.stores.interceptors import Operation
 from tests.interceptors import Fault, FaultMode, SimulatedCrash
@@ -302,7 +302,7 @@ DAMAGED = {
 def test_damaged_checksums_are_a_problem(damage: Callable[[bytes], bytes]) -> None:
     world = World("upload")
     run_job(world.context(), "new")
-    key = HOME + log_mark(1, "visible")
+    key = HOME + log_mark_path(1, "visible")
     world.store.put(key, damage(world.store.get(key)))
     report = verify(world.context(), read=True)
     assert len(report.problems) == 1 and "checksums of job" in report.problems[0]

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from holdfast.demo.driver import SPARK_SCHEMA
-from holdfast.demo.run import SCHEMA, DemoReport, PlainBucket, difference, extract_flights, read_flights
+from holdfast.demo.run import SCHEMA, DemoReport, PlainBucket, describe_difference, extract_flights, read_flights
 from holdfast.errors import UnsupportedError
 from tests.servers.moto import MotoServer
 
@@ -22,12 +22,12 @@ def flights(*days: int) -> pa.Table:
 
 
 def test_the_order_of_rows_does_not_count() -> None:
-    assert difference(flights(1, 2, 2, 3), flights(2, 3, 1, 2)) == ""
+    assert describe_difference(flights(1, 2, 2, 3), flights(2, 3, 1, 2)) == ""
 
 
 @pytest.mark.parametrize("found", [(1, 2, 3), (1, 2, 2, 3, 3), (1, 2, 3, 3), (1, 2, 2, 9), ()])
 def test_duplicate_rows_count(found: tuple[int, ...]) -> None:
-    said = difference(flights(1, 2, 2, 3), flights(*found))
+    said = describe_difference(flights(1, 2, 2, 3), flights(*found))
     wrong_number = f"4 rows in the source, {len(found)} in the bucket"
     assert said == ("as many as in the source, with other values" if len(found) == 4 else wrong_number)
 
@@ -37,7 +37,7 @@ def test_one_changed_value_in_any_column_is_found() -> None:
     for index, field in enumerate(SCHEMA):
         value = {pa.int32(): 7, pa.string(): "x"}.get(field.type, 0)
         changed = source.set_column(index, field, pa.array([value, None], field.type))
-        assert difference(source, changed) != "", field.name
+        assert describe_difference(source, changed) != "", field.name
 
 
 @pytest.fixture(scope="module")

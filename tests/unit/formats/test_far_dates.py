@@ -10,13 +10,13 @@ import pytest
 
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import get_format
-from holdfast.formats.lines import scalar_text
+from holdfast.formats.lines import format_scalars
 
 
 def test_usual_values_are_left_alone() -> None:
     days = [datetime.date(1, 1, 1), None, datetime.date(9999, 12, 31)]
-    assert scalar_text(pa.array(days)).to_pylist() == ["0001-01-01", None, "9999-12-31"]
-    assert scalar_text(pa.array([], pa.date32())).to_pylist() == []
+    assert format_scalars(pa.array(days)).to_pylist() == ["0001-01-01", None, "9999-12-31"]
+    assert format_scalars(pa.array([], pa.date32())).to_pylist() == []
 
 
 @pytest.mark.parametrize("kind", [pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC")])

@@ -19,7 +19,7 @@ from holdfast.formats.columns.types import (
     special_struct,
     with_field_metadata_of,
 )
-from holdfast.formats.schema_json import recognized_schema, spark_schema_json
+from holdfast.formats.schema_json import recognize_schema, spark_schema_json
 
 POINT_STRUCT = {
     "type": "struct",
@@ -171,7 +171,7 @@ FOREIGN_NOTES = [
 @pytest.mark.parametrize("note", [*FOREIGN_NOTES, None])
 def test_a_note_of_another_writer_changes_nothing(note: bytes | None, kind: pa.DataType) -> None:
     schema = pa.schema([("c", kind)])
-    assert recognized_schema(schema, note).equals(schema)
+    assert recognize_schema(schema, note).equals(schema)
 
 
 @pytest.mark.parametrize("note", FOREIGN_NOTES)

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from holdfast.errors import CorruptDataError
-from holdfast.namespace.blobs import BlobStore, file_id_of
+from holdfast.namespace.blobs import BlobStore, file_id_in_blob_name
 from holdfast.namespace.inode import Inode, InodeKind, decode_inode, encode_inode
 from holdfast.namespace.keys import MOST_ID, deleted_key, inode_key, lease_key
 from holdfast.namespace.maintenance import Term
@@ -90,10 +90,10 @@ def test_deleted_trees(change: dict[str, object]) -> None:
 
 def test_names_of_blobs() -> None:
     blobs = BlobStore(MemoryStore(), "", SystemIds())
-    assert file_id_of(blobs.new_name(1)) == 1
-    assert file_id_of(blobs.new_name(MOST_ID)) == MOST_ID
+    assert file_id_in_blob_name(blobs.new_name(1)) == 1
+    assert file_id_in_blob_name(blobs.new_name(MOST_ID)) == MOST_ID
 
 
 @pytest.mark.parametrize("name", ["", "ab/1-x", "ab/+1-" + "0" * 22, "ab/0x1-" + "0" * 22, "ab/1-" + "g" * 22, "photo"])
 def test_other_names_are_foreign(name: str) -> None:
-    assert file_id_of(name) is None
+    assert file_id_in_blob_name(name) is None

@@ -15,7 +15,7 @@ from holdfast.namespace import Configuration, Namespace, init_namespace, open_na
 from holdfast.namespace import opening as opening_module
 from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.configuration import DataClaim
-from holdfast.namespace.opening import reconfigure
+from holdfast.namespace.opening import reconfigure_namespace
 from holdfast.stores.base import Create, ObjectInfo, ObjectStore, Overwrite, PutMode, iter_objects
 from holdfast.stores.memory import MemoryStore
 from tests.namespace_world import World
@@ -182,7 +182,7 @@ def test_a_collector_that_runs_while_its_data_move_spares_the_next_owner_of_the_
     assert service.sweep().blobs == 0
     (tmp_path / "data").rename(tmp_path / "elsewhere")
     with open_namespace("holdfast://a", user="root") as moving:
-        reconfigure(moving, data=str(tmp_path / "elsewhere"))
+        reconfigure_namespace(moving, data=str(tmp_path / "elsewhere"))
     _init(tmp_path, "b")
     with open_namespace("holdfast://b", user="root") as owner:
         owner.write_file("/precious", _LARGE)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from holdfast.errors import InvalidRequestError, OutcomeUnknownError, UnavailableError
-from holdfast.namespace.blobs import BlobStore, stored_bytes
+from holdfast.namespace.blobs import BlobStore, stored_size
 from holdfast.stores.base import ObjectInfo, Part, iter_objects
 from holdfast.stores.memory import MemoryStore
 from tests.namespace_world import HookedDatabase, World
@@ -120,4 +120,4 @@ def test_a_blob_whose_upload_could_not_be_completed_is_completed_once(is_done: b
     writer.close()
     assert parts[0] == parts[1]
     assert world.client().open("/a").read() == content
-    assert [info.size_bytes for info in iter_objects(store, "data/")] == [stored_bytes(len(content))]
+    assert [info.size_bytes for info in iter_objects(store, "data/")] == [stored_size(len(content))]

@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.errors import AccessDeniedError, CorruptDataError, InvalidRequestError, UnavailableError
 from holdfast.namespace import Configuration, init_namespace, open_namespace
-from holdfast.namespace.catalog import database_of, known_namespaces, register_namespace, variable_of
+from holdfast.namespace.catalog import find_database_url, namespace_variable, read_catalog, register_namespace
 from holdfast.namespace.keys import CONFIGURATION
 from holdfast.runtime import SystemClock
 from holdfast.transactions.base import Commit
@@ -83,7 +83,7 @@ def test_names_that_are_registered_at_the_same_time_are_all_there(catalog: Path)
                 os._exit(1)
         children.append(child)
     assert [os.waitpid(child, 0)[1] for child in children] == [0] * 8
-    assert len(known_namespaces()) == 40
+    assert len(read_catalog()) == 40
     assert sorted(file.name for file in catalog.parent.iterdir()) == [catalog.name, f"{catalog.name}.lock"]
 
 
@@ -109,7 +109,7 @@ def test_a_catalog_that_is_a_link_stays_one(tmp_path: Path, catalog: Path, exist
         real.write_text("{}")
     register_namespace("ns", "sqlite:///n.db", SystemClock())
     assert (catalog.is_symlink(), json.loads(real.read_text())) == (True, {"ns": "sqlite:///n.db"})
-    assert known_namespaces() == {"ns": "sqlite:///n.db"}
+    assert read_catalog() == {"ns": "sqlite:///n.db"}
 
 
 def test_a_user_without_a_home_names_a_catalog(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,14 +120,14 @@ def test_a_user_without_a_home_names_a_catalog(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     monkeypatch.setattr(Path, "home", no_home)
     for call in (
-        known_namespaces,
-        lambda: database_of("ns"),
+        read_catalog,
+        lambda: find_database_url("ns"),
         lambda: register_namespace("ns", "sqlite:///n.db", StillClock()),
     ):
         with pytest.raises(InvalidRequestError, match="name a catalog of namespaces in HOLDFAST_NAMESPACES"):
             call()
-    monkeypatch.setenv(variable_of("ns"), "sqlite:///n.db")
-    assert database_of("ns") == "sqlite:///n.db"
+    monkeypatch.setenv(namespace_variable("ns"), "sqlite:///n.db")
+    assert find_database_url("ns") == "sqlite:///n.db"
 
 
 def test_a_configuration_of_a_newer_release(tmp_path: Path) -> None:
@@ -149,9 +149,9 @@ def test_an_empty_user_is_not_the_user_of_the_process(tmp_path: Path) -> None:
 
 def test_the_variable_wins_over_the_catalog(monkeypatch: pytest.MonkeyPatch) -> None:
     register_namespace("my-ns", "sqlite:///a.db", StillClock())
-    assert (database_of("my-ns"), known_namespaces()) == ("sqlite:///a.db", {"my-ns": "sqlite:///a.db"})
-    monkeypatch.setenv(variable_of("my-ns"), "sqlite:///b.db")
-    assert database_of("my-ns") == "sqlite:///b.db"
+    assert (find_database_url("my-ns"), read_catalog()) == ("sqlite:///a.db", {"my-ns": "sqlite:///a.db"})
+    monkeypatch.setenv(namespace_variable("my-ns"), "sqlite:///b.db")
+    assert find_database_url("my-ns") == "sqlite:///b.db"
 
 
 @pytest.mark.parametrize("options", [{"user": ""}, {"database": ""}])

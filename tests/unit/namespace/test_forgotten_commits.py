@@ -19,7 +19,7 @@ from holdfast.namespace.errors import LeaseLostError
 from holdfast.namespace.file_writer import FileWriter
 from holdfast.namespace.maintenance import MaintenanceLock
 from holdfast.namespace.object_store.store import NamespaceStore
-from holdfast.namespace.opening import reconfigure
+from holdfast.namespace.opening import reconfigure_namespace
 from holdfast.namespace.operation import Changes
 from holdfast.namespace.view import View
 from holdfast.stores.base import Delete
@@ -537,7 +537,7 @@ def test_a_configuration_that_is_lost_before_it_is_flushed_is_written_again() ->
             database.forget(crashes.pop())
 
     client = world.client(database=HookedDatabase(database, crash))
-    assert reconfigure(client, safety_age_s=77).safety_age_s == 77
+    assert reconfigure_namespace(client, safety_age_s=77).safety_age_s == 77
     database.forget(database.newest)
     assert load_configuration(database).safety_age_s == 77
 

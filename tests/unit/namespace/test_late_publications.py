@@ -337,7 +337,7 @@ def test_a_refused_object_whose_bytes_a_repair_has_given_to_a_file(
     store.put("report", b"1")
     upload = store.create_upload("aborted")
     store.abort_upload("aborted", upload)
-    monkeypatch.setattr(NamespaceStore, "_upload", lambda store, key, token: Upload("/aborted", 77, 0))
+    monkeypatch.setattr(NamespaceStore, "_read_upload", lambda store, key, token: Upload("/aborted", 77, 0))
     shipped = BlobWriter.close
 
     def close_and_wait(writer: BlobWriter) -> Extent:

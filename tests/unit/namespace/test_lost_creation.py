@@ -22,7 +22,7 @@ from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.configuration import create_namespace, load_configuration
 from holdfast.namespace.keys import ROOT_KEY
 from holdfast.namespace.object_store.store import NamespaceStore
-from holdfast.namespace.opening import reconfigure
+from holdfast.namespace.opening import reconfigure_namespace
 from holdfast.runtime import Environment, SerialRunner
 from holdfast.stores.base import Complete, Create, Part, Put, iter_objects, iter_uploads
 from holdfast.stores.memory import MemoryStore
@@ -84,7 +84,7 @@ WRITES: dict[str, Callable[[Namespace], object]] = {
     "attribute": lambda one: one.set_xattr("/file", "user.a", b"1"),
     "sweep": lambda one: one.sweep(),
     "repair": lambda one: one.repair(),
-    "reconfigure": lambda one: reconfigure(one, safety_age_s=77),
+    "reconfigure": lambda one: reconfigure_namespace(one, safety_age_s=77),
     "put": lambda one: NamespaceStore(one).put("new", b"1"),
     "put a large one": lambda one: NamespaceStore(one).put("new", _LARGE),
     "apply": lambda one: NamespaceStore(one).apply([Put("new", b"1", Create())]),

@@ -7,7 +7,7 @@ import pytest
 from holdfast.namespace import Namespace, listing
 from holdfast.namespace.errors import NamesQuotaExceededError, QuotaExceededError, TreeMovingError
 from holdfast.namespace.inode import Inode, decode_inode
-from holdfast.namespace.keys import id_of, kind_range, name_of
+from holdfast.namespace.keys import entry_name_in_key, id_in_key, kind_range
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.trees import TreeCounter
 from holdfast.transactions.base import Commit
@@ -21,7 +21,9 @@ def usage(world: World) -> dict[int, tuple[int, int]]:
         inode = decode_inode(key, record.value)
         if inode.has_quota:
             counters = {
-                name_of(key): one.number for key, one in world.records(b"u").items() if id_of(key) == inode.quota_id
+                entry_name_in_key(key): one.number
+                for key, one in world.records(b"u").items()
+                if id_in_key(key) == inode.quota_id
             }
             found[inode.id] = (counters.get(b"n", 0), counters.get(b"s", 0))
     return found

@@ -14,7 +14,7 @@ from holdfast.namespace import Configuration, Namespace, init_namespace, open_na
 from holdfast.namespace.configuration import load_configuration
 from holdfast.namespace.errors import PermissionDeniedError
 from holdfast.namespace.keys import CONFIGURATION
-from holdfast.namespace.opening import reconfigure
+from holdfast.namespace.opening import reconfigure_namespace
 from holdfast.stores.base import iter_objects
 from holdfast.transactions.base import Commit
 from tests.namespace_world import HookedDatabase, World
@@ -40,7 +40,7 @@ def test_a_shorter_safety_age_frees_deleted_bytes_at_once() -> None:
     namespace.delete("/f")
     world.clock.at_s += 2
     assert namespace.collect().blobs == 0
-    assert reconfigure(namespace, safety_age_s=1).safety_age_s == 1
+    assert reconfigure_namespace(namespace, safety_age_s=1).safety_age_s == 1
     assert _reopened(world).collect().blobs == 1
     assert _blobs(world) == 0
 
@@ -55,7 +55,7 @@ def _begin_file(world: World) -> None:
 def test_a_sweep_leaves_writers_the_longest_age_that_they_may_count_on() -> None:
     world = World(safety_age_s=_DAY_S)
     _begin_file(world)
-    reconfigure(world.client(), safety_age_s=0)
+    reconfigure_namespace(world.client(), safety_age_s=0)
     world.clock.at_s += _DAY_S - 60
     assert _reopened(world).sweep().blobs == 0
     world.clock.at_s += 120
@@ -65,7 +65,7 @@ def test_a_sweep_leaves_writers_the_longest_age_that_they_may_count_on() -> None
 def test_a_sweeper_that_runs_heeds_a_longer_age() -> None:
     world = World(safety_age_s=3600)
     sweeper = world.client()
-    reconfigure(world.client(), safety_age_s=_DAY_S)
+    reconfigure_namespace(world.client(), safety_age_s=_DAY_S)
     _begin_file(world)
     world.clock.at_s += 7200
     assert sweeper.sweep().blobs == 0
@@ -76,8 +76,8 @@ def test_a_sweeper_that_runs_heeds_a_longer_age() -> None:
 def test_only_the_superuser_may_and_there_is_a_new_one() -> None:
     world = World()
     with pytest.raises(PermissionDeniedError):
-        reconfigure(world.client("ann"), safety_age_s=0)
-    reconfigure(world.client(), superuser="ann", supergroup="staff")
+        reconfigure_namespace(world.client("ann"), safety_age_s=0)
+    reconfigure_namespace(world.client(), superuser="ann", supergroup="staff")
     world.configuration = load_configuration(world.database)
     assert world.client("ann").caller.is_superuser and world.client("bob", ["staff"]).caller.is_superuser
 
@@ -87,13 +87,13 @@ def test_two_changes_at_once_both_hold() -> None:
 
     def before(call: str, argument: object) -> None:
         if call == "commit" and isinstance(argument, Commit) and CONFIGURATION in argument.puts:
-            reconfigure(world.client(), supergroup="staff")
+            reconfigure_namespace(world.client(), supergroup="staff")
 
     database = HookedDatabase(world.database, before)
     with pytest.raises(ConflictError, match="all the time"):
-        reconfigure(world.client(database=database), superuser="ann")
-    database.before = _once(lambda: reconfigure(world.client(), supergroup="admins"))
-    reconfigure(world.client(database=database), superuser="ann")
+        reconfigure_namespace(world.client(database=database), superuser="ann")
+    database.before = _once(lambda: reconfigure_namespace(world.client(), supergroup="admins"))
+    reconfigure_namespace(world.client(database=database), superuser="ann")
     found = load_configuration(world.database)
     assert (found.superuser, found.supergroup) == ("ann", "admins")
 
@@ -112,7 +112,7 @@ def _once(act: Callable[[], object]) -> Callable[[str, object], None]:
 def test_what_is_not_valid_changes_nothing(change: dict[str, object]) -> None:
     world = World()
     with pytest.raises(InvalidRequestError):
-        reconfigure(world.client(), **change)  # type: ignore[arg-type]  # each fits its parameter
+        reconfigure_namespace(world.client(), **change)  # type: ignore[arg-type]  # each fits its parameter
     assert load_configuration(world.database) == replace(
         world.configuration, created_ms=load_configuration(world.database).created_ms
     )
@@ -126,10 +126,10 @@ def test_data_that_moved_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with open_namespace(url, user="root") as namespace:
         namespace.write_file("/f", _LARGE)
         with pytest.raises(InvalidRequestError, match="not at this place"):
-            reconfigure(namespace, data=str(tmp_path / "new"))
+            reconfigure_namespace(namespace, data=str(tmp_path / "new"))
     shutil.move(tmp_path / "old", tmp_path / "new")
     with open_namespace(url, user="root") as namespace:
-        assert reconfigure(namespace, data="new").data == str(tmp_path / "new")
+        assert reconfigure_namespace(namespace, data="new").data == str(tmp_path / "new")
     monkeypatch.chdir("/")
     with open_namespace(url, user="root") as namespace:
         assert namespace.open("/f").read() == _LARGE

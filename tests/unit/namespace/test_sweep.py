@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.errors import ConflictError, CorruptDataError, FencedError
 from holdfast.namespace import Configuration, init_namespace, open_namespace
-from holdfast.namespace.blobs import frame_blob, stored_bytes
+from holdfast.namespace.blobs import frame_blob, stored_size
 from holdfast.namespace.errors import LeaseLostError
 from holdfast.namespace.file_writer import FileWriter
 from holdfast.namespace.fsck import survey
@@ -58,7 +58,7 @@ def test_an_old_unowned_blob_is_deleted() -> None:
     namespace.write_file("/kept", _LARGE)
     world.clock.at_s += 3601
     swept = namespace.sweep()
-    assert (swept.blobs, swept.blob_bytes, swept.records) == (1, stored_bytes(len(_LARGE)), 0)
+    assert (swept.blobs, swept.blob_bytes, swept.records) == (1, stored_size(len(_LARGE)), 0)
     namespace.collect()
     assert key in _objects(world), "a failover may undo the end of a lease, but none of a safety age ago"
     world.clock.at_s += 3601

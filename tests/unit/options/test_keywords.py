@@ -21,14 +21,14 @@ from holdfast.errors import InvalidRequestError
 from holdfast.formats import FORMATS
 from holdfast.options.keywords import (
     as_spark_options,
-    from_columns,
-    from_mode,
-    from_options,
-    from_text,
-    from_url,
     join_columns,
+    option_from_columns,
+    option_from_text,
+    option_from_url,
+    options_from_mode,
+    options_from_values,
 )
-from holdfast.options.location import given_options
+from holdfast.options.location import collect_options
 from holdfast.options.read import READ_KEYS, ReadOptions, parse_read_options
 from holdfast.options.write import (
     JOB_KEYS,
@@ -221,9 +221,11 @@ def test_two_different_values_are_refused(
 
 def test_values_are_not_shown_where_they_differ() -> None:
     with pytest.raises(InvalidRequestError, match=TWICE) as caught:
-        parse_read_options(from_url("s3://b/k") + from_options({"secret_key": "canary1", "secretKey": "canary2"}))
+        parse_read_options(
+            option_from_url("s3://b/k") + options_from_values({"secret_key": "canary1", "secretKey": "canary2"})
+        )
     assert "canary" not in str(caught.value)
-    assert "canary" not in repr(from_options({"secret_key": "canary"}))
+    assert "canary" not in repr(options_from_values({"secret_key": "canary"}))
 
 
 @pytest.mark.parametrize(
@@ -288,24 +290,26 @@ def test_a_write_parses_its_options_once(monkeypatch: pytest.MonkeyPatch) -> Non
 
     def counted(options: OptionSource, known: Sequence[str]) -> GivenOptions:
         parses.append(options)
-        return given_options(options, known)
+        return collect_options(options, known)
 
     def stop(session: Session) -> None:
         raise Reached
 
-    monkeypatch.setattr("holdfast.options.write.given_options", counted)
-    monkeypatch.setattr("holdfast.spark.write.registered", stop)
+    monkeypatch.setattr("holdfast.options.write.collect_options", counted)
+    monkeypatch.setattr("holdfast.spark.write.register_during_call", stop)
     with pytest.raises(Reached):
         holdfast.write(Session(), "/data/t", file_format="csv", header=True)  # type: ignore[arg-type]  # never asked
     assert len(parses) == 1
-    request = parse_write_request(from_url("/data/t"), overwrite=False)
+    request = parse_write_request(option_from_url("/data/t"), overwrite=False)
     with pytest.raises(Reached):
         run_write(Session(), request)  # type: ignore[arg-type]  # as the command line calls it
     assert len(parses) == 2
 
 
 def test_a_request_does_not_show_secrets() -> None:
-    assert "canary" not in repr(parse_write_request(from_url("/data/t") + from_options(SECRETS), overwrite=False))
+    assert "canary" not in repr(
+        parse_write_request(option_from_url("/data/t") + options_from_values(SECRETS), overwrite=False)
+    )
 
 
 # --- read, job, command -----------------------------------------------------------------------------------------------
@@ -416,7 +420,7 @@ def test_python_values_as_strings() -> None:
         "n": Whole(),
         "d": Path("/a"),
     }
-    assert as_spark_options(from_options(options)) == {
+    assert as_spark_options(options_from_values(options)) == {
         "header": "true",
         "maxrecordsperfile": "5",
         "codec": "gzip",
@@ -427,18 +431,18 @@ def test_python_values_as_strings() -> None:
 
 def test_urls() -> None:
     assert (
-        as_spark_options(from_url(Path("/data/a b")))
-        == as_spark_options(from_url("/data/a b"))
+        as_spark_options(option_from_url(Path("/data/a b")))
+        == as_spark_options(option_from_url("/data/a b"))
         == {"path": "/data/a b"}
     )
     for wrong in (None, 3, b"/data", Path("s3://bucket/key"), 1.5):
         with pytest.raises(InvalidRequestError):
-            from_url(wrong)
+            option_from_url(wrong)
 
 
 def test_what_says_nothing() -> None:
-    assert from_text("committer", None, "committer") == from_columns("partitionBy", None, "x") == []
-    assert from_columns("partitionBy", [], "x") == [] and from_mode(None) == (False, [])
+    assert option_from_text("committer", None, "committer") == option_from_columns("partitionBy", None, "x") == []
+    assert option_from_columns("partitionBy", [], "x") == [] and options_from_mode(None) == (False, [])
     assert join_columns(["a`", "b"]) == "`a```,`b`"
 
 

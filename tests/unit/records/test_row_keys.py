@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import CorruptDataError, InvalidRequestError
-from holdfast.records.keys import cell_key, cell_of, cells_range, column_bytes, history_range, row_prefix
-from holdfast.records.row_keys import Part, Row, between_rows, decode_row, encode_row, prefix_range
+from holdfast.records.keys import cell_key, cells_range, column_bytes, history_range, parse_cell_key, row_prefix
+from holdfast.records.row_keys import Part, Row, decode_row, encode_row, find_key_between_rows, prefix_range
 
 _LARGEST = 2**64 - 1
 _texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=5) | st.text("a\0\x01é", max_size=4)
@@ -62,7 +62,7 @@ def test_rows_come_back_equal(row: Row, column: str, before: bytes) -> None:
     found, end = decode_row(before + encoded + column.encode(), len(before))
     assert (found, end) == (row, len(before) + len(encoded))
     assert list(map(type, _parts_of(found))) == list(map(type, _parts_of(row)))
-    assert cell_of(cell_key(2**62, row, column.encode())) == (row, column)
+    assert parse_cell_key(cell_key(2**62, row, column.encode())) == (row, column)
 
 
 @given(_rows, _parts)
@@ -94,7 +94,7 @@ def test_all_cells_of_a_table_are_in_its_range(row: Row, column: str) -> None:
 def test_damaged_keys_are_refused(key: bytes) -> None:
     try:
         row, _end = decode_row(key)
-        cell_of(b"Sc" + bytes(8) + key)
+        parse_cell_key(b"Sc" + bytes(8) + key)
     except CorruptDataError:
         return
     assert _parts_of(row)
@@ -117,7 +117,7 @@ def test_an_integer_of_more_than_64_bits_is_refused(sign: int) -> None:
 
 def test_the_middle_of_two_integers_is_found_although_the_greater_key_is_cut() -> None:
     low, high = encode_row(65536), encode_row(5 << 16)[:2]
-    middle = between_rows(low, high, 0)
+    middle = find_key_between_rows(low, high, 0)
     assert middle is not None and decode_row(middle + b"\0")[0] == 3 << 16
 
 

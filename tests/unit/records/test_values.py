@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdfast.errors import CorruptDataError, HoldfastError, InvalidRequestError, UnsupportedError
-from holdfast.records.values import MAX_ENCODED_BYTES, Value, decode_value, encode_value, type_of
+from holdfast.records.values import MAX_ENCODED_BYTES, Value, decode_value, encode_value, encoded_type_name
 from holdfast.transactions.base import MAX_NUMBER
 from tests.unit.records.databases import memory_db
 
@@ -226,7 +226,7 @@ def test_what_was_added_counts_for_integers_only() -> None:
     [(b"", "bytes"), ("", "text"), (0, "int"), (0.0, "float"), (True, "json"), ({}, "json"), (np.zeros(1), "array")],
 )
 def test_types_have_names(value: object, name: str) -> None:
-    assert type_of(encode_value(value)) == name
+    assert encoded_type_name(encode_value(value)) == name
 
 
 def test_without_numpy_an_array_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from holdfast.errors import InvalidRequestError
-from holdfast.options.values import conditions_text, parse_conditions
-from holdfast.spark.filters import row_filters
+from holdfast.options.values import encode_conditions, parse_conditions
+from holdfast.spark.filters import build_row_filters
 
 UTC = datetime.timezone.utc
 SCHEMA = pa.schema(
@@ -59,7 +59,7 @@ BATCH = pa.RecordBatch.from_pylist(
     ],
 )
 def test_conditions(condition: tuple[str, str, object], rows: list[int]) -> None:
-    (found,) = row_filters(parse_conditions(conditions_text([condition])), SCHEMA)
+    (found,) = build_row_filters(parse_conditions(encode_conditions([condition])), SCHEMA)
     assert found.columns == {condition[0]}
     assert BATCH.filter(found.expression).column("i").to_pylist() == rows
 
@@ -81,13 +81,13 @@ def test_conditions(condition: tuple[str, str, object], rows: list[int]) -> None
 )
 def test_values_of_another_type_are_refused(condition: tuple[str, str, object]) -> None:
     with pytest.raises(InvalidRequestError, match="not have its column's type"):
-        row_filters(parse_conditions(conditions_text([condition])), SCHEMA)
+        build_row_filters(parse_conditions(encode_conditions([condition])), SCHEMA)
 
 
 @pytest.mark.parametrize("value", [datetime.datetime(2026, 1, 2), "2026-01-02 03:04:05", "2026-01-02"])
 def test_a_timestamp_without_a_zone_is_refused_with_what_to_write(value: object) -> None:
     with pytest.raises(InvalidRequestError, match=r"needs a time zone: write an offset such as .*Z'.*tzinfo"):
-        row_filters(parse_conditions(conditions_text([("t", "=", value)])), SCHEMA)
+        build_row_filters(parse_conditions(encode_conditions([("t", "=", value)])), SCHEMA)
 
 
 @pytest.mark.parametrize("stored", [0.0, -0.0])
@@ -97,5 +97,5 @@ def test_a_zero_is_found_whatever_its_sign(tmp_path: Path, stored: float, wanted
     pq.write_table(pa.table({"z": [stored]}), tmp_path / "one.parquet")
     schema = pa.schema([("z", pa.float64())])
     for condition in (("z", "=", wanted), ("z", ">=", wanted), ("z", "<=", wanted), ("z", "in", [wanted, 5.0])):
-        (found,) = row_filters(parse_conditions(conditions_text([condition])), schema)
+        (found,) = build_row_filters(parse_conditions(encode_conditions([condition])), schema)
         assert ds.dataset(tmp_path / "one.parquet").to_table(filter=found.expression).num_rows == 1, condition

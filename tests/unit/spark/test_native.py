@@ -33,7 +33,7 @@ from holdfast.options.read import ReadOptions
 from holdfast.options.values import Condition
 from holdfast.spark import native
 from holdfast.spark.file_format import FormatChoice
-from holdfast.spark.hadoop_path import hadoop_path
+from holdfast.spark.hadoop_path import find_hadoop_path
 from holdfast.spark.native import refusal_of_columns, refusal_of_options
 from holdfast.stores.interceptors import InterceptedStore
 from holdfast.stores.s3 import S3Options
@@ -86,7 +86,7 @@ def read(monkeypatch: pytest.MonkeyPatch, url: Path, meanwhile: Callable[[], obj
     monkeypatch.setattr(native, "load_frame", load)
     monkeypatch.setattr(native, "mismatch_reason", lambda *_: "")
     monkeypatch.setattr(native, "select_requested_columns", lambda frame, *_: frame)
-    monkeypatch.setattr(native, "hadoop_path", lambda *_: (f"file://{url}", ""))
+    monkeypatch.setattr(native, "find_hadoop_path", lambda *_: (f"file://{url}", ""))
     found: Any = native.native_frame(SESSION, ReadOptions(store=LocationOptions(url=str(url))))
     return list(found)
 
@@ -132,7 +132,7 @@ def test_files_that_spark_does_not_find(monkeypatch: pytest.MonkeyPatch, tmp_pat
         raise NotFoundError("there is nothing to read: check the URL", url="file:///t")
 
     monkeypatch.setattr(native, "load_frame", load)
-    monkeypatch.setattr(native, "hadoop_path", lambda *_: (f"file://{tmp_path}", ""))
+    monkeypatch.setattr(native, "find_hadoop_path", lambda *_: (f"file://{tmp_path}", ""))
     options = ReadOptions(store=LocationOptions(url=str(tmp_path)), reader=reader)
     if reader == "auto":
         assert native.native_frame(SESSION, options) is None
@@ -239,7 +239,7 @@ def place(
         _jsparkSession=SimpleNamespace(sessionState=lambda: SimpleNamespace(newHadoopConf=lambda: settings)),
     )
     ctx: Any = SimpleNamespace(url=url, key=lambda path: path, store=SimpleNamespace(get=lambda _key: b"decided"))
-    return hadoop_path(spark, ctx, LocationOptions(url=url, store_options=(s3,) if s3 else ()), 3)[0]
+    return find_hadoop_path(spark, ctx, LocationOptions(url=url, store_options=(s3,) if s3 else ()), 3)[0]
 
 
 ENTRY = "_holdfast/log/00000000000000000003.json"

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("pyspark.sql")
 
-from holdfast.spark.session import register, registered
+from holdfast.spark.session import register, register_during_call
 
 
 class FakeSession:
@@ -31,6 +31,6 @@ def test_a_session_of_spark_connect_is_registered_with_once() -> None:
     first, second = FakeSession(), FakeSession()
     for session in (first, first, second):
         register(session)  # type: ignore[arg-type]  # a fake
-        with registered(session):  # type: ignore[arg-type]  # a fake
+        with register_during_call(session):  # type: ignore[arg-type]  # a fake
             pass
     assert first.names == second.names == ["holdfast", "holdfast-database"]

@@ -32,7 +32,7 @@ from holdfast.commit.writes import TOKEN
 from holdfast.errors import ConflictError, InvalidRequestError
 from holdfast.options.write import parse_write_options
 from holdfast.spark.table_job import TableJob
-from holdfast.spark.types import arrow_schema, without_foreign_metadata
+from holdfast.spark.types import arrow_schema, drop_foreign_metadata
 
 
 def test_directories_of_others_keep_their_spelling(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_what_other_tables_note_at_their_columns_is_left_out_at_any_depth() -> N
             [StructField(f"c{index}", kind, index > 1, metadata) for index, kind in enumerate((LongType(), *kinds))]
         )
 
-    assert without_foreign_metadata(rows(notes)) == rows({"comment": "ours", "a__b": 1})
+    assert drop_foreign_metadata(rows(notes)) == rows({"comment": "ours", "a__b": 1})
 
 
 def test_an_overwrite_may_change_everything(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from holdfast.stores.base import (
 )
 from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
 from holdfast.stores.memory import MemoryStore
-from holdfast.stores.probe import UploadListing, find_upload_listing, heeds_conditions, upload_key
+from holdfast.stores.probe import UploadListing, find_upload_listing, probe_upload_key, store_heeds_conditions
 from holdfast.stores.s3 import S3Options
 from holdfast.stores.s3.store import S3Store
 from tests.interceptors import Fault, FaultMode, Faulty, Recorder
@@ -117,7 +117,7 @@ def test_stores_that_say_what_they_do_are_not_asked() -> None:
     assert find_upload_listing(InterceptedStore(MemoryStore(limits=None, rename=True), recorded), "") is (
         UploadListing.NOT_AT_ALL
     )
-    assert heeds_conditions(store, "", IDS)
+    assert store_heeds_conditions(store, "", IDS)
     assert not recorded.calls
 
 
@@ -165,7 +165,7 @@ class _RefusesConditions(_Unknown):
 )
 def test_conditions_are_tried_at_a_key_that_does_not_stay(kind: type[_Unknown], heeds: bool) -> None:
     store = kind()
-    assert heeds_conditions(store, "t/_holdfast/", IDS) is heeds
+    assert store_heeds_conditions(store, "t/_holdfast/", IDS) is heeds
     assert list(iter_objects(store, "")) == []
 
 
@@ -221,4 +221,4 @@ def test_a_crashed_probe_leaves_an_upload_where_it_was_told_to_work() -> None:
         return proceed()
 
     find_upload_listing(InterceptedStore(_Unknown(), remember), "t/_holdfast/")
-    assert {call.key for call in calls} == {upload_key("t/_holdfast/"), "t/_holdfast/probe/"}
+    assert {call.key for call in calls} == {probe_upload_key("t/_holdfast/"), "t/_holdfast/probe/"}

@@ -30,15 +30,15 @@ from holdfast.stores.provider import (
 )
 from holdfast.stores.registry import (
     BUILT_IN,
+    add_shared_options,
     find_provider,
     installed_providers,
     open_destination,
-    options_of,
+    options_for_provider,
     parse_store_options,
     providers_for,
     secret_names,
     shared_options,
-    with_shared,
 )
 from holdfast.stores.s3 import S3, S3Options
 from tests.unit.cli.destinations import commit_table, run
@@ -100,7 +100,7 @@ def depot(install: Callable[..., None]) -> None:
 
 # --- schemes ----------------------------------------------------------------------------------------------------------
 def test_built_in_providers_are_found_without_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_entry_points", lambda: pytest.fail("entry points were searched"))
+    monkeypatch.setattr(registry, "_find_entry_points", lambda: pytest.fail("entry points were searched"))
     found = {scheme: find_provider(scheme) for one in BUILT_IN for scheme in one.schemes}
     assert found.items() <= registry._by_scheme.items()
     assert providers_for(["s3://b/k", "/data/t", "file:///x", "memory://m"]) == BUILT_IN
@@ -284,10 +284,10 @@ def test_an_option_that_another_one_hides_is_refused(install: Callable[..., None
 
 def test_each_store_takes_its_own_options() -> None:
     given = (S3Options(region="eu-west-1"), DepotOptions(host_name="h"))
-    assert options_of(DEPOT, given) == given[1]
-    assert options_of(S3, given) == given[0]
+    assert options_for_provider(DEPOT, given) == given[1]
+    assert options_for_provider(S3, given) == given[0]
     for provider in BUILT_IN:
-        assert options_of(provider, [DepotOptions()]) == provider.options()
+        assert options_for_provider(provider, [DepotOptions()]) == provider.options()
     assert pickle.loads(pickle.dumps(given)) == given
 
 
@@ -295,31 +295,31 @@ def test_a_store_over_another_one_gets_the_options_of_all_others(depot: None) ->
     """Defect: Spark's jobs on a namespace ignored the endpoint of its data."""
     texts = {"path": "holdfast://lake/t", "endpoint": "http://h:1", "hostName": "h", "namespaceUser": "ann"}
     for parsed in (parse_write_options(texts, overwrite=False), parse_read_options(texts), parse_job_options(texts)):
-        own = options_of(NAMESPACE, parsed.store.store_options)
+        own = options_for_provider(NAMESPACE, parsed.store.store_options)
         assert isinstance(own, NamespaceOptions)
         assert own.user == "ann"
         assert own.data == (S3Options(endpoint_url="http://h:1"), DepotOptions(host_name="h"))
         assert pickle.loads(pickle.dumps(own)) == own, "executors get them"
-    assert options_of(S3, [NamespaceOptions(user="ann")]) == S3Options()
+    assert options_for_provider(S3, [NamespaceOptions(user="ann")]) == S3Options()
 
 
 def test_shared_options_stand_in_for_what_a_client_leaves_out() -> None:
     given = [GivenOption.of("ENDPOINT", "http://h:1", "--endpoint-url"), GivenOption.of("caBundle", "/ca.pem", "x")]
     shared = shared_options(S3, given)
     assert shared == {"endpoint": "http://h:1"}, "the path of a file is not the same on all machines"
-    assert with_shared(S3, [], shared) == (S3Options(endpoint_url="http://h:1"),)
+    assert add_shared_options(S3, [], shared) == (S3Options(endpoint_url="http://h:1"),)
     other = DepotOptions(host_name="h")
     own = S3Options(endpoint_url="http://mine:1", access_key="a", secret_key="s")
     shared["pathStyle"] = "true"
-    assert with_shared(S3, [own, other], shared) == (other, replace(own, addressing_style="path"))
+    assert add_shared_options(S3, [own, other], shared) == (other, replace(own, addressing_style="path"))
     for wrong in ({"secretKey": "canary"}, {"caBundle": "/x"}, {"odd": "canary"}):
         with pytest.raises(InvalidRequestError, match="cannot be kept for all clients") as caught:
-            with_shared(S3, [], wrong)
+            add_shared_options(S3, [], wrong)
         assert "canary" not in str(caught.value)
     with pytest.raises(InvalidRequestError, match="no such choice"):
-        with_shared(S3, [], {"pathStyle": "maybe"})
+        add_shared_options(S3, [], {"pathStyle": "maybe"})
     with pytest.raises(InvalidRequestError, match="must start with http"):
-        with_shared(S3, [], {"endpoint": "h:1"})
+        add_shared_options(S3, [], {"endpoint": "h:1"})
 
 
 def test_a_secret_is_never_shared() -> None:

@@ -20,7 +20,7 @@ from holdfast.transactions.base import ABSENT, Commit, Committed, Conflict, Outc
 from holdfast.transactions.group_commit import Combiner, GroupCommit
 from holdfast.transactions.memory import MemoryBackend
 from holdfast.transactions.mysql.backend import MysqlBackend
-from holdfast.transactions.mysql.connection import literal
+from holdfast.transactions.mysql.connection import sql_literal
 from holdfast.transactions.postgres.backend import PostgresBackend
 from holdfast.transactions.registry import open_backend
 from tests.clocks import StillClock
@@ -137,9 +137,9 @@ def test_a_read_that_is_refused_costs_others_nothing() -> None:
     backend.go.set()
     groups = GroupCommit(backend)
     groups.commit(Commit(puts={b"a": b"1"}))
-    answers = groups._read([[b"a"], [b"refused"]])
+    answers = groups._read_together([[b"a"], [b"refused"]])
     assert answers == [None, None]
-    assert [list(one or ()) for one in groups._read([[b"a"], [b"b"]])] == [[b"a"], []]
+    assert [list(one or ()) for one in groups._read_together([[b"a"], [b"b"]])] == [[b"a"], []]
     with pytest.raises(InvalidRequestError):
         groups.get_many([b"refused"])
     assert groups.get_many([b"a"])[b"a"].value == b"1"
@@ -195,7 +195,7 @@ def test_a_record_that_others_are_about_to_insert_holds_up_only_those_who_need_i
         assert is_inserted.wait(PATIENCE_S)
         group = [Commit(puts={b"%d" % number: b""}) for number in range(11)]
         group[3:3] = [Commit(inserts={b"new": b"mine"}), Commit(puts={b"new": b"", b"2": b"late"})]
-        assert backend._commit(group) == [None] * 13
+        assert backend._commit_together(group) == [None] * 13
         found = [threads.submit(backend.commit, one) for one in group]
         wait_until(lambda: sum(one.done() for one in found) == 11, "the others do not go on")
         assert not found[3].done() and not found[4].done()
@@ -229,7 +229,7 @@ def test_each_member_has_its_own_answer_beside_one_that_waits() -> None:
         *(Commit(puts={b"b": b""}), Commit(reads={b"c": 7}, puts={b"d": b""})),
     ]
     groups = GroupCommit(backend, clock=StillClock())
-    assert groups._commit(group) == [None] * 5
+    assert groups._commit_together(group) == [None] * 5
     answers = [groups._commit_alone(one) for one in group]
     assert [type(one) for one in answers] == [Committed, Committed, Conflict, Committed, Conflict]
     assert [one.keys for one in answers if isinstance(one, Conflict)] == [(b"old",), (b"c",)]
@@ -250,7 +250,7 @@ def _uncommitted(backend: GroupCommit, key: bytes) -> Iterator[None]:
     else:
         assert isinstance(inner, MysqlBackend)
         with inner._pool.lease() as session:
-            session.run(["START TRANSACTION", f"INSERT INTO holdfast_records VALUES ({literal(key)}, 1, '', 0)"])
+            session.run(["START TRANSACTION", f"INSERT INTO holdfast_records VALUES ({sql_literal(key)}, 1, '', 0)"])
             yield
             session.run(["ROLLBACK"])
 

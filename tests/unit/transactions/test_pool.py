@@ -61,10 +61,10 @@ def test_nobody_waits_longer_than_allowed() -> None:
 def test_a_permit_is_free_when_its_holder_is_gone() -> None:
     permits = Permits(1)
     permit = Permit()
-    assert permits._take(permit, CLOCK, 0)
+    assert permits._wait_for_permit(permit, CLOCK, 0)
     with ThreadPoolExecutor(1) as threads:
         other = Permit()
-        waiting = threads.submit(permits._take, other, CLOCK, PATIENCE_S)
+        waiting = threads.submit(permits._wait_for_permit, other, CLOCK, PATIENCE_S)
         del permit
         assert waiting.result(PATIENCE_S)
 
@@ -73,7 +73,7 @@ def test_closed_permits_are_given_to_nobody() -> None:
     permits = Permits(1)
     with permits.hold(CLOCK, 0) as first, ThreadPoolExecutor(1) as threads:
         assert first
-        waiting = threads.submit(permits._take, Permit(), CLOCK, PATIENCE_S)
+        waiting = threads.submit(permits._wait_for_permit, Permit(), CLOCK, PATIENCE_S)
         wait_until(partial(_are_in_line, permits, 2), "nobody waits")
         permits.is_closed = True
         assert not waiting.result(PATIENCE_S)

@@ -137,7 +137,7 @@ def test_other_packages_bring_databases(monkeypatch: pytest.MonkeyPatch) -> None
         raise ImportError
 
     found = {"cockroachdb": lambda: lambda _url, environment, *, create: MemoryBackend(environment.ids), "odd": broken}
-    monkeypatch.setattr(registry, "_entry_points", lambda: found)
+    monkeypatch.setattr(registry, "_find_entry_points", lambda: found)
     assert isinstance(open_backend("cockroachdb://host/shop"), GroupCommit)
     with pytest.raises(UnsupportedError, match="reinstall it"):
         open_backend("odd://host/shop")

@@ -20,7 +20,7 @@ def test_it_grows_after_ten_groups_without_a_conflict() -> None:
         for _ in range(10):
             assert size.now == expected
             size.committed(0.0)
-    size.conflicted()
+    size.note_conflict()
     assert size.now == 50
 
 
@@ -28,7 +28,7 @@ def test_a_conflict_begins_the_count_anew() -> None:
     size = GroupSize(100)
     for _ in range(9):
         size.committed(0.0)
-    size.conflicted()
+    size.note_conflict()
     for _ in range(10):
         assert size.now == 8
         size.committed(0.0)
@@ -39,7 +39,7 @@ def test_it_stays_at_one_and_below_the_most() -> None:
     size = GroupSize(3)
     for expected in (3, 1, 1):
         assert size.now == expected
-        size.conflicted()
+        size.note_conflict()
 
 
 def test_a_long_group_shrinks_it() -> None:

@@ -13,21 +13,21 @@ from holdfast.runtime import Environment
 from holdfast.transactions.base import Backend
 from holdfast.transactions.memory import MemoryBackend
 from holdfast.units import job_input
-from holdfast.units.job_input import JobInput, TaskInput, survey_task, verified_units
+from holdfast.units.job_input import JobInput, TaskInput, survey_task, verify_units
 from holdfast.units.jobs import MAP, REDUCE, Job, begin_job, end_job, find_job, fix_input, forget_job, list_jobs
 from holdfast.units.progress import progress_range
-from holdfast.units.unit import Unit, id_of
+from holdfast.units.unit import Unit, encode_unit_id
 from tests.clocks import CountingIds
 from tests.forgetful_database import ForgetfulDatabase
 from tests.units_world import Shaky, fail_at, finish
 
 
 def survey(keys: Iterable[int], *, repeats: bool = False) -> TaskInput:
-    return survey_task(map(id_of, keys), repeats=repeats)
+    return survey_task(map(encode_unit_id, keys), repeats=repeats)
 
 
 def passed(keys: Iterable[int], expected: TaskInput, rows: int = 1) -> Iterator[object]:
-    return (unit.key for unit in verified_units(((Unit.of(key, None), rows) for key in keys), expected))
+    return (unit.key for unit in verify_units(((Unit.of(key, None), rows) for key in keys), expected))
 
 
 # --- the first pass ---------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from holdfast.cli.command import reporting
+from holdfast.cli.command import report_errors
 from holdfast.cli.failures import PROBLEM
 from holdfast.cli.output import Output
 from holdfast_checker.cli.options import STATES, WALK_S, CheckOptions
@@ -62,7 +62,7 @@ _FILE = click.Path(path_type=Path)
 @click.option("--list", "listed", is_flag=True, help="List what can be checked, the scenes and the properties.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document, for programs.")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
-@reporting
+@report_errors
 def check(out: Output, **given: Any) -> None:
     """Search for histories in which the committer NAME violates a property, and tell the worst one as a story.
 

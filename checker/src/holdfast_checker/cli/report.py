@@ -12,7 +12,7 @@ from typing import Any
 
 from holdfast.cli.output import Output
 from holdfast.commit.two_phase.committer import TWO_PHASE
-from holdfast.wording import counted
+from holdfast.wording import format_count
 from holdfast_checker.cli.options import CheckOptions
 from holdfast_checker.committers.table_v.table import Cell, Table, build_table
 from holdfast_checker.framework.check import Check, SceneReport, Violation, WalkReport
@@ -119,12 +119,12 @@ def _summarize_violations(outcome: CheckOutcome) -> str:
     scenes = outcome.scenes
     whole = bool(scenes) and all(report.complete for report in scenes) and not outcome.interrupted
     if outcome.walk is not None:
-        extent = counted(outcome.walk.walks.histories, "random history", "random histories")
+        extent = format_count(outcome.walk.walks.histories, "random history", "random histories")
     else:
         states = sum(report.states for report in scenes)
-        extent = f"{counted(sum(report.scenes for report in scenes), 'scene')}, {states:,} states"
+        extent = f"{format_count(sum(report.scenes for report in scenes), 'scene')}, {states:,} states"
     if outcome.told:
-        return f"{counted(len(outcome.told), 'property', 'properties')} violated in {extent}"
+        return f"{format_count(len(outcome.told), 'property', 'properties')} violated in {extent}"
     return f"nothing found in {extent}: {'the search is complete' if whole else 'the search is not complete'}"
 
 
@@ -278,7 +278,7 @@ def print_guarantee_table(table: Table, out: Output) -> bool:
         for text in filter(None, (cell.because, cell.reason)):
             for line in textwrap.wrap(text, out.width, initial_indent="  ", subsequent_indent="  "):
                 out.say(line)
-    out.say(f"\n{table.states:,} states in {counted(len(table.committers), 'committer')}, {table.seconds:.0f} s")
+    out.say(f"\n{table.states:,} states in {format_count(len(table.committers), 'committer')}, {table.seconds:.0f} s")
     return all(cell.agrees_with_declaration or cell.reason for cell in cells)
 
 

@@ -109,7 +109,7 @@ class Ledger:
 @lru_cache(maxsize=4096)
 def _parse_decision(seq: int, data: bytes) -> Decision:
     try:
-        entry = decode_entry(layout.log_entry(seq), seq, data)
+        entry = decode_entry(layout.log_entry_path(seq), seq, data)
     except CorruptDataError as error:
         return Decision(seq, f"unreadable: {error}", commits=False, batch=None, data=data)
     stream = entry.record.stream

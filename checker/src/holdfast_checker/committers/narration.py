@@ -12,7 +12,7 @@ from holdfast.commit import JobRecord, layout
 from holdfast.commit.two_phase.records import decode_entry
 from holdfast.errors import CorruptDataError, HoldfastError
 from holdfast.stores.base import Change, Complete, Delete, ObjectInfo, Put, Require, RequireEmpty
-from holdfast.wording import counted
+from holdfast.wording import format_count
 from holdfast_checker.committers.cluster import CLUSTER, ClusterState
 from holdfast_checker.committers.output import DESTINATION, HOME, Origin, parse_origin, visible_files, visible_in_image
 from holdfast_checker.kernel.calls import Fault
@@ -90,7 +90,7 @@ def _describe_task_report(event: CallEvent) -> str:
 def _describe_learned_outcome(event: CallEvent) -> str:
     outcome, detail = event.call.args
     if outcome == "read":
-        return f"has read {counted(len(cast('tuple[int, int, tuple[str, ...]]', detail)[2]), 'file')}"
+        return f"has read {format_count(len(cast('tuple[int, int, tuple[str, ...]]', detail)[2]), 'file')}"
     if outcome == "recovered":
         jobs = [f"{action} job {shorten_ids(job)}" for job, action in cast("tuple[tuple[str, str], ...]", detail)]
         return f"is done: {' and '.join(jobs) or 'nothing to recover'}"

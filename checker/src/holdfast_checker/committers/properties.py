@@ -329,7 +329,7 @@ def _judge_repeatability(sandbox: Sandbox, view: View) -> str | None:
 def _log_has_trimmed_decisions(view: View, settled: StoresCopy, base_seq: int) -> bool:
     """Check whether the log has trimmed a decision that was made after the job started."""
     kept = settled.stores[DESTINATION].take_snapshot().objects
-    keys = {HOME + layout.log_entry(one.seq): one for one in ledger_of_store(view, DESTINATION).decisions}
+    keys = {HOME + layout.log_entry_path(one.seq): one for one in ledger_of_store(view, DESTINATION).decisions}
     return any(one.seq > base_seq and (key not in kept or kept[key].data != one.data) for key, one in keys.items())
 
 

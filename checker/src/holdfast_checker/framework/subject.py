@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 from holdfast.errors import InvalidRequestError
 from holdfast.guarantees import Answer
 from holdfast.runtime import SeededRandom
-from holdfast.wording import nearest
+from holdfast.wording import suggest_nearest
 from holdfast_checker.kernel.calls import Fault
 from holdfast_checker.kernel.world import Property, View, World
 from holdfast_checker.narrative.sentences import Narrator
@@ -223,7 +223,7 @@ class Subject(Generic[S]):
         if found is None:
             members = self.families.get(wanted.partition("/")[0], ())
             known = [one.name for one in members] if "/" in wanted and members else list(self.families)
-            raise InvalidRequestError(f"unknown scene: {nearest(name, known, listed_by=LIST)}", scene=name)
+            raise InvalidRequestError(f"unknown scene: {suggest_nearest(name, known, listed_by=LIST)}", scene=name)
         return found
 
     def find_property(self, name: str) -> str:
@@ -247,7 +247,7 @@ def find_name(name: str, known: Iterable[str], what: str) -> str:
     names = tuple(known)
     found = {_normalize(each): each for each in names}.get(_normalize(name))
     if found is None:
-        raise InvalidRequestError(f"unknown {what}: {nearest(name, names, listed_by=LIST)}", **{what: name})
+        raise InvalidRequestError(f"unknown {what}: {suggest_nearest(name, names, listed_by=LIST)}", **{what: name})
     return found
 
 

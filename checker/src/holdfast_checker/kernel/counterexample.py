@@ -6,7 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.commit.codec import count_field, guarded, json_line, json_object, require, text_field
+from holdfast.commit.codec import (
+    count_field,
+    decode_record,
+    encode_json_line,
+    parse_json_object,
+    require_valid,
+    text_field,
+)
 from holdfast.errors import InvalidRequestError
 from holdfast_checker.kernel.state_space import State, StateSpace, Step
 from holdfast_checker.kernel.world import Choice, World
@@ -40,7 +47,7 @@ def encode_counterexample(counterexample: Counterexample) -> bytes:
     """
     choices = [[choice.actor, choice.label] for choice in counterexample.choices]
     fields = {**vars(counterexample), "format": _FORMAT, "choices": choices}
-    return json_line(dict(sorted(fields.items())))
+    return encode_json_line(dict(sorted(fields.items())))
 
 
 def decode_counterexample(data: bytes, name: str = "counterexample") -> Counterexample:
@@ -52,16 +59,16 @@ def decode_counterexample(data: bytes, name: str = "counterexample") -> Countere
     Raises:
         CorruptDataError: the data are not a counterexample.
     """
-    return guarded(name, lambda: _decode_json_value(json_object(data)))
+    return decode_record(name, lambda: _decode_json_value(parse_json_object(data)))
 
 
 def _decode_json_value(value: dict[str, Any]) -> Counterexample:
-    require(value["format"] == _FORMAT, f"the format is not {_FORMAT}")
-    require(isinstance(value["choices"], list), "the choices are no list")
+    require_valid(value["format"] == _FORMAT, f"the format is not {_FORMAT}")
+    require_valid(isinstance(value["choices"], list), "the choices are no list")
     choices = [Choice(actor, label) for actor, label in value["choices"]]
     texts = (text for choice in choices for text in (choice.actor, choice.label))
-    require(all(isinstance(text, str) for text in texts), "a choice is no pair of texts")
-    require(all(choice.actor for choice in choices), "a choice names no actor")
+    require_valid(all(isinstance(text, str) for text in texts), "a choice is no pair of texts")
+    require_valid(all(choice.actor for choice in choices), "a choice names no actor")
     return Counterexample(
         world=text_field(value, "world"),
         property=text_field(value, "property"),

@@ -10,7 +10,7 @@ from typing import cast
 from holdfast.namespace.blobs import BLOBS as FOLDER
 from holdfast.namespace.blobs import unframe
 from holdfast.namespace.inode import Extent, Inode, decode_inode
-from holdfast.namespace.keys import ROOT_KEY, data_key, lease_key, name_of, parent_of, usage_key
+from holdfast.namespace.keys import ROOT_KEY, data_key, entry_name_in_key, lease_key, parent_id_in_key, usage_key
 from holdfast.namespace.other_records import DeletedTree, Upload
 from holdfast.transactions.base import Record
 from holdfast_checker.kernel.world import View
@@ -48,7 +48,7 @@ class NamespaceContents:
     def children(self) -> Mapping[int, list[bytes]]:
         found: dict[int, list[bytes]] = {}
         for key in self.inodes:
-            found.setdefault(parent_of(key), []).append(key)
+            found.setdefault(parent_id_in_key(key), []).append(key)
         return found
 
     @cached_property
@@ -67,12 +67,12 @@ class NamespaceContents:
             ids.add(inode.id)
             below = self.children.get(inode.id, [])
             if below and not inode.is_directory:
-                found.append(f"{name_of(below[0]).decode()!r} is in a file")
+                found.append(f"{entry_name_in_key(below[0]).decode()!r} is in a file")
             to_visit += [(one, self.inodes[one]) for one in below]
-        lost = sorted(name_of(key).decode() for key in self.inodes.keys() - reached)
+        lost = sorted(entry_name_in_key(key).decode() for key in self.inodes.keys() - reached)
         found += [f"no path leads to {', '.join(lost)}"] if lost else []
         unled = (key for key, one in self.inodes.items() if one.writer and lease_key(one.id) not in self.records)
-        return (*found, *(f"{name_of(key).decode()!r} has a writer and no lease" for key in unled))
+        return (*found, *(f"{entry_name_in_key(key).decode()!r} has a writer and no lease" for key in unled))
 
     @cached_property
     def blobs(self) -> frozenset[str]:
@@ -99,7 +99,9 @@ class NamespaceContents:
                     record = self.records.get(usage_key(inode.quota_id, what))
                     counted = 0 if record is None else record.number
                     if counted != used:
-                        found.append(f"{name_of(key).decode()!r} uses {used} {kind}, and {counted} are counted")
+                        found.append(
+                            f"{entry_name_in_key(key).decode()!r} uses {used} {kind}, and {counted} are counted"
+                        )
         return tuple(found)
 
     def descendants(self, inode: Inode) -> Iterator[Inode]:
@@ -116,7 +118,7 @@ class NamespaceContents:
             return
         yield path, inode
         for key in self.children.get(inode.id, ()):
-            yield from self.paths(self.inodes[key], (*path, name_of(key).decode()), above | {inode.id})
+            yield from self.paths(self.inodes[key], (*path, entry_name_in_key(key).decode()), above | {inode.id})
 
 
 _KNOWN: dict[Records, NamespaceContents] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 
-from holdfast.namespace.keys import ROOT_KEY, id_of, name_of, parent_of
+from holdfast.namespace.keys import ROOT_KEY, entry_name_in_key, id_in_key, parent_id_in_key
 from holdfast.transactions.base import Record
 from holdfast_checker.histories.history import HISTORY
 from holdfast_checker.kernel.world import View
@@ -32,10 +32,10 @@ def _record_name(key: bytes, known: Mapping[bytes, Record]) -> str:
     if key == ROOT_KEY:
         return "/"
     if key.startswith(b"i"):
-        above = _directory_paths_by_id(known).get(parent_of(key), f"[directory {parent_of(key)}]")
-        return f"{above}/{name_of(key).decode()}"
+        above = _directory_paths_by_id(known).get(parent_id_in_key(key), f"[directory {parent_id_in_key(key)}]")
+        return f"{above}/{entry_name_in_key(key).decode()}"
     try:
-        number = str(id_of(key))
+        number = str(id_in_key(key))
     except struct.error:
         number = ""
     return _KINDS.get(key[:1], "all records").format(key[1:].decode("ascii", "replace"), number)

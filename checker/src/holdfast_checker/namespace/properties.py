@@ -12,7 +12,7 @@ from typing import cast
 from holdfast.namespace.blobs import BLOBS as FOLDER
 from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.collector import Collector
-from holdfast.namespace.keys import ROOT_KEY, kind_range, name_of, usage_key
+from holdfast.namespace.keys import ROOT_KEY, entry_name_in_key, kind_range, usage_key
 from holdfast_checker.framework.subject import Goal, Rule, index_by_name
 from holdfast_checker.histories.history import Operation, Outcome, recorded_operations
 from holdfast_checker.histories.linearizable import Model, client_operations, judge_with_crashes, lossy_crashes
@@ -55,7 +55,7 @@ def _describe_exceeded_quota(before: NamespaceContents, after: NamespaceContents
             old = next((one for one in before.inodes.values() if one.id == inode.id), None)
             was = 0 if old is None else sum(1 for _ in before.descendants(old))
             if now > inode.names_quota and now > was and (old is None or old.names_quota is not None):
-                return f"{name_of(key).decode()!r} has {now} names, and its quota is {inode.names_quota}"
+                return f"{entry_name_in_key(key).decode()!r} has {now} names, and its quota is {inode.names_quota}"
     return None
 
 

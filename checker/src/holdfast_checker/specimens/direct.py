@@ -20,7 +20,7 @@ from holdfast.commit.context import Measure
 from holdfast.commit.destination import new_truncating_job
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord
 from holdfast.commit.sinks import UploadSink
-from holdfast.commit.success_file import has_succeeded, report_success
+from holdfast.commit.success_file import job_has_succeeded, report_success
 from holdfast.commit.task import TaskScope, complete_upload, open_upload, report_task, reported_totals
 from holdfast.errors import ConflictError
 from holdfast.guarantees import ANOTHER_ENDS, EMPTIED, NO_RECORD, UNDONE_BY_HAND, UNKNOWN, no, yes
@@ -34,7 +34,7 @@ def commit_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOut
 
 def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
     """Do nothing: files of an aborted job stay visible, so C5 does not hold."""
-    return JobOutcome(job=job.job, committed=has_succeeded(measure.ctx, job.job))
+    return JobOutcome(job=job.job, committed=job_has_succeeded(measure.ctx, job.job))
 
 
 def open_uploaded_file(scope: TaskScope, path: str) -> UploadSink:

@@ -21,13 +21,13 @@ from dataclasses import replace
 from holdfast.commit.committer import MULTIPART, Committer, TaskReports, leave_to_cleanup
 from holdfast.commit.context import Measure
 from holdfast.commit.destination import new_truncating_job
-from holdfast.commit.hadoop.completion import complete_all, pending_of_entry
+from holdfast.commit.hadoop.completion import build_pending, complete_all_uploads
 from holdfast.commit.hadoop.pending import PendingSet
 from holdfast.commit.hadoop.uri import encode_uri
 from holdfast.commit.ids import JobId
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, TaskCommit, Totals
 from holdfast.commit.success_file import report_success
-from holdfast.commit.task import TaskScope, abort_named_uploads, open_upload, totals_of
+from holdfast.commit.task import TaskScope, abort_named_uploads, count_totals, open_upload
 from holdfast.errors import HoldfastError
 from holdfast.guarantees import BOTH_COMMIT, EMPTIED, IN_TASK_COMMIT, NO_RECORD, UNDONE_BY_HAND, UNKNOWN, no, yes
 
@@ -66,13 +66,11 @@ def commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
     Crash: some files are visible; the uploads of the others are pending until the job ends.
     """
     measure, owner = scope.measure, scope.owner
-    pending = tuple(
-        pending_of_entry(measure.ctx, one, owner, uri=encode_uri(measure.ctx.url, one.path)) for one in files
-    )
+    pending = tuple(build_pending(measure.ctx, one, owner, uri=encode_uri(measure.ctx.url, one.path)) for one in files)
     with measure.stage("task_stage_complete_uploads"):
         one = PendingSet(job_id=owner.job, commits=pending)
-        complete_all(measure, [one], lambda found: found, revert=False)
-    return TaskCommit(job=owner.job, task=owner.task, attempt=owner.attempt, totals=totals_of(files))
+        complete_all_uploads(measure, [one], lambda found: found, revert=False)
+    return TaskCommit(job=owner.job, task=owner.task, attempt=owner.attempt, totals=count_totals(files))
 
 
 _GUARANTEES = {

@@ -25,7 +25,7 @@ from holdfast.commit.destination import delete_visible, new_truncating_job
 from holdfast.commit.ids import AttemptId, FileOwner, JobId
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, TaskCommit
 from holdfast.commit.sinks import UploadSink
-from holdfast.commit.success_file import has_succeeded, report_success
+from holdfast.commit.success_file import job_has_succeeded, report_success
 from holdfast.commit.task import TaskScope, report_task, reported_totals
 from holdfast.errors import HoldfastError
 from holdfast.guarantees import EMPTIED, NO_RECORD, STILL_WRITING, TWO_DRIVERS, UNKNOWN, no, yes
@@ -109,7 +109,7 @@ def commit_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOut
 
 def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
     """Delete the job's files, unless ``_SUCCESS`` names the job. Attempts that still write leave files (C5)."""
-    committed = has_succeeded(measure.ctx, job.job)
+    committed = job_has_succeeded(measure.ctx, job.job)
     if not committed:
         _remove_files(measure.ctx, _has_mark_of_job(job.job))
     return JobOutcome(job=job.job, committed=committed)

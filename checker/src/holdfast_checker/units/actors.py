@@ -12,7 +12,7 @@ from holdfast.records.row_keys import Row
 from holdfast.runtime import Alarm, Environment, SeededRandom, SerialRunner
 from holdfast.transactions.base import Record
 from holdfast.units.execution import UnitExecution
-from holdfast.units.job_input import JobInput, survey_task, verified_units
+from holdfast.units.job_input import JobInput, survey_task, verify_units
 from holdfast.units.jobs import MAP, Job, begin_job, end_job, end_run, forget_job
 from holdfast.units.progress import Statistics
 from holdfast.units.shard_task import ShardTask
@@ -133,7 +133,7 @@ def _run_driver(around: ActorContext, run: ActorSpec, execution: UnitExecution, 
     if job.is_finished:
         return
     for shard, units in enumerate(shards):
-        rows = verified_units(((Unit.of(key, None), 1) for key in units), found.tasks[shard])
+        rows = verify_units(((Unit.of(key, None), 1) for key in units), found.tasks[shard])
         ShardTask(execution, database, job, shard).run(rows)
     end_job(database, job, {}, environment)
 

@@ -8,8 +8,8 @@ from functools import cached_property, lru_cache
 from typing import cast
 
 from holdfast.records.batches import read_records
-from holdfast.records.cells import rows_of, rows_range
-from holdfast.records.keys import cell_key, cells_range, dropped_id_of, dropped_range
+from holdfast.records.cells import decode_rows, rows_range
+from holdfast.records.keys import cell_key, cells_range, dropped_id_in_key, dropped_range
 from holdfast.records.tables import Table, list_tables
 from holdfast.records.values import Value
 from holdfast.transactions.base import Record
@@ -107,7 +107,7 @@ class DecodedUnitsState:
     @cached_property
     def stray_cells(self) -> tuple[bytes, ...]:
         """The keys of orphaned cells: they belong to no table, not even to one whose deletion is pending."""
-        dropped = [dropped_id_of(key) for key in self.records.keys if _is_within(key, dropped_range())]
+        dropped = [dropped_id_in_key(key) for key in self.records.keys if _is_within(key, dropped_range())]
         ranges = [cells_range(one) for one in (*(table.id for table in list_tables(self._copy)), *dropped)]
         cells = (
             key for key in self.records.keys if _is_within(key, (cells_range(0)[0][:2], cells_range(2**64 - 1)[1]))
@@ -157,7 +157,7 @@ class DecodedUnitsState:
         return iter(()) if table is None else self._rows_of(table)
 
     def _rows_of(self, table: Table) -> Iterator[tuple[object, dict[str, Value]]]:
-        yield from rows_of(table, read_records(self._copy, *rows_range(table)))
+        yield from decode_rows(table, read_records(self._copy, *rows_range(table)))
 
 
 def _is_within(key: bytes, range_: tuple[bytes, bytes]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from holdfast.errors import CorruptDataError
-from holdfast.records.keys import cell_of
+from holdfast.records.keys import parse_cell_key
 from holdfast.records.row_keys import decode_row
 from holdfast.records.values import decode_value
 from holdfast.transactions.base import Record
@@ -37,7 +37,7 @@ def _record_name(key: bytes, known: Mapping[bytes, Record]) -> str:
     kind = key[:2]
     try:
         if kind == b"Sc":
-            row, column = cell_of(key)
+            row, column = parse_cell_key(key)
             return f"unit {row!s}" if column in (TIMES, SAW) else str(row)
         if kind == b"Sw":
             return "a claim" if _is_claim_key(key) else f"item {WorkItem(key[_PLACE:], b'').key!s}"

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from holdfast.records.keys import cell_of
+from holdfast.records.keys import parse_cell_key
 from holdfast.records.row_keys import encode_row
 from holdfast.units.jobs import WORK_LIST
 from holdfast_checker.framework.subject import Goal, Rule, index_by_name
@@ -75,7 +75,7 @@ def _judge_lost_effects(setting: Setting, view: View) -> str | None:
 
 
 def _join_keys(keys: Sequence[bytes]) -> str:
-    return ", ".join(str(cell_of(key)[0]) for key in keys)
+    return ", ".join(str(parse_cell_key(key)[0]) for key in keys)
 
 
 # --- U4, U5 -----------------------------------------------------------------------------------------------------------

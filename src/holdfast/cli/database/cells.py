@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from holdfast.cli.arguments import Word, filled
+from holdfast.cli.arguments import WordChoice, require_filled
 from holdfast.cli.command import CommandRun, OutputForm, Url, argument, command, option
 from holdfast.cli.database import rows
 from holdfast.cli.database.rows import Key, RowType, Table, open_given_database
-from holdfast.cli.output import Column, documents
-from holdfast.cli.screen import in_one_line
+from holdfast.cli.output import Column, to_documents
+from holdfast.cli.screen import escape_to_one_line
 from holdfast.errors import InvalidRequestError, NotFoundError
-from holdfast.wording import counted
+from holdfast.wording import format_count
 
 if TYPE_CHECKING:
     from holdfast.records import CellTransaction, Database, Row, Value
 
 _TYPES = ("text", "int", "float", "json", "bytes")
 _MOST_SHOWN = 100
-_PREFIX = option("--prefix", "Only rows that begin so.", metavar="ROW", type=filled)
-_START = option("--start", "The first row.", metavar="ROW", type=filled)
-_END = option("--end", "The row before which to stop.", metavar="ROW", type=filled)
+_PREFIX = option("--prefix", "Only rows that begin so.", metavar="ROW", type=require_filled)
+_START = option("--start", "The first row.", metavar="ROW", type=require_filled)
+_END = option("--end", "The row before which to stop.", metavar="ROW", type=require_filled)
 _LIMIT = option("-n --limit", "The most rows.  [default: 100; with --json all]", type=click.IntRange(min=1))
 ColumnName = Annotated[str, option("--column", "Column of the cell.", default="value")]
 
@@ -133,18 +133,18 @@ def get(
     if history:
         found = database.history(table, key, column=column)
         if not found:
-            raise _no_cell(database, table, key, column)
-        run.out.document({**about, "history": documents(_VERSION, found)})
+            raise _missing_cell_error(database, table, key, column)
+        run.out.document({**about, "history": to_documents(_VERSION, found)})
         run.out.show(_VERSION, found)
         return
     value = database.get(table, key, column=column)
     if value is None:
-        raise _no_cell(database, table, key, column)
+        raise _missing_cell_error(database, table, key, column)
     if raw:
-        run.out.data(_as_bytes(value))
+        run.out.data(_value_to_bytes(value))
         return
     run.out.document({**about, "type": rows.type_name(value), "value": rows.json_value(value)})
-    run.out.say(in_one_line(rows.value_text(value)))
+    run.out.say(escape_to_one_line(rows.value_text(value)))
 
 
 _VERSION = (
@@ -158,7 +158,7 @@ _VERSION = (
 )
 
 
-def _as_bytes(value: Value) -> bytes:
+def _value_to_bytes(value: Value) -> bytes:
     if isinstance(value, bytes):
         return value
     if isinstance(value, str):
@@ -166,7 +166,7 @@ def _as_bytes(value: Value) -> bytes:
     raise InvalidRequestError("only a text or bytes can be printed as they are: leave out --raw, or use --json")
 
 
-def _no_cell(database: Database, table: str, row: Row, column: str) -> NotFoundError:
+def _missing_cell_error(database: Database, table: str, row: Row, column: str) -> NotFoundError:
     others = ", ".join(database.transact(lambda cells: cells.columns(table, row)))
     if others:
         hint = f"the row has the columns {others}, see --column"
@@ -184,7 +184,7 @@ def put(
     value: Annotated[str, argument()],
     row_type: RowType,
     column: ColumnName,
-    kind: Annotated[str, option("--type", f"{', '.join(_TYPES)}.", type=Word(_TYPES), default="text")],
+    kind: Annotated[str, option("--type", f"{', '.join(_TYPES)}.", type=WordChoice(_TYPES), default="text")],
 ) -> None:
     """Write VALUE to the cell at ROW in TABLE.
 
@@ -197,12 +197,12 @@ def put(
     given in base64. A cell that exists is replaced.
     """
     key = rows.parse_row(row, row_type)
-    open_given_database(run, url).put(table, key, _parse(value, kind), column=column)
+    open_given_database(run, url).put(table, key, _parse_value(value, kind), column=column)
     run.out.document({"table": table, "row": rows.json_row(key), "column": column, "type": kind})
-    run.out.say(f"put {kind} into {table}: {in_one_line(rows.row_text(key))}, {in_one_line(column)}")
+    run.out.say(f"put {kind} into {table}: {escape_to_one_line(rows.row_text(key))}, {escape_to_one_line(column)}")
 
 
-def _parse(text: str, kind: str) -> Value:
+def _parse_value(text: str, kind: str) -> Value:
     if kind == "text":
         return text
     if kind == "int":
@@ -227,7 +227,7 @@ def _parse_float(text: str) -> float:
         raise InvalidRequestError("the value is not a float: write one such as 1.5", given=text) from error
     if math.isinf(number) and "inf" not in text.lower():
         raise InvalidRequestError(
-            "the value is too large for a float: store it as a text, or as an int", given=in_one_line(text)
+            "the value is too large for a float: store it as a text, or as an int", given=escape_to_one_line(text)
         )
     return number
 
@@ -239,7 +239,7 @@ def delete(
     table: Table,
     row: Key,
     row_type: RowType,
-    column: Annotated[str | None, option("--column", "Delete only this cell.", type=filled, metavar="NAME")],
+    column: Annotated[str | None, option("--column", "Delete only this cell.", type=require_filled, metavar="NAME")],
 ) -> None:
     """Delete ROW from TABLE, or one cell of it.
 
@@ -261,6 +261,6 @@ def delete(
 
     deleted = database.transact(remove)
     run.out.document({"table": table, "row": rows.json_row(key), "deleted": deleted})
-    run.out.say(f"deleted {counted(len(deleted), 'cell')}" if deleted else "there was nothing to delete")
+    run.out.say(f"deleted {format_count(len(deleted), 'cell')}" if deleted else "there was nothing to delete")
     if not deleted and (hint := rows.similar_row_hint(database, table, key)):
         run.out.note(hint)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from holdfast.cli.arguments import age, filled
+from holdfast.cli.arguments import parse_age, require_filled
 from holdfast.cli.command import CommandRun, OutputForm, Url, argument, command, option
 from holdfast.cli.database.rows import Table, json_row, json_value, open_given_database, row_text
-from holdfast.cli.output import Column, document, time_text, with_commas
-from holdfast.wording import percent
+from holdfast.cli.output import Column, format_with_commas, time_text, to_document
+from holdfast.wording import format_percent
 
 if TYPE_CHECKING:
     from holdfast.units.report import JobReport, JobState
@@ -23,8 +23,8 @@ _JOB: tuple[Column, ...] = (
     Column("job", "job", lambda state: state.job.name),
     Column("kind", "kind", lambda state: state.job.kind),
     Column("finished", "state", lambda state: state.job.is_finished, lambda one: "finished" if one else "not finished"),
-    Column("share", "done", lambda state: state.share, lambda share: "-" if share is None else percent(share)),
-    Column("done", "units", lambda state: state.done, with_commas),
+    Column("share", "done", lambda state: state.share, lambda share: "-" if share is None else format_percent(share)),
+    Column("done", "units", lambda state: state.done, format_with_commas),
     Column("deferred", None, lambda state: state.deferred),
     Column("conflicts", None, lambda state: state.statistics.conflicts),
     Column("conflict_share", "conflicts", lambda state: round(state.statistics.conflict_share, 6), "{:.1%}".format),
@@ -37,7 +37,7 @@ _JOB: tuple[Column, ...] = (
 
 
 @command(shape=OutputForm.LINES)
-def jobs(run: CommandRun, url: Url, name: Annotated[str | None, argument(required=False, type=filled)]) -> None:
+def jobs(run: CommandRun, url: Url, name: Annotated[str | None, argument(required=False, type=require_filled)]) -> None:
     """List jobs and how far they are, or show what the job NAME cost.
 
     Examples:
@@ -68,7 +68,7 @@ def jobs(run: CommandRun, url: Url, name: Annotated[str | None, argument(require
 def _show_job(run: CommandRun, state: JobState, report: JobReport) -> None:
     from holdfast.units.report import latency_text
 
-    known = document(_JOB, state)
+    known = to_document(_JOB, state)
     run.out.line({**known, **report.to_json()})
     hidden = ("done", "conflict_share")
     shown = [one for one in _JOB if one.key and one.title and one.key not in hidden]
@@ -76,10 +76,10 @@ def _show_job(run: CommandRun, state: JobState, report: JobReport) -> None:
     run.out.table(["figure", "value"], [*rows, *report.summary()])
     columns = (
         Column("", "task", lambda one: one[0]),
-        Column("", "units", lambda one: one[1].units, with_commas),
+        Column("", "units", lambda one: one[1].units, format_with_commas),
         Column("", "units/s", lambda one: one[1].units / one[1].run_s if one[1].run_s else 0.0, "{:,.0f}".format),
         Column("", "conflicts", lambda one: one[1].conflict_share, "{:.1%}".format),
-        Column("", "repeated", lambda one: one[1].reruns, with_commas),
+        Column("", "repeated", lambda one: one[1].reruns, format_with_commas),
         Column("", "group", lambda one: one[1].group_size, "{:.1f}".format),
         Column("", "latency", lambda one: one[1].commit_latency_s, latency_text),
         Column("", "functions", lambda one: one[1].time_shares["functions"], "{:.0%}".format),
@@ -92,7 +92,7 @@ def _show_job(run: CommandRun, state: JobState, report: JobReport) -> None:
 
 
 @command()
-def forget(run: CommandRun, url: Url, job: Annotated[str, argument(type=filled)]) -> None:
+def forget(run: CommandRun, url: Url, job: Annotated[str, argument(type=require_filled)]) -> None:
     """Delete what is known of JOB.
 
     Examples:
@@ -115,10 +115,12 @@ def watch(
     run: CommandRun,
     url: Url,
     table: Table,
-    job: Annotated[str | None, option("--job", "The job that writes to the table.", type=filled, metavar="NAME")],
+    job: Annotated[
+        str | None, option("--job", "The job that writes to the table.", type=require_filled, metavar="NAME")
+    ],
     top: Annotated[int, option("--top", "How many rows to show.", type=click.IntRange(1, 10_000), default=10)],
     column: Annotated[str, option("--column", "The column with the values: numbers.", default="value")],
-    every: Annotated[float, option("--every", "How often to look.", type=age, default="1s")],
+    every: Annotated[float, option("--every", "How often to look.", type=parse_age, default="1s")],
 ) -> None:
     """Show the largest values in TABLE while units write to it.
 
@@ -137,13 +139,13 @@ def watch(
     with out.waiting("reading the table"):
         views = itertools.chain([next(views)], views)
     for view in views:
-        out.line(_view_form(view))
+        out.line(_view_to_json(view))
         out.say(f"{replace(view, top=())}")
         out.table(["row", "value"], [(row_text(one.row), f"{one.value:,}") for one in view.top], right=["value"])
         out.say("")
 
 
-def _view_form(view: View) -> dict[str, object]:
+def _view_to_json(view: View) -> dict[str, object]:
     """Return a view for programs."""
     found: dict[str, object] = {
         "rows": view.rows,

@@ -15,7 +15,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
-from holdfast.cli.arguments import Word, filled, refuse_password
+from holdfast.cli.arguments import WordChoice, refuse_password, require_filled
 from holdfast.cli.command import CommandRun, argument, option
 from holdfast.errors import InvalidRequestError, NotFoundError
 
@@ -32,8 +32,8 @@ _MOST_ELEMENTS = 16
 _ROW_TYPES = "How rows are given: text, int, or json for tuples."
 
 Table = Annotated[str, argument()]
-Key = Annotated[str, argument("ROW", type=filled)]
-RowType = Annotated[str, option("--row-type", _ROW_TYPES, type=Word(["text", "int", "json"]), default="text")]
+Key = Annotated[str, argument("ROW", type=require_filled)]
+RowType = Annotated[str, option("--row-type", _ROW_TYPES, type=WordChoice(["text", "int", "json"]), default="text")]
 
 
 # --- databases --------------------------------------------------------------------------------------------------------
@@ -50,7 +50,7 @@ def open_given_database(run: CommandRun, given: str, *, create: bool = False) ->
     """
     from holdfast.records import open_database
 
-    url = _url_of(given)
+    url = _resolve_database_url(given)
     if url.startswith("memory://"):
         raise InvalidRequestError("memory:// exists in one process only, and ends with this command: name a database")
     try:
@@ -63,14 +63,14 @@ def open_given_database(run: CommandRun, given: str, *, create: bool = False) ->
         raise NotFoundError(f"{what}: {hint}", **error.variables) from error
 
 
-def _url_of(given: str) -> str:
+def _resolve_database_url(given: str) -> str:
     if "://" not in given and not given.startswith("sqlite:"):  # if its slashes are missing, the error says so
-        return _url_in_variable(given)
+        return _read_url_variable(given)
     refuse_password(given, f"{_VARIABLE_PREFIX}SHOP, and give shop in its place")
     return given
 
 
-def _url_in_variable(name: str) -> str:
+def _read_url_variable(name: str) -> str:
     if not name.replace("-", "_").isidentifier():
         raise InvalidRequestError(
             "a database is named by its url: write sqlite:///directory/file.db for a file", given=name
@@ -159,12 +159,12 @@ def parse_json_row(text: str, *, is_prefix: bool = False) -> Row:
     except (ValueError, RecursionError) as error:
         raise InvalidRequestError("""the row is not JSON: write it as '["user1", 5]'""", row=text) from error
     if not isinstance(form, list):
-        return _part(form, text)
-    parts = tuple(_part(one, text) for one in form)
+        return _parse_row_part(form, text)
+    parts = tuple(_parse_row_part(one, text) for one in form)
     return parts[0] if len(parts) == 1 and not is_prefix else parts
 
 
-def _part(form: Any, text: str) -> Part:
+def _parse_row_part(form: Any, text: str) -> Part:
     if isinstance(form, str | int) and not isinstance(form, bool):
         return form
     if isinstance(form, dict) and list(form) == ["$bytes"] and isinstance(form["$bytes"], str):
@@ -180,10 +180,10 @@ def _part(form: Any, text: str) -> Part:
 # --- for people -------------------------------------------------------------------------------------------------------
 def row_text(row: Row) -> str:
     """Format the key of a row for a person: as JSON, except for text that cannot be mistaken for JSON."""
-    return row if isinstance(row, str) and row_if_json(row) is None else json_text(json_row(row))
+    return row if isinstance(row, str) and parse_row_if_json(row) is None else json_text(json_row(row))
 
 
-def row_if_json(text: str) -> Row | None:
+def parse_row_if_json(text: str) -> Row | None:
     """Parse text into the key of a row if it is the JSON of one; return None if not."""
     try:
         return parse_json_row(text)
@@ -221,7 +221,7 @@ def similar_row_hint(database: Database, table: str, row: Row) -> str:
 
     An example is the integer 3 instead of the text "3". The hint is empty if the table has no such row.
     """
-    other = row_if_json(row) if isinstance(row, str) else json_text(json_row(row))
+    other = parse_row_if_json(row) if isinstance(row, str) else json_text(json_row(row))
     try:
         if other is None or not database.transact(lambda cells: cells.columns(table, other)):
             return ""

@@ -8,11 +8,11 @@ import click
 
 from holdfast.cli.command import CommandRun, Url, Yes, command, option
 from holdfast.cli.database.rows import Table, history_limit, history_text, open_given_database
-from holdfast.cli.output import Column, documents, size_text, with_commas
-from holdfast.wording import counted, parse_digits
+from holdfast.cli.output import Column, format_with_commas, size_text, to_documents
+from holdfast.wording import format_count, parse_digits
 
 
-def _history(text: str) -> bool | int:
+def _parse_history(text: str) -> bool | int:
     """Parse a number of values, or ``all``."""
     if text == "all":
         return True
@@ -31,7 +31,7 @@ def create(
     url: Url,
     table: Table,
     history: Annotated[
-        bool | int, option("--history", _KEPT, metavar="N|all", type=_history, default="0", show_default=False)
+        bool | int, option("--history", _KEPT, metavar="N|all", type=_parse_history, default="0", show_default=False)
     ],
     exist_ok: Annotated[bool, option("--exist-ok", "Accept a table that exists, if it has this history.")],
 ) -> None:
@@ -78,15 +78,15 @@ def drop(run: CommandRun, url: Url, table: Table, yes: Yes) -> None:
 
 _SIZES = (
     Column("table", "table", lambda one: one[0]),
-    Column("rows", "rows", lambda one: one[1].rows, with_commas),
-    Column("cells", "cells", lambda one: one[1].cells, with_commas),
-    Column("versions", "versions", lambda one: one[1].versions, with_commas),
+    Column("rows", "rows", lambda one: one[1].rows, format_with_commas),
+    Column("cells", "cells", lambda one: one[1].cells, format_with_commas),
+    Column("versions", "versions", lambda one: one[1].versions, format_with_commas),
     Column("bytes", "size", lambda one: one[1].size_bytes, size_text),
 )
 _WORK = (
     Column("list", "work list", lambda one: one[0]),
-    Column("waiting", "waiting", lambda one: one[1][0], with_commas),
-    Column("claimed", "claimed", lambda one: one[1][1], with_commas),
+    Column("waiting", "waiting", lambda one: one[1][0], format_with_commas),
+    Column("claimed", "claimed", lambda one: one[1][1], format_with_commas),
 )
 
 
@@ -118,10 +118,10 @@ def stats(run: CommandRun, url: Url) -> None:
     finished = sum(job.is_finished for job in jobs)
     out.document(
         {
-            "tables": documents(_SIZES, sizes),
+            "tables": to_documents(_SIZES, sizes),
             "jobs": len(jobs),
             "jobs_finished": finished,
-            "work_lists": documents(_WORK, lists),
+            "work_lists": to_documents(_WORK, lists),
         }
     )
     out.show(_SIZES, sizes)
@@ -143,4 +143,4 @@ def gc(run: CommandRun, url: Url) -> None:
     with run.out.waiting("deleting cells"):
         deleted = database.collect()
     run.out.document({"url": database.url, "records": deleted})
-    run.out.say(f"deleted {counted(deleted, 'record')} of what was dropped" if deleted else "nothing to delete")
+    run.out.say(f"deleted {format_count(deleted, 'record')} of what was dropped" if deleted else "nothing to delete")

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from holdfast.cli.arguments import time_ms
-from holdfast.cli.command import CommandRun, Glob, Opens, Recursive, Urls, argument, command, option
-from holdfast.cli.screen import in_one_line
+from holdfast.cli.arguments import parse_time_ms
+from holdfast.cli.command import CommandRun, Glob, Recursive, ResourceKind, Urls, argument, command, option
+from holdfast.cli.screen import escape_to_one_line
 from holdfast.errors import HoldfastError, InvalidRequestError
-from holdfast.wording import counted
+from holdfast.wording import format_count
 
 if TYPE_CHECKING:
     from holdfast.cli.fs.items import Item, NamespacePath
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 # --- mkdir and touch --------------------------------------------------------------------------------------------------
-@command(Opens.NAMESPACES)
+@command(ResourceKind.NAMESPACES)
 def mkdir(
     run: CommandRun,
     urls: Urls,
@@ -47,20 +47,20 @@ def mkdir(
         with problems.noted(one.url):
             if one.namespace.mkdirs(one.path, mode=bits, parents=parents):
                 created.append(one.url)
-                run.out.say(f"created {in_one_line(one.url)}")
+                run.out.say(f"created {escape_to_one_line(one.url)}")
             else:
                 existing += 1
     run.out.document({"created": created, "failed": problems.documents})
     problems.end(len(created) + existing)
 
 
-@command(Opens.NAMESPACES)
+@command(ResourceKind.NAMESPACES)
 def touch(
     run: CommandRun,
     urls: Urls,
     glob: Glob,
     no_create: Annotated[bool, option("-c --no-create", "Create nothing.")],
-    at_ms: Annotated[int | None, option("-t --time", "Set this time.  [default: now]", type=time_ms)],
+    at_ms: Annotated[int | None, option("-t --time", "Set this time.  [default: now]", type=parse_time_ms)],
 ) -> None:
     """Set the times of files and directories, or create empty files.
 
@@ -92,7 +92,7 @@ def touch(
             with contextlib.suppress(PathExistsError):  # another program has just created it
                 with one.namespace.create(one.path, parents=False):
                     pass
-                run.out.say(f"created {in_one_line(one.url)}")
+                run.out.say(f"created {escape_to_one_line(one.url)}")
             created.append(one.url)
             if at_ms is not None:
                 one.namespace.set_times(one.path, now_ms, now_ms)
@@ -108,7 +108,7 @@ def touch(
 _OWNER_LISTS = 0o500
 
 
-@command(Opens.NAMESPACES, takes_hyphens=True)
+@command(ResourceKind.NAMESPACES, takes_hyphens=True)
 def chmod(run: CommandRun, mode: Annotated[str, argument()], urls: Urls, glob: Glob, recursive: Recursive) -> None:
     """Change permissions to MODE, or by MODE.
 
@@ -130,7 +130,7 @@ def chmod(run: CommandRun, mode: Annotated[str, argument()], urls: Urls, glob: G
     _change_all(run, urls, glob, apply, recursive=recursive, is_late=is_late)
 
 
-@command(Opens.NAMESPACES)
+@command(ResourceKind.NAMESPACES)
 def chown(
     run: CommandRun, owner: Annotated[str, argument("OWNER[:GROUP]")], urls: Urls, glob: Glob, recursive: Recursive
 ) -> None:
@@ -179,7 +179,7 @@ def parse_mode(text: str) -> ModeChange:
     if not all(clauses):
         raise InvalidRequestError("this is not a mode: write an octal number up to 1777, or u+rwX,go-w", mode=text)
     actions = [
-        _Action(found[1].replace("a", "ugo") or "ugo", operator, letters)
+        _ModeChange(found[1].replace("a", "ugo") or "ugo", operator, letters)
         for found in clauses
         if found is not None
         for operator, letters in _ACTION.findall(found[2])
@@ -194,7 +194,7 @@ def parse_mode(text: str) -> ModeChange:
 
 
 @dataclass(frozen=True, slots=True)
-class _Action:
+class _ModeChange:
     """One change.
 
     Attributes:
@@ -207,7 +207,7 @@ class _Action:
     letters: str
 
     def apply(self, mode: int, is_directory: bool) -> int:
-        bits = self._bits(mode, is_directory)
+        bits = self._permission_bits(mode, is_directory)
         chosen = sum(bits << _SHIFT[one] for one in set(self.who))
         affected = sum(7 << _SHIFT[one] for one in set(self.who))
         if "o" in self.who:  # as in GNU's chmod
@@ -217,7 +217,7 @@ class _Action:
             return mode | chosen
         return mode & ~chosen if self.operator == "-" else mode & ~affected | chosen
 
-    def _bits(self, mode: int, is_directory: bool) -> int:
+    def _permission_bits(self, mode: int, is_directory: bool) -> int:
         if self.letters and self.letters in _SHIFT:
             return mode >> _SHIFT[self.letters] & 7
         bits = sum(_BITS[one] for one in set(self.letters) & _BITS.keys())
@@ -262,7 +262,7 @@ def _change_all(
             return
         done += 1
         if done % 100 == 0:
-            show(f"changed {counted(done, 'path')}")
+            show(f"changed {format_count(done, 'path')}")
 
     def together() -> Iterator[Item]:
         """Yield what can change together; change the directories that lead to it."""
@@ -285,5 +285,5 @@ def _change_all(
         for item in reversed(late):
             note(*attempt(item))
     run.out.document({"changed": done, "failed": problems.documents})
-    run.out.say(f"changed {counted(done, 'path')}")
+    run.out.say(f"changed {format_count(done, 'path')}")
     problems.end(done)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from holdfast.cli.command import CommandRun, Glob, Opens, OutputForm, Overwrite, Urls, argument, command, option
+from holdfast.cli.command import CommandRun, Glob, OutputForm, Overwrite, ResourceKind, Urls, argument, command, option
 from holdfast.errors import InvalidRequestError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ Target = Annotated[str, argument()]
 Threads = Annotated[int, option("-t --threads", "Parallel copies.", type=click.IntRange(1, 64), default=8)]
 
 
-@command(Opens.NAMESPACES)
+@command(ResourceKind.NAMESPACES)
 def cp(run: CommandRun, sources: Sources, target: Target, glob: Glob, overwrite: Overwrite, threads: Threads) -> None:
     """Copy files and directories, from or to a namespace.
 
@@ -41,10 +41,10 @@ def cp(run: CommandRun, sources: Sources, target: Target, glob: Glob, overwrite:
         raise InvalidRequestError(
             "neither source nor target is in a namespace: copy with the tools of the store", source=outside[0]
         )
-    _copy(run, sources, target, ("anything", "anything"), glob, overwrite, threads)
+    _copy_sources(run, sources, target, ("anything", "anything"), glob, overwrite, threads)
 
 
-@command(Opens.NAMESPACES)
+@command(ResourceKind.NAMESPACES)
 def get(run: CommandRun, sources: Sources, target: Target, glob: Glob, overwrite: Overwrite, threads: Threads) -> None:
     """Copy files and directories of a namespace to this machine.
 
@@ -64,10 +64,10 @@ def get(run: CommandRun, sources: Sources, target: Target, glob: Glob, overwrite
         return
     if "://" in target:
         raise InvalidRequestError("get copies to this machine: copy to elsewhere with fs cp", target=target)
-    _copy(run, sources, target, ("namespaces", "this machine"), glob, overwrite, threads)
+    _copy_sources(run, sources, target, ("namespaces", "this machine"), glob, overwrite, threads)
 
 
-@command(Opens.NAMESPACES)
+@command(ResourceKind.NAMESPACES)
 def put(run: CommandRun, sources: Sources, target: Target, overwrite: Overwrite, threads: Threads) -> None:
     """Copy local files and directories into a namespace.
 
@@ -86,10 +86,10 @@ def put(run: CommandRun, sources: Sources, target: Target, overwrite: Overwrite,
             raise InvalidRequestError("put copies files of this machine: copy from elsewhere with fs cp", source=source)
     if "-" in sources and len(sources) > 1:
         raise InvalidRequestError("standard input is one file: put it by itself")
-    _copy(run, sources, target, ("this machine", "namespaces"), False, overwrite, threads)
+    _copy_sources(run, sources, target, ("this machine", "namespaces"), False, overwrite, threads)
 
 
-def _copy(
+def _copy_sources(
     run: CommandRun,
     sources: Sequence[str],
     target: str,
@@ -100,13 +100,13 @@ def _copy(
 ) -> None:
     from holdfast.cli.fs.items import PathErrors
     from holdfast.cli.fs.plan import make_plan
-    from holdfast.cli.fs.transfer import find_sources, find_target, transfer
+    from holdfast.cli.fs.transfer import find_sources, find_target, transfer_files
 
     problems = PathErrors(run.out)
     with run.out.waiting("planning"):
         goal = find_target(run, target, sides[1], overwrite=overwrite)
         plan = make_plan(find_sources(run, sources, sides[0], glob=glob), goal, problems)
-    transfer(plan, goal, problems, run.out, threads=threads)
+    transfer_files(plan, goal, problems, run.out, threads=threads)
 
 
 # --- printing ---------------------------------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ _READERS = 4
 """How many pieces of a large file are read at the same time."""
 
 
-@command(Opens.NAMESPACES, OutputForm.BYTES)
+@command(ResourceKind.NAMESPACES, OutputForm.BYTES)
 def cat(run: CommandRun, urls: Urls, glob: Glob) -> None:
     """Print files, one after the other.
 

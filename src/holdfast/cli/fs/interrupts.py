@@ -46,7 +46,7 @@ def stop_threads_first() -> Iterator[StopFlag]:
     """
     stop = StopFlag()
     arrived: list[int] = []
-    handlers = _handlers()
+    handlers = _find_signal_handlers()
 
     def handle(number: int, frame: FrameType | None) -> None:
         stop.asked = True
@@ -74,7 +74,7 @@ def stop_threads_first() -> Iterator[StopFlag]:
 def delay_signals() -> Iterator[None]:
     """Delay the effect of Ctrl-C and SIGTERM to the end of the block, which must be short."""
     arrived: list[int] = []
-    handlers = _handlers()
+    handlers = _find_signal_handlers()
     try:
         for number in handlers:
             signal.signal(number, lambda number, frame: arrived.append(number))
@@ -86,7 +86,7 @@ def delay_signals() -> Iterator[None]:
             handlers[arrived[0]](arrived[0], None)
 
 
-def _handlers() -> dict[int, _Handler]:
+def _find_signal_handlers() -> dict[int, _Handler]:
     """Return what handles the signals that end a command; nothing in other threads than the main thread."""
     if threading.current_thread() is not threading.main_thread():
         return {}

@@ -33,7 +33,7 @@ from holdfast.namespace.errors import (
     UncountedTreeError,
 )
 from holdfast.namespace.paths import NsPath
-from holdfast.wording import counted
+from holdfast.wording import format_count
 
 THREADS = 8
 """How many files are copied or changed at the same time."""
@@ -94,7 +94,7 @@ def find_path(run: CommandRun, url: str) -> NamespacePath:
         InvalidRequestError: it is no URL of a namespace.
         HoldfastError: the namespace cannot be opened; see `Run.namespace`.
     """
-    name, path = _split(url)
+    name, path = _split_namespace_url(url)
     checked = NsPath.parse(path)
     return NamespacePath(run.namespace(name), f"holdfast://{name}", str(checked), path.endswith("/"))
 
@@ -115,21 +115,21 @@ def find_items(run: CommandRun, urls: Sequence[str], *, glob: bool) -> list[Item
     """
     found: dict[str, Item] = {}
     for url in urls:
-        for item in _find(run, url, glob):
+        for item in _find_matches(run, url, glob):
             found.setdefault(item.url, item)
     return list(found.values())
 
 
-def _split(url: str) -> tuple[str, str]:
+def _split_namespace_url(url: str) -> tuple[str, str]:
     name, path = split_url(url)
     return name, re.sub("//+", "/", path)
 
 
-def _find(run: CommandRun, url: str, glob: bool) -> list[Item]:
-    name, path = _split(url)
+def _find_matches(run: CommandRun, url: str, glob: bool) -> list[Item]:
+    name, path = _split_namespace_url(url)
     namespace, base = run.namespace(name), f"holdfast://{name}"
     if glob:
-        matches = {one.path: one for one in _match(namespace, path)}
+        matches = {one.path: one for one in _match_pattern(namespace, path)}
         if not matches:
             raise PathNotFoundError("nothing matches the pattern: check it", url=url)
         return [Item(namespace, base, matches[path]) for path in sorted(matches, key=str.encode)]
@@ -164,18 +164,18 @@ def compile_segment(word: str) -> re.Pattern[str]:
     Raises:
         InvalidRequestError: the pattern is invalid; the message says why.
     """
-    words = [re.sub(r"\\(.)", _literal, one, flags=re.DOTALL) for one in _alternatives(word)]
+    words = [re.sub(r"\\(.)", _escape_literal, one, flags=re.DOTALL) for one in _expand_braces(word)]
     try:
         return re.compile("|".join(map(fnmatch.translate, words)))
     except re.error as error:
         raise InvalidRequestError("a range in the pattern is invalid: write it like [a-z]", name=word) from error
 
 
-def _literal(found: re.Match[str]) -> str:
+def _escape_literal(found: re.Match[str]) -> str:
     return f"[{found[1]}]" if found[1] in "*?[" else found[1]
 
 
-def _alternatives(word: str) -> list[str]:
+def _expand_braces(word: str) -> list[str]:
     """Return a word for each choice in braces."""
     waiting, found = [word], []
     while waiting:
@@ -197,7 +197,7 @@ def _alternatives(word: str) -> list[str]:
     return found
 
 
-def _match(namespace: Namespace, pattern: str) -> Iterator[FileStatus]:
+def _match_pattern(namespace: Namespace, pattern: str) -> Iterator[FileStatus]:
     """Yield what matches a pattern, only directories if it ends in a slash; perhaps more than once, in any order."""
     words = tuple(word for word in pattern.split("/") if word)
     waiting = [(namespace.status("/"), words)]
@@ -209,10 +209,10 @@ def _match(namespace: Namespace, pattern: str) -> Iterator[FileStatus]:
                 yield parent
         elif parent.is_directory and (parent.path, len(words)) not in seen:
             seen.add((parent.path, len(words)))
-            waiting += _step(namespace, parent, words)
+            waiting += _match_segment(namespace, parent, words)
 
 
-def _step(
+def _match_segment(
     namespace: Namespace, parent: FileStatus, words: tuple[str, ...]
 ) -> Iterator[tuple[FileStatus, tuple[str, ...]]]:
     """Yield what the first word matches in a directory, each with the words that are left for it."""
@@ -397,5 +397,5 @@ class PathErrors:
         if not self._errors:
             return
         if len(self._errors) > _MOST_SHOWN:
-            self._out.note(f"error: and {counted(len(self._errors) - _MOST_SHOWN, 'more error')} like these")
+            self._out.note(f"error: and {format_count(len(self._errors) - _MOST_SHOWN, 'more error')} like these")
         raise click.exceptions.Exit(PROBLEM if succeeded else exit_code(self._errors[0]) or PROBLEM)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from holdfast.cli.arguments import Word, byte_count, time_ms
-from holdfast.cli.command import CommandRun, Glob, Human, Opens, OutputForm, Url, Urls, command, option
+from holdfast.cli.arguments import WordChoice, parse_byte_count, parse_time_ms
+from holdfast.cli.command import CommandRun, Glob, Human, OutputForm, ResourceKind, Url, Urls, command, option
 from holdfast.cli.failures import PROBLEM
-from holdfast.cli.output import Column, document, time_text
-from holdfast.cli.screen import in_one_line
+from holdfast.cli.output import Column, time_text, to_document
+from holdfast.cli.screen import escape_to_one_line
 
 if TYPE_CHECKING:
     from holdfast.cli.fs.items import Item
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 # --- ls ---------------------------------------------------------------------------------------------------------------
-@command(Opens.NAMESPACES, OutputForm.LINES)
+@command(ResourceKind.NAMESPACES, OutputForm.LINES)
 def ls(
     run: CommandRun,
     urls: Urls,
@@ -67,8 +67,8 @@ def ls(
             return
         for item in ordered:
             name = item.url if whole else item.status.name
-            run.out.line(document(ITEM, item))
-            run.out.say(in_one_line(f"{name.rstrip('/')}/" if item.status.is_directory else name))
+            run.out.line(to_document(ITEM, item))
+            run.out.say(escape_to_one_line(f"{name.rstrip('/')}/" if item.status.is_directory else name))
 
     if plain:
         show(plain, whole=True)
@@ -76,7 +76,7 @@ def ls(
         if titled and (number or plain):
             run.out.say("")
         if titled:
-            run.out.say(f"{in_one_line(item.url)}:")
+            run.out.say(f"{escape_to_one_line(item.url)}:")
         depth, failed = None if recursive else 1, problems.below(item.base)
         below = walk_tree(item.namespace, item.status.path, max_depth=depth, failed=failed)
         show((item.at(status) for _, status in below), whole=recursive)
@@ -102,24 +102,24 @@ def _show_long(run: CommandRun, items: Sequence[Item], *, human: bool, whole: bo
 
 
 # --- find -------------------------------------------------------------------------------------------------------------
-def _size(text: str) -> tuple[str, int]:
+def _parse_size_condition(text: str) -> tuple[str, int]:
     sign = text[:1] if text[:1] in "+-" else ""
-    return sign, byte_count(text[len(sign) :])
+    return sign, parse_byte_count(text[len(sign) :])
 
 
 _NAME = option("-name", "The name matches; one of them, if repeated.", metavar="PATTERN")
-_SIZE = option("-size", "The file is larger, smaller or this large.", type=_size, metavar="[+-]N[kMGT]")
+_SIZE = option("-size", "The file is larger, smaller or this large.", type=_parse_size_condition, metavar="[+-]N[kMGT]")
 
 
-@command(Opens.NAMESPACES, OutputForm.LINES)
+@command(ResourceKind.NAMESPACES, OutputForm.LINES)
 def find(
     run: CommandRun,
     urls: Urls,
     glob: Glob,
     names: Annotated[tuple[str, ...], _NAME],
-    kind: Annotated[str | None, option("-type", "Files (f) or directories (d) only.", type=Word(["f", "d"]))],
+    kind: Annotated[str | None, option("-type", "Files (f) or directories (d) only.", type=WordChoice(["f", "d"]))],
     size: Annotated[tuple[str, int] | None, _SIZE],
-    newer_ms: Annotated[int | None, option("-newer", "Modified after this time.", type=time_ms)],
+    newer_ms: Annotated[int | None, option("-newer", "Modified after this time.", type=parse_time_ms)],
     max_depth: Annotated[int | None, option("-maxdepth", "Not below level N; URL is 0.", type=click.IntRange(min=0))],
 ) -> None:
     """Find files and directories by name, type, size or time.
@@ -142,7 +142,7 @@ def find(
         return (
             (not patterns or any(pattern.fullmatch(status.name) for pattern in patterns))
             and (kind is None or status.is_directory == (kind == "d"))
-            and (size is None or (not status.is_directory and _compares(status.size, *size)))
+            and (size is None or (not status.is_directory and _size_matches(status.size, *size)))
             and (newer_ms is None or status.mtime_ms > newer_ms)
         )
 
@@ -153,19 +153,19 @@ def find(
         for _, status in itertools.chain([(0, top.status)], below):
             if is_wanted(status):
                 item = top.at(status)
-                run.out.line(document(ITEM, item))
-                run.out.say(in_one_line(item.url))
+                run.out.line(to_document(ITEM, item))
+                run.out.say(escape_to_one_line(item.url))
     problems.end(len(tops))
 
 
-def _compares(size_bytes: int, sign: str, amount: int) -> bool:
+def _size_matches(size_bytes: int, sign: str, amount: int) -> bool:
     if sign == "+":
         return size_bytes > amount
     return size_bytes < amount if sign == "-" else size_bytes == amount
 
 
 # --- stat -------------------------------------------------------------------------------------------------------------
-@command(Opens.NAMESPACES, OutputForm.LINES)
+@command(ResourceKind.NAMESPACES, OutputForm.LINES)
 def stat(run: CommandRun, urls: Urls, glob: Glob) -> None:
     """Show everything that is known about files and directories.
 
@@ -174,13 +174,13 @@ def stat(run: CommandRun, urls: Urls, glob: Glob) -> None:
       holdfast fs stat --json --glob 'holdfast://prod/data/*' | jq .modified_ms
     """
     from holdfast.cli.fs.items import ITEM, PathErrors
-    from holdfast.cli.fs.sizes import quotas_of
+    from holdfast.cli.fs.sizes import quota_fields
 
     problems = PathErrors(run.out, lines=True)
     shown = 0
     for item in problems.items(run, urls, glob=glob):
         with problems.noted(item.url):
-            found = document(ITEM, item) | (quotas_of(item) if item.status.is_directory else {})
+            found = to_document(ITEM, item) | (quota_fields(item) if item.status.is_directory else {})
             run.out.line(found)
             if shown:
                 run.out.say("")
@@ -190,7 +190,7 @@ def stat(run: CommandRun, urls: Urls, glob: Glob) -> None:
 
 
 # --- test -------------------------------------------------------------------------------------------------------------
-@command(Opens.NAMESPACES)
+@command(ResourceKind.NAMESPACES)
 def test(
     run: CommandRun,
     url: Url,

@@ -62,21 +62,21 @@ class LocalPlace:
         if path == STDIN:
             return Entry(STDIN, is_directory=False)
         try:
-            with _local_errors(path):
-                return _entry(path, os.stat(path), "")
+            with _convert_os_errors(path):
+                return _local_entry(path, os.stat(path), "")
         except PathNotFoundError:
             return None
 
     def below(self, path: str, failed: Failed) -> Iterator[Entry]:
         """See `NamespacePlace`. A link that leads back to a directory above it is not followed."""
-        with _local_errors(path):
+        with _convert_os_errors(path):
             top = os.stat(path)
         waiting = [(path, "", frozenset({(top.st_dev, top.st_ino)}))]
         while waiting:
             directory, relative, above = waiting.pop()
-            for one in self._listed(directory, relative, failed):
+            for one in self._list_entries(directory, relative, failed):
                 if one.is_directory:
-                    with _noted(one.path, failed):
+                    with _report_errors(one.path, failed):
                         status = os.stat(one.path)
                         number = (status.st_dev, status.st_ino)
                         if number in above:
@@ -88,18 +88,18 @@ class LocalPlace:
                 else:
                     yield one
 
-    def _listed(self, directory: str, relative: str, failed: Failed) -> list[Entry]:
+    def _list_entries(self, directory: str, relative: str, failed: Failed) -> list[Entry]:
         found: list[Entry] = []
-        with _noted(directory, failed):
+        with _report_errors(directory, failed):
             for name in sorted(os.listdir(directory)):
                 path = os.path.join(directory, name)
-                with _noted(path, failed):
-                    found.append(_entry(path, os.stat(path), f"{relative}/{name}" if relative else name))
+                with _report_errors(path, failed):
+                    found.append(_local_entry(path, os.stat(path), f"{relative}/{name}" if relative else name))
         return found
 
     def read(self, entry: Entry, readers: int = 1) -> Iterator[bytes]:
         """See `NamespacePlace`. One reader is as fast as the disk."""
-        with _local_errors(entry.path), _opened(entry.path) as file:
+        with _convert_os_errors(entry.path), _open_local_file(entry.path) as file:
             while piece := file.read(PIECE_BYTES):
                 yield piece
 
@@ -110,7 +110,7 @@ class LocalPlace:
         """
         target = os.path.realpath(path)
         hidden = os.path.join(os.path.dirname(target), f".holdfast-{self._ids.token()}")
-        with _local_errors(path):
+        with _convert_os_errors(path):
             replaced = os.stat(target) if os.path.exists(target) else None
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
             descriptor = os.open(hidden, flags, 0o666 if replaced is None else 0o600)
@@ -118,7 +118,7 @@ class LocalPlace:
 
     def make_directory(self, path: str) -> None:
         """See `NamespacePlace`."""
-        with _local_errors(path), contextlib.suppress(FileExistsError):
+        with _convert_os_errors(path), contextlib.suppress(FileExistsError):
             os.mkdir(path)
 
 
@@ -141,13 +141,13 @@ class _LocalSink:
     def write(self, data: bytes, /) -> None:
         """Append bytes."""
         view = memoryview(data)
-        with _local_errors(self._target):
+        with _convert_os_errors(self._target):
             while view:
                 view = view[self._file.write(view) :]
 
     def close(self) -> None:
         """Publish the file; see `Sink`."""
-        with _local_errors(self._target):
+        with _convert_os_errors(self._target):
             if self._replaced is not None:
                 with contextlib.suppress(OSError):
                     os.fchown(self._file.fileno(), self._replaced.st_uid, self._replaced.st_gid)
@@ -176,11 +176,11 @@ class _LocalSink:
         with delay_signals():
             with contextlib.suppress(OSError):
                 self._file.close()
-            with contextlib.suppress(FileNotFoundError), _local_errors(self._hidden):
+            with contextlib.suppress(FileNotFoundError), _convert_os_errors(self._hidden):
                 os.unlink(self._hidden)
 
 
-def _entry(path: str, status: os.stat_result, relative: str) -> Entry:
+def _local_entry(path: str, status: os.stat_result, relative: str) -> Entry:
     is_file = stat.S_ISREG(status.st_mode)
     return Entry(
         path,
@@ -191,7 +191,7 @@ def _entry(path: str, status: os.stat_result, relative: str) -> Entry:
 
 
 @contextlib.contextmanager
-def _opened(path: str) -> Iterator[BinaryIO]:
+def _open_local_file(path: str) -> Iterator[BinaryIO]:
     if path == STDIN:
         if sys.stdin is None:  # it was closed when this process started
             raise InvalidRequestError("standard input is closed: give it a file or a pipe")
@@ -202,16 +202,16 @@ def _opened(path: str) -> Iterator[BinaryIO]:
 
 
 @contextlib.contextmanager
-def _noted(path: str, failed: Failed) -> Iterator[None]:
+def _report_errors(path: str, failed: Failed) -> Iterator[None]:
     try:
-        with _local_errors(path):
+        with _convert_os_errors(path):
             yield
     except HoldfastError as error:
         failed(path, error)
 
 
 @contextlib.contextmanager
-def _local_errors(path: str) -> Iterator[None]:
+def _convert_os_errors(path: str) -> Iterator[None]:
     """Raise errors of the operating system as Holdfast's.
 
     Raises:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from holdfast.cli.command import CommandRun, Glob, Opens, Urls, command, option
+from holdfast.cli.command import CommandRun, Glob, ResourceKind, Urls, command, option
 from holdfast.cli.fs.copying import Sources, Target
-from holdfast.cli.screen import in_one_line
+from holdfast.cli.screen import escape_to_one_line
 from holdfast.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     from holdfast.cli.fs.items import Item, NamespacePath
 
 
-@command(Opens.NAMESPACES)
+@command(ResourceKind.NAMESPACES)
 def mv(
     run: CommandRun,
     sources: Sources,
@@ -36,16 +36,16 @@ def mv(
     goal = find_path(run, target)
     problems = PathErrors(run.out)
     moved = []
-    for item, path in _moves(items, goal):
+    for item, path in _plan_moves(items, goal):
         with problems.noted(item.url):
             new = goal.base + item.namespace.rename(item.status.path, path, overwrite=overwrite, into=path == goal.path)
             moved.append({"from": item.url, "to": new})
-            run.out.say(f"moved {in_one_line(item.url)} to {in_one_line(new)}")
+            run.out.say(f"moved {escape_to_one_line(item.url)} to {escape_to_one_line(new)}")
     run.out.document({"moved": moved, "failed": problems.documents})
     problems.end(len(moved))
 
 
-def _moves(items: list[Item], target: NamespacePath) -> list[tuple[Item, str]]:
+def _plan_moves(items: list[Item], target: NamespacePath) -> list[tuple[Item, str]]:
     """Return each source with its new path; a single one moves into that path if it is a directory.
 
     Raises:
@@ -72,7 +72,7 @@ def _moves(items: list[Item], target: NamespacePath) -> list[tuple[Item, str]]:
 
 
 # --- rm ---------------------------------------------------------------------------------------------------------------
-@command(Opens.NAMESPACES)
+@command(ResourceKind.NAMESPACES)
 def rm(
     run: CommandRun,
     urls: Urls,
@@ -117,11 +117,11 @@ def rm(
         with problems.noted(item.url):
             if trash:
                 place = _move_to_trash(item)
-                run.out.say(f"moved {in_one_line(item.url)} to {in_one_line(place)}")
+                run.out.say(f"moved {escape_to_one_line(item.url)} to {escape_to_one_line(place)}")
                 removed.append({"url": item.url, "trash": place})
             else:
                 item.namespace.delete(item.status.path, recursive=recursive)
-                run.out.say(f"removed {in_one_line(item.url)}")
+                run.out.say(f"removed {escape_to_one_line(item.url)}")
                 removed.append({"url": item.url})
     run.out.document({"removed": removed, "failed": problems.documents})
     problems.end(len(removed))

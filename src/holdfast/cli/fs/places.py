@@ -125,7 +125,7 @@ class NamespacePlace:
     def find(self, path: str) -> Entry | None:
         """Return the file or directory at a path; None if there is none."""
         status = self._namespace.find(path)
-        return None if status is None else _entry(status, "")
+        return None if status is None else _namespace_entry(status, "")
 
     def below(self, path: str, failed: Failed) -> Iterator[Entry]:
         """Yield all files and directories below a directory; call `failed` for each that cannot be read."""
@@ -133,7 +133,7 @@ class NamespacePlace:
         for _, status in walk_tree(
             self._namespace, path, failed=lambda directory, error: failed(self.url(directory), error)
         ):
-            yield _entry(status, status.path[start:])
+            yield _namespace_entry(status, status.path[start:])
 
     def read(self, entry: Entry, readers: int = 1) -> Iterator[bytes]:
         """Yield the content of a file in pieces, all from the version that exists when the first one is read.
@@ -158,7 +158,7 @@ class NamespacePlace:
         self._namespace.mkdirs(path)
 
 
-def _entry(status: FileStatus, relative: str) -> Entry:
+def _namespace_entry(status: FileStatus, relative: str) -> Entry:
     return Entry(
         status.path,
         is_directory=status.is_directory,
@@ -271,7 +271,7 @@ class StorePlace:
             except NotFoundError:
                 pass  # a missing bucket is reported by the listing
             else:
-                return _object(info, "")
+                return _object_entry(info, "")
         prefix = f"{path}/" if path else ""
         page = self._ctx.store.list_page(prefix, max_keys=1)
         is_directory = not path or any(info.key.startswith(prefix) for info in page.objects)
@@ -290,7 +290,7 @@ class StorePlace:
                 error = InvalidRequestError("the key ends in a slash and is not a directory: rename it", key=info.key)
                 failed(self.url(info.key), error)
             else:
-                yield _object(info, relative)
+                yield _object_entry(info, relative)
 
     def read(self, entry: Entry, readers: int = 1) -> Iterator[bytes]:
         """See `NamespacePlace`. All pieces come from the object that was listed."""
@@ -317,5 +317,5 @@ class StorePlace:
         """Do nothing: a directory is there as long as there is a key below it."""
 
 
-def _object(info: ObjectInfo, relative: str) -> Entry:
+def _object_entry(info: ObjectInfo, relative: str) -> Entry:
     return Entry(info.key, False, relative, info.size_bytes, info.etag)

@@ -12,7 +12,7 @@ from holdfast.cli.fs.places import Entry, NamespacePlace, StorePlace
 from holdfast.errors import DestinationExistsError, HoldfastError, InvalidRequestError
 from holdfast.namespace.errors import ParentNotDirectoryError, PathNotFoundError
 from holdfast.runtime import ThreadRunner
-from holdfast.wording import counted
+from holdfast.wording import format_count
 
 Place: TypeAlias = NamespacePlace | StorePlace | LocalPlace
 """Somewhere files can be copied from and to. Threads may share a place."""
@@ -86,19 +86,19 @@ def make_plan(sources: Sequence[Source], target: Target, problems: PathErrors) -
         DestinationExistsError: files exist already, and may not be replaced.
         InvalidRequestError: the sources do not fit the target; the message says why.
     """
-    tops = _tops(sources, target)
+    tops = _assign_copy_paths(sources, target)
     plan = Plan()
     if target.in_directory and target.place.has_directories and target.place.find(target.path) is None:
         plan.directories[target.path] = None
     there = list(ThreadRunner(THREADS).map(target.place.find, (top for _, top in tops)))
     for (source, top), found in zip(tops, there, strict=True):
-        _refuse_kinds(source, found, target, top)
+        _refuse_other_kind(source, found, target, top)
         if source.entry.is_directory:
             _add_tree(plan, source, target, top, found, problems)
         else:
-            _add(plan, source, target, top, is_there=found is not None)
+            _add_copy(plan, source, target, top, is_there=found is not None)
     if plan.existing and not target.overwrite:
-        number = counted(len(plan.existing), "file exists", "files exist")
+        number = format_count(len(plan.existing), "file exists", "files exist")
         raise DestinationExistsError(
             f"{number} already, and nothing was copied: replace with --overwrite, or choose another target",
             first=target.place.url(plan.existing[0]),
@@ -106,13 +106,13 @@ def make_plan(sources: Sequence[Source], target: Target, problems: PathErrors) -
     return plan
 
 
-def _tops(sources: Sequence[Source], target: Target) -> list[tuple[Source, str]]:
+def _assign_copy_paths(sources: Sequence[Source], target: Target) -> list[tuple[Source, str]]:
     """Return each source with the path of its copy.
 
     Raises:
         InvalidRequestError: the sources do not fit the target; the message says why.
     """
-    is_into = _is_into(sources, target)
+    is_into = _is_target_directory(sources, target)
     tops: list[tuple[Source, str]] = []
     named: dict[str, str] = {}
     for source in sources:
@@ -120,7 +120,7 @@ def _tops(sources: Sequence[Source], target: Target) -> list[tuple[Source, str]]
         if is_into and not name and not source.entry.is_directory:
             raise InvalidRequestError("the copy needs a name: add one to the target", target=target.url)
         top = target.place.join(target.path, name) if is_into and name else target.path
-        _refuse_itself(source, target, top)
+        _refuse_copy_to_itself(source, target, top)
         if name and named.setdefault(top, source.url) != source.url:
             raise InvalidRequestError(
                 "two sources have the same name: copy them to different directories",
@@ -131,7 +131,7 @@ def _tops(sources: Sequence[Source], target: Target) -> list[tuple[Source, str]]
     return tops
 
 
-def _is_into(sources: Sequence[Source], target: Target) -> bool:
+def _is_target_directory(sources: Sequence[Source], target: Target) -> bool:
     """Check whether the target is a directory that the sources go into, or a slash says that it becomes one.
 
     Raises:
@@ -168,7 +168,7 @@ def _require_parent(target: Target) -> None:
             )
 
 
-def _refuse_itself(source: Source, target: Target, top: str) -> None:
+def _refuse_copy_to_itself(source: Source, target: Target, top: str) -> None:
     """Refuse to copy a file onto itself, or a directory into itself."""
     one, other = source.url.rstrip("/"), target.place.url(top).rstrip("/")
     if one == other:
@@ -179,7 +179,7 @@ def _refuse_itself(source: Source, target: Target, top: str) -> None:
         )
 
 
-def _refuse_kinds(source: Source, found: Entry | None, target: Target, top: str) -> None:
+def _refuse_other_kind(source: Source, found: Entry | None, target: Target, top: str) -> None:
     """Refuse to replace a directory by a file, or a file by a directory."""
     if found is not None and found.is_directory != source.entry.is_directory:
         kinds = ("file", "directory") if found.is_directory else ("directory", "file")
@@ -190,7 +190,7 @@ def _refuse_kinds(source: Source, found: Entry | None, target: Target, top: str)
         )
 
 
-def _add(plan: Plan, source: Source, target: Target, path: str, *, is_there: bool) -> None:
+def _add_copy(plan: Plan, source: Source, target: Target, path: str, *, is_there: bool) -> None:
     other = plan.copies.setdefault(path, source)
     if other is not source:
         raise InvalidRequestError("another source has this path", first=other.url, second=source.url)
@@ -226,10 +226,10 @@ def _add_tree(plan: Plan, source: Source, target: Target, top: str, found: Entry
         try:
             path = place.join(top, entry.relative)
             is_there = entry.relative in there
-            _refuse_kinds(one, Entry(path, there[entry.relative]) if is_there else None, target, path)
+            _refuse_other_kind(one, Entry(path, there[entry.relative]) if is_there else None, target, path)
             if not entry.is_directory:
                 need(entry.relative.rpartition("/")[0])
-                _add(plan, one, target, path, is_there=is_there)
+                _add_copy(plan, one, target, path, is_there=is_there)
             elif place.has_directories:
                 need(entry.relative)
             else:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from holdfast.cli.arguments import byte_count
-from holdfast.cli.command import CommandRun, Glob, Human, Opens, OutputForm, Urls, command, option
-from holdfast.cli.output import Column, document
+from holdfast.cli.arguments import parse_byte_count
+from holdfast.cli.command import CommandRun, Glob, Human, OutputForm, ResourceKind, Urls, command, option
+from holdfast.cli.output import Column, to_document
 
 if TYPE_CHECKING:
     from holdfast.cli.fs.items import Item
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 # --- du ---------------------------------------------------------------------------------------------------------------
-@command(Opens.NAMESPACES, OutputForm.LINES)
+@command(ResourceKind.NAMESPACES, OutputForm.LINES)
 def du(
     run: CommandRun,
     urls: Urls,
@@ -61,16 +61,16 @@ def du(
 _NO_LIMIT = -1
 
 
-def _limit(text: str) -> int:
+def _parse_quota_limit(text: str) -> int:
     """Parse a limit, or the word none."""
-    return _NO_LIMIT if text == "none" else byte_count(text)
+    return _NO_LIMIT if text == "none" else parse_byte_count(text)
 
 
-_NAMES = option("--names", "Set the most files and directories.", metavar="N|none", type=_limit)
-_SPACE = option("--space", "Set the most bytes, times replication.", metavar="SIZE|none", type=_limit)
+_NAMES = option("--names", "Set the most files and directories.", metavar="N|none", type=_parse_quota_limit)
+_SPACE = option("--space", "Set the most bytes, times replication.", metavar="SIZE|none", type=_parse_quota_limit)
 
 
-@command(Opens.NAMESPACES, OutputForm.LINES)
+@command(ResourceKind.NAMESPACES, OutputForm.LINES)
 def quota(
     run: CommandRun,
     urls: Urls,
@@ -107,11 +107,11 @@ def quota(
                     usage = item.namespace.quota_usage(item.status.path)
                 found.append((item, usage))
     shown = display_names([item for item, _ in found])
-    run.out.lines((*_quotas(human=human), Column("", "path", lambda one: shown[one[0].url])), found)
+    run.out.lines((*_quota_columns(human=human), Column("", "path", lambda one: shown[one[0].url])), found)
     problems.end(len(found))
 
 
-def _quotas(*, human: bool) -> tuple[Column, ...]:
+def _quota_columns(*, human: bool) -> tuple[Column, ...]:
     """Return what is known of the quotas of a directory, of which an item and its usage are given."""
     from holdfast.cli.fs.items import size_formatter
 
@@ -119,19 +119,19 @@ def _quotas(*, human: bool) -> tuple[Column, ...]:
     return (
         Column("url", None, lambda one: one[0].url),
         Column("names_quota", "names quota", lambda one: one[1].names_quota),
-        Column("names_used", "names used", lambda one: _used(one[1].names_quota, one[1].names)),
+        Column("names_used", "names used", lambda one: _usage_if_limited(one[1].names_quota, one[1].names)),
         Column("space_quota", "space quota", lambda one: one[1].space_quota, in_units),
-        Column("space_used", "space used", lambda one: _used(one[1].space_quota, one[1].space), in_units),
+        Column("space_used", "space used", lambda one: _usage_if_limited(one[1].space_quota, one[1].space), in_units),
     )
 
 
-def _used(quota: int | None, used: int) -> int | None:
+def _usage_if_limited(quota: int | None, used: int) -> int | None:
     return None if quota is None else used  # without a quota, nothing is counted
 
 
-def quotas_of(item: Item) -> dict[str, object]:
+def quota_fields(item: Item) -> dict[str, object]:
     """Return the quotas of a directory and its usage, as JSON fields; empty if it has no quota."""
     usage = item.namespace.quota_usage(item.status.path)
     if usage.names_quota is None and usage.space_quota is None:
         return {}
-    return document(_quotas(human=False)[1:], (item, usage))
+    return to_document(_quota_columns(human=False)[1:], (item, usage))

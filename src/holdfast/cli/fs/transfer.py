@@ -15,12 +15,12 @@ from holdfast.cli.fs.local_place import STDIN, LocalPlace
 from holdfast.cli.fs.places import Entry, NamespacePlace, StorePlace
 from holdfast.cli.fs.plan import Place, Plan, Side, Source, Target
 from holdfast.cli.output import Output, size_text
-from holdfast.cli.screen import in_one_line
+from holdfast.cli.screen import escape_to_one_line
 from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.namespace.errors import PathNotFoundError
 from holdfast.runtime import Runner, SerialRunner, SystemIds, ThreadRunner
-from holdfast.stores.registry import locate, scheme_of
-from holdfast.wording import counted
+from holdfast.stores.registry import locate_url, scheme_of
+from holdfast.wording import format_count
 
 if TYPE_CHECKING:
     from holdfast.commit import Progress
@@ -40,8 +40,8 @@ def find_sources(run: CommandRun, words: Sequence[str], side: Side, *, glob: boo
             items = find_items(run, [word], glob=glob)
             found += [(NamespacePlace(item.namespace, item.base), item.status.path) for item in items]
         else:
-            found.append(_outside(run, word, side))
-    return [Source(place, _entry(place, path)) for place, path in found]
+            found.append(_find_outside_place(run, word, side))
+    return [Source(place, _find_source_entry(place, path)) for place, path in found]
 
 
 def find_target(run: CommandRun, word: str, side: Side, *, overwrite: bool) -> Target:
@@ -53,7 +53,7 @@ def find_target(run: CommandRun, word: str, side: Side, *, overwrite: bool) -> T
     if _is_in_namespace(word, side):
         named = find_path(run, word)
         return Target(NamespacePlace(named.namespace, named.base), named.path, named.in_directory, overwrite)
-    place, path = _outside(run, word, side)
+    place, path = _find_outside_place(run, word, side)
     return Target(place, path, word.endswith("/"), overwrite)
 
 
@@ -61,14 +61,14 @@ def _is_in_namespace(word: str, side: Side) -> bool:
     return side == "namespaces" or (side == "anything" and is_namespace_url(word))
 
 
-def _entry(place: Place, path: str) -> Entry:
+def _find_source_entry(place: Place, path: str) -> Entry:
     entry = place.find(path)
     if entry is None:
         raise PathNotFoundError("the source does not exist: check it", path=place.url(path))
     return entry
 
 
-def _outside(run: CommandRun, word: str, side: Side) -> tuple[Place, str]:
+def _find_outside_place(run: CommandRun, word: str, side: Side) -> tuple[Place, str]:
     """Return the place outside of all namespaces that a word names, and the path there."""
     local = LocalPlace(SystemIds())
     if side == "this machine":
@@ -79,7 +79,7 @@ def _outside(run: CommandRun, word: str, side: Side) -> tuple[Place, str]:
     if scheme not in ("", "file"):
         store = StorePlace(run.store(word))
         return store, store.path
-    locate(word)  # refuses hosts, and urls that have lost a slash
+    locate_url(word)  # refuses hosts, and urls that have lost a slash
     if scheme:
         return local, "/" + word[len("file://") :].partition("/")[2]
     return local, word[len("file:") :] if word.lower().startswith("file:") else word
@@ -90,7 +90,7 @@ _READERS = 4
 """How many pieces of a single file are read at the same time; of several files, one of each."""
 
 
-def transfer(plan: Plan, target: Target, problems: PathErrors, out: Output, *, threads: int) -> None:
+def transfer_files(plan: Plan, target: Target, problems: PathErrors, out: Output, *, threads: int) -> None:
     """Copy the files of a plan in parallel, report the result, and end the command.
 
     Guarantee: every file at the target is complete. Files that were not copied when the command ends, for whatever
@@ -120,9 +120,11 @@ def transfer(plan: Plan, target: Target, problems: PathErrors, out: Output, *, t
             stop.check()  # asked after the last piece
         except BaseException as error:
             if len(copies) > 1 and isinstance(error, StopRequested | KeyboardInterrupt | SystemExit | HoldfastError):
-                out.note(f"copied {copying.files:,} of {counted(len(copies), 'file')}; no other file is there in part")
+                out.note(
+                    f"copied {copying.files:,} of {format_count(len(copies), 'file')}; no other file is there in part"
+                )
             raise
-    _report(plan, target, problems, out, copying)
+    _report_transfer(plan, target, problems, out, copying)
 
 
 def _make_directories(plan: Plan, target: Target, problems: PathErrors, out: Output) -> None:
@@ -145,10 +147,10 @@ def _make_directories(plan: Plan, target: Target, problems: PathErrors, out: Out
     for path in files:
         del plan.copies[path]
     if files:
-        out.note(f"left out: {counted(len(files), 'file')} of directories that could not be made")
+        out.note(f"left out: {format_count(len(files), 'file')} of directories that could not be made")
 
 
-def _report(plan: Plan, target: Target, problems: PathErrors, out: Output, done: _Copying) -> None:
+def _report_transfer(plan: Plan, target: Target, problems: PathErrors, out: Output, done: _Copying) -> None:
     made = len(plan.directories)
     out.document(
         {
@@ -159,11 +161,11 @@ def _report(plan: Plan, target: Target, problems: PathErrors, out: Output, done:
             "failed": problems.documents,
         }
     )
-    directories = f" and {counted(made, 'directory', 'directories')}" if made else ""
+    directories = f" and {format_count(made, 'directory', 'directories')}" if made else ""
     amount = size_text(done.size_bytes)
-    out.say(f"copied {counted(done.files, 'file')}{directories}, {amount}, to {in_one_line(target.url)}")
+    out.say(f"copied {format_count(done.files, 'file')}{directories}, {amount}, to {escape_to_one_line(target.url)}")
     if plan.empty:
-        left_out = counted(plan.empty, "empty directory", "empty directories")
+        left_out = format_count(plan.empty, "empty directory", "empty directories")
         out.note(f"left out: {left_out}, which the store of the target cannot have")
     problems.end(done.files + made)
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from holdfast.cli.arguments import age, byte_count, filled, refuse_password
-from holdfast.cli.command import CommandRun, Name, Opens, command, option
+from holdfast.cli.arguments import parse_age, parse_byte_count, refuse_password, require_filled
+from holdfast.cli.command import CommandRun, Name, ResourceKind, command, option
 from holdfast.cli.failures import exit_code
-from holdfast.cli.output import Column, documents, duration_text, size_text, time_text
+from holdfast.cli.output import Column, duration_text, size_text, time_text, to_documents
 from holdfast.errors import HoldfastError, InvalidRequestError
 
 if TYPE_CHECKING:
@@ -22,23 +22,27 @@ _DATA = "Where the bytes of files are kept: s3://bucket/key, a path."
 _MOVED = "Where the bytes of files are now: you have moved them there."
 _SAFETY = "Keep deleted bytes for readers so long; at first 1d."
 _COPIES = option("--replication", "Factor of space quotas.  [default: 1]", type=click.IntRange(1, 512))
-Superuser = Annotated[str | None, option("--superuser", "Passes every permission check; at first you.", type=filled)]
-Supergroup = Annotated[str | None, option("--supergroup", "Its members, too; at first supergroup.", type=filled)]
-SafetyAge = Annotated[float | None, option("--safety-age", _SAFETY, type=age)]
+Superuser = Annotated[
+    str | None, option("--superuser", "Passes every permission check; at first you.", type=require_filled)
+]
+Supergroup = Annotated[
+    str | None, option("--supergroup", "Its members, too; at first supergroup.", type=require_filled)
+]
+SafetyAge = Annotated[float | None, option("--safety-age", _SAFETY, type=parse_age)]
 
 
-@command(Opens.STORES)
+@command(ResourceKind.STORES)
 def init(
     run: CommandRun,
     name: Name,
-    database: Annotated[str | None, option("--database", _DATABASE, metavar="URL", type=filled)],
-    data: Annotated[str, option("--data", _DATA, metavar="URL", type=filled, required=True)],
+    database: Annotated[str | None, option("--database", _DATABASE, metavar="URL", type=require_filled)],
+    data: Annotated[str, option("--data", _DATA, metavar="URL", type=require_filled, required=True)],
     superuser: Superuser,
     supergroup: Supergroup,
     inline_bytes: Annotated[
-        int | None, option("--inline-bytes", "Keep files up to it in the database.", type=byte_count)
+        int | None, option("--inline-bytes", "Keep files up to it in the database.", type=parse_byte_count)
     ],
-    block_size: Annotated[int | None, option("--block-size", "Block size for Hadoop clients.", type=byte_count)],
+    block_size: Annotated[int | None, option("--block-size", "Block size for Hadoop clients.", type=parse_byte_count)],
     replication: Annotated[int | None, _COPIES],
     safety_age: SafetyAge,
     no_permissions: Annotated[bool, option("--no-permissions", "Check no permissions.")],
@@ -61,7 +65,7 @@ def init(
     """
     from holdfast.namespace import Configuration
     from holdfast.namespace.opening import user_of_process
-    from holdfast.stores.registry import absolute_url, locate, shared_options
+    from holdfast.stores.registry import absolute_url, locate_url, shared_options
 
     given: dict[str, Any] = {
         "supergroup": supergroup,
@@ -73,27 +77,29 @@ def init(
     configuration = Configuration(
         name=name,
         data=absolute_url(data),
-        data_options=shared_options(locate(data)[0], run.reach.options(data)),
+        data_options=shared_options(locate_url(data)[0], run.reach.options(data)),
         superuser=user_of_process() if superuser is None else superuser,
         permissions=not no_permissions,
         **{field: value for field, value in given.items() if value is not None},
     )
-    _create(run, configuration, database, data, register=not no_register)
+    _create_namespace(run, configuration, database, data, register=not no_register)
 
 
-def _create(run: CommandRun, configuration: Configuration, database: str | None, data: str, *, register: bool) -> None:
+def _create_namespace(
+    run: CommandRun, configuration: Configuration, database: str | None, data: str, *, register: bool
+) -> None:
     from holdfast.namespace import init_namespace
-    from holdfast.namespace.catalog import known_namespaces, variable_of
+    from holdfast.namespace.catalog import namespace_variable, read_catalog
     from holdfast.stores.registry import parse_store_options, providers_for, scheme_of
     from holdfast.transactions.registry import public_url
 
     name = configuration.name
     if database is not None:
-        refuse_password(database, variable_of(name))
-    where = database or os.environ.get(variable_of(name)) or known_namespaces().get(name)
+        refuse_password(database, namespace_variable(name))
+    where = database or os.environ.get(namespace_variable(name)) or read_catalog().get(name)
     if not where:
         raise InvalidRequestError(
-            f"the namespace needs a database: give --database, or set {variable_of(name)} to its url"
+            f"the namespace needs a database: give --database, or set {namespace_variable(name)} to its url"
         )
     for url in (where, configuration.data):
         if scheme_of(url) == "memory":
@@ -129,11 +135,11 @@ def list_namespaces(run: CommandRun) -> None:
     the variables HOLDFAST_NAMESPACE_<NAME>, which override it. The databases are not contacted, and passwords not
     shown.
     """
-    from holdfast.namespace.catalog import VARIABLE_PREFIX, catalog_file, known_namespaces, variable_of
+    from holdfast.namespace.catalog import VARIABLE_PREFIX, catalog_file, namespace_variable, read_catalog
     from holdfast.transactions.registry import public_url
 
     catalog = str(catalog_file())
-    found = {variable_of(name): (name, url, catalog) for name, url in known_namespaces().items()}
+    found = {namespace_variable(name): (name, url, catalog) for name, url in read_catalog().items()}
     for variable, url in os.environ.items():
         if variable.startswith(VARIABLE_PREFIX) and url:
             name = found[variable][0] if variable in found else variable.removeprefix(VARIABLE_PREFIX).lower()
@@ -145,7 +151,7 @@ def list_namespaces(run: CommandRun) -> None:
         Column("from", None, lambda one: one[2]),
         Column("", "from", lambda one: "catalog" if one[2] == catalog else one[2]),
     )
-    run.out.document({"catalog": catalog, "namespaces": documents(columns, rows)})
+    run.out.document({"catalog": catalog, "namespaces": to_documents(columns, rows)})
     if rows:
         run.out.show(columns, rows)
         run.out.say(f"catalog: {catalog}")
@@ -165,7 +171,7 @@ _TEXTS: Mapping[str, Callable[[Any], str]] = {
 """How a person sees the value of a field."""
 
 
-@command(Opens.NAMESPACES)
+@command(ResourceKind.NAMESPACES)
 def status(run: CommandRun, name: Name) -> None:
     """Show a namespace's configuration and its pending work.
 
@@ -188,7 +194,7 @@ def status(run: CommandRun, name: Name) -> None:
         pending = count_pending(namespace, SystemClock())
         leader = current_leader(namespace.database, SystemClock())
     with out.waiting("contacting the object store"):
-        problem = _problem_of_store(namespace)
+        problem = _find_store_problem(namespace)
     known = namespace.configuration
     found = {
         "name": known.name,
@@ -213,7 +219,7 @@ def status(run: CommandRun, name: Name) -> None:
         raise click.exceptions.Exit(exit_code(problem))
 
 
-def _problem_of_store(namespace: Namespace) -> HoldfastError | None:
+def _find_store_problem(namespace: Namespace) -> HoldfastError | None:
     """Return why the object store cannot be listed; None if it can."""
     try:
         namespace.blobs.store.list_page(namespace.blobs.key(""), max_keys=1)
@@ -223,14 +229,14 @@ def _problem_of_store(namespace: Namespace) -> HoldfastError | None:
 
 
 # --- set --------------------------------------------------------------------------------------------------------------
-@command(Opens.NAMESPACES, name="set")
+@command(ResourceKind.NAMESPACES, name="set")
 def change(
     run: CommandRun,
     name: Name,
     safety_age: SafetyAge,
     superuser: Superuser,
     supergroup: Supergroup,
-    data: Annotated[str | None, option("--data", _MOVED, metavar="URL", type=filled)],
+    data: Annotated[str | None, option("--data", _MOVED, metavar="URL", type=require_filled)],
 ) -> None:
     """Change the configuration of a namespace.
 
@@ -245,16 +251,16 @@ def change(
     them, repeat --data with the URL that it has. Programs that run already go on with the old configuration: start them
     again, also holdfast namespace gc --every.
     """
-    from holdfast.namespace.opening import reconfigure
-    from holdfast.stores.registry import absolute_url, locate, shared_options
+    from holdfast.namespace.opening import reconfigure_namespace
+    from holdfast.stores.registry import absolute_url, locate_url, shared_options
 
     namespace = run.namespace(name)
     place = None if data is None else absolute_url(data)
     url = place or namespace.configuration.data
-    shared = shared_options(locate(url)[0], run.reach.options(url))
+    shared = shared_options(locate_url(url)[0], run.reach.options(url))
     if not shared and all(one is None for one in (safety_age, superuser, supergroup, data)):
         raise InvalidRequestError("nothing to change: give an option, and see holdfast namespace status")
-    new = reconfigure(
+    new = reconfigure_namespace(
         namespace,
         safety_age_s=None if safety_age is None else int(safety_age),
         superuser=superuser,

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from holdfast.cli.arguments import age
-from holdfast.cli.command import CommandRun, Name, Opens, OutputForm, command, option
+from holdfast.cli.arguments import parse_age
+from holdfast.cli.command import CommandRun, Name, OutputForm, ResourceKind, command, option
 from holdfast.cli.failures import PROBLEM
 from holdfast.cli.output import Output, duration_text, size_text
 from holdfast.errors import (
@@ -21,7 +21,7 @@ from holdfast.errors import (
     OutcomeUnknownError,
     UnavailableError,
 )
-from holdfast.wording import counted
+from holdfast.wording import format_count
 
 if TYPE_CHECKING:
     from holdfast.namespace import Namespace
@@ -35,7 +35,7 @@ _MOST_SHOWN = 20
 """How many findings of a kind a person is shown; --json has more."""
 
 
-@command(Opens.NAMESPACES)
+@command(ResourceKind.NAMESPACES)
 def fsck(
     run: CommandRun,
     name: Name,
@@ -71,17 +71,17 @@ def fsck(
     out.document({"name": name, **(report if repaired is None else repaired).to_json()})
     if repaired is not None:
         _show_repairs(repaired, out)
-    _show(report.findings, report, out)
+    _show_findings(report.findings, report, out)
     counts = report.counts
     what = (
-        f"{counted(counts.directories, 'directory', 'directories')}, {counted(counts.files, 'file')} of "
-        f"{size_text(counts.file_bytes)}, {counted(counts.blobs, 'blob')} of {size_text(counts.blob_bytes)}"
+        f"{format_count(counts.directories, 'directory', 'directories')}, {format_count(counts.files, 'file')} of "
+        f"{size_text(counts.file_bytes)}, {format_count(counts.blobs, 'blob')} of {size_text(counts.blob_bytes)}"
         + (", not read: see --read" if counts.blobs and not report.has_read_blobs else "")
     )
     if report.leftovers:
-        out.say(f"{counted(report.leftovers, 'leftover')}: harmless, see above")
+        out.say(f"{format_count(report.leftovers, 'leftover')}: harmless, see above")
     if not report.is_healthy:
-        out.say(f"DAMAGED: {counted(report.damage, 'finding')} in {name} ({what})")
+        out.say(f"DAMAGED: {format_count(report.damage, 'finding')} in {name} ({what})")
         raise click.exceptions.Exit(PROBLEM)
     out.say(f"healthy: {name} ({what})")
 
@@ -97,7 +97,7 @@ def _show_repairs(repaired: RepairReport, out: Output) -> None:
         out.say(f"what belonged nowhere is in {repaired.shelf}")
 
 
-def _show(findings: Sequence[Finding], report: Report, out: Output) -> None:
+def _show_findings(findings: Sequence[Finding], report: Report, out: Output) -> None:
     """Show the first findings of each kind, and what to do about them."""
     for kind, total in report.totals.items():
         shown = [finding for finding in findings if finding.kind == kind][:_MOST_SHOWN]
@@ -112,19 +112,21 @@ def _show(findings: Sequence[Finding], report: Report, out: Output) -> None:
 _RENEWAL_S = 10.0
 
 
-def _interval(text: str) -> float:
+def _parse_interval(text: str) -> float:
     """Parse a number of seconds, or a duration such as 15m."""
-    seconds = age(f"{text}s" if text.isascii() and text.isdigit() else text)
+    seconds = parse_age(f"{text}s" if text.isascii() and text.isdigit() else text)
     if seconds < 1:
         raise click.BadParameter("the interval is at least a second")
     return seconds
 
 
-@command(Opens.NAMESPACES, OutputForm.LINES)
+@command(ResourceKind.NAMESPACES, OutputForm.LINES)
 def gc(
     run: CommandRun,
     name: Name,
-    every: Annotated[float | None, option("--every", "Work again after 60, 15m, 1h …", type=_interval, metavar="AGE")],
+    every: Annotated[
+        float | None, option("--every", "Work again after 60, 15m, 1h …", type=_parse_interval, metavar="AGE")
+    ],
     sweep: Annotated[bool, option("--sweep", "Also look for blobs that no file refers to: reads every record.")],
 ) -> None:
     """Remove what was deleted, and end the leases of dead writers.
@@ -145,17 +147,19 @@ def gc(
     namespace, clock = run.namespace(name), SystemClock()
     token = f"{os.uname().nodename}:{os.getpid()}:{SystemIds().token()}"
     election = LeaderElection(namespace.database, clock, token)
-    _work(namespace, election, run.out, sweeps=sweep, is_service=every is not None)
+    _run_maintenance(namespace, election, run.out, sweeps=sweep, is_service=every is not None)
     while every is not None:
         clock.sleep(every)
         try:
-            _work(namespace, election, run.out, sweeps=sweep, is_service=True)
+            _run_maintenance(namespace, election, run.out, sweeps=sweep, is_service=True)
         except (UnavailableError, OutcomeUnknownError) as error:
             run.out.note(f"error: {error}")
             run.out.line({"error": str(error), "kind": type(error).__name__})
 
 
-def _work(namespace: Namespace, election: LeaderElection, out: Output, *, sweeps: bool, is_service: bool) -> None:
+def _run_maintenance(
+    namespace: Namespace, election: LeaderElection, out: Output, *, sweeps: bool, is_service: bool
+) -> None:
     """Do all that there is to do, unless another process leads; report it.
 
     Args:
@@ -174,7 +178,7 @@ def _work(namespace: Namespace, election: LeaderElection, out: Output, *, sweeps
 
     def goes_on(done: CollectionResult) -> bool:
         nonlocal renew_at_s
-        show(f"collecting: {_sentence(done)}")
+        show(f"collecting: {_describe_collection(done)}")
         now_s = election.clock.elapsed_s()
         if now_s < renew_at_s:
             return True
@@ -195,19 +199,19 @@ def _work(namespace: Namespace, election: LeaderElection, out: Output, *, sweeps
         with contextlib.suppress(HoldfastError):  # the term ends by itself
             election.resign()
     out.line({"leads": True, **asdict(done)} | ({"swept": swept} if sweeps else {}))
-    out.say(_sentence(done))
-    waiting = _count(namespace.database, *kind_range(b"g"))
+    out.say(_describe_collection(done))
+    waiting = _count_records(namespace.database, *kind_range(b"g"))
     if waiting:
         age = duration_text(namespace.configuration.safety_age_s)
-        out.say(f"kept for the safety age, {age}: {counted(waiting, 'blob')}")
+        out.say(f"kept for the safety age, {age}: {format_count(waiting, 'blob')}")
 
 
-def _sentence(done: CollectionResult) -> str:
+def _describe_collection(done: CollectionResult) -> str:
     parts = [
-        (done.trees, f"removed {counted(done.trees, 'directory', 'directories')}"),
-        (done.files, f"removed {counted(done.files, 'file')}"),
-        (done.blobs, f"deleted {counted(done.blobs, 'blob')}"),
-        (done.leases, f"closed {counted(done.leases, 'file')} of dead writers"),
+        (done.trees, f"removed {format_count(done.trees, 'directory', 'directories')}"),
+        (done.files, f"removed {format_count(done.files, 'file')}"),
+        (done.blobs, f"deleted {format_count(done.blobs, 'blob')}"),
+        (done.leases, f"closed {format_count(done.leases, 'file')} of dead writers"),
     ]
     return ", ".join(words for number, words in parts if number) or "nothing to remove"
 
@@ -220,11 +224,11 @@ def sweep_namespace(namespace: Namespace, out: Output) -> dict[str, int]:
     with out.progress() as progress:
         swept = namespace.sweep(progress)
     if swept.blobs:
-        out.say(f"found {counted(swept.blobs, 'blob')} of no file, {size_text(swept.blob_bytes)}")
+        out.say(f"found {format_count(swept.blobs, 'blob')} of no file, {size_text(swept.blob_bytes)}")
     if swept.records:
-        out.say(f"deleted {counted(swept.records, 'record')} of directories that do not exist")
+        out.say(f"deleted {format_count(swept.records, 'record')} of directories that do not exist")
     if swept.uploads:
-        out.say(f"gave up {counted(swept.uploads, 'blob')} that dead writers had not finished")
+        out.say(f"gave up {format_count(swept.uploads, 'blob')} that dead writers had not finished")
     return asdict(swept)
 
 
@@ -241,14 +245,14 @@ def count_pending(namespace: Namespace, clock: Clock) -> dict[str, int]:
     database, (start, end) = namespace.database, kind_range(b"g")
     due = garbage_key(max(int((clock.now_s() - namespace.configuration.safety_age_s) * 1000), 0), "")
     return {
-        "leases": _count(database, *kind_range(b"l")),
-        "deleted_trees": _count(database, *kind_range(b"r")),
-        "garbage_blobs": _count(database, start, end),
-        "garbage_blobs_due": _count(database, start, due),
+        "leases": _count_records(database, *kind_range(b"l")),
+        "deleted_trees": _count_records(database, *kind_range(b"r")),
+        "garbage_blobs": _count_records(database, start, end),
+        "garbage_blobs_due": _count_records(database, start, due),
     }
 
 
-def _count(database: Backend, start: bytes, end: bytes) -> int:
+def _count_records(database: Backend, start: bytes, end: bytes) -> int:
     number, more = 0, True
     while more and number < _MOST:
         page = database.scan(start, end, _PAGE)

@@ -25,7 +25,7 @@ from holdfast.commit.ids import AttemptId, FileOwner, attempt_name, attempt_owne
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, Totals
 from holdfast.commit.statistics import NO_STATISTICS, Statistics
 from holdfast.commit.success_file import FILENAME_LIMIT, report_success
-from holdfast.commit.task import complete_upload, is_published
+from holdfast.commit.task import complete_upload, is_file_published
 from holdfast.errors import HoldfastError, NotFoundError, OutcomeUnknownError
 from holdfast.stores.base import Support, iter_uploads, iter_uploads_of, multipart
 
@@ -38,8 +38,8 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Published:
-    """The result of `complete_all`.
+class PublishedFiles:
+    """The result of `complete_all_uploads`.
 
     Attributes:
         sets: the number of sets.
@@ -59,7 +59,7 @@ def bucket_name(url: str) -> str:
     return rest.partition("/")[0] or scheme
 
 
-def pending_of_entry(ctx: CommitContext, file: FileEntry, owner: FileOwner | None, *, uri: str) -> SinglePending:
+def build_pending(ctx: CommitContext, file: FileEntry, owner: FileOwner | None, *, uri: str) -> SinglePending:
     """Return the record with which any process can complete or abort the upload of a file whose parts are all uploaded.
 
     Args:
@@ -81,7 +81,7 @@ def pending_of_entry(ctx: CommitContext, file: FileEntry, owner: FileOwner | Non
     )
 
 
-def writer_of(pending: SinglePending) -> AttemptId | None:
+def writing_attempt(pending: SinglePending) -> AttemptId | None:
     """Return the attempt that wrote the file, according to its record; two attempts may use the same file name."""
     owner = attempt_owner(pending.task_id)
     return None if owner is None else owner.attempt
@@ -89,7 +89,10 @@ def writer_of(pending: SinglePending) -> AttemptId | None:
 
 @dataclass(slots=True)
 class _Run(Generic[T]):
-    """The progress of one `complete_all`. Workers only add to `completed` and `unknown`, and remove from `pending`."""
+    """The progress of one `complete_all_uploads`.
+
+    Workers only add to `completed` and `unknown`, and remove from `pending`.
+    """
 
     measure: Measure
     sets: Sequence[T]
@@ -110,8 +113,8 @@ class _Run(Generic[T]):
     def complete(self, pending: SinglePending) -> SinglePending:
         ctx, recorder = self.measure.ctx, self.measure.recorder
         try:
-            with recorder.timed("committer_materialize_file"):
-                there = _complete(ctx, pending)
+            with recorder.time_block("committer_materialize_file"):
+                there = _complete_pending(ctx, pending)
             if not there:
                 raise NotFoundError(
                     "a pending upload of the job was aborted, as Hadoop's committers do when another job on the "
@@ -145,12 +148,12 @@ class _Run(Generic[T]):
         # Delete files before aborting uploads: while uploads are pending, recovery can distinguish a reverted job from
         # a committed job some of whose files a later job has replaced.
         runner = self.measure.ctx.runner
-        _run_through(runner.map(self._revert, self.completed))
-        abort_all(self.measure, self.pending.values())
-        _run_through(runner.map(self._revert_if_visible, self.unknown))
-        abort_sets(self.measure, self.sets[self.loaded :], self.load)
+        _consume_results(runner.map(self._revert_completion, self.completed))
+        abort_all_uploads(self.measure, self.pending.values())
+        _consume_results(runner.map(self._revert_if_visible, self.unknown))
+        abort_pendingsets(self.measure, self.sets[self.loaded :], self.load)
 
-    def _revert(self, key: str) -> None:
+    def _revert_completion(self, key: str) -> None:
         try:
             self.measure.ctx.store.delete(key)
         except HoldfastError as error:
@@ -162,27 +165,27 @@ class _Run(Generic[T]):
         """Delete a file whose completion was not confirmed. Its upload is aborted by now, so it cannot appear later."""
         ctx = self.measure.ctx
         try:
-            there = is_visible(ctx, pending)
+            there = is_upload_visible(ctx, pending)
         except HoldfastError as error:
             _log.warning("it is unknown whether a file of a failed job is visible: check it (%s)", error)
         else:
             if there:
-                self._revert(pending.key)
+                self._revert_completion(pending.key)
 
 
-def _is_named(pending: SinglePending) -> bool:
+def _key_names_job(pending: SinglePending) -> bool:
     return bool(pending.job_id) and pending.job_id in pending.key.rpartition("/")[2]
 
 
-def is_visible(ctx: CommitContext, pending: SinglePending) -> bool:
+def is_upload_visible(ctx: CommitContext, pending: SinglePending) -> bool:
     """Check whether the file at the final path of an upload is the one that the upload, once completed, has made.
 
     It is recognized by its metadata if a Holdfast attempt wrote it, and by its etag if Hadoop wrote it. If the store's
     etags are not MD5 sums, or the file's name carries the job's id, only the size is compared.
     """
-    writer = writer_of(pending)
-    if writer is not None or not pending.completed_etag or _is_named(pending):
-        return is_published(ctx, pending.file_entry(ctx.prefix), writer)
+    writer = writing_attempt(pending)
+    if writer is not None or not pending.completed_etag or _key_names_job(pending):
+        return is_file_published(ctx, pending.file_entry(ctx.prefix), writer)
     try:
         found = ctx.store.head(pending.key)
     except NotFoundError:
@@ -190,14 +193,14 @@ def is_visible(ctx: CommitContext, pending: SinglePending) -> bool:
     return (found.size_bytes, found.etag) == (pending.size_bytes, pending.completed_etag)
 
 
-def _complete(ctx: CommitContext, pending: SinglePending) -> bool:
+def _complete_pending(ctx: CommitContext, pending: SinglePending) -> bool:
     file = pending.file_entry(ctx.prefix)
-    return complete_upload(ctx, file, None, pending.parts, lambda: is_visible(ctx, pending))
+    return complete_upload(ctx, file, None, pending.parts, lambda: is_upload_visible(ctx, pending))
 
 
-def complete_all(
+def complete_all_uploads(
     measure: Measure, sets: Sequence[T], load: Callable[[T], PendingSet], *, revert: bool = True
-) -> Published:
+) -> PublishedFiles:
     """Make every pending upload of `sets` visible.
 
     Guarantee: on return all files are visible. After an error no file is visible, as far as possible: the files that
@@ -235,10 +238,10 @@ def complete_all(
         if revert:
             run.undo()
         raise
-    return Published(sets=run.loaded, totals=totals, paths=tuple(paths), statistics=run.statistics)
+    return PublishedFiles(sets=run.loaded, totals=totals, paths=tuple(paths), statistics=run.statistics)
 
 
-def report_completion(measure: Measure, job: JobRecord, published: Published) -> JobOutcome:
+def report_completion(measure: Measure, job: JobRecord, published: PublishedFiles) -> JobOutcome:
     """Write the report of a job whose uploads are completed to ``_SUCCESS``, and return the job's outcome."""
     return report_success(
         measure,
@@ -261,7 +264,7 @@ def has_unlisted_upload(ctx: CommitContext, pending: SinglePending) -> bool:
     return any(found.upload_id == pending.upload_id for found in iter_uploads_of(multipart(ctx.store), pending.key))
 
 
-def abort_all(measure: Measure, pendings: Iterable[SinglePending]) -> int:
+def abort_all_uploads(measure: Measure, pendings: Iterable[SinglePending]) -> int:
     """Abort pending uploads in parallel; return how many were aborted. Missing uploads are not an error. Idempotent.
 
     If an upload cannot be aborted, this is logged and not raised, because an abort usually follows another error (paper
@@ -281,7 +284,7 @@ def abort_all(measure: Measure, pendings: Iterable[SinglePending]) -> int:
     return sum(measure.ctx.runner.map(abort, pendings))
 
 
-def abort_sets(measure: Measure, sets: Iterable[T], load: Callable[[T], PendingSet]) -> int:
+def abort_pendingsets(measure: Measure, sets: Iterable[T], load: Callable[[T], PendingSet]) -> int:
     """Abort every upload of the sets that can be loaded, set by set; return how many were aborted."""
 
     def load_if_possible(name: T) -> Sequence[SinglePending]:
@@ -295,10 +298,10 @@ def abort_sets(measure: Measure, sets: Iterable[T], load: Callable[[T], PendingS
         for commits in measure.ctx.runner.map(load_if_possible, sets):
             yield from commits
 
-    return abort_all(measure, drawn())
+    return abort_all_uploads(measure, drawn())
 
 
-def abort_listed(measure: Measure, select: Callable[[set[Upload]], set[Upload]]) -> None:
+def abort_listed_uploads(measure: Measure, select: Callable[[set[Upload]], set[Upload]]) -> None:
     """Abort the destination's pending uploads that `select` chooses, in parallel, until it chooses none.
 
     A part that is in flight during the abort can keep its upload alive. So uploads are listed and aborted up to three
@@ -320,6 +323,6 @@ def abort_listed(measure: Measure, select: Callable[[set[Upload]], set[Upload]])
             measure.recorder.count("committer_commits_aborted")
 
 
-def _run_through(results: Iterator[None]) -> None:
+def _consume_results(results: Iterator[None]) -> None:
     for _done in results:
         pass

@@ -51,7 +51,7 @@ def list_children(ctx: CommitContext, path: str) -> list[tuple[str, bool]]:
 
 
 # --- moving -----------------------------------------------------------------------------------------------------------
-def read_listed(ctx: CommitContext, path: str, kind: str) -> bytes:
+def read_listed_file(ctx: CommitContext, path: str, kind: str) -> bytes:
     """Return the content of a record of a task that a listing has shown.
 
     Args:

@@ -22,11 +22,11 @@ from typing import Any
 from holdfast.commit import layout
 from holdfast.commit.codec import (
     count_field,
-    guarded,
-    json_line,
-    json_object,
+    decode_record,
+    encode_json_line,
     optional_text,
-    require,
+    parse_json_object,
+    require_valid,
     text_field,
     texts_field,
 )
@@ -110,7 +110,7 @@ class PendingSet:
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
-def _fields(pending: SinglePending) -> dict[str, object]:
+def _pending_fields(pending: SinglePending) -> dict[str, object]:
     extra: dict[str, str] = {}
     sizes = [part.size_bytes for part in pending.parts]
     if sum(sizes) == pending.size_bytes:  # else they are unknown
@@ -147,16 +147,16 @@ def _fields(pending: SinglePending) -> dict[str, object]:
 
 def encode_pending(pending: SinglePending) -> bytes:
     """Encode a ``.pending`` record."""
-    return json_line(_fields(pending))
+    return encode_json_line(_pending_fields(pending))
 
 
 def encode_pendingset(pendingset: PendingSet) -> bytes:
     """Encode a ``.pendingset`` record."""
-    return json_line(
+    return encode_json_line(
         {
             "version": _SET_VERSION,
             "jobId": pendingset.job_id,
-            "commits": [_fields(pending) for pending in pendingset.commits],
+            "commits": [_pending_fields(pending) for pending in pendingset.commits],
             "extraData": {_ATTEMPT: pendingset.attempt} if pendingset.attempt else {},
             "iostatistics": encode_statistics(pendingset.statistics),
         }
@@ -164,68 +164,68 @@ def encode_pendingset(pendingset: PendingSet) -> bytes:
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
-def _created(value: dict[str, Any]) -> int:
+def _parse_created_ms(value: dict[str, Any]) -> int:
     found = count_field(value, "created") if "created" in value else 0
-    require(found < _YEAR_10000_MS, "created is not a time")
+    require_valid(found < _YEAR_10000_MS, "created is not a time")
     return found
 
 
-def _number(text: str, what: str) -> int:
-    require(text.isascii() and text.isdigit() and len(text) < 19, f"{what} is not a count")
+def _parse_count(text: str, what: str) -> int:
+    require_valid(text.isascii() and text.isdigit() and len(text) < 19, f"{what} is not a count")
     return int(text)
 
 
-def _part(number: int, found: object, size_bytes: int) -> Part:
+def _parse_part(number: int, found: object, size_bytes: int) -> Part:
     if isinstance(found, str):
-        return Part(number, _bare(found), size_bytes)
-    require(isinstance(found, dict), "an etag is neither a text nor an object")
+        return Part(number, _strip_etag_quotes(found), size_bytes)
+    require_valid(isinstance(found, dict), "an etag is neither a text nor an object")
     assert isinstance(found, dict)
-    etag = _bare(text_field(found, "etag"))
+    etag = _strip_etag_quotes(text_field(found, "etag"))
     algorithm, checksum = optional_text(found, "checksumAlgorithm"), optional_text(found, "checksum")
-    require(bool(algorithm) == bool(checksum), "a checksum and its algorithm belong together")
-    require(not algorithm or algorithm in _ALGORITHMS, "a checksum is of an unknown algorithm")
+    require_valid(bool(algorithm) == bool(checksum), "a checksum and its algorithm belong together")
+    require_valid(not algorithm or algorithm in _ALGORITHMS, "a checksum is of an unknown algorithm")
     return Part(number, etag, size_bytes, algorithm, checksum)
 
 
-def _bare(etag: str) -> str:
+def _strip_etag_quotes(etag: str) -> str:
     """Return an etag without the quotes that S3 puts around it and that Hadoop's records preserve."""
     bare = etag[1:-1] if len(etag) > 1 and etag[0] == etag[-1] == '"' else etag
-    require(bool(bare), "an etag is empty")
+    require_valid(bool(bare), "an etag is empty")
     return bare
 
 
-def _parts(value: dict[str, Any], sizes: str | None, size_bytes: int) -> tuple[Part, ...]:
+def _parse_parts(value: dict[str, Any], sizes: str | None, size_bytes: int) -> tuple[Part, ...]:
     etags = value["etags"]
-    require(isinstance(etags, list) and bool(etags), "etags are missing")
-    require(len(etags) <= _MAX_PARTS, f"an upload has at most {_MAX_PARTS} parts")
+    require_valid(isinstance(etags, list) and bool(etags), "etags are missing")
+    require_valid(len(etags) <= _MAX_PARTS, f"an upload has at most {_MAX_PARTS} parts")
     known = [0] * len(etags)
     if sizes is not None:
-        known = [_number(text, _SIZES) for text in sizes.split(",")]
-        require(len(known) == len(etags) and sum(known) == size_bytes, "parts do not add up to the file")
-    return tuple(_part(number, etag, known[number - 1]) for number, etag in enumerate(etags, start=1))
+        known = [_parse_count(text, _SIZES) for text in sizes.split(",")]
+        require_valid(len(known) == len(etags) and sum(known) == size_bytes, "parts do not add up to the file")
+    return tuple(_parse_part(number, etag, known[number - 1]) for number, etag in enumerate(etags, start=1))
 
 
-def _read(value: dict[str, Any], bucket: str, prefix: str, job_id: str) -> SinglePending:
-    require(type(value["version"]) is int and value["version"] == _VERSION, f"version is not {_VERSION}")
-    require(text_field(value, "bucket") == bucket, "the bucket is another one")
+def _parse_pending(value: dict[str, Any], bucket: str, prefix: str, job_id: str) -> SinglePending:
+    require_valid(type(value["version"]) is int and value["version"] == _VERSION, f"version is not {_VERSION}")
+    require_valid(text_field(value, "bucket") == bucket, "the bucket is another one")
     key = text_field(value, "destinationKey")
-    require(is_unicode(key), "destinationKey is not valid Unicode")
+    require_valid(is_unicode(key), "destinationKey is not valid Unicode")
     # A manipulated record must not make a job write elsewhere, or replace Holdfast's own records (C7).
-    require(key.startswith(prefix) and layout.is_safe_path(key[len(prefix) :]), "the key leaves the destination")
+    require_valid(key.startswith(prefix) and layout.is_safe_path(key[len(prefix) :]), "the key leaves the destination")
     check_uri(uri := text_field(value, "uri"))
     owner = optional_text(value, "jobId")
-    require(owner in ("", job_id), "it is another job's")
+    require_valid(owner in ("", job_id), "it is another job's")
     extra = texts_field(value, "extraData")
     size_bytes = count_field(value, "length")
     return SinglePending(
         bucket=bucket,
         key=key,
         upload_id=text_field(value, "uploadId"),
-        parts=_parts(value, extra.get(_SIZES), size_bytes),
+        parts=_parse_parts(value, extra.get(_SIZES), size_bytes),
         size_bytes=size_bytes,
         uri=uri,
-        rows=_number(extra.get(_ROWS, "0"), _ROWS),
-        created_ms=_created(value),
+        rows=_parse_count(extra.get(_ROWS, "0"), _ROWS),
+        created_ms=_parse_created_ms(value),
         job_id=owner,
         task_id=optional_text(value, "taskId"),
         statistics=decode_statistics(value.get("iostatistics")),
@@ -247,10 +247,10 @@ def decode_pending(record: str, data: bytes, *, bucket: str, prefix: str, job_id
     """
 
     def decode() -> SinglePending:
-        require(len(data) <= MAX_PENDING_BYTES, "it is too long for one upload")
-        return _read(json_object(data), bucket, prefix, job_id)
+        require_valid(len(data) <= MAX_PENDING_BYTES, "it is too long for one upload")
+        return _parse_pending(parse_json_object(data), bucket, prefix, job_id)
 
-    return guarded(record, decode)
+    return decode_record(record, decode)
 
 
 def decode_pendingset(record: str, data: bytes, *, bucket: str, prefix: str, job_id: str) -> PendingSet:
@@ -265,18 +265,20 @@ def decode_pendingset(record: str, data: bytes, *, bucket: str, prefix: str, job
     """
 
     def decode() -> PendingSet:
-        require(len(data) <= MAX_PENDINGSET_BYTES, "it is too long for the uploads of one task")
-        value = json_object(data)
-        require(type(value["version"]) is int and value["version"] in _SET_VERSIONS, "version is neither 2 nor 3")
+        require_valid(len(data) <= MAX_PENDINGSET_BYTES, "it is too long for the uploads of one task")
+        value = parse_json_object(data)
+        require_valid(type(value["version"]) is int and value["version"] in _SET_VERSIONS, "version is neither 2 nor 3")
         owner = optional_text(value, "jobId")
-        require(owner in ("", job_id), "it is another job's")
+        require_valid(owner in ("", job_id), "it is another job's")
         found = value["commits"]
-        require(
+        require_valid(
             isinstance(found, list) and all(isinstance(one, dict) for one in found),
             "commits are not a list of objects",
         )
-        commits = tuple(_read(one, bucket, prefix, job_id) for one in found)
-        require(len({pending.key for pending in commits}) == len(commits), "two uploads have the same destination")
+        commits = tuple(_parse_pending(one, bucket, prefix, job_id) for one in found)
+        require_valid(
+            len({pending.key for pending in commits}) == len(commits), "two uploads have the same destination"
+        )
         return PendingSet(
             job_id=job_id,
             commits=commits,
@@ -284,7 +286,7 @@ def decode_pendingset(record: str, data: bytes, *, bucket: str, prefix: str, job
             statistics=decode_statistics(value.get("iostatistics")),
         )
 
-    return guarded(record, decode)
+    return decode_record(record, decode)
 
 
 MAGIC = "__magic"
@@ -318,17 +320,17 @@ def _magic_index(segments: list[str]) -> int:
     return -1
 
 
-def is_magic(path: str) -> bool:
+def is_magic_path(path: str) -> bool:
     """Check whether `path` is a magic directory or is below one."""
     return _magic_index(path.split("/")) >= 0
 
 
-def is_pending(path: str) -> bool:
+def is_pending_path(path: str) -> bool:
     """Check whether `path` names the record of one pending upload."""
     return path.endswith(PENDING)
 
 
-def is_pendingset(path: str) -> bool:
+def is_pendingset_path(path: str) -> bool:
     """Check whether `path` names the record of all pending uploads of a task."""
     return path.endswith(PENDINGSET)
 
@@ -353,7 +355,7 @@ def final_path(path: str) -> str:
     """
     segments = path.split("/")
     magic = _magic_index(segments)
-    if magic < 0 or is_pending(path) or is_pendingset(path):
+    if magic < 0 or is_pending_path(path) or is_pendingset_path(path):
         return path
     below = segments[magic + 1 :]
     if BASE in below:

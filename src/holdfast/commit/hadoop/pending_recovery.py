@@ -31,12 +31,18 @@ from functools import partial
 
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext, Measure
-from holdfast.commit.hadoop.completion import Upload, complete_all, has_unlisted_upload, is_visible, report_completion
+from holdfast.commit.hadoop.completion import (
+    Upload,
+    complete_all_uploads,
+    has_unlisted_upload,
+    is_upload_visible,
+    report_completion,
+)
 from holdfast.commit.hadoop.pending import PendingSet, SinglePending
 from holdfast.commit.ids import JobId
 from holdfast.commit.leftovers import Action, Leftover
 from holdfast.commit.records import JobRecord, SaveMode
-from holdfast.commit.success_file import SuccessReport, names_job, read_success
+from holdfast.commit.success_file import SuccessReport, read_success, report_names_job
 from holdfast.errors import ConflictError, CorruptDataError
 from holdfast.stores.base import batched_keys, iter_uploads, multipart
 
@@ -102,7 +108,7 @@ Decide = Callable[[PendingJob, JobState], tuple[Action, str]]
 
 
 # --- inspecting -------------------------------------------------------------------------------------------------------
-def inspect(ctx: CommitContext, jobs: Sequence[PendingJob]) -> list[JobState]:
+def inspect_jobs(ctx: CommitContext, jobs: Sequence[PendingJob]) -> list[JobState]:
     """Find out which uploads and files of each job exist, with one listing of each for all jobs. This only reads."""
     if not jobs:
         return []
@@ -113,7 +119,7 @@ def inspect(ctx: CommitContext, jobs: Sequence[PendingJob]) -> list[JobState]:
         report = read_success(ctx)
     except CorruptDataError:
         report = {}  # it exists and names no job
-    records = [_load(ctx, job) for job in jobs]
+    records = [_load_records(ctx, job) for job in jobs]
     ids_of, names = jobs[0].ids_of, {job.job for job in jobs}
     keys = {one.key for found in records for one in found.committed}
     files = {
@@ -121,11 +127,13 @@ def inspect(ctx: CommitContext, jobs: Sequence[PendingJob]) -> list[JobState]:
         for path, info in layout.iter_visible(ctx.store, ctx.prefix)
         if info.key in keys or not names.isdisjoint(ids_of(path))
     }
-    return [_state_of(ctx, job, found, report, outstanding, files) for job, found in zip(jobs, records, strict=True)]
+    return [
+        _determine_state(ctx, job, found, report, outstanding, files) for job, found in zip(jobs, records, strict=True)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
-class _Records:
+class _LoadedRecords:
     """The uploads that a job's readable records name, and one unreadable record (empty if all are readable)."""
 
     committed: list[SinglePending]
@@ -133,7 +141,7 @@ class _Records:
     damaged: str
 
 
-def _load(ctx: CommitContext, job: PendingJob) -> _Records:
+def _load_records(ctx: CommitContext, job: PendingJob) -> _LoadedRecords:
     damaged: list[str] = []
 
     def load(name: str) -> Sequence[SinglePending]:
@@ -146,13 +154,13 @@ def _load(ctx: CommitContext, job: PendingJob) -> _Records:
     committed, attempted = (
         [one for found in ctx.runner.map(load, names) for one in found] for names in (job.sets(), job.attempts)
     )
-    return _Records(committed, attempted, min(damaged, default=""))
+    return _LoadedRecords(committed, attempted, min(damaged, default=""))
 
 
-def _state_of(
+def _determine_state(
     ctx: CommitContext,
     job: PendingJob,
-    records: _Records,
+    records: _LoadedRecords,
     report: SuccessReport | None,
     outstanding: Mapping[Upload, float],
     files: Mapping[str, int],
@@ -162,7 +170,7 @@ def _state_of(
 
     commits = {one.key: one for one in records.committed}
     candidates = [one for one in commits.values() if files.get(one.key) == one.size_bytes]
-    there = ctx.runner.map(lambda one: (one.key, is_visible(ctx, one)), candidates)
+    there = ctx.runner.map(lambda one: (one.key, is_upload_visible(ctx, one)), candidates)
     visible = {key for key, is_there in there if is_there}
     pending = {
         key
@@ -174,7 +182,7 @@ def _state_of(
     uploads |= {upload for upload in outstanding if job.job in job.ids_of(upload[0])}
     return JobState(
         active_at_s=max([job.active_at_s, *(outstanding.get(upload, 0.0) for upload in uploads)]),
-        succeeded=names_job(report, job.job),
+        succeeded=report_names_job(report, job.job),
         marked=report is not None,
         damaged=records.damaged,
         pending=frozenset(pending - visible),
@@ -187,7 +195,7 @@ def _state_of(
 
 
 # --- deciding ---------------------------------------------------------------------------------------------------------
-def decide(job: PendingJob, found: JobState) -> tuple[Action, str]:
+def choose_action(job: PendingJob, found: JobState) -> tuple[Action, str]:
     """Choose how recovery ends a dead job with pending sets; return the action and the reason, a sentence."""
     if found.damaged:
         return Action.KEEP, f"a record cannot be parsed and is left as it is: {found.damaged}"
@@ -231,7 +239,7 @@ def has_chosen_names(job: PendingJob, found: JobState) -> bool:
 
 
 # --- acting -----------------------------------------------------------------------------------------------------------
-def leftover_of(ctx: CommitContext, job: PendingJob, found: JobState, decide: Decide = decide) -> Leftover:
+def make_leftover(ctx: CommitContext, job: PendingJob, found: JobState, decide: Decide = choose_action) -> Leftover:
     """Return the leftover data of a job at the destination of `ctx`, with a recovery action.
 
     Args:
@@ -244,13 +252,13 @@ def leftover_of(ctx: CommitContext, job: PendingJob, found: JobState, decide: De
         active_at_s=found.active_at_s,
         action=action,
         reason=reason,
-        recover=partial(_finish, ctx, job, action, decide),
+        recover=partial(_finish_recovery, ctx, job, action, decide),
         files=len(found.visible | found.both | found.orphans),
         uploads=len(found.uploads),
     )
 
 
-def _finish(ctx: CommitContext, job: PendingJob, expected: Action, decide: Decide) -> None:
+def _finish_recovery(ctx: CommitContext, job: PendingJob, expected: Action, decide: Decide) -> None:
     """Carry out the recovery action if it is still right; the job may have made progress since it was inspected.
 
     Raises:
@@ -261,13 +269,13 @@ def _finish(ctx: CommitContext, job: PendingJob, expected: Action, decide: Decid
     """
     if expected is Action.KEEP:
         return
-    (found,) = inspect(ctx, [job])
+    (found,) = inspect_jobs(ctx, [job])
     action, reason = decide(job, found)
     if found.commits and action not in (expected, Action.CLEAN):
         raise ConflictError("the job has made progress: run recover again", job=job.job, found=reason)
     measure = Measure(ctx)
     if action is Action.FORWARD:
-        published = complete_all(
+        published = complete_all_uploads(
             measure, job.sets(), lambda name: PendingSet(job_id=job.job, commits=tuple(job.load(name))), revert=False
         )
         record = JobRecord(job=JobId(job.job), committer=job.committer, mode=job.mode, started_at_s=0.0)

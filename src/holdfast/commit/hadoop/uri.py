@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from urllib.parse import quote, unquote
 
-from holdfast.commit.codec import BadFieldError, require
+from holdfast.commit.codec import BadFieldError, require_valid
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]*)(.*)", re.DOTALL)
 # Characters that java.net.URI allows in a path: unreserved, punctuation, and everything beyond ASCII except spaces.
@@ -19,7 +19,7 @@ _URI = re.compile(rf"([A-Za-z][A-Za-z0-9+.-]*):(?://([A-Za-z0-9._-]*))?((?:/(?:[
 _S3 = ("s3", "s3a", "s3n")
 
 
-def _store(scheme: str, authority: str | None) -> tuple[str, str]:
+def _normalize_store(scheme: str, authority: str | None) -> tuple[str, str]:
     scheme = scheme.lower()
     return "s3a" if scheme in _S3 else scheme, authority or ""
 
@@ -28,14 +28,14 @@ def _split_url(url: str) -> tuple[tuple[str, str], str]:
     """Split one of Holdfast's URLs into (store, path without a trailing slash)."""
     if (found := _URL.fullmatch(url)) is None:
         raise BadFieldError(f"the destination is not a url: {url!r}")
-    return _store(found[1], found[2]), found[3].rstrip("/")
+    return _normalize_store(found[1], found[2]), found[3].rstrip("/")
 
 
 def _split_uri(uri: str) -> tuple[tuple[str, str], str]:
     """Split a URI into (store, decoded path)."""
     if (found := _URI.fullmatch(uri)) is None or uri.split() != [uri]:  # it contains white space
         raise BadFieldError(f"not a uri: {uri!r}")
-    return _store(found[1], found[2]), unquote(found[3], errors="strict")
+    return _normalize_store(found[1], found[2]), unquote(found[3], errors="strict")
 
 
 def encode_uri(url: str, path: str = "") -> str:
@@ -66,5 +66,7 @@ def path_below(uri: str, url: str) -> str:
     """
     store, path = _split_uri(uri)
     own_store, base = _split_url(url)
-    require(store == own_store and (path == base or path.startswith(f"{base}/")), f"outside the destination: {uri!r}")
+    require_valid(
+        store == own_store and (path == base or path.startswith(f"{base}/")), f"outside the destination: {uri!r}"
+    )
     return path[len(base) + 1 :]

@@ -14,11 +14,11 @@ from collections.abc import Collection, Iterator
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
 from holdfast.commit.intents import QUIET_S, unreported_intents
-from holdfast.commit.leftovers import is_quiet
+from holdfast.commit.leftovers import is_job_quiet
 from holdfast.commit.records import JobRecord
 from holdfast.commit.two_phase.manifests import load_refs
 from holdfast.commit.two_phase.pending_uploads import LiveJobs, UploadRecords
-from holdfast.commit.two_phase.publication import Publication, publication_of
+from holdfast.commit.two_phase.publication import Publication, publication_of_job
 from holdfast.commit.two_phase.records import LogEntry, dead_batches
 from holdfast.errors import InvalidRequestError, NotFoundError, UnsupportedError
 from holdfast.stores.base import batched_keys
@@ -41,8 +41,8 @@ def clean_up_decided_job(ctx: CommitContext, entry: LogEntry) -> None:
         clean_up(
             ctx,
             LiveJobs(ctx, [entry.job], dead_batches(entry)),
-            publication_of(entry.record),
-            _listing(entry.record),
+            publication_of_job(entry.record),
+            _upload_listing_of_job(entry.record),
             limit=_LIMIT,
             decided=entry,
         )
@@ -62,7 +62,7 @@ def clean_up_ended_job(
     dead = {} if decided is None else dead_batches(decided)
     with log_refusals(ctx, job):
         jobs = LiveJobs(ctx, [job.job], dead)
-        clean_up(ctx, jobs, publication_of(job), _listing(job), limit=_LIMIT, reported=reported)
+        clean_up(ctx, jobs, publication_of_job(job), _upload_listing_of_job(job), limit=_LIMIT, reported=reported)
 
 
 @contextlib.contextmanager
@@ -80,7 +80,7 @@ def log_refusals(ctx: CommitContext, job: JobRecord) -> Iterator[None]:
         )
 
 
-def _listing(job: JobRecord) -> UploadListing:
+def _upload_listing_of_job(job: JobRecord) -> UploadListing:
     """Return how the server lists uploads, according to the job's record, which saves a request to the server."""
     return UploadListing.BY_KEY if job.announced else UploadListing.BY_DIRECTORY
 
@@ -126,13 +126,13 @@ def clean_up(
                 keys.add(info.key)
                 folder.note(info)
             if decided is not None and job == decided.job:
-                folder.manifests = _uncommitted(ctx, decided, folder.manifests)
+                folder.manifests = _uncommitted_manifests(ctx, decided, folder.manifests)
             left.manifests.update(folder.manifests)
             left.intents.update(folder.intents)
     left.unreported = unreported_intents(left.intents, keys.union(reported))
     aborted, contested = publication.sweep(ctx, jobs.has_ended, left)
     now_s = ctx.clock.now_s()
-    may_live = {key for key in left.unreported if not is_quiet(left.intents[key], now_s, quiet_s)}
+    may_live = {key for key in left.unreported if not is_job_quiet(left.intents[key], now_s, quiet_s)}
     retained = left.intents.keys() if contested else may_live
     deleted = sorted(keys - retained)  # sorted, so that after a crash job.json is left: attempts/ sorts before it
     for batch in batched_keys(deleted):
@@ -140,7 +140,7 @@ def clean_up(
     return aborted, len({key[len(prefix) :].partition("/")[0] for key in deleted})
 
 
-def _uncommitted(ctx: CommitContext, entry: LogEntry, manifests: dict[str, float]) -> dict[str, float]:
+def _uncommitted_manifests(ctx: CommitContext, entry: LogEntry, manifests: dict[str, float]) -> dict[str, float]:
     """Return the manifests that the decision does not name."""
     if entry.manifests is None:
         return manifests

@@ -13,21 +13,21 @@ from collections.abc import Mapping
 
 from holdfast import guarantees
 from holdfast.commit import layout
-from holdfast.commit.codec import digest
+from holdfast.commit.codec import sha256_hex
 from holdfast.commit.committer import CONDITIONAL_WRITES, HIDDEN_WRITES, Committer, leave_to_cleanup
 from holdfast.commit.ids import file_name
 from holdfast.commit.records import FileEntry, ManifestRef, SaveMode, TaskCommit
 from holdfast.commit.sinks import RenameSink, UploadSink
-from holdfast.commit.task import TaskScope, inline_record, totals_of
+from holdfast.commit.task import TaskScope, compress_record, count_totals
 from holdfast.commit.two_phase.job import abort_job, commit_job, setup_job
-from holdfast.commit.two_phase.publication import publication_of
+from holdfast.commit.two_phase.publication import publication_of_job
 from holdfast.commit.two_phase.records import TaskManifest, encode_manifest
 from holdfast.guarantees import Answer, no, yes
 
 
 def open_file(scope: TaskScope, path: str) -> UploadSink | RenameSink:
     """Open a new hidden file of the attempt in `scope`; the job commit makes it visible at `path`."""
-    return publication_of(scope.job).open_file(scope, path)
+    return publication_of_job(scope.job).open_file(scope, path)
 
 
 def commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
@@ -35,7 +35,7 @@ def commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
 
     Guarantee: the returned report contains the digest of the manifest's bytes; nothing becomes visible.
     """
-    owner, totals = scope.owner, totals_of(files)
+    owner, totals = scope.owner, count_totals(files)
     data = encode_manifest(
         TaskManifest(
             job=owner.job,
@@ -45,11 +45,11 @@ def commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
             statistics=scope.measure.statistics(),
         )
     )
-    key = layout.manifest(owner.job, owner.task, owner.attempt)
+    key = layout.manifest_path(owner.job, owner.task, owner.attempt)
     # No other attempt uses this name, so a retry after a lost reply writes the same bytes.
     scope.ctx.store.put(scope.ctx.key(key), data)
-    ref = ManifestRef(key=key, sha256=digest(data), task=owner.task, totals=totals)
-    inline = inline_record(scope.ctx, data)
+    ref = ManifestRef(key=key, sha256=sha256_hex(data), task=owner.task, totals=totals)
+    inline = compress_record(scope.ctx, data)
     return TaskCommit(job=owner.job, task=owner.task, attempt=owner.attempt, totals=totals, ref=ref, inline=inline)
 
 

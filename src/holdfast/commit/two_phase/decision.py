@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext, Measure
-from holdfast.commit.destination import durably, is_to_be_skipped
-from holdfast.commit.nested_destinations import has_no_commit, refuse_nested
+from holdfast.commit.destination import ensure_durable, is_job_to_be_skipped
+from holdfast.commit.nested_destinations import destination_has_no_commit, refuse_nested
 from holdfast.commit.records import JobRecord, JobReport, Kind, SaveMode, Totals
 from holdfast.commit.two_phase.decision_log import (
     append_entry,
@@ -24,13 +24,19 @@ from holdfast.commit.two_phase.decision_log import (
     job_exists,
     read_entry,
     read_log,
-    read_newest,
+    read_newest_state,
     record_exists,
     write_id_of,
 )
-from holdfast.commit.two_phase.manifests import ManifestCache, Prepared, committed_manifests, iter_manifests, list_refs
-from holdfast.commit.two_phase.pending_uploads import missing_uploads
-from holdfast.commit.two_phase.publication import UPLOADS, publication_of
+from holdfast.commit.two_phase.manifests import (
+    ManifestCache,
+    PreparedOutput,
+    committed_manifests,
+    iter_manifests,
+    list_refs,
+)
+from holdfast.commit.two_phase.pending_uploads import find_missing_uploads
+from holdfast.commit.two_phase.publication import UPLOADS, publication_of_job
 from holdfast.commit.two_phase.records import LogEntry, LogState, advance_streams, is_committed_batch
 from holdfast.commit.two_phase.replacement import ReplacementPlan, load_replaced, plan_replaced
 from holdfast.commit.two_phase.roll_forward import JobFiles, commit_at_once, plan_files, roll_forward
@@ -39,7 +45,7 @@ from holdfast.versioned_log import LogView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decided:
+class JobDecision:
     """The log entry about a job: it commits the job, or another process has aborted the job with it.
 
     Attributes:
@@ -93,11 +99,11 @@ def help_earlier_jobs(ctx: CommitContext, view: LogView) -> list[StuckDecision]:
             roll_forward(Measure(ctx), entry, visible=seq in view.visible)
         except HoldfastError as error:
             _log.warning("job %s is %sted, the remaining work is pending: %s", entry.job, entry.kind.value, error)
-            stuck.append(StuckDecision(entry=entry, error=error, is_visible=_is_visible(ctx, view, entry)))
+            stuck.append(StuckDecision(entry=entry, error=error, is_visible=_is_decision_visible(ctx, view, entry)))
     return stuck
 
 
-def _is_visible(ctx: CommitContext, view: LogView, entry: LogEntry) -> bool | None:
+def _is_decision_visible(ctx: CommitContext, view: LogView, entry: LogEntry) -> bool | None:
     """Check whether a stuck decision is visible; the failed roll forward may just have marked it."""
     if entry.kind is Kind.ABORT:
         return False
@@ -109,14 +115,16 @@ def _is_visible(ctx: CommitContext, view: LogView, entry: LogEntry) -> bool | No
         return None
 
 
-def refuse_conflicts(ctx: CommitContext, job: JobRecord, prepared: Prepared, stuck: Sequence[StuckDecision]) -> None:
+def refuse_conflicts(
+    ctx: CommitContext, job: JobRecord, prepared: PreparedOutput, stuck: Sequence[StuckDecision]
+) -> None:
     """Refuse a job that conflicts with an earlier job's pending work, because the new job would take effect first.
 
     Raises:
         ConflictError: the jobs conflict; the error names the earlier job and the cause. The new job is undecided.
     """
     for earlier in stuck:
-        if earlier.entry.kind is Kind.COMMIT and _conflicts(ctx, job, prepared, earlier):
+        if earlier.entry.kind is Kind.COMMIT and _job_conflicts(ctx, job, prepared, earlier):
             raise ConflictError(
                 "an earlier job is committed but cannot be rolled forward, and this one touches the same files: fix "
                 "the cause, run holdfast recover, then run the job again",
@@ -126,7 +134,7 @@ def refuse_conflicts(ctx: CommitContext, job: JobRecord, prepared: Prepared, stu
             ) from earlier.error
 
 
-def _conflicts(ctx: CommitContext, job: JobRecord, prepared: Prepared, earlier: StuckDecision) -> bool:
+def _job_conflicts(ctx: CommitContext, job: JobRecord, prepared: PreparedOutput, earlier: StuckDecision) -> bool:
     """Check whether a job conflicts with files that a stuck decision must still publish or delete; if in doubt, yes."""
     entry = earlier.entry
     streams = [one.stream.stream for one in (job, entry.record) if one.stream is not None]
@@ -145,12 +153,12 @@ def _conflicts(ctx: CommitContext, job: JobRecord, prepared: Prepared, earlier: 
         if not by_partition and not prepared.chosen:
             return False  # generated names are never used twice
         files = (file for manifest in committed_manifests(ctx, entry) for file in manifest.files)
-        return any(_overlaps(ctx, file.path, prepared, by_partition) for file in files)
+        return any(_path_overlaps(ctx, file.path, prepared, by_partition) for file in files)
     except HoldfastError:
         return True  # the decision's records are lost, or cannot be read at the moment
 
 
-def _overlaps(ctx: CommitContext, path: str, prepared: Prepared, by_partition: bool) -> bool:
+def _path_overlaps(ctx: CommitContext, path: str, prepared: PreparedOutput, by_partition: bool) -> bool:
     if by_partition and ctx.partition(path.rpartition("/")[0]) in prepared.partitions:
         return True
     # A name that the caller chose may also be a directory of the other job, or lie below one of its files.
@@ -163,7 +171,7 @@ _MAY_EXPIRE_S = 6 * 3600.0
 """No server expires uploads younger than this: MinIO waits 24 hours, and bucket lifecycle rules count in days."""
 
 
-def decide(measure: Measure, job: JobRecord, prepared: Prepared, view: LogView) -> Decided | None:
+def decide_job(measure: Measure, job: JobRecord, prepared: PreparedOutput, view: LogView) -> JobDecision | None:
     """Append the job's commit entry to the log, unless the job is already decided or has to be skipped.
 
     Guarantee: no error is raised if another driver of the job has decided it in the meantime. On a store with
@@ -192,33 +200,33 @@ def decide(measure: Measure, job: JobRecord, prepared: Prepared, view: LogView) 
         with contextlib.suppress(FencedError):
             decided = find_decision(ctx, read_log(ctx), job.job, job.base_seq)
             if decided is not None:
-                return Decided(entry=decided, cache=prepared.cache)
+                return JobDecision(entry=decided, cache=prepared.cache)
         raise
 
 
-def _append_commit(measure: Measure, job: JobRecord, prepared: Prepared, view: LogView) -> Decided | None:
+def _append_commit(measure: Measure, job: JobRecord, prepared: PreparedOutput, view: LogView) -> JobDecision | None:
     """Check the job against the newest entry, then append the job's entry; start over if another job comes first."""
     ctx = measure.ctx
     draft = _draft_entry(ctx, job, prepared)
-    files = plan_files(ctx, job, prepared) if publication_of(job).at_once else None
-    refuse_nested(ctx, first=has_no_commit(ctx, view), deciding=True)
+    files = plan_files(ctx, job, prepared) if publication_of_job(job).at_once else None
+    refuse_nested(ctx, first=destination_has_no_commit(ctx, view), deciding=True)
     _refuse_expired(ctx, job, prepared)
     for attempt in range(ctx.settings.conflict_attempts):
         stuck = help_earlier_jobs(ctx, view)
-        newest = read_newest(ctx, view)
+        newest = read_newest_state(ctx, view)
         if newest is not None:
             state = newest.state
             if is_already_committed(ctx, job, state, view):
                 return None
             refuse_conflicts(ctx, job, prepared, stuck)
-            if is_to_be_skipped(ctx, job.mode):
+            if is_job_to_be_skipped(ctx, job.mode):
                 return None
             table = ctx.contract(ctx, job, state.table)
             deleting = [earlier.entry for earlier in stuck if earlier.is_visible]
             plan = plan_replaced(ctx, job, prepared, f"{draft.token}-{attempt}", deleting)
             if files is None and plan.ref is not None:
                 ctx.store.put(ctx.key(plan.ref.key), plan.data)
-            publication_of(job).check(ctx, [*_targets(job, prepared), *plan.places])
+            publication_of_job(job).check(ctx, [*_list_target_paths(job, prepared), *plan.places])
             entry = replace(
                 draft,
                 seq=view.head + 1,
@@ -235,7 +243,7 @@ def _append_commit(measure: Measure, job: JobRecord, prepared: Prepared, view: L
         view = read_log_after(ctx, seen, attempt)
         decided = find_decision(ctx, view, job.job, seen)
         if decided is not None:
-            return Decided(entry=decided, cache=prepared.cache)
+            return JobDecision(entry=decided, cache=prepared.cache)
     raise ConflictError("too many other jobs are deciding on the destination: run the job again", url=ctx.url)
 
 
@@ -246,7 +254,7 @@ def _commit_entry(
     files: JobFiles | None,
     plan: ReplacementPlan,
     cache: ManifestCache,
-) -> Decided | None:
+) -> JobDecision | None:
     """Append `entry`, in a transaction if there are `files`; return None if another job's entry was appended first."""
     after = replace(view, head=entry.seq)
     winner: LogEntry | None
@@ -263,15 +271,15 @@ def _commit_entry(
     if winner is None or winner.job != entry.job:
         return None
     if winner.token != entry.token:
-        return Decided(entry=winner, cache=cache)
-    return Decided(entry=winner, view=after, cache=cache, report=report)
+        return JobDecision(entry=winner, cache=cache)
+    return JobDecision(entry=winner, view=after, cache=cache, report=report)
 
 
-def _draft_entry(ctx: CommitContext, job: JobRecord, prepared: Prepared) -> LogEntry:
+def _draft_entry(ctx: CommitContext, job: JobRecord, prepared: PreparedOutput) -> LogEntry:
     """Return the part of the entry that does not depend on the log; store the list of manifests if it will be read."""
     token = ctx.ids.token()
     manifests, data = list_refs(job, prepared, token)
-    if not publication_of(job).at_once:
+    if not publication_of_job(job).at_once:
         ctx.store.put(ctx.key(manifests.key), data)
     return LogEntry(
         seq=0,
@@ -296,10 +304,12 @@ def is_already_committed(ctx: CommitContext, job: JobRecord, state: LogState, vi
     """
 
     def is_still_committed() -> bool:
-        newest = read_newest(ctx, read_log(ctx))
+        newest = read_newest_state(ctx, read_log(ctx))
         return newest is not None and is_committed_batch(job, newest.state.streams)  # else the log has moved on
 
-    return durably(ctx, is_committed_batch(job, state.streams), is_still_committed) or is_write_id_used(ctx, job, view)
+    return ensure_durable(ctx, is_committed_batch(job, state.streams), is_still_committed) or is_write_id_used(
+        ctx, job, view
+    )
 
 
 def read_log_after(ctx: CommitContext, seen: int, attempt: int) -> LogView:
@@ -311,7 +321,7 @@ def read_log_after(ctx: CommitContext, seen: int, attempt: int) -> LogView:
     return view
 
 
-def _refuse_expired(ctx: CommitContext, job: JobRecord, prepared: Prepared) -> None:
+def _refuse_expired(ctx: CommitContext, job: JobRecord, prepared: PreparedOutput) -> None:
     """Check that a long job's uploads are still pending; the server or a lifecycle rule may have aborted them.
 
     Raises:
@@ -319,7 +329,7 @@ def _refuse_expired(ctx: CommitContext, job: JobRecord, prepared: Prepared) -> N
     """
     if job.publication != UPLOADS.name or ctx.clock.now_s() - job.started_at_s < _MAY_EXPIRE_S:
         return
-    gone = missing_uploads(ctx, job, iter_manifests(ctx, prepared.refs, prepared.cache))
+    gone = find_missing_uploads(ctx, job, iter_manifests(ctx, prepared.refs, prepared.cache))
     if gone:
         raise NotFoundError(
             "uploads of the job have expired, the server or a lifecycle rule of the bucket aborted them: run the job "
@@ -331,12 +341,12 @@ def _refuse_expired(ctx: CommitContext, job: JobRecord, prepared: Prepared) -> N
         )
 
 
-def _targets(job: JobRecord, prepared: Prepared) -> list[str]:
+def _list_target_paths(job: JobRecord, prepared: PreparedOutput) -> list[str]:
     """List the paths that must be free to write to.
 
     These are the names that the caller chose, ``_SUCCESS``, the record of the write id if there is one, and one
     generated name in each of the job's directories.
     """
     ours = (f"{directory}/{job.job}" if directory else job.job for directory in sorted(prepared.partitions))
-    written = [layout.write_record(job.job)] if write_id_of(job) else []
+    written = [layout.write_record_path(job.job)] if write_id_of(job) else []
     return [layout.SUCCESS, *written, *ours, *prepared.chosen]

@@ -13,9 +13,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from holdfast.commit import layout
-from holdfast.commit.codec import count_field, guarded, json_line, json_object, require, text_field
+from holdfast.commit.codec import (
+    count_field,
+    decode_record,
+    encode_json_line,
+    parse_json_object,
+    require_valid,
+    text_field,
+)
 from holdfast.commit.context import CommitContext
-from holdfast.commit.destination import durably
+from holdfast.commit.destination import ensure_durable
 from holdfast.commit.ids import JobId, is_job_id
 from holdfast.commit.records import JobOutcome, JobRecord, Kind, Totals
 from holdfast.commit.two_phase.records import LogEntry, LogState, decode_entry, encode_entry
@@ -48,22 +55,22 @@ def read_entry(ctx: CommitContext, seq: int) -> LogEntry:
     return decision_log(ctx).entry(seq)
 
 
-class Newest(NamedTuple):
+class NewestState(NamedTuple):
     """The state that the newest decision contains, and its token; empty if there is none."""
 
     state: LogState = LogState()
     token: str = ""
 
 
-def read_newest(ctx: CommitContext, view: LogView) -> Newest | None:
+def read_newest_state(ctx: CommitContext, view: LogView) -> NewestState | None:
     """Return the state after the newest decision in `view`; None if that decision has already been trimmed."""
     if view.head == 0:
-        return Newest()
+        return NewestState()
     try:
         entry = read_entry(ctx, view.head)
     except NotFoundError:
         return None
-    return Newest(entry.state, entry.token)
+    return NewestState(entry.state, entry.token)
 
 
 def read_entries(ctx: CommitContext, seqs: Iterable[int]) -> Iterator[LogEntry]:
@@ -84,11 +91,11 @@ def find_decision(ctx: CommitContext, view: LogView, job: JobId, after: int) -> 
     try:
         log = decision_log(ctx)
         found = log.find(view, lambda entry: entry.job == job, after)
-        return durably(ctx, found, lambda: log.find(log.read(), lambda entry: entry.job == job, after))
+        return ensure_durable(ctx, found, lambda: log.find(log.read(), lambda entry: entry.job == job, after))
     except LogRemovedError as error:
         raise destination_gone_error(ctx) from error
     except LogTrimmedError as error:
-        raise _left_behind(ctx, job) from error
+        raise _left_behind_error(ctx, job) from error
 
 
 def append_entry(ctx: CommitContext, entry: LogEntry, view: LogView, changes: Sequence[Change] = ()) -> LogEntry:
@@ -113,7 +120,7 @@ def append_entry(ctx: CommitContext, entry: LogEntry, view: LogView, changes: Se
     except LogRemovedError as error:
         raise destination_gone_error(ctx) from error
     except LogTrimmedError as error:
-        raise _left_behind(ctx, entry.job) from error
+        raise _left_behind_error(ctx, entry.job) from error
 
 
 def destination_gone_error(ctx: CommitContext) -> LogRemovedError:
@@ -125,7 +132,7 @@ def destination_gone_error(ctx: CommitContext) -> LogRemovedError:
     )
 
 
-def _left_behind(ctx: CommitContext, job: JobId) -> FencedError:
+def _left_behind_error(ctx: CommitContext, job: JobId) -> FencedError:
     return FencedError(
         "more jobs were decided on the destination than its log retains: raise logRetention in all jobs that write to "
         "it, and run this job again",
@@ -136,7 +143,7 @@ def _left_behind(ctx: CommitContext, job: JobId) -> FencedError:
 
 def job_exists(ctx: CommitContext, job: JobId) -> bool:
     """Check whether the job's record exists; if so, the job has not ended, even if its log entry has been trimmed."""
-    return ctx.records.exists(layout.job_record(job))
+    return ctx.records.exists(layout.job_record_path(job))
 
 
 def write_mark(ctx: CommitContext, entry: LogEntry, mark: str, data: bytes = b"{}\n") -> None:
@@ -184,10 +191,10 @@ def find_by_write_id(ctx: CommitContext, view: LogView, write_id: str) -> JobOut
     Args:
         view: the log, read just before.
     """
-    return durably(ctx, _find(ctx, view, write_id), lambda: _find(ctx, read_log(ctx), write_id))
+    return ensure_durable(ctx, _find_write(ctx, view, write_id), lambda: _find_write(ctx, read_log(ctx), write_id))
 
 
-def _find(ctx: CommitContext, view: LogView, write_id: str) -> JobOutcome | None:
+def _find_write(ctx: CommitContext, view: LogView, write_id: str) -> JobOutcome | None:
     for seq in view.unfinished:
         try:
             entry = read_entry(ctx, seq)
@@ -195,7 +202,7 @@ def _find(ctx: CommitContext, view: LogView, write_id: str) -> JobOutcome | None
             continue  # the decision is done and trimmed, so the record of its write id exists
         if entry.kind is Kind.COMMIT and write_id_of(entry.record) == write_id:
             return JobOutcome(job=entry.job, committed=True, totals=entry.totals, finished=False)
-    return _read(ctx, write_id)
+    return _read_write_record(ctx, write_id)
 
 
 def is_write_id_used(ctx: CommitContext, job: JobRecord, view: LogView) -> bool:
@@ -218,7 +225,7 @@ def write_record(entry: LogEntry) -> tuple[str, bytes] | None:
         "bytes": totals.size_bytes,
         "rows": totals.rows,
     }
-    return _path(write_id), json_line(record)
+    return _write_record_path(write_id), encode_json_line(record)
 
 
 def remember_write(ctx: CommitContext, entry: LogEntry) -> None:
@@ -242,26 +249,26 @@ def forget_writes(ctx: CommitContext) -> None:
         ctx.store.delete_many(batch)
 
 
-def _path(write_id: str) -> str:
-    return layout.write_record(hashlib.sha256(write_id.encode()).hexdigest())
+def _write_record_path(write_id: str) -> str:
+    return layout.write_record_path(hashlib.sha256(write_id.encode()).hexdigest())
 
 
-def _read(ctx: CommitContext, write_id: str) -> JobOutcome | None:
-    path = _path(write_id)
+def _read_write_record(ctx: CommitContext, write_id: str) -> JobOutcome | None:
+    path = _write_record_path(write_id)
     try:
         data = ctx.store.get(ctx.key(path))
     except NotFoundError:
         return None
 
     def decode() -> JobOutcome:
-        value = json_object(data)
-        require(value["format"] == _FORMAT, "format is unknown")
-        require(value["write_id"] == write_id, "the record belongs to another write")
+        value = parse_json_object(data)
+        require_valid(value["format"] == _FORMAT, "format is unknown")
+        require_valid(value["write_id"] == write_id, "the record belongs to another write")
         job = text_field(value, "job")
-        require(is_job_id(job), "job is not a job id")
+        require_valid(is_job_id(job), "job is not a job id")
         totals = Totals(
             files=count_field(value, "files"), size_bytes=count_field(value, "bytes"), rows=count_field(value, "rows")
         )
         return JobOutcome(job=JobId(job), committed=True, totals=totals)
 
-    return guarded(path, decode)
+    return decode_record(path, decode)

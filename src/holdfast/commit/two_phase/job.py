@@ -14,12 +14,17 @@ from holdfast.commit import layout
 from holdfast.commit.codec import encode_job
 from holdfast.commit.committer import TaskReports
 from holdfast.commit.context import CommitContext, Measure
-from holdfast.commit.destination import count_job_files, is_to_be_skipped, refuse_file, refuse_taken
+from holdfast.commit.destination import (
+    count_job_files,
+    is_job_to_be_skipped,
+    refuse_file_destination,
+    refuse_taken_paths,
+)
 from holdfast.commit.ids import new_job_id
-from holdfast.commit.nested_destinations import has_no_commit, refuse_nested
+from holdfast.commit.nested_destinations import destination_has_no_commit, refuse_nested
 from holdfast.commit.records import JobOutcome, JobRecord, Kind, SaveMode
 from holdfast.commit.two_phase.cleanup import clean_up_ended_job, log_refusals
-from holdfast.commit.two_phase.decision import Decided, decide, is_already_committed, read_log_after
+from holdfast.commit.two_phase.decision import JobDecision, decide_job, is_already_committed, read_log_after
 from holdfast.commit.two_phase.decision_log import (
     append_entry,
     destination_gone_error,
@@ -27,14 +32,14 @@ from holdfast.commit.two_phase.decision_log import (
     forget_writes,
     job_exists,
     read_log,
-    read_newest,
+    read_newest_state,
     record_exists,
     trim_log,
     write_id_of,
 )
 from holdfast.commit.two_phase.manifests import ManifestCache, prepare_job
-from holdfast.commit.two_phase.pending_uploads import find_listing
-from holdfast.commit.two_phase.publication import RENAMES, choose_publication, publication_of
+from holdfast.commit.two_phase.pending_uploads import find_listing_support
+from holdfast.commit.two_phase.publication import RENAMES, choose_publication, publication_of_job
 from holdfast.commit.two_phase.records import LogEntry
 from holdfast.commit.two_phase.roll_forward import roll_forward
 from holdfast.errors import (
@@ -49,7 +54,7 @@ from holdfast.errors import (
     UnsupportedError,
 )
 from holdfast.stores.base import Support
-from holdfast.stores.probe import UploadListing, refuses_second_create
+from holdfast.stores.probe import UploadListing, store_refuses_second_create
 from holdfast.versioned_log import LogView
 
 _log = logging.getLogger(__name__)
@@ -82,10 +87,10 @@ def describe_job(
     """
     publication = choose_publication(ctx.store)
     view = view or read_log(ctx)
-    refuse_file(ctx)
-    refuse_taken(ctx, [layout.SUCCESS, layout.log_entry(view.head + 1)])
-    refuse_nested(ctx, first=has_no_commit(ctx, view))
-    if is_to_be_skipped(ctx, mode):
+    refuse_file_destination(ctx)
+    refuse_taken_paths(ctx, [layout.SUCCESS, layout.log_entry_path(view.head + 1)])
+    refuse_nested(ctx, first=destination_has_no_commit(ctx, view))
+    if is_job_to_be_skipped(ctx, mode):
         return None
     return JobRecord(
         job=new_job_id(ctx.clock, ctx.ids),
@@ -95,7 +100,7 @@ def describe_job(
         base_seq=view.head,
         started_at_s=round(ctx.clock.now_s(), 3),
         details=details,
-        announced=publication is not RENAMES and find_listing(ctx) is not UploadListing.BY_DIRECTORY,
+        announced=publication is not RENAMES and find_listing_support(ctx) is not UploadListing.BY_DIRECTORY,
     )
 
 
@@ -111,7 +116,7 @@ def announce_job(ctx: CommitContext, record: JobRecord) -> None:
     Crash: leaves at most a ``job.json``, which `recover` deletes.
     """
     data = encode_job(record)
-    found = ctx.records.create(layout.job_record(record.job), data)
+    found = ctx.records.create(layout.job_record_path(record.job), data)
     if found != data:
         raise ConflictError("another job has the same id: run the job again", job=record.job)
     _require_conditional_writes(ctx, record, data)
@@ -122,8 +127,8 @@ def _require_conditional_writes(ctx: CommitContext, record: JobRecord, data: byt
     known = ctx.store.capabilities.conditional_put
     if ctx.settings.allow_unfenced or known is Support.YES:
         return
-    key = ctx.key(layout.job_record(record.job))
-    if known is Support.UNKNOWN and refuses_second_create(ctx.store, key, data):
+    key = ctx.key(layout.job_record_path(record.job))
+    if known is Support.UNKNOWN and store_refuses_second_create(ctx.store, key, data):
         return
     ctx.store.delete(key)
     raise UnsupportedError(
@@ -162,7 +167,7 @@ def commit_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOut
     """
     ctx = measure.ctx
     try:
-        decided = _decide(measure, job, reports)
+        decided = _find_or_make_decision(measure, job, reports)
     except FencedError as error:
         if job_exists(ctx, job.job):
             raise
@@ -178,13 +183,13 @@ def commit_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOut
     return outcome if decided.report is None else replace(outcome, report=decided.report)
 
 
-def _decide(measure: Measure, job: JobRecord, reports: TaskReports) -> Decided | None:
+def _find_or_make_decision(measure: Measure, job: JobRecord, reports: TaskReports) -> JobDecision | None:
     """Find the decision about the job in the log; if there is none, decide it now, like `decide`."""
     ctx = measure.ctx
     view = read_log(ctx)
     decided = find_decision(ctx, view, job.job, job.base_seq)
     if decided is not None:
-        return Decided(entry=decided)
+        return JobDecision(entry=decided)
     checked = reports.check(job)
     try:
         with measure.stage("job_stage_load_manifests"):
@@ -192,10 +197,12 @@ def _decide(measure: Measure, job: JobRecord, reports: TaskReports) -> Decided |
     except NotFoundError as error:
         return _explain_missing_manifest(ctx, job, view.head, error)
     with measure.stage("job_stage_decide"):
-        return decide(measure, job, prepared, view)
+        return decide_job(measure, job, prepared, view)
 
 
-def _explain_missing_manifest(ctx: CommitContext, job: JobRecord, seen: int, error: NotFoundError) -> Decided | None:
+def _explain_missing_manifest(
+    ctx: CommitContext, job: JobRecord, seen: int, error: NotFoundError
+) -> JobDecision | None:
     """Find the decision of another process that explains why the job's manifests no longer exist.
 
     Holdfast deletes manifests only after their job has ended. Most likely, recovery took this driver for dead.
@@ -209,8 +216,8 @@ def _explain_missing_manifest(ctx: CommitContext, job: JobRecord, seen: int, err
     view = read_log(ctx)
     decided = find_decision(ctx, view, job.job, seen)
     if decided is not None:
-        return Decided(entry=decided)
-    newest = read_newest(ctx, view)
+        return JobDecision(entry=decided)
+    newest = read_newest_state(ctx, view)
     if newest is not None and is_already_committed(ctx, job, newest.state, view):
         return None
     raise CorruptDataError(
@@ -241,7 +248,7 @@ def _roll_forward_with_retries(
             report = None
             if entry.seq in view.done or entry.seq < view.oldest:
                 # What is left belongs to attempts that do not count, or to a fenced driver.
-                clean_up_ended_job(ctx, entry.record, entry, _reported(ctx, cache))
+                clean_up_ended_job(ctx, entry.record, entry, _reported_manifest_keys(ctx, cache))
             else:
                 report = roll_forward(measure, entry, visible=entry.seq in view.visible, cache=cache)
             with log_refusals(ctx, entry.record):
@@ -265,7 +272,7 @@ def _roll_forward_with_retries(
     return replace(outcome, finished=False, pending_reason=f"{reason} ({problem})")
 
 
-def _reported(ctx: CommitContext, cache: ManifestCache | None) -> frozenset[str]:
+def _reported_manifest_keys(ctx: CommitContext, cache: ManifestCache | None) -> frozenset[str]:
     """Return the keys of the manifests that count, if this process has loaded them."""
     refs = () if cache is None or cache.listed is None else cache.listed[1]
     return frozenset(ctx.key(ref.key) for ref in refs)
@@ -307,10 +314,10 @@ def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
 
 def _append_abort(ctx: CommitContext, job: JobRecord, view: LogView) -> LogEntry | None:
     """Append an abort entry, and return the entry about the job; None if another job's entry was appended first."""
-    newest = read_newest(ctx, view)
+    newest = read_newest_state(ctx, view)
     if newest is None:
         return None
-    publication_of(job)  # every reader of the log would refuse an entry with an unknown publication
+    publication_of_job(job)  # every reader of the log would refuse an entry with an unknown publication
     entry = LogEntry(
         seq=view.head + 1,
         kind=Kind.ABORT,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from holdfast.commit import layout
-from holdfast.commit.codec import digest
+from holdfast.commit.codec import sha256_hex
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import file_owner
 from holdfast.commit.records import JobRecord, ManifestRef, TaskCommit, Totals
@@ -36,7 +36,7 @@ class ManifestCache:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
+class PreparedOutput:
     """A job's output, checked and ready for the decision.
 
     Attributes:
@@ -53,12 +53,12 @@ class Prepared:
     cache: ManifestCache
 
 
-def _load(ctx: CommitContext, ref: ManifestRef, data: bytes | None) -> tuple[ManifestRef, bytes, TaskManifest]:
+def _load_manifest(ctx: CommitContext, ref: ManifestRef, data: bytes | None) -> tuple[ManifestRef, bytes, TaskManifest]:
     data = ctx.store.get(ctx.key(ref.key)) if data is None else data
     return ref, data, decode_manifest(ref, data)
 
 
-def prepare_job(ctx: CommitContext, job: JobRecord, commits: Sequence[TaskCommit]) -> Prepared:
+def prepare_job(ctx: CommitContext, job: JobRecord, commits: Sequence[TaskCommit]) -> PreparedOutput:
     """Load and check every manifest of a job before its decision.
 
     Ensures: digests match, no two files have the same target, and every file belongs to the attempt that reported it.
@@ -73,7 +73,7 @@ def prepare_job(ctx: CommitContext, job: JobRecord, commits: Sequence[TaskCommit
     chosen: dict[str, Totals] = {}
     all_inline = all(commit.inline is not None for commit in commits)
     run = map if all_inline else ctx.runner.map  # threads help only if the store has to be waited for
-    loads = run(lambda commit: _load(ctx, _ref(commit), commit.manifest_data()), commits)
+    loads = run(lambda commit: _load_manifest(ctx, _require_manifest_ref(commit), commit.manifest_data()), commits)
     for done, (ref, data, manifest) in enumerate(loads, start=1):
         cache.add(ref.key, data)
         totals += ref.totals
@@ -90,8 +90,8 @@ def prepare_job(ctx: CommitContext, job: JobRecord, commits: Sequence[TaskCommit
             if file_owner(file.path) is None:
                 chosen[file.path] = Totals(files=1, size_bytes=file.size_bytes, rows=file.rows)
         ctx.progress("manifests", done, len(commits))
-    return Prepared(
-        refs=[_ref(commit) for commit in commits],
+    return PreparedOutput(
+        refs=[_require_manifest_ref(commit) for commit in commits],
         totals=totals,
         partitions=frozenset(partitions),
         chosen=chosen,
@@ -99,16 +99,16 @@ def prepare_job(ctx: CommitContext, job: JobRecord, commits: Sequence[TaskCommit
     )
 
 
-def _ref(commit: TaskCommit) -> ManifestRef:
+def _require_manifest_ref(commit: TaskCommit) -> ManifestRef:
     if commit.ref is None:
         raise InvalidRequestError("a task reported no manifest: use one committer for tasks and job", task=commit.task)
     return commit.ref
 
 
-def list_refs(job: JobRecord, prepared: Prepared, token: str) -> tuple[ListRef, bytes]:
+def list_refs(job: JobRecord, prepared: PreparedOutput, token: str) -> tuple[ListRef, bytes]:
     """Return the list of the job's manifests, and the reference to it for the job's decision."""
     data = encode_refs(prepared.refs)
-    ref = ListRef(key=layout.committed_list(job.job, token), sha256=digest(data), count=len(prepared.refs))
+    ref = ListRef(key=layout.committed_list_path(job.job, token), sha256=sha256_hex(data), count=len(prepared.refs))
     prepared.cache.listed = (ref, prepared.refs)
     return ref, data
 
@@ -127,7 +127,7 @@ def iter_manifests(
     """Load the manifests to which `refs` refer, in the given order."""
     cached = cache.data if cache is not None else {}
     run = map if all(ref.key in cached for ref in refs) else ctx.runner.map  # threads only help with waiting
-    for _ref, _data, manifest in run(lambda ref: _load(ctx, ref, cached.get(ref.key)), refs):
+    for _ref, _data, manifest in run(lambda ref: _load_manifest(ctx, ref, cached.get(ref.key)), refs):
         yield manifest
 
 

@@ -24,11 +24,11 @@ from holdfast.commit.two_phase.records import (
     TaskManifest,
     decode_leftover_manifest,
     decode_open_job,
-    is_dead,
+    is_job_dead,
 )
 from holdfast.errors import AccessDeniedError, CorruptDataError, NotFoundError, UnsupportedError
 from holdfast.stores.base import ObjectInfo, Support, UploadInfo, iter_uploads, iter_uploads_of, multipart
-from holdfast.stores.probe import UploadListing, find_upload_listing, upload_key
+from holdfast.stores.probe import UploadListing, find_upload_listing, probe_upload_key
 
 _NONE: Mapping[str, StreamMark] = {}
 
@@ -62,17 +62,17 @@ class LiveJobs:
         """
         if job in self._ended:
             return True
-        return not any(self._is_live_in(folder, job) for folder in layout.folders(key))
+        return not any(self._is_job_live_in(folder, job) for folder in layout.iter_folders_above(key))
 
-    def _is_live_in(self, folder: str, job: JobId) -> bool:
-        key = folder + layout.job_record(job)
+    def _is_job_live_in(self, folder: str, job: JobId) -> bool:
+        key = folder + layout.job_record_path(job)
         if key not in self._live:
             # `_dead` comes from the log of the context's own destination, so it applies only there.
             with_stream = bool(self._dead) and folder == self._ctx.prefix
-            self._live[key] = self._may_commit(key) if with_stream else self._exists(folder, key)
+            self._live[key] = self._job_may_commit(key) if with_stream else self._job_exists(folder, key)
         return self._live[key]
 
-    def _exists(self, folder: str, key: str) -> bool:
+    def _job_exists(self, folder: str, key: str) -> bool:
         try:
             self._ctx.store.head(key)
         except NotFoundError:
@@ -83,9 +83,9 @@ class LiveJobs:
             return False  # the credentials cover only this destination: assume that no job above writes into it
         return True
 
-    def _may_commit(self, key: str) -> bool:
+    def _job_may_commit(self, key: str) -> bool:
         try:
-            return not is_dead(decode_open_job(key, self._ctx.store.get(key)), self._dead)
+            return not is_job_dead(decode_open_job(key, self._ctx.store.get(key)), self._dead)
         except NotFoundError:
             return False
         except CorruptDataError:
@@ -104,7 +104,7 @@ NOTES: Mapping[UploadListing, str] = {
 }
 
 
-def find_listing(ctx: CommitContext) -> UploadListing:
+def find_listing_support(ctx: CommitContext) -> UploadListing:
     """Find out, once per process, how the server lists pending uploads; ``NOT_AT_ALL`` if a policy forbids listing.
 
     Crash: leaves a pending upload without parts below ``_holdfast/``.
@@ -116,8 +116,8 @@ def find_listing(ctx: CommitContext) -> UploadListing:
 
 
 def probe_key(ctx: CommitContext) -> str:
-    """Return the key of the upload that `find_listing` starts to probe the server."""
-    return upload_key(ctx.key(layout.HOME))
+    """Return the key of the upload that `find_listing_support` starts to probe the server."""
+    return probe_upload_key(ctx.key(layout.HOME))
 
 
 def is_manifest(key: str) -> bool:
@@ -152,7 +152,7 @@ class UploadRecords:
             self.manifests[info.key] = info.modified_at_s
 
 
-def reported_uploads(ctx: CommitContext, manifests: Mapping[str, float]) -> Iterator[UploadInfo]:
+def iter_reported_uploads(ctx: CommitContext, manifests: Mapping[str, float]) -> Iterator[UploadInfo]:
     """Iterate over the uploads that manifests name, whether or not they are still pending.
 
     Args:
@@ -175,12 +175,12 @@ def reported_uploads(ctx: CommitContext, manifests: Mapping[str, float]) -> Iter
     return (upload for found in ctx.runner.map(read, manifests) for upload in found)
 
 
-def missing_uploads(ctx: CommitContext, job: JobRecord, manifests: Iterable[TaskManifest]) -> list[str]:
+def find_missing_uploads(ctx: CommitContext, job: JobRecord, manifests: Iterable[TaskManifest]) -> list[str]:
     """Return the paths of a job's files whose uploads are no longer listed; empty if the server lists no uploads.
 
     Memory: the ids of all pending uploads below the destination.
     """
-    if job.announced and find_listing(ctx) is not UploadListing.BY_KEY:
+    if job.announced and find_listing_support(ctx) is not UploadListing.BY_KEY:
         return []
     # The listing of the whole destination may not be up to date, so list missing uploads again, by key.
     listed = () if job.announced else iter_uploads(multipart(ctx.store), ctx.prefix)
@@ -188,18 +188,18 @@ def missing_uploads(ctx: CommitContext, job: JobRecord, manifests: Iterable[Task
     unseen = (file for manifest in manifests for file in manifest.files if file.upload_id not in pending)
 
     def missing(file: FileEntry) -> str:
-        found = _list_key(ctx, ctx.key(file.path))
+        found = _list_uploads_of_key(ctx, ctx.key(file.path))
         return "" if any(upload.upload_id == file.upload_id for upload in found) else file.path
 
     return [path for path in ctx.runner.map(missing, unseen) if path]
 
 
-def uploads_to(ctx: CommitContext, keys: Iterable[str]) -> Iterator[UploadInfo]:
+def find_uploads_to_keys(ctx: CommitContext, keys: Iterable[str]) -> Iterator[UploadInfo]:
     """List the pending uploads to these keys, key by key; empty if the server cannot list uploads even by key."""
-    return (upload for found in ctx.runner.map(lambda key: _list_key(ctx, key), keys) for upload in found)
+    return (upload for found in ctx.runner.map(lambda key: _list_uploads_of_key(ctx, key), keys) for upload in found)
 
 
-def _list_key(ctx: CommitContext, key: str) -> list[UploadInfo]:
+def _list_uploads_of_key(ctx: CommitContext, key: str) -> list[UploadInfo]:
     try:
         return list(iter_uploads_of(multipart(ctx.store), key))
     except (UnsupportedError, AccessDeniedError):
@@ -219,9 +219,9 @@ def find_uploads(ctx: CommitContext) -> tuple[list[UploadInfo], str]:
     if listed or ctx.store.capabilities.lists_uploads is Support.YES:
         return listed, NOTES[UploadListing.BY_DIRECTORY]
     records, announced = _read_job_folders(ctx)
-    reported = list(reported_uploads(ctx, records.manifests))
+    reported = list(iter_reported_uploads(ctx, records.manifests))
     keys = {upload.key for upload in reported} | announced_keys(ctx, records.intents)
-    found = list(uploads_to(ctx, sorted(keys)))
+    found = list(find_uploads_to_keys(ctx, sorted(keys)))
     if found:
         return found, NOTES[UploadListing.BY_KEY]
     if announced:
@@ -235,7 +235,7 @@ def _read_job_folders(ctx: CommitContext) -> tuple[UploadRecords, bool]:
     for job, objects in layout.iter_job_folders(ctx.store, ctx.prefix):
         for info in objects:
             records.note(info)
-        path = layout.job_record(job)
+        path = layout.job_record_path(job)
         with contextlib.suppress(NotFoundError, CorruptDataError):
             announced = announced or decode_open_job(path, ctx.store.get(ctx.key(path))).announced
     return records, announced

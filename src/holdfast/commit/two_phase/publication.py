@@ -18,8 +18,8 @@ from holdfast.commit.ids import AttemptId, JobId, file_owner
 from holdfast.commit.intents import announced_keys, find_abortable_keys
 from holdfast.commit.records import FileEntry, JobRecord
 from holdfast.commit.sinks import RenameSink, UploadSink
-from holdfast.commit.task import TaskScope, complete_upload, ensure_moved, is_published, open_upload
-from holdfast.commit.two_phase.pending_uploads import UploadRecords, reported_uploads, uploads_to
+from holdfast.commit.task import TaskScope, complete_upload, ensure_moved, is_file_published, open_upload
+from holdfast.commit.two_phase.pending_uploads import UploadRecords, find_uploads_to_keys, iter_reported_uploads
 from holdfast.commit.two_phase.records import PUBLICATION_NAMES
 from holdfast.errors import AccessDeniedError, CorruptDataError, UnsupportedError
 from holdfast.stores.base import ObjectStore, UploadInfo, as_renaming, iter_uploads, multipart
@@ -67,18 +67,18 @@ def _open_announced_upload(scope: TaskScope, path: str) -> UploadSink:
     return open_upload(scope, path, guard=scope.intents if needs_announcement else None)
 
 
-def _accept_any(ctx: CommitContext, targets: Sequence[str]) -> None:
+def _accept_all_targets(ctx: CommitContext, targets: Sequence[str]) -> None:
     """Accept all targets: on an object store nothing can block a key, and a transaction checks the keys itself."""
 
 
 def _sweep_uploads(ctx: CommitContext, has_ended: HasEnded, left: UploadRecords) -> tuple[int, bool]:
     """Abort the uploads that manifests name, then the uploads of dead attempts that the server lists."""
-    aborted, refused = _abort(ctx, reported_uploads(ctx, left.manifests), left)
+    aborted, refused = _abort_uploads(ctx, iter_reported_uploads(ctx, left.manifests), left)
     more, contested = _sweep_below(ctx, ctx.prefix, has_ended, left)
     return aborted + more, contested or refused
 
 
-def _abort(ctx: CommitContext, uploads: Iterable[UploadInfo], left: UploadRecords) -> tuple[int, bool]:
+def _abort_uploads(ctx: CommitContext, uploads: Iterable[UploadInfo], left: UploadRecords) -> tuple[int, bool]:
     """Abort uploads; return their number, and whether access was denied. In recovery, raise that error instead."""
     store = multipart(ctx.store)
 
@@ -112,7 +112,7 @@ def _sweep_below(ctx: CommitContext, prefix: str, has_ended: HasEnded, left: Upl
 
     def listed() -> list[UploadInfo]:
         found = _list_below(ctx, prefix, left) if left.listing is UploadListing.BY_DIRECTORY else None
-        return list(uploads_to(ctx, sorted(announced_keys(ctx, left.unreported)))) if found is None else found
+        return list(find_uploads_to_keys(ctx, sorted(announced_keys(ctx, left.unreported)))) if found is None else found
 
     def leftovers() -> tuple[list[UploadInfo], bool]:
         found: list[UploadInfo] = []
@@ -121,7 +121,7 @@ def _sweep_below(ctx: CommitContext, prefix: str, has_ended: HasEnded, left: Upl
         for upload in uploads:
             if layout.is_job_record(upload.key):
                 continue  # only on a file system: the job is writing its record at this moment, so it is alive
-            job = layout.job_of(upload.key)
+            job = layout.job_in_key(upload.key)
             if job is None:
                 unnamed.append(upload)
             elif has_ended(job, upload.key):
@@ -138,7 +138,7 @@ def _sweep_below(ctx: CommitContext, prefix: str, has_ended: HasEnded, left: Upl
         found, contested = leftovers()
         if not found:
             break
-        count, refused = _abort(ctx, found, left)
+        count, refused = _abort_uploads(ctx, found, left)
         aborted += count
         if refused:
             return aborted, True
@@ -148,7 +148,7 @@ def _sweep_below(ctx: CommitContext, prefix: str, has_ended: HasEnded, left: Upl
 # --- renames ----------------------------------------------------------------------------------------------------------
 def _open_attempt_file(scope: TaskScope, path: str) -> RenameSink:
     owner = scope.owner
-    source = layout.attempt_file(owner.job, owner.task, owner.attempt, path)
+    source = layout.attempt_file_path(owner.job, owner.task, owner.attempt, path)
     return RenameSink(as_renaming(scope.ctx.store), scope.ctx.key(source), source, path, background=scope.background)
 
 
@@ -166,7 +166,7 @@ def _rename_file(ctx: CommitContext, file: FileEntry, written_by: AttemptId) -> 
         ctx,
         file.path,
         lambda: store.rename(ctx.key(file.source), ctx.key(file.path)),
-        lambda is_retry: is_published(ctx, file, written_by),
+        lambda is_retry: is_file_published(ctx, file, written_by),
     )
 
 
@@ -180,7 +180,7 @@ def _sweep_unfinished_files(ctx: CommitContext, has_ended: HasEnded, left: Uploa
 UPLOADS = Publication(
     name="upload",
     open_file=_open_announced_upload,
-    check=_accept_any,
+    check=_accept_all_targets,
     publish_file=complete_upload,
     sweep=_sweep_uploads,
 )
@@ -196,7 +196,7 @@ _BY_NAME = {publication.name: publication for publication in (UPLOADS, RENAMES, 
 assert tuple(_BY_NAME) == PUBLICATION_NAMES
 
 
-def publication_of(job: JobRecord) -> Publication:
+def publication_of_job(job: JobRecord) -> Publication:
     """Return the publication that makes the job's files visible.
 
     Raises:

@@ -18,19 +18,19 @@ from holdfast.commit.codec import (
     count_field,
     crc_field,
     decode_job,
-    digest,
-    guarded,
+    decode_record,
+    encode_json_line,
     iter_lines,
     job_fields,
     job_id_field,
-    job_of_fields,
-    json_line,
-    json_object,
-    require,
+    parse_job,
+    parse_json_object,
+    parse_totals,
+    require_valid,
     seconds_field,
+    sha256_hex,
     text_field,
     totals_fields,
-    totals_of_fields,
 )
 from holdfast.commit.ids import AttemptId, FileOwner, JobId, file_owner, is_job_id
 from holdfast.commit.records import FileEntry, JobRecord, Kind, ManifestRef, Totals
@@ -66,7 +66,7 @@ class ListRef:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Replaced:
+class ReplacedFile:
     """A file that a decision replaces.
 
     Attributes:
@@ -157,14 +157,14 @@ def encode_manifest(manifest: TaskManifest) -> bytes:
         "files": len(manifest.files),
         "iostatistics": encode_statistics(manifest.statistics),
     }
-    lines = [json_line(header)]
+    lines = [encode_json_line(header)]
     for file in manifest.files:
         counts = {"bytes": file.size_bytes, "rows": file.rows, "crc32": file.crc32}
-        lines.append(json_line({"path": file.path, **counts, **_where(file)}))
+        lines.append(encode_json_line({"path": file.path, **counts, **_location_fields(file)}))
     return b"".join(lines)
 
 
-def _where(file: FileEntry) -> dict[str, object]:
+def _location_fields(file: FileEntry) -> dict[str, object]:
     if not file.source:
         return {"upload_id": file.upload_id, "parts": file.parts}
     if not file.etag:
@@ -175,11 +175,12 @@ def _where(file: FileEntry) -> dict[str, object]:
 def encode_refs(refs: Iterable[ManifestRef]) -> bytes:
     """Encode references to manifests as a list: one line per manifest."""
     return b"".join(
-        json_line({"key": ref.key, "sha256": ref.sha256, "task": ref.task, **totals_fields(ref.totals)}) for ref in refs
+        encode_json_line({"key": ref.key, "sha256": ref.sha256, "task": ref.task, **totals_fields(ref.totals)})
+        for ref in refs
     )
 
 
-def encode_replaced(files: Iterable[Replaced]) -> tuple[bytes, int]:
+def encode_replaced(files: Iterable[ReplacedFile]) -> tuple[bytes, int]:
     """Encode a list of replaced files, one line per file, compressed; return the bytes and the number of lines."""
     lines = PackedLines()
     for file in files:
@@ -193,7 +194,7 @@ def encode_entry(entry: LogEntry) -> bytes:
     def ref(of: ListRef | None) -> dict[str, object] | None:
         return None if of is None else {"key": of.key, "sha256": of.sha256, "count": of.count}
 
-    return json_line(
+    return encode_json_line(
         {
             "format": _LOG_FORMAT,
             "seq": entry.seq,
@@ -214,17 +215,17 @@ def encode_entry(entry: LogEntry) -> bytes:
     )
 
 
-def _sha256(value: dict[str, Any]) -> str:
+def _sha256_field(value: dict[str, Any]) -> str:
     found = text_field(value, "sha256")
-    require(len(found) == 64 and set(found) <= set("0123456789abcdef"), "sha256 is not a digest")
+    require_valid(len(found) == 64 and set(found) <= set("0123456789abcdef"), "sha256 is not a digest")
     return found
 
 
-def _read_marks(value: Any) -> dict[str, StreamMark]:
-    require(isinstance(value, dict), "streams is not an object")
+def _decode_stream_marks(value: Any) -> dict[str, StreamMark]:
+    require_valid(isinstance(value, dict), "streams is not an object")
     for mark in value.values():
-        require(isinstance(mark, list) and len(mark) == 2, "a stream's mark is not a pair")
-        require(
+        require_valid(isinstance(mark, list) and len(mark) == 2, "a stream's mark is not a pair")
+        require_valid(
             type(mark[0]) is int and mark[0] >= 0 and isinstance(mark[1], str),
             "a stream's mark is not (batch, checkpoint)",
         )
@@ -232,14 +233,14 @@ def _read_marks(value: Any) -> dict[str, StreamMark]:
 
 
 def _read_table(value: Any) -> Mapping[str, object] | None:
-    require(value is None or isinstance(value, dict), "table is not an object")
+    require_valid(value is None or isinstance(value, dict), "table is not an object")
     return None if value is None else dict(value)
 
 
 def _read_file(value: dict[str, Any], job: JobId, task: int, attempt: AttemptId) -> FileEntry:
     path = text_field(value, "path")
-    require(layout.is_safe_path(path), "path leaves the destination")
-    require(file_owner(path) in (None, FileOwner(job, task, attempt)), "path belongs to another attempt")
+    require_valid(layout.is_safe_path(path), "path leaves the destination")
+    require_valid(file_owner(path) in (None, FileOwner(job, task, attempt)), "path belongs to another attempt")
     file = FileEntry(
         path=path,
         size_bytes=count_field(value, "bytes"),
@@ -248,18 +249,18 @@ def _read_file(value: dict[str, Any], job: JobId, task: int, attempt: AttemptId)
     )
     if "source" in value:
         source = text_field(value, "source")
-        require(source == layout.attempt_file(job, task, attempt, path), "source belongs to another attempt")
+        require_valid(source == layout.attempt_file_path(job, task, attempt, path), "source belongs to another attempt")
         if file_owner(path) is not None:
             return replace(file, source=source)
         etag, modified_at_s = text_field(value, "etag"), seconds_field(value, "modified_at_s")
-        require(bool(etag), "etag is missing")
+        require_valid(bool(etag), "etag is missing")
         return replace(file, source=source, etag=etag, modified_at_s=modified_at_s)
     parts = value["parts"]
-    require(isinstance(parts, list) and 0 < len(parts) <= 10_000, "parts are missing")
+    require_valid(isinstance(parts, list) and 0 < len(parts) <= 10_000, "parts are missing")
     for part in parts:
-        require(isinstance(part, list) and len(part) == 2, "a part is not a pair")
-        require(isinstance(part[0], str) and type(part[1]) is int and part[1] >= 0, "a part is not (etag, size)")
-    require(sum(part[1] for part in parts) == file.size_bytes, "parts do not add up to the file")
+        require_valid(isinstance(part, list) and len(part) == 2, "a part is not a pair")
+        require_valid(isinstance(part[0], str) and type(part[1]) is int and part[1] >= 0, "a part is not (etag, size)")
+    require_valid(sum(part[1] for part in parts) == file.size_bytes, "parts do not add up to the file")
     return replace(file, upload_id=text_field(value, "upload_id"), parts=tuple((etag, size) for etag, size in parts))
 
 
@@ -267,14 +268,14 @@ def decode_manifest(ref: ManifestRef, data: bytes) -> TaskManifest:
     """Decode the manifest to which `ref` refers; the digest of `data` must match."""
 
     def decode() -> TaskManifest:
-        require(digest(data) == ref.sha256, "its digest differs from the one that the task reported")
+        require_valid(sha256_hex(data) == ref.sha256, "its digest differs from the one that the task reported")
         manifest = _read_manifest(data)
-        place = layout.manifest(manifest.job, manifest.task, manifest.attempt)
-        require(ref.key == place and manifest.task == ref.task, "it belongs to another attempt")
-        require(len(manifest.files) == ref.totals.files, "files are missing")
+        place = layout.manifest_path(manifest.job, manifest.task, manifest.attempt)
+        require_valid(ref.key == place and manifest.task == ref.task, "it belongs to another attempt")
+        require_valid(len(manifest.files) == ref.totals.files, "files are missing")
         return manifest
 
-    return guarded(ref.key, decode)
+    return decode_record(ref.key, decode)
 
 
 def decode_leftover_manifest(key: str, data: bytes) -> TaskManifest:
@@ -282,27 +283,30 @@ def decode_leftover_manifest(key: str, data: bytes) -> TaskManifest:
 
     def decode() -> TaskManifest:
         manifest = _read_manifest(data)
-        place = layout.manifest(manifest.job, manifest.task, manifest.attempt)
-        require(key == place or key.endswith(f"/{place}"), "it belongs to another attempt")
+        place = layout.manifest_path(manifest.job, manifest.task, manifest.attempt)
+        require_valid(key == place or key.endswith(f"/{place}"), "it belongs to another attempt")
         return manifest
 
-    return guarded(key, decode)
+    return decode_record(key, decode)
 
 
 def _read_manifest(data: bytes) -> TaskManifest:
     lines = data.splitlines()
-    header = json_object(lines[0] if lines else b"null")
-    require(header["format"] == _MANIFEST_FORMAT, "format is unknown")
+    header = parse_json_object(lines[0] if lines else b"null")
+    require_valid(header["format"] == _MANIFEST_FORMAT, "format is unknown")
     job, task, attempt = job_id_field(header), count_field(header, "task"), AttemptId(text_field(header, "attempt"))
-    require(count_field(header, "files") == len(lines) - 1, "files are missing")
+    require_valid(count_field(header, "files") == len(lines) - 1, "files are missing")
     statistics = decode_statistics(header.get("iostatistics"))
-    files = tuple(_read_file(json_object(line), job, task, attempt) for line in lines[1:])
+    files = tuple(_read_file(parse_json_object(line), job, task, attempt) for line in lines[1:])
     return TaskManifest(job=job, task=task, attempt=attempt, files=files, statistics=statistics)
 
 
 def _list_values(ref: ListRef, data: bytes) -> Iterator[dict[str, Any]]:
     """Iterate over the lines of a list, whose digest must match; it may name a million files."""
-    guarded(ref.key, lambda: require(digest(data) == ref.sha256, "its digest differs from the one in the decision"))
+    decode_record(
+        ref.key,
+        lambda: require_valid(sha256_hex(data) == ref.sha256, "its digest differs from the one in the decision"),
+    )
     return iter_lines(ref.key, data)
 
 
@@ -312,40 +316,42 @@ def decode_refs(ref: ListRef, data: bytes) -> Iterator[ManifestRef]:
     def read(value: dict[str, Any]) -> ManifestRef:
         return ManifestRef(
             key=text_field(value, "key"),
-            sha256=_sha256(value),
+            sha256=_sha256_field(value),
             task=count_field(value, "task"),
-            totals=totals_of_fields(value),
+            totals=parse_totals(value),
         )
 
-    return (guarded(ref.key, partial(read, value)) for value in _list_values(ref, data))
+    return (decode_record(ref.key, partial(read, value)) for value in _list_values(ref, data))
 
 
-def decode_replaced(ref: ListRef, data: bytes) -> Iterator[Replaced]:
+def decode_replaced(ref: ListRef, data: bytes) -> Iterator[ReplacedFile]:
     """Decode the list of replaced files to which `ref` refers; check its digest, and that every path is output."""
 
-    def read(value: dict[str, Any]) -> Replaced:
+    def read(value: dict[str, Any]) -> ReplacedFile:
         path = text_field(value, "path")
-        require(not layout.is_hidden(path), "path is not output")  # is_hidden covers ".." too
-        return Replaced(path=path, size_bytes=count_field(value, "bytes"), etag=text_field(value, "etag", empty=True))
+        require_valid(not layout.is_hidden(path), "path is not output")  # is_hidden covers ".." too
+        return ReplacedFile(
+            path=path, size_bytes=count_field(value, "bytes"), etag=text_field(value, "etag", empty=True)
+        )
 
-    return (guarded(ref.key, partial(read, value)) for value in _list_values(ref, data))
+    return (decode_record(ref.key, partial(read, value)) for value in _list_values(ref, data))
 
 
 def _read_ref(value: Any) -> ListRef | None:
     if value is None:
         return None
-    require(isinstance(value, dict), "a reference is not an object")
+    require_valid(isinstance(value, dict), "a reference is not an object")
     key = text_field(value, "key")
-    require(key.startswith(layout.JOBS) and ".." not in key, "a reference is outside the job folders")
-    return ListRef(key=key, sha256=_sha256(value), count=count_field(value, "count"))
+    require_valid(key.startswith(layout.JOBS) and ".." not in key, "a reference is outside the job folders")
+    return ListRef(key=key, sha256=_sha256_field(value), count=count_field(value, "count"))
 
 
 def _read_by_job(value: Any) -> dict[str, tuple[int, int]]:
-    require(isinstance(value, dict), "replaced_by_job is not an object")
+    require_valid(isinstance(value, dict), "replaced_by_job is not an object")
     for job, counts in value.items():
-        require(is_job_id(job), "replaced_by_job contains a key that is not a job id")
-        require(isinstance(counts, list) and len(counts) == 2, "replaced_by_job is not a pair")
-        require(all(type(count) is int and count >= 0 for count in counts), "replaced_by_job is not a count")
+        require_valid(is_job_id(job), "replaced_by_job contains a key that is not a job id")
+        require_valid(isinstance(counts, list) and len(counts) == 2, "replaced_by_job is not a pair")
+        require_valid(all(type(count) is int and count >= 0 for count in counts), "replaced_by_job is not a count")
     return {job: (files, size_bytes) for job, (files, size_bytes) in value.items()}
 
 
@@ -355,7 +361,7 @@ def decode_open_job(key: str, data: bytes) -> JobRecord:
     A record of an unknown publication is refused like a damaged one: this version cannot end the job.
     """
     record = decode_job(key, data)
-    guarded(key, lambda: require(record.publication in PUBLICATION_NAMES, "publication is unknown"))
+    decode_record(key, lambda: require_valid(record.publication in PUBLICATION_NAMES, "publication is unknown"))
     return record
 
 
@@ -363,14 +369,14 @@ def decode_entry(key: str, seq: int, data: bytes) -> LogEntry:
     """Decode a decision, which must contain its number `seq`."""
 
     def decode() -> LogEntry:
-        value = json_object(data)
-        require(value["format"] == _LOG_FORMAT, "format is unknown")
-        require(value["seq"] == seq, "seq differs from the key")
+        value = parse_json_object(data)
+        require_valid(value["format"] == _LOG_FORMAT, "format is unknown")
+        require_valid(value["seq"] == seq, "seq differs from the key")
         manifests = _read_ref(value["manifests"])
         kind = Kind(value["kind"])
-        require((manifests is not None) == (kind is Kind.COMMIT), "a commit names its manifests, an abort none")
-        record = job_of_fields(value)
-        require(record.publication in PUBLICATION_NAMES, "publication is unknown")
+        require_valid((manifests is not None) == (kind is Kind.COMMIT), "a commit names its manifests, an abort none")
+        record = parse_job(value)
+        require_valid(record.publication in PUBLICATION_NAMES, "publication is unknown")
         return LogEntry(
             seq=seq,
             kind=kind,
@@ -378,16 +384,18 @@ def decode_entry(key: str, seq: int, data: bytes) -> LogEntry:
             token=text_field(value, "token"),
             after=text_field(value, "after", empty=seq == 1),
             decided_at_s=seconds_field(value, "decided_at_s"),
-            totals=totals_of_fields(value),
+            totals=parse_totals(value),
             tasks=count_field(value, "tasks"),
             manifests=manifests,
             replaced=_read_ref(value["replaced"]),
             replaced_by_job=_read_by_job(value["replaced_by_job"]),
-            chosen=totals_of_fields(value["chosen"]) if "chosen" in value else Totals(),
-            state=LogState(streams=_read_marks(value.get("streams", {})), table=_read_table(value.get("table"))),
+            chosen=parse_totals(value["chosen"]) if "chosen" in value else Totals(),
+            state=LogState(
+                streams=_decode_stream_marks(value.get("streams", {})), table=_read_table(value.get("table"))
+            ),
         )
 
-    return guarded(key, decode)
+    return decode_record(key, decode)
 
 
 def is_committed_batch(job: JobRecord, streams: Mapping[str, StreamMark]) -> bool:
@@ -434,7 +442,7 @@ def dead_batches(entry: LogEntry) -> Mapping[str, StreamMark]:
     }
 
 
-def is_dead(job: JobRecord, dead: Mapping[str, StreamMark]) -> bool:
+def is_job_dead(job: JobRecord, dead: Mapping[str, StreamMark]) -> bool:
     """Check whether `job` writes a batch whose jobs have all ended (see `dead_batches`)."""
     if job.stream is None or (mark := dead.get(job.stream.stream)) is None:
         return False

@@ -12,12 +12,19 @@ from dataclasses import dataclass, replace
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext, Measure
 from holdfast.commit.ids import JobId, is_job_id
-from holdfast.commit.leftovers import Action, RecoveredJob, RecoveryReport, is_quiet
+from holdfast.commit.leftovers import Action, RecoveredJob, RecoveryReport, is_job_quiet
 from holdfast.commit.records import JobRecord, Kind
 from holdfast.commit.two_phase.cleanup import clean_up
 from holdfast.commit.two_phase.decision_log import job_exists, read_entries, read_entry, read_log
 from holdfast.commit.two_phase.job import abort_job
-from holdfast.commit.two_phase.pending_uploads import NOTES, LiveJobs, find_listing, is_manifest, probe_key, uploads_to
+from holdfast.commit.two_phase.pending_uploads import (
+    NOTES,
+    LiveJobs,
+    find_listing_support,
+    find_uploads_to_keys,
+    is_manifest,
+    probe_key,
+)
 from holdfast.commit.two_phase.publication import RENAMES, UPLOADS
 from holdfast.commit.two_phase.records import LogEntry, decode_open_job
 from holdfast.commit.two_phase.roll_forward import check_publishable, roll_forward
@@ -42,7 +49,7 @@ class OpenJob:
     manifests: int
 
 
-def open_jobs(ctx: CommitContext) -> Iterator[OpenJob]:
+def list_open_jobs(ctx: CommitContext) -> Iterator[OpenJob]:
     """List the jobs that have a ``job.json``, oldest first, including decided jobs whose decision is not done yet."""
     prefix = ctx.key(layout.JOBS)
     jobs: dict[JobId, tuple[float, int, bool]] = {}
@@ -57,7 +64,7 @@ def open_jobs(ctx: CommitContext) -> Iterator[OpenJob]:
             )
     for job, (active, manifests, announced) in sorted(jobs.items()):
         if announced:
-            path = layout.job_record(job)
+            path = layout.job_record_path(job)
             try:
                 record = decode_open_job(path, ctx.store.get(ctx.key(path)))
             except NotFoundError:
@@ -79,23 +86,23 @@ def recover_log(
     _roll_forward_decisions(ctx, report, dry_run, accept_damage)
     seen = {job.job for job in report.jobs} | report.damaged.keys() | report.pending.keys()
     now_s = ctx.clock.now_s()
-    for found in open_jobs(ctx):
+    for found in list_open_jobs(ctx):
         if found.job in seen:
             continue
         if found.record is None:
             report.damaged[found.job] = (
-                f"its record cannot be read, its bytes are kept: restore {layout.job_record(found.job)}, or delete it "
-                "so that the next recovery cleans up after the job"
+                f"its record cannot be read, its bytes are kept: restore {layout.job_record_path(found.job)}, or "
+                "delete it so that the next recovery cleans up after the job"
             )
             continue
-        quiet = is_quiet(found.active_at_s, now_s, older_than_s)
+        quiet = is_job_quiet(found.active_at_s, now_s, older_than_s)
         if quiet and not dry_run:
             _end_open_job(ctx, found.record, report)
         else:
-            report.jobs.append(_ended(found.record, Action.BACK, _UNDECIDED, is_alive=not quiet))
+            report.jobs.append(_make_recovered_job(found.record, Action.BACK, _UNDECIDED, is_alive=not quiet))
     if not dry_run:
         everywhere = RENAMES if ctx.store.capabilities.multipart is None else UPLOADS
-        listing = find_listing(ctx)
+        listing = find_listing_support(ctx)
         if everywhere is UPLOADS and NOTES[listing]:
             report.notes.append(NOTES[listing])
         try:
@@ -117,12 +124,14 @@ def _abort_stray_uploads(ctx: CommitContext, older_than_s: float) -> int:
     if ctx.store.capabilities.multipart is None:
         return 0
     store, now_s = multipart(ctx.store), ctx.clock.now_s()
-    found = [] if ctx.store.capabilities.lists_uploads is Support.YES else list(uploads_to(ctx, [probe_key(ctx)]))
+    found = (
+        [] if ctx.store.capabilities.lists_uploads is Support.YES else list(find_uploads_to_keys(ctx, [probe_key(ctx)]))
+    )
     if ctx.store.capabilities.rename:
         found += [
             upload for upload in iter_uploads(store, ctx.prefix) if layout.is_record(upload.key[len(ctx.prefix) :])
         ]
-    dead = [upload for upload in found if is_quiet(upload.initiated_at_s, now_s, older_than_s)]
+    dead = [upload for upload in found if is_job_quiet(upload.initiated_at_s, now_s, older_than_s)]
     for upload in dead:
         store.abort_upload(upload.key, upload.upload_id)
     return len(dead)
@@ -134,7 +143,7 @@ def _roll_forward_decisions(ctx: CommitContext, report: RecoveryReport, dry_run:
         try:
             entry = read_entry(ctx, seq)
         except CorruptDataError as error:
-            report.damaged[layout.log_entry(seq)] = str(error)
+            report.damaged[layout.log_entry_path(seq)] = str(error)
             continue
         except NotFoundError:
             continue  # another process has completed the decision, and its entry has been trimmed
@@ -152,9 +161,11 @@ def _roll_forward_decisions(ctx: CommitContext, report: RecoveryReport, dry_run:
             continue
         if entry.kind is Kind.COMMIT:
             lost = done_report.metrics.get("files_lost", 0) if done_report is not None else 0
-            ended = replace(_ended(entry.record, Action.FORWARD, _COMMITTED, files=entry.totals.files), lost=lost)
+            ended = replace(
+                _make_recovered_job(entry.record, Action.FORWARD, _COMMITTED, files=entry.totals.files), lost=lost
+            )
         else:
-            ended = _ended(entry.record, Action.BACK, "its abort is in the log")
+            ended = _make_recovered_job(entry.record, Action.BACK, "its abort is in the log")
         report.jobs.append(ended)
         ctx.progress("decisions", done, len(view.unfinished))
 
@@ -170,16 +181,18 @@ def _end_open_job(ctx: CommitContext, record: JobRecord, report: RecoveryReport)
     elif job_exists(ctx, record.job):
         report.pending[record.job] = "it has ended, but the store refuses to delete its records: check its policy"
     elif outcome.committed:
-        report.jobs.append(_ended(record, Action.FORWARD, _COMMITTED, files=outcome.totals.files))
+        report.jobs.append(_make_recovered_job(record, Action.FORWARD, _COMMITTED, files=outcome.totals.files))
     else:
-        report.jobs.append(_ended(record, Action.BACK, _UNDECIDED))
+        report.jobs.append(_make_recovered_job(record, Action.BACK, _UNDECIDED))
 
 
 _COMMITTED = "its commit is in the log"
 _UNDECIDED = "it was undecided"
 
 
-def _ended(record: JobRecord, action: Action, reason: str, *, files: int = 0, is_alive: bool = False) -> RecoveredJob:
+def _make_recovered_job(
+    record: JobRecord, action: Action, reason: str, *, files: int = 0, is_alive: bool = False
+) -> RecoveredJob:
     return RecoveredJob(
         committer=record.committer, job=record.job, action=action, reason=reason, files=files, is_alive=is_alive
     )
@@ -201,7 +214,7 @@ class History:
     open_jobs: list[OpenJob]
 
 
-def _state(view: LogView, seq: int) -> str:
+def _decision_state(view: LogView, seq: int) -> str:
     return "done" if seq in view.done else "visible" if seq in view.visible else "decided"
 
 
@@ -213,7 +226,8 @@ def read_history(ctx: CommitContext) -> History:
     """
     view = read_log(ctx)
     decisions = [
-        Decision(entry, _state(view, entry.seq)) for entry in read_entries(ctx, range(view.oldest, view.head + 1))
+        Decision(entry, _decision_state(view, entry.seq))
+        for entry in read_entries(ctx, range(view.oldest, view.head + 1))
     ]
     decided = {decision.entry.job for decision in decisions}
-    return History(decisions=decisions, open_jobs=[job for job in open_jobs(ctx) if job.job not in decided])
+    return History(decisions=decisions, open_jobs=[job for job in list_open_jobs(ctx) if job.job not in decided])

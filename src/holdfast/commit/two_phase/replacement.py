@@ -11,19 +11,19 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from holdfast.commit import layout
-from holdfast.commit.codec import digest
+from holdfast.commit.codec import sha256_hex
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import file_owner
-from holdfast.commit.nested_destinations import refuse_inner
+from holdfast.commit.nested_destinations import refuse_inner_destination
 from holdfast.commit.records import JobRecord, SaveMode
-from holdfast.commit.two_phase.manifests import Prepared
-from holdfast.commit.two_phase.records import ListRef, LogEntry, Replaced, decode_replaced, encode_replaced
+from holdfast.commit.two_phase.manifests import PreparedOutput
+from holdfast.commit.two_phase.records import ListRef, LogEntry, ReplacedFile, decode_replaced, encode_replaced
 from holdfast.errors import CorruptDataError, DestinationExistsError, InvalidRequestError, NotFoundError
 from holdfast.stores.base import Delete, batched_keys
 from holdfast.wording import OR_OVERWRITE
 
 
-def _scope(ctx: CommitContext, job: JobRecord, prepared: Prepared) -> Callable[[str], bool]:
+def _make_scope_test(ctx: CommitContext, job: JobRecord, prepared: PreparedOutput) -> Callable[[str], bool]:
     if job.mode is SaveMode.OVERWRITE:
         return lambda path: True
     if job.mode is SaveMode.OVERWRITE_PARTITIONS:
@@ -47,13 +47,13 @@ class ReplacementPlan:
     by_job: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     places: Sequence[str] = ()
 
-    def files(self) -> Iterator[Replaced]:
+    def files(self) -> Iterator[ReplacedFile]:
         """Iterate over the files that are replaced."""
         return iter(()) if self.ref is None else decode_replaced(self.ref, self.data)
 
 
 def plan_replaced(
-    ctx: CommitContext, job: JobRecord, prepared: Prepared, token: str, deleting: Sequence[LogEntry] = ()
+    ctx: CommitContext, job: JobRecord, prepared: PreparedOutput, token: str, deleting: Sequence[LogEntry] = ()
 ) -> ReplacementPlan:
     """List the files that `job` replaces if it is decided now.
 
@@ -72,15 +72,15 @@ def plan_replaced(
     """
     if job.mode not in (SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS) and not prepared.chosen:
         return ReplacementPlan()
-    in_scope = _scope(ctx, job, prepared)
+    in_scope = _make_scope_test(ctx, job, prepared)
     by_partition = job.mode is SaveMode.OVERWRITE_PARTITIONS
     counted = {file.path for entry in deleting for file in load_replaced(ctx, entry)} if by_partition else set()
-    directories = _directories(prepared)
+    directories = _needed_directories(prepared)
     by_job: dict[str, tuple[int, int]] = {}
     places: dict[str, str] = {}
 
-    def replaced() -> Iterator[Replaced]:
-        for path, info in layout.iter_visible(ctx.store, ctx.prefix, partial(refuse_inner, ctx)):
+    def replaced() -> Iterator[ReplacedFile]:
+        for path, info in layout.iter_visible(ctx.store, ctx.prefix, partial(refuse_inner_destination, ctx)):
             owner = file_owner(path)
             _refuse_clash(path, prepared, directories)
             if path in prepared.chosen:
@@ -97,22 +97,22 @@ def plan_replaced(
             if owner is not None and by_partition and path not in counted:
                 count, size = by_job.get(owner.job, (0, 0))
                 by_job[owner.job] = (count + 1, size + info.size_bytes)
-            yield Replaced(path=path, size_bytes=info.size_bytes, etag="" if owner else info.etag)
+            yield ReplacedFile(path=path, size_bytes=info.size_bytes, etag="" if owner else info.etag)
 
     data, count = encode_replaced(replaced())
     if not count:
         return ReplacementPlan()
-    ref = ListRef(key=layout.replaced_list(job.job, token), sha256=digest(data), count=count)
+    ref = ListRef(key=layout.replaced_list_path(job.job, token), sha256=sha256_hex(data), count=count)
     return ReplacementPlan(ref=ref, data=data, by_job=by_job, places=list(places.values()))
 
 
-def _above(path: str) -> Iterator[str]:
+def _directories_above(path: str) -> Iterator[str]:
     """Iterate over the directories that contain the file at `path`, innermost first."""
     while path := path.rpartition("/")[0]:
         yield path
 
 
-def _directories(prepared: Prepared) -> frozenset[str]:
+def _needed_directories(prepared: PreparedOutput) -> frozenset[str]:
     """Return the directories that the job needs; empty if all its file names are generated, because those never clash.
 
     Raises:
@@ -121,24 +121,26 @@ def _directories(prepared: Prepared) -> frozenset[str]:
     """
     if not prepared.chosen:
         return frozenset()
-    found = {above for directory in prepared.partitions for above in (directory, *_above(directory)) if above}
+    found = {
+        above for directory in prepared.partitions for above in (directory, *_directories_above(directory)) if above
+    }
     for path in found & prepared.chosen.keys():
         raise InvalidRequestError("a file and a directory of the job have the same name: rename the file", path=path)
     return frozenset(found)
 
 
-def _refuse_clash(path: str, prepared: Prepared, directories: frozenset[str]) -> None:
+def _refuse_clash(path: str, prepared: PreparedOutput, directories: frozenset[str]) -> None:
     """Check that no name changes between file and directory: old files are deleted only after the job is visible.
 
     Raises:
         InvalidRequestError: the existing file at `path` has the name of a directory of the job, or is below the name of
             a file of the job.
     """
-    if prepared.chosen and (path in directories or any(above in prepared.chosen for above in _above(path))):
+    if prepared.chosen and (path in directories or any(above in prepared.chosen for above in _directories_above(path))):
         raise InvalidRequestError("a name would be a file and a directory at once: rename the file", path=path)
 
 
-def load_replaced(ctx: CommitContext, entry: LogEntry) -> Iterator[Replaced]:
+def load_replaced(ctx: CommitContext, entry: LogEntry) -> Iterator[ReplacedFile]:
     """Return the files that a decision replaces.
 
     If the list is missing, return no files: the list is deleted only after all files in it have been deleted.
@@ -152,7 +154,7 @@ def load_replaced(ctx: CommitContext, entry: LogEntry) -> Iterator[Replaced]:
     return decode_replaced(entry.replaced, data)
 
 
-def deletions(ctx: CommitContext, entry: LogEntry, files: Iterator[Replaced]) -> Iterator[Delete]:
+def iter_deletions(ctx: CommitContext, entry: LogEntry, files: Iterator[ReplacedFile]) -> Iterator[Delete]:
     """Iterate over the deletions of the files that a decision replaces.
 
     Generated names are used only once, and any other file is deleted only if it still has the listed etag.
@@ -170,12 +172,12 @@ def delete_replaced(ctx: CommitContext, entry: LogEntry) -> int:
 
     Requires: the decision is visible, so the replacement is complete (C9).
 
-    Guarantee: idempotent (see `deletions`).
+    Guarantee: idempotent (see `iter_deletions`).
     """
 
     def keys() -> Iterator[str]:
-        for one in deletions(ctx, entry, load_replaced(ctx, entry)):
-            if file_owner(one.key) is not None or _unchanged(ctx, one):
+        for one in iter_deletions(ctx, entry, load_replaced(ctx, entry)):
+            if file_owner(one.key) is not None or _is_object_unchanged(ctx, one):
                 yield one.key
 
     def delete(batch: list[str]) -> int:
@@ -189,7 +191,7 @@ def delete_replaced(ctx: CommitContext, entry: LogEntry) -> int:
     return deleted
 
 
-def _unchanged(ctx: CommitContext, one: Delete) -> bool:
+def _is_object_unchanged(ctx: CommitContext, one: Delete) -> bool:
     try:
         return ctx.store.head(one.key).etag == one.etag
     except NotFoundError:

@@ -8,11 +8,11 @@ On stores that make many changes in one step, `commit_at_once` decides the job a
 cleanup, in one transaction; it also deletes the records that are not needed after the decision. So every reader sees
 the job at one instant (C4), and no process ever finds such a decision half carried out.
 
-To add a step: a `Step` of `WHEN_VISIBLE`, before `CLEAN_UP`, which deletes the manifests; the same as a `Change` in
-`_records`; its path in `layout`. `decision_log.remember_write` is an example. Recovery knows neither the settings of
-the writer nor its contract: a step has only the `LogEntry`. What later jobs continue is in `LogState`; the schema is
-in ``entry.state.table``, the files in `committed_manifests`. Tests: simulation/test_crashes.py,
-unit/commit/two_phase/test_transaction.py.
+To add a step: a `RollForwardStep` of `WHEN_VISIBLE`, before `CLEAN_UP`, which deletes the manifests; the same as a
+`Change` in `_iter_record_changes`; its path in `layout`. `decision_log.remember_write` is an example. Recovery knows
+neither the settings of the writer nor its contract: a step has only the `LogEntry`. What later jobs continue is in
+`LogState`; the schema is in ``entry.state.table``, the files in `committed_manifests`. Tests:
+simulation/test_crashes.py, unit/commit/two_phase/test_transaction.py.
 """
 
 from __future__ import annotations
@@ -40,10 +40,16 @@ from holdfast.commit.two_phase.decision_log import (
     write_mark,
     write_record,
 )
-from holdfast.commit.two_phase.manifests import ManifestCache, Prepared, committed_manifests, iter_manifests, load_refs
-from holdfast.commit.two_phase.publication import publication_of
+from holdfast.commit.two_phase.manifests import (
+    ManifestCache,
+    PreparedOutput,
+    committed_manifests,
+    iter_manifests,
+    load_refs,
+)
+from holdfast.commit.two_phase.publication import publication_of_job
 from holdfast.commit.two_phase.records import LogEntry, TaskManifest
-from holdfast.commit.two_phase.replacement import ReplacementPlan, delete_replaced, deletions
+from holdfast.commit.two_phase.replacement import ReplacementPlan, delete_replaced, iter_deletions
 from holdfast.errors import (
     CorruptDataError,
     DestinationExistsError,
@@ -84,7 +90,7 @@ class JobSummary:
             self.names.append("/" + ctx.key(file.path).lstrip("/"))
 
 
-def summarize(ctx: CommitContext, entry: LogEntry) -> JobSummary:
+def summarize_job(ctx: CommitContext, entry: LogEntry) -> JobSummary:
     """Read the committed manifests for the report; return an empty summary if any is already deleted or damaged."""
     summary = JobSummary()
     try:
@@ -120,7 +126,7 @@ def report_job(measure: Measure, entry: LogEntry, summary: JobSummary, lost: int
 
 # --- the steps --------------------------------------------------------------------------------------------------------
 @dataclass(slots=True, kw_only=True)
-class Work:
+class DecisionWork:
     """A decision that `roll_forward` carries out, and what its steps pass on to later steps.
 
     Attributes:
@@ -140,7 +146,7 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RollForwardStep:
     """A step after a decision, timed as ``job_stage_<name>``.
 
     Attributes:
@@ -151,11 +157,11 @@ class Step:
     """
 
     name: str
-    run: Callable[[Work], bytes | None]
+    run: Callable[[DecisionWork], bytes | None]
     mark: str = ""
 
 
-def _publish(work: Work) -> bytes | None:
+def _publish_files(work: DecisionWork) -> bytes | None:
     """Make all files visible.
 
     Raises:
@@ -163,7 +169,7 @@ def _publish(work: Work) -> bytes | None:
     """
     ctx, entry = work.measure.ctx, work.entry
     published = _publish_all(ctx, entry, work.cache, work.accept_damage)
-    if published is None and _is_done(ctx, entry.seq):
+    if published is None and _is_decision_done(ctx, entry.seq):
         return None
     work.summary = published or JobSummary()
     lost = work.summary.lost
@@ -180,7 +186,7 @@ def _publish(work: Work) -> bytes | None:
     return work.summary.checksums.encode()
 
 
-def _delete_replaced(work: Work) -> bytes:
+def _delete_replaced(work: DecisionWork) -> bytes:
     """Delete the replaced files; if their list cannot be read and the damage is accepted, they remain."""
     entry = work.entry
     try:
@@ -195,7 +201,7 @@ def _delete_replaced(work: Work) -> bytes:
     return b""
 
 
-def _write_report(work: Work) -> bytes:
+def _write_report(work: DecisionWork) -> bytes:
     """Write ``_SUCCESS``, and the record of the write id."""
     work.report = report_job(work.measure, work.entry, work.summary, len(work.damaged))
     write_success(work.measure.ctx, work.report, work.entry.seq)
@@ -203,15 +209,19 @@ def _write_report(work: Work) -> bytes:
     return b""
 
 
-def _clean_up(work: Work) -> bytes:
+def _clean_up(work: DecisionWork) -> bytes:
     """Abort the uploads that are still pending under the job's id: now they belong to attempts that do not count."""
     clean_up_decided_job(work.measure.ctx, work.entry)
-    return done_mark(work.damaged)
+    return encode_done_mark(work.damaged)
 
 
-PUBLISH = Step("publish", _publish, "visible")
-CLEAN_UP = Step("cleanup", _clean_up, "done")
-WHEN_VISIBLE = (Step("delete_replaced", _delete_replaced), Step("save_success_marker", _write_report), CLEAN_UP)
+PUBLISH = RollForwardStep("publish", _publish_files, "visible")
+CLEAN_UP = RollForwardStep("cleanup", _clean_up, "done")
+WHEN_VISIBLE = (
+    RollForwardStep("delete_replaced", _delete_replaced),
+    RollForwardStep("save_success_marker", _write_report),
+    CLEAN_UP,
+)
 """The steps after `PUBLISH`, in order: those that are left of a commit that has the mark ``visible``."""
 
 
@@ -228,7 +238,7 @@ def roll_forward(
     Args:
         measure: measures the job commit or recovery that calls this.
         visible: whether the log view shows the decision's ``visible`` mark.
-        cache, accept_damage: see `Work`.
+        cache, accept_damage: see `DecisionWork`.
 
     Returns:
         The report of a commit; None for an abort, or if another process has already done all steps.
@@ -237,12 +247,12 @@ def roll_forward(
         CorruptDataError: files of a committed job are lost. Nothing was deleted: restore them, or accept the loss with
             ``holdfast recover --accept-damage``.
     """
-    work = Work(measure=measure, entry=entry, cache=cache, accept_damage=accept_damage)
-    steps: Sequence[Step] = (PUBLISH, *WHEN_VISIBLE)
+    work = DecisionWork(measure=measure, entry=entry, cache=cache, accept_damage=accept_damage)
+    steps: Sequence[RollForwardStep] = (PUBLISH, *WHEN_VISIBLE)
     if entry.kind is Kind.ABORT:
         steps = (CLEAN_UP,)
     elif visible:
-        work.summary = summarize(measure.ctx, entry)
+        work.summary = summarize_job(measure.ctx, entry)
         steps = WHEN_VISIBLE
     for step in steps:
         with measure.stage(f"job_stage_{step.name}"):
@@ -254,7 +264,7 @@ def roll_forward(
     return work.report
 
 
-def done_mark(damaged: Sequence[str] = ()) -> bytes:
+def encode_done_mark(damaged: Sequence[str] = ()) -> bytes:
     """Return the content of the mark ``done``.
 
     Args:
@@ -270,7 +280,7 @@ def check_publishable(ctx: CommitContext, entry: LogEntry) -> None:
         NotFoundError: manifests of the commit are lost.
         HoldfastError: something blocks the target of a file.
     """
-    check = publication_of(entry.record).check
+    check = publication_of_job(entry.record).check
     paths = (file.path for manifest in committed_manifests(ctx, entry) for file in manifest.files)
     for batch in batched_keys(itertools.chain(paths, [layout.SUCCESS])):
         check(ctx, batch)
@@ -281,7 +291,7 @@ def _publish_all(
     ctx: CommitContext, entry: LogEntry, cache: ManifestCache | None, accept_damage: bool
 ) -> JobSummary | None:
     """Publish every file; return None if another process has made the job visible in the meantime."""
-    publish = publication_of(entry.record).publish_file
+    publish = publication_of_job(entry.record).publish_file
     summary = JobSummary()
 
     def files(manifests: Iterator[TaskManifest]) -> Iterator[tuple[FileEntry, AttemptId]]:
@@ -308,7 +318,7 @@ def _publish_all(
             ctx.progress("publish", done, entry.totals.files)
     except NotFoundError as error:
         # Holdfast deletes the manifests only after the decision is visible.
-        if _is_visible(ctx, entry.seq):
+        if _is_decision_visible(ctx, entry.seq):
             return None
         raise CorruptDataError(
             "the manifests of a committed job are lost, something deleted them; no output was deleted: restore them or "
@@ -316,7 +326,7 @@ def _publish_all(
             url=ctx.url,
             job=entry.job,
         ) from error
-    if summary.lost and _is_visible(ctx, entry.seq):
+    if summary.lost and _is_decision_visible(ctx, entry.seq):
         return None  # another process has published the files, and a later job has replaced them
     return summary
 
@@ -356,11 +366,11 @@ def _readable_manifests(ctx: CommitContext, entry: LogEntry, lost: list[str]) ->
 
 
 # --- progress of a decision -------------------------------------------------------------------------------------------
-def _is_visible(ctx: CommitContext, seq: int) -> bool:
-    return record_exists(ctx, seq, "visible") or _is_done(ctx, seq)
+def _is_decision_visible(ctx: CommitContext, seq: int) -> bool:
+    return record_exists(ctx, seq, "visible") or _is_decision_done(ctx, seq)
 
 
-def _is_done(ctx: CommitContext, seq: int) -> bool:
+def _is_decision_done(ctx: CommitContext, seq: int) -> bool:
     """Check whether a decision is done: it has the mark ``done``, or it has been trimmed, so it must have been done."""
     return record_exists(ctx, seq, "done") or not record_exists(ctx, seq, "json")
 
@@ -383,7 +393,7 @@ class JobFiles:
     summary: JobSummary
 
 
-def plan_files(ctx: CommitContext, job: JobRecord, prepared: Prepared) -> JobFiles:
+def plan_files(ctx: CommitContext, job: JobRecord, prepared: PreparedOutput) -> JobFiles:
     """Plan the completion of the job's uploads.
 
     A file replaces another one only if the caller chose its name, and the mode says so. In every other case its name
@@ -400,7 +410,7 @@ def plan_files(ctx: CommitContext, job: JobRecord, prepared: Prepared) -> JobFil
             mode = Overwrite() if replaces else Create()
             completions.append(Complete(ctx.key(file.path), file.upload_id, file.upload_parts, mode))
     prepared.cache.drop()
-    obsolete = [ctx.key(path) for path in (layout.job_record(job.job), *(ref.key for ref in prepared.refs))]
+    obsolete = [ctx.key(path) for path in (layout.job_record_path(job.job), *(ref.key for ref in prepared.refs))]
     # The tasks of a stream write the job's record, so some of them may have written it after a rename.
     required = obsolete if job.stream else obsolete[:1]
     return JobFiles(completions=completions, required=required, obsolete=obsolete, summary=summary)
@@ -435,13 +445,13 @@ def commit_at_once(
     """
     ctx = measure.ctx
     report = report_job(measure, entry, files.summary)
-    changes = [*files.completions, *_records(ctx, entry, files, plan, report)]
+    changes = [*files.completions, *_iter_record_changes(ctx, entry, files, plan, report)]
     try:
         return append_entry(ctx, entry, view, changes), report
     except PreconditionError as error:
         if error.variables.get("key") in files.required:
             raise destination_gone_error(ctx) from error
-        path = _refused_file(ctx, error)
+        path = _find_refused_path(ctx, error)
         if not path:
             return None, report
         raise DestinationExistsError(
@@ -450,7 +460,7 @@ def commit_at_once(
             path=path,
         ) from error
     except (NotFoundError, InvalidRequestError) as error:
-        path = _refused_file(ctx, error)
+        path = _find_refused_path(ctx, error)
         is_lost = isinstance(error, NotFoundError) or "part" in error.variables
         if not path or not is_lost:
             raise  # the bucket is missing, or the store does not accept the name
@@ -462,24 +472,24 @@ def commit_at_once(
         ) from error
 
 
-def _refused_file(ctx: CommitContext, error: HoldfastError) -> str:
+def _find_refused_path(ctx: CommitContext, error: HoldfastError) -> str:
     """Return the path of the job's file that made the store refuse the transaction; empty if it was something else."""
     key = str(error.variables.get("key", ""))
     path = key.removeprefix(ctx.prefix)
     return path if key.startswith(ctx.prefix) and not layout.is_hidden(path) else ""
 
 
-def _records(
+def _iter_record_changes(
     ctx: CommitContext, entry: LogEntry, files: JobFiles, plan: ReplacementPlan, report: JobReport
 ) -> Iterator[Change]:
     """Iterate over all changes except the entry and the files."""
     yield from map(Require, files.required)
-    yield from deletions(ctx, entry, plan.files())
+    yield from iter_deletions(ctx, entry, plan.files())
     # No decision is later than this one, so the report of an earlier job is replaced in any case (C6).
     yield Put(ctx.key(layout.SUCCESS), encode_report(report))
     written = write_record(entry)
     if written is not None:
         yield Put(ctx.key(written[0]), written[1], Create())
-    yield Put(ctx.key(layout.log_mark(entry.seq, "visible")), files.summary.checksums.encode())
-    yield Put(ctx.key(layout.log_mark(entry.seq, "done")), done_mark())
+    yield Put(ctx.key(layout.log_mark_path(entry.seq, "visible")), files.summary.checksums.encode())
+    yield Put(ctx.key(layout.log_mark_path(entry.seq, "done")), encode_done_mark())
     yield from (Delete(key) for key in files.obsolete)

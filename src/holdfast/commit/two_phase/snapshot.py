@@ -14,10 +14,10 @@ from functools import partial
 from typing import Any
 
 from holdfast.commit import layout
-from holdfast.commit.codec import crc_field, guarded, iter_lines, text_field
+from holdfast.commit.codec import crc_field, decode_record, iter_lines, text_field
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import JobId, file_owner
-from holdfast.commit.nested_destinations import refuse_inner
+from holdfast.commit.nested_destinations import refuse_inner_destination
 from holdfast.commit.records import Kind
 from holdfast.commit.two_phase.decision_log import read_entry, read_log
 from holdfast.commit.two_phase.manifests import committed_manifests
@@ -91,14 +91,14 @@ def read_instant(ctx: CommitContext, attempts: int = 50) -> Instant:
         try:
             unfinished = [read_entry(ctx, seq) for seq in view.unfinished]
             waiting = frozenset(entry.seq for entry in unfinished if entry.kind is Kind.COMMIT)
-            return Instant(head=view.head, etag=view.etag, waiting=waiting, table=_table(ctx, view, unfinished))
+            return Instant(head=view.head, etag=view.etag, waiting=waiting, table=_read_table(ctx, view, unfinished))
         except NotFoundError:
             continue  # an entry was trimmed after the listing: read the log again
     raise UnavailableError("jobs are decided faster than the log is read: read again", url=ctx.url)
 
 
 @dataclass(frozen=True, slots=True)
-class _Rule:
+class _VisibilityRule:
     """A rule that says which listed files do not count.
 
     Attributes:
@@ -130,14 +130,14 @@ def read_snapshot(ctx: CommitContext, attempts: int = 50) -> Snapshot:
         view = read_log(ctx)  # outside the try block: NotFoundError here means that the bucket does not exist
         try:
             unfinished = [read_entry(ctx, seq) for seq in view.unfinished]
-            rule = _visibility(ctx, view, unfinished)
+            rule = _build_visibility_rule(ctx, view, unfinished)
             files = tuple(
                 VisibleFile(path, info.size_bytes, info.etag)
-                for path, info in layout.iter_visible(ctx.store, ctx.prefix, partial(refuse_inner, ctx))
+                for path, info in layout.iter_visible(ctx.store, ctx.prefix, partial(refuse_inner_destination, ctx))
                 if not rule.hides(path, info.etag)
             )
-            if _instant(read_log(ctx)) == _instant(view):
-                return Snapshot(head=view.head, files=files, table=_table(ctx, view, unfinished))
+            if _log_instant(read_log(ctx)) == _log_instant(view):
+                return Snapshot(head=view.head, files=files, table=_read_table(ctx, view, unfinished))
         except NotFoundError as error:
             if view == before:
                 raise CorruptDataError(
@@ -149,12 +149,12 @@ def read_snapshot(ctx: CommitContext, attempts: int = 50) -> Snapshot:
     raise UnavailableError("jobs are decided faster than the destination is listed: read again", url=ctx.url)
 
 
-def _instant(view: LogView) -> tuple[int, str, frozenset[int]]:
+def _log_instant(view: LogView) -> tuple[int, str, frozenset[int]]:
     """Return the state that must not change during a listing: the head, and the decisions that are not visible."""
     return view.head, view.etag, frozenset(view.unfinished) - view.visible
 
 
-def _visibility(ctx: CommitContext, view: LogView, unfinished: list[LogEntry]) -> _Rule:
+def _build_visibility_rule(ctx: CommitContext, view: LogView, unfinished: list[LogEntry]) -> _VisibilityRule:
     jobs: set[JobId] = set()
     paths: dict[str, str] = {}
     for entry in unfinished:
@@ -163,17 +163,17 @@ def _visibility(ctx: CommitContext, view: LogView, unfinished: list[LogEntry]) -
         elif entry.kind is Kind.COMMIT:
             jobs.add(entry.job)
             if entry.chosen.files:
-                paths.update(dict.fromkeys(_chosen_paths(ctx, entry), ""))
-    return _Rule(frozenset(jobs), paths)
+                paths.update(dict.fromkeys(_iter_chosen_paths(ctx, entry), ""))
+    return _VisibilityRule(frozenset(jobs), paths)
 
 
-def _chosen_paths(ctx: CommitContext, entry: LogEntry) -> Iterator[str]:
+def _iter_chosen_paths(ctx: CommitContext, entry: LogEntry) -> Iterator[str]:
     """Iterate over the paths of a decision's files whose names the caller chose."""
     for manifest in committed_manifests(ctx, entry):
         yield from (file.path for file in manifest.files if file_owner(file.path) is None)
 
 
-def _table(ctx: CommitContext, view: LogView, unfinished: list[LogEntry]) -> Mapping[str, object] | None:
+def _read_table(ctx: CommitContext, view: LogView, unfinished: list[LogEntry]) -> Mapping[str, object] | None:
     """Return the table after the newest visible commit, which includes the changes of all earlier commits.
 
     The newest entry cannot always be used: an abort entry copies the table of its predecessor, even if that is a commit
@@ -196,16 +196,16 @@ def read_checksums(ctx: CommitContext, seq: int) -> Iterator[tuple[str, int]]:
     Raises:
         CorruptDataError: the list is damaged.
     """
-    key = layout.log_mark(seq, "visible")
+    key = layout.log_mark_path(seq, "visible")
     try:
         data = ctx.records.read(key)
     except NotFoundError:
         return
     for value in iter_lines(key, data):
-        yield guarded(key, partial(_checksum, value))
+        yield decode_record(key, partial(_parse_checksum, value))
 
 
-def _checksum(value: dict[str, Any]) -> tuple[str, int]:
+def _parse_checksum(value: dict[str, Any]) -> tuple[str, int]:
     return text_field(value, "path"), crc_field(value)
 
 
@@ -218,7 +218,7 @@ def find_changed(
     """
 
     def is_changed(file: VisibleFile) -> tuple[VisibleFile, bool]:
-        return file, _crc32_of(ctx, file) != checksums[file.path]
+        return file, _compute_crc32(ctx, file) != checksums[file.path]
 
     for done, (file, changed) in enumerate(ctx.runner.map(is_changed, files), start=1):
         ctx.progress("read", done, len(checksums))
@@ -226,7 +226,7 @@ def find_changed(
             yield file
 
 
-def _crc32_of(ctx: CommitContext, file: VisibleFile) -> int | None:
+def _compute_crc32(ctx: CommitContext, file: VisibleFile) -> int | None:
     """Return the CRC-32 of a file; None if it is no longer the file that was listed, or the store finds it damaged."""
     crc32 = 0
     try:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from holdfast.commit import layout
 from holdfast.commit.codec import encode_job
 from holdfast.commit.context import CommitContext
-from holdfast.commit.destination import durably
+from holdfast.commit.destination import ensure_durable
 from holdfast.commit.records import JobRecord, SaveMode, StreamBatch
 from holdfast.commit.two_phase.committer import TWO_PHASE
 from holdfast.commit.two_phase.decision import help_earlier_jobs
@@ -62,11 +62,11 @@ def plan_batch(
     TWO_PHASE.check_fit(ctx, mode, others="another store")
     job = describe_job(ctx, TWO_PHASE.name, mode, details, view)
     assert job is not None  # only mode ignore skips jobs
-    known = durably(ctx, _known(ctx, job.base_seq), lambda: _known(ctx, job.base_seq))
+    known = ensure_durable(ctx, _read_stream_marks(ctx, job.base_seq), lambda: _read_stream_marks(ctx, job.base_seq))
     return BatchPlan(job=job, known=known)
 
 
-def _known(ctx: CommitContext, seq: int) -> Mapping[str, StreamMark]:
+def _read_stream_marks(ctx: CommitContext, seq: int) -> Mapping[str, StreamMark]:
     try:
         return read_entry(ctx, seq).state.streams if seq else {}
     except NotFoundError:
@@ -98,7 +98,7 @@ def join_batch(ctx: CommitContext, plan: BatchPlan, batch: StreamBatch) -> JobRe
 def _is_announced(ctx: CommitContext, job: JobRecord) -> bool:
     """Check whether another task has announced the job; that task has also tested conditional writes."""
     try:
-        return ctx.store.get(ctx.key(layout.job_record(job.job))) == encode_job(job)
+        return ctx.store.get(ctx.key(layout.job_record_path(job.job))) == encode_job(job)
     except NotFoundError:
         return False
 

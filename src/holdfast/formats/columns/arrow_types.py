@@ -25,11 +25,11 @@ def is_list(kind: pa.DataType) -> bool:
     return bool(pat.is_list(kind) or pat.is_large_list(kind) or pat.is_fixed_size_list(kind))
 
 
-def children(kind: pa.DataType) -> list[pa.Field]:
+def child_fields(kind: pa.DataType) -> list[pa.Field]:
     """Return the direct child fields of a nested Arrow type; none for other types."""
     return [kind.field(i) for i in range(kind.num_fields)] if pat.is_nested(kind) else []
 
 
 def contains_type(kind: pa.DataType, matches: Callable[[pa.DataType], bool]) -> bool:
     """Check whether `matches` is true for a type or for any type nested in it."""
-    return matches(kind) or any(contains_type(child.type, matches) for child in children(kind))
+    return matches(kind) or any(contains_type(child.type, matches) for child in child_fields(kind))

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from holdfast.errors import InvalidRequestError
-from holdfast.formats.columns.arrow_types import children, is_binary, is_list, is_string
+from holdfast.formats.columns.arrow_types import child_fields, is_binary, is_list, is_string
 from holdfast.formats.filters import RowFilter
 
 
@@ -54,7 +54,7 @@ def map_children(kind: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> p
     if pat.is_fixed_size_list(kind) or pat.is_list(kind):
         return pa.list_(change(kind.value_field))
     if pat.is_struct(kind):
-        return pa.struct([change(field) for field in children(kind)])
+        return pa.struct([change(field) for field in child_fields(kind)])
     return kind
 
 
@@ -67,7 +67,7 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
     return pa.schema([_plain_field(field) for field in schema])
 
 
-def plain_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+def to_plain_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Convert a batch to `schema`, which `plain_schema` returned; columns with the right type are not touched.
 
     Raises:
@@ -100,7 +100,7 @@ def cast_column(column: Any, field: pa.Field) -> Any:
         if column.offset:  # pyarrow 26 gives a null column below a sliced struct the wrong length
             column = pa.concat_arrays([column])
         # Arrow refuses to cast a nullable field to a non-nullable one, even if it contains no null.
-        return _relabeled(column.cast(map_children(field.type, _nullable)), field.type)
+        return _relabel_array(column.cast(map_children(field.type, _make_nullable)), field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InvalidRequestError(
             "a value does not fit the column's type: cast or round the column first",
@@ -109,21 +109,21 @@ def cast_column(column: Any, field: pa.Field) -> Any:
         ) from error
 
 
-def reinterpret(column: Any, kind: pa.DataType) -> Any:
+def reinterpret_bits(column: Any, kind: pa.DataType) -> Any:
     """Reinterpret the column's bits as another type: dates, times or durations as integers, or vice versa."""
     if column.offset and pat.is_nested(column.type):
         column = pa.concat_arrays([column])
-    return _relabeled(column, kind) if pat.is_nested(kind) else column.view(kind)
+    return _relabel_array(column, kind) if pat.is_nested(kind) else column.view(kind)
 
 
 def _refuse_lossy(kind: pa.DataType, wanted: pa.DataType) -> None:
     """Raise `pa.ArrowInvalid` if a cast between these types could round, truncate or reinterpret values."""
     if pat.is_nested(kind) and pat.is_nested(wanted):
         if pat.is_struct(wanted) and pat.is_struct(kind):
-            fields = {field.name: field for field in children(kind)}
-            pairs = [(fields[field.name], field) for field in children(wanted) if field.name in fields]
+            fields = {field.name: field for field in child_fields(kind)}
+            pairs = [(fields[field.name], field) for field in child_fields(wanted) if field.name in fields]
         else:
-            pairs = list(zip(children(kind), children(wanted), strict=False))
+            pairs = list(zip(child_fields(kind), child_fields(wanted), strict=False))
         for one, other in pairs:
             _refuse_lossy(one.type, other.type)
         return
@@ -131,11 +131,11 @@ def _refuse_lossy(kind: pa.DataType, wanted: pa.DataType) -> None:
         kind = kind.value_type
     if isinstance(kind, pa.BaseExtensionType):
         kind = kind.storage_type
-    if not (kind.equals(wanted) or pat.is_null(kind) or _is_lossless(kind, wanted)):
+    if not (kind.equals(wanted) or pat.is_null(kind) or _is_cast_lossless(kind, wanted)):
         raise pa.ArrowInvalid(f"no cast from {kind} to {wanted} preserves every value")
 
 
-def _is_lossless(kind: pa.DataType, wanted: pa.DataType) -> bool:
+def _is_cast_lossless(kind: pa.DataType, wanted: pa.DataType) -> bool:
     """Check whether Arrow's cast between two types either preserves every value or fails."""
     if pat.is_integer(kind):
         return bool(pat.is_integer(wanted) or pat.is_floating(wanted) or pat.is_decimal(wanted))
@@ -145,26 +145,26 @@ def _is_lossless(kind: pa.DataType, wanted: pa.DataType) -> bool:
         return bool(pat.is_decimal(wanted) or pat.is_integer(wanted))
     if pat.is_date(kind):
         return bool(pat.is_date(wanted) or (pat.is_timestamp(wanted) and wanted.tz is None))
-    sorts = (pat.is_timestamp, pat.is_time, pat.is_duration, pat.is_boolean, _is_bytes)
+    sorts = (pat.is_timestamp, pat.is_time, pat.is_duration, pat.is_boolean, _is_bytes_type)
     return any(is_one(kind) and is_one(wanted) for is_one in sorts)
 
 
-def _is_bytes(kind: pa.DataType) -> bool:
+def _is_bytes_type(kind: pa.DataType) -> bool:
     return is_string(kind) or is_binary(kind)
 
 
-def _nullable(field: pa.Field) -> pa.Field:
-    return pa.field(field.name, map_children(field.type, _nullable))
+def _make_nullable(field: pa.Field) -> pa.Field:
+    return pa.field(field.name, map_children(field.type, _make_nullable))
 
 
-def _relabeled(array: Any, kind: pa.DataType) -> Any:
+def _relabel_array(array: Any, kind: pa.DataType) -> Any:
     """Return the array as `kind`, which differs from its type only in names and nullability of nested fields."""
     if array.type.equals(kind):
         return array
     if array.offset:
         array = pa.concat_arrays([array])
-    pairs = zip(child_arrays(array), children(kind), strict=True)
-    return with_child_arrays(array, kind, [_relabeled(child, field.type) for child, field in pairs])
+    pairs = zip(child_arrays(array), child_fields(kind), strict=True)
+    return with_child_arrays(array, kind, [_relabel_array(child, field.type) for child, field in pairs])
 
 
 def child_arrays(array: Any) -> list[Any]:
@@ -188,7 +188,7 @@ def needed_schema(schema: pa.Schema, columns: Sequence[str], row_filter: RowFilt
     return pa.schema([schema.field(name) for name in names])
 
 
-def as_requested(
+def convert_to_requested(
     batch: pa.RecordBatch, needed: pa.Schema, columns: Sequence[str], row_filter: RowFilter | None
 ) -> pa.RecordBatch:
     """Convert a batch of a file to the requested schema, apply the filter, and drop columns of the filter only.
@@ -240,15 +240,15 @@ def convert_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 def _with_names_like(array: Any, like: pa.DataType) -> Any:
     """Spell the fields of structs as `like` does, because a cast fills fields without an exact match with nulls."""
     kind = _type_with_names_like(array.type, like)
-    return _relabeled(array, kind)
+    return _relabel_array(array, kind)
 
 
 def _type_with_names_like(kind: pa.DataType, like: pa.DataType) -> pa.DataType:
     if pat.is_struct(kind) and pat.is_struct(like):
-        exact = {field.name for field in children(like)}
-        folded = {field.name.lower(): field for field in children(like)}
+        exact = {field.name for field in child_fields(like)}
+        folded = {field.name.lower(): field for field in child_fields(like)}
         fields = []
-        for field in children(kind):
+        for field in child_fields(kind):
             other = like.field(field.name) if field.name in exact else folded.get(field.name.lower())
             if other is not None:
                 field = pa.field(

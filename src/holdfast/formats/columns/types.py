@@ -17,7 +17,7 @@ import pyarrow.types as pat
 
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.formats import FORMATS, FileFormat
-from holdfast.formats.columns.arrow_types import children, contains_type, is_binary, is_list, is_string
+from holdfast.formats.columns.arrow_types import child_fields, contains_type, is_binary, is_list, is_string
 
 _KEY = b"holdfast.spark.field"
 _FINE_TIME = re.compile(r"time\([7-9]\)")
@@ -43,22 +43,22 @@ def with_field_metadata_of(schema: pa.Schema, like: pa.Schema) -> pa.Schema:
     return pa.schema(fields)
 
 
-def beyond_arrow(field: pa.Field) -> frozenset[str]:
+def kinds_beyond_arrow(field: pa.Field) -> frozenset[str]:
     """Return the kinds of types in a column that Arrow cannot express, such as ``collated string``.
 
     The kinds are those of `holdfast.formats.columns.types`; Spark's JSON reveals them.
     """
     spark = spark_json_of(field)
-    return frozenset() if spark is None else frozenset(_words(spark))
+    return frozenset() if spark is None else frozenset(_field_kinds_beyond_arrow(spark))
 
 
-def _words(field: Mapping[str, Any]) -> Iterator[str]:
+def _field_kinds_beyond_arrow(field: Mapping[str, Any]) -> Iterator[str]:
     if (field.get("metadata") or {}).get("__COLLATIONS"):
         yield "collated string"
-    yield from _type_words(field["type"])
+    yield from _type_kinds_beyond_arrow(field["type"])
 
 
-def _type_words(kind: Any) -> Iterator[str]:
+def _type_kinds_beyond_arrow(kind: Any) -> Iterator[str]:
     if isinstance(kind, str):
         if _FINE_TIME.fullmatch(kind):
             yield "time of nanoseconds"
@@ -69,14 +69,14 @@ def _type_words(kind: Any) -> Iterator[str]:
         yield "user-defined"
     for part in ("elementType", "keyType", "valueType"):
         if part in kind:
-            yield from _type_words(kind[part])
+            yield from _type_kinds_beyond_arrow(kind[part])
     for field in kind.get("fields", ()):
-        yield from _words(field)
+        yield from _field_kinds_beyond_arrow(field)
 
 
 def special_struct(kind: pa.DataType) -> str | None:
     """Return ``variant``, ``geometry`` or ``geography`` if PySpark marks the struct as one of these, else None."""
-    for field in children(kind) if pat.is_struct(kind) else ():
+    for field in child_fields(kind) if pat.is_struct(kind) else ():
         for word in ("variant", "geometry", "geography"):
             if (field.metadata or {}).get(word.encode()) == b"true":
                 return word
@@ -109,16 +109,16 @@ NESTED = frozenset({"list", "map", "struct"})
 BEYOND = frozenset({"interval of other fields", "collated string", "user-defined"})
 
 
-def _kind_of(kind: pa.DataType) -> str | None:
+def _kind_of_type(kind: pa.DataType) -> str | None:
     return next((name for name, matches in KINDS.items() if matches(kind)), None)
 
 
-def kind_of(field: pa.Field) -> str | None:
+def kind_of_column(field: pa.Field) -> str | None:
     """Return the kind of a column's type, such as ``integer``; None for a type that Spark does not have."""
-    beyond = sorted(beyond_arrow(field))
+    beyond = sorted(kinds_beyond_arrow(field))
     if beyond:
         return beyond[0]
-    return _kind_of(field.type.value_type if pat.is_dictionary(field.type) else field.type)
+    return _kind_of_type(field.type.value_type if pat.is_dictionary(field.type) else field.type)
 
 
 # --- which kinds a format supports, and why not -----------------------------------------------------------------------
@@ -159,7 +159,7 @@ def _check_fields(path: str, fields: Sequence[pa.Field]) -> None:
                 "two names are equal or differ only by case: rename one", first=seen[name.lower()], second=name
             )
         seen[name.lower()] = name
-        _check_fields(f"{name}.", children(field.type))
+        _check_fields(f"{name}.", child_fields(field.type))
 
 
 def check_types(file_format: FileFormat[Any], schema: pa.Schema) -> None:
@@ -171,11 +171,11 @@ def check_types(file_format: FileFormat[Any], schema: pa.Schema) -> None:
     check_names(schema)
     for column in schema:
         for path, kind, needs in (
-            *_beyond(column, file_format.holds),
-            *_unsupported(column.name, column.type, file_format.holds),
+            *_iter_unsupported_beyond_arrow(column, file_format.holds),
+            *_iter_unsupported_types(column.name, column.type, file_format.holds),
         ):
             raise InvalidRequestError(
-                f"{file_format.name} does not support this type{_advice(file_format, needs)}",
+                f"{file_format.name} does not support this type{_advise_unsupported(file_format, needs)}",
                 column=path,
                 type=str(kind),
             )
@@ -207,7 +207,7 @@ def check_map_keys(format_name: str, schema: pa.Schema) -> None:
             )
 
 
-def _advice(file_format: FileFormat[Any], kind: str) -> str:
+def _advise_unsupported(file_format: FileFormat[Any], kind: str) -> str:
     """Return the reason why the format does not support the kind, and what to do."""
     usual = SPATIAL if kind in ("geometry", "geography") else ": cast the column"
     reason, _, act = file_format.reasons.get(kind, usual).rpartition(": ")
@@ -215,20 +215,24 @@ def _advice(file_format: FileFormat[Any], kind: str) -> str:
     return f"{reason and ', '}{reason}: {' or '.join([act, *(f'use {name}' for name in others)])}"
 
 
-def _unsupported(path: str, kind: pa.DataType, supported: frozenset[str]) -> Iterator[tuple[str, pa.DataType, str]]:
+def _iter_unsupported_types(
+    path: str, kind: pa.DataType, supported: frozenset[str]
+) -> Iterator[tuple[str, pa.DataType, str]]:
     if pat.is_dictionary(kind):
         kind = kind.value_type
-    word = _kind_of(kind)
+    word = _kind_of_type(kind)
     if word is None:
         yield path, kind, "unknown"
     elif word not in supported:
         yield path, kind, word
-    for child in () if special_struct(kind) else children(kind):
-        yield from _unsupported(f"{path}.{child.name}", child.type, supported)
+    for child in () if special_struct(kind) else child_fields(kind):
+        yield from _iter_unsupported_types(f"{path}.{child.name}", child.type, supported)
 
 
-def _beyond(column: pa.Field, supported: frozenset[str]) -> Iterator[tuple[str, pa.DataType, str]]:
-    for word in sorted(beyond_arrow(column) - supported):
+def _iter_unsupported_beyond_arrow(
+    column: pa.Field, supported: frozenset[str]
+) -> Iterator[tuple[str, pa.DataType, str]]:
+    for word in sorted(kinds_beyond_arrow(column) - supported):
         yield column.name, column.type, word
 
 
@@ -242,7 +246,7 @@ VARIANT = pa.struct(
 _SHREDDED = "typed_value"
 
 
-def refuse_shredded(needed: pa.Schema, physical: pa.Schema) -> None:
+def refuse_shredded_variant(needed: pa.Schema, physical: pa.Schema) -> None:
     """Check that the file does not store a requested VARIANT column in shredded form.
 
     Args:
@@ -265,16 +269,17 @@ def refuse_shredded(needed: pa.Schema, physical: pa.Schema) -> None:
 
 def _is_shredded(wanted: pa.DataType, found: pa.DataType) -> bool:
     if special_struct(wanted) == "variant":
-        return pat.is_struct(found) and any(field.name == _SHREDDED for field in children(found))
+        return pat.is_struct(found) and any(field.name == _SHREDDED for field in child_fields(found))
     if not pat.is_nested(wanted) or not pat.is_nested(found):
         return False
     if pat.is_struct(wanted):
-        there = {field.name.lower(): field.type for field in children(found)}
+        there = {field.name.lower(): field.type for field in child_fields(found)}
         return any(
             _is_shredded(field.type, there[field.name.lower()])
-            for field in children(wanted)
+            for field in child_fields(wanted)
             if field.name.lower() in there
         )
     return any(
-        _is_shredded(one.type, other.type) for one, other in zip(children(wanted), children(found), strict=False)
+        _is_shredded(one.type, other.type)
+        for one, other in zip(child_fields(wanted), child_fields(found), strict=False)
     )

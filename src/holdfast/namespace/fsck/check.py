@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from holdfast.errors import CorruptDataError, NotFoundError
-from holdfast.namespace.blobs import BlobStore, content_bytes, find_damage, stored_range
+from holdfast.namespace.blobs import BlobStore, content_size, find_damage, stored_range
 from holdfast.namespace.configuration import load_configuration
 from holdfast.namespace.fsck.findings import FINDING_KINDS, Finding, Progress, Report, ignore_progress
 from holdfast.namespace.fsck.survey import Survey, add_blobs, object_row, open_survey, pack_name, unpack_name
@@ -49,7 +49,9 @@ class CheckedNamespace:
 
 
 @contextmanager
-def maintenance(subject: CheckedNamespace, work: str, progress: Progress) -> Iterator[tuple[MaintenanceLock, Progress]]:
+def hold_maintenance_lock(
+    subject: CheckedNamespace, work: str, progress: Progress
+) -> Iterator[tuple[MaintenanceLock, Progress]]:
     """Hold the maintenance lock of a namespace during the block; yield it, and a progress callback that renews it.
 
     Raises:
@@ -107,7 +109,7 @@ def check(
             if rest := sum(1 for _ in rows):
                 totals[kind] = len(shown) + rest
             findings += shown
-        findings = _present(subject, findings)
+        findings = _leave_out_changed(subject, findings)
         totals = {**Counter(finding.kind.name for finding in findings), **totals}
         return Report(
             counts=survey.counts(),
@@ -125,7 +127,7 @@ def _find_damaged(subject: CheckedNamespace, survey: Survey, progress: Progress)
 
     def damage(row: tuple[bytes, int]) -> tuple[str, int, int | None]:
         name, size = unpack_name(row[0]), row[1]
-        length = content_bytes(size)
+        length = content_size(size)
         for start in range(0, length, _PIECE):
             stored_start, stored_length = stored_range(start, min(_PIECE, length - start))
             try:
@@ -154,11 +156,11 @@ def _add_late_blobs(subject: CheckedNamespace, survey: Survey) -> None:
     after = b""
     while unlisted := [row[0] for row in survey.query("unlisted", after=after, limit=_UNCONFIRMED)]:
         after = unlisted[-1]
-        sizes = _sizes(subject, [unpack_name(blob) for blob in unlisted])
+        sizes = _read_blob_sizes(subject, [unpack_name(blob) for blob in unlisted])
         survey.add_rows([object_row(blob, size) for blob, size in sizes.items() if size is not None])
 
 
-def _sizes(subject: CheckedNamespace, blobs: Sequence[str]) -> Mapping[str, int | None]:
+def _read_blob_sizes(subject: CheckedNamespace, blobs: Sequence[str]) -> Mapping[str, int | None]:
     """Ask the store for the sizes of blobs; None for one that does not exist."""
 
     def size(blob: str) -> int | None:
@@ -170,24 +172,26 @@ def _sizes(subject: CheckedNamespace, blobs: Sequence[str]) -> Mapping[str, int 
     return dict(zip(blobs, subject.environment.runner.map(size, blobs), strict=True))
 
 
-def _present(subject: CheckedNamespace, findings: Sequence[Finding]) -> list[Finding]:
+def _leave_out_changed(subject: CheckedNamespace, findings: Sequence[Finding]) -> list[Finding]:
     """Leave out what others have changed beside the check.
 
     A missing object is none if its file has been deleted or changed since the snapshot. An unowned one is none if it
     was garbage that a collector deleted, with the note about it, between the listing and the snapshot.
     """
-    sizes = _sizes(subject, [one.blob for one in findings if one.kind.name == "unowned-blob" and not one.keys])
+    sizes = _read_blob_sizes(
+        subject, [one.blob for one in findings if one.kind.name == "unowned-blob" and not one.keys]
+    )
     keys = {one.keys[0] for one in findings if one.kind.name == "missing-blob"}
     records = subject.database.get_many(keys) if keys else {}
     return [
         one
         for one in findings
         if not (one.kind.name == "unowned-blob" and not one.keys and sizes[one.blob] is None)
-        and not (one.kind.name == "missing-blob" and not _refers(one, records.get(one.keys[0])))
+        and not (one.kind.name == "missing-blob" and not _inode_refers_to_blob(one, records.get(one.keys[0])))
     ]
 
 
-def _refers(finding: Finding, record: Record | None) -> bool:
+def _inode_refers_to_blob(finding: Finding, record: Record | None) -> bool:
     try:
         extents = () if record is None else decode_inode(finding.keys[0], record.value).extents
     except CorruptDataError:

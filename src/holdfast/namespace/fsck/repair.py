@@ -15,27 +15,27 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 
 from holdfast.errors import CorruptDataError, FencedError, HoldfastError, NotFoundError
-from holdfast.namespace.blobs import content_bytes
+from holdfast.namespace.blobs import content_size
 from holdfast.namespace.configuration import Configuration
 from holdfast.namespace.directory_times import DirectoryTimes
-from holdfast.namespace.fsck.check import CheckedNamespace, check, maintenance
+from holdfast.namespace.fsck.check import CheckedNamespace, check, hold_maintenance_lock
 from holdfast.namespace.fsck.findings import FINDING_KINDS, Finding, Progress, Report, ignore_progress
-from holdfast.namespace.fsck.survey import CLOSING_S, is_readable, leased_files
+from holdfast.namespace.fsck.survey import CLOSING_S, find_leased_files, is_readable
 from holdfast.namespace.inode import Extent, Inode, InodeKind, decode_inode
 from holdfast.namespace.keys import (
     DAMAGED,
     NO_PARENT,
     ROOT_ID,
     ROOT_KEY,
-    blob_of,
+    blob_name_in_key,
     children_range,
     data_key,
     deleted_key,
+    entry_name_in_key,
     lease_key,
-    name_of,
     new_id,
 )
-from holdfast.namespace.maintenance import KINDS_WITH_BLOBS, MaintenanceLock, damage_note, forget_damage
+from holdfast.namespace.maintenance import KINDS_WITH_BLOBS, MaintenanceLock, encode_damage_note, forget_damage
 from holdfast.namespace.operation import Changes
 from holdfast.namespace.operations.base import ReadInode
 from holdfast.namespace.operations.names import Mkdirs
@@ -102,12 +102,12 @@ def repair(
     Crash: some repairs are done; call it again.
     """
     subject = replace(subject, safety_age_s=max(subject.safety_age_s, CLOSING_S))
-    with maintenance(subject, "repair", progress) as (lock, renewing):
-        work = _Work()
+    with hold_maintenance_lock(subject, "repair", progress) as (lock, renewing):
+        work = _RepairProgress()
         shelf: NsPath | None = None
         while True:
             store_now_s = subject.blobs.store_time_s()
-            leased = leased_files(subject.database)
+            leased = find_leased_files(subject.database)
             lock.rewrite_root()
             found = check(subject, renewing, store_now_s=store_now_s, leased=leased)
             bench = Workbench(subject, configuration, lock, shelf, store_now_s)
@@ -129,7 +129,7 @@ _Identity = tuple[object, ...]
 
 
 @dataclass(slots=True)
-class _Work:
+class _RepairProgress:
     """What all rounds have done.
 
     Attributes:
@@ -141,7 +141,7 @@ class _Work:
     tries: Counter[_Identity] = field(default_factory=Counter)
 
 
-def _repair_round(bench: Workbench, findings: Sequence[Finding], work: _Work, progress: Progress) -> bool:
+def _repair_round(bench: Workbench, findings: Sequence[Finding], work: _RepairProgress, progress: Progress) -> bool:
     """Repair each finding of a check once; return whether something was repaired."""
     before = len(work.repaired)
     for number, finding in enumerate(findings):
@@ -319,7 +319,7 @@ def _keep_damaged_record(bench: Workbench, finding: Finding) -> bool:
         return False
     changes: Changes[None] = Changes(None, deletes={key})
     if key[:1] in KINDS_WITH_BLOBS:
-        changes.values[DAMAGED] = damage_note(bench.store_now_s)
+        changes.values[DAMAGED] = encode_damage_note(bench.store_now_s)
     extents: tuple[Extent, ...] = ()
     if record.value:
         extent, stored = bench.subject.blobs.new_small_blob(bench.new_id(), record.value)
@@ -353,7 +353,7 @@ def _rename_badly_named(bench: Workbench, finding: Finding) -> bool:
     """Move an entry whose name no path can have."""
     (key,) = finding.keys
     seen = bench.inode(key)
-    return seen is not None and bench.move(key, seen.inode.id, f"name-{name_of(key).hex()}")
+    return seen is not None and bench.move(key, seen.inode.id, f"name-{entry_name_in_key(key).hex()}")
 
 
 def _attach_orphans(bench: Workbench, finding: Finding) -> bool:
@@ -373,7 +373,11 @@ def _attach_orphans(bench: Workbench, finding: Finding) -> bool:
 
 
 def _lost_name(key: bytes) -> str:
-    return f"entry-{name_of(key).decode(errors='replace')}".replace("/", "-").replace(":", "-").replace("\0", "-")
+    return (
+        f"entry-{entry_name_in_key(key).decode(errors='replace')}".replace("/", "-")
+        .replace(":", "-")
+        .replace("\0", "-")
+    )
 
 
 def _break_cycle(bench: Workbench, finding: Finding) -> bool:
@@ -416,7 +420,7 @@ def _forget_deleted_tree(bench: Workbench, finding: Finding) -> bool:
 
 
 # --- blobs ------------------------------------------------------------------------------------------------------------
-def _attach_unowned(bench: Workbench, finding: Finding) -> bool:
+def _attach_unowned_blob(bench: Workbench, finding: Finding) -> bool:
     """Make a file of a blob that belongs to none, called like the blob."""
     blobs, seen = bench.subject.blobs, dict[bytes, SeenRecord | None]()
     if finding.keys:
@@ -424,14 +428,14 @@ def _attach_unowned(bench: Workbench, finding: Finding) -> bool:
         record = bench.record(key)
         if record is None:
             return False
-        extent = Extent(blob_of(key), content_bytes(len(record.value)), inline=True)
+        extent = Extent(blob_name_in_key(key), content_size(len(record.value)), inline=True)
         seen[key] = SeenRecord(record.version, None)
     else:
         try:
             info = blobs.store.head(blobs.key(finding.blob))
         except NotFoundError:
             return False
-        extent = Extent(finding.blob, content_bytes(info.size_bytes))
+        extent = Extent(finding.blob, content_size(info.size_bytes))
     name = f"blob-{extent.blob}".replace("/", "-").replace(":", "-")
     return bench.shelve(name, bench.new_file((extent,), {}), Changes(None), seen)
 
@@ -479,7 +483,7 @@ REPAIRS: Mapping[str, Callable[[Workbench, Finding], bool]] = {
     "orphan": _attach_orphans,
     "cycle": _break_cycle,
     "referenced-garbage": _delete_notes,
-    "unowned-blob": _attach_unowned,
+    "unowned-blob": _attach_unowned_blob,
     "writer-without-lease": _close_file,
     "lease-without-file": _delete_lease,
     "wrong-usage": _count_again,

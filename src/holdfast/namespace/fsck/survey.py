@@ -15,11 +15,20 @@ from itertools import chain
 from typing import Any
 
 from holdfast.errors import CorruptDataError, StorageFullError
-from holdfast.namespace.blobs import BlobStore, content_bytes, file_id_of, find_damage
+from holdfast.namespace.blobs import BlobStore, content_size, file_id_in_blob_name, find_damage
 from holdfast.namespace.errors import InvalidPathError
 from holdfast.namespace.fsck.findings import FINDING_KINDS, Finding, NamespaceCounts, Progress
 from holdfast.namespace.inode import decode_inode
-from holdfast.namespace.keys import ID_BYTES, ROOT_ID, ROOT_KEY, blob_of, id_of, kind_range, name_of, parent_of
+from holdfast.namespace.keys import (
+    ID_BYTES,
+    ROOT_ID,
+    ROOT_KEY,
+    blob_name_in_key,
+    entry_name_in_key,
+    id_in_key,
+    kind_range,
+    parent_id_in_key,
+)
 from holdfast.namespace.other_records import HARD_LIMIT_MS, DeletedTree, Lease, Upload, decode_trail
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.view import scan_pages
@@ -93,7 +102,7 @@ class Survey:
         records = chain.from_iterable(iter_records(reader, first) for first in kinds)
         for done, (key, record) in enumerate(records, 1):
             try:
-                rows += to_rows(key, record, self.now_ms)
+                rows += record_to_rows(key, record, self.now_ms)
             except CorruptDataError:
                 rows.append(("problem", "damaged-record", key))
             if done % _PAGE == 0:
@@ -101,26 +110,26 @@ class Survey:
                 rows.clear()
                 progress("records", done, 0)
         self.add_rows(rows)
-        self._conclude()
+        self._compute_reachability()
 
-    def _conclude(self) -> None:
+    def _compute_reachability(self) -> None:
         """Find out what can be reached from where."""
         self._run_script("indexes")
         for place in ("live", "waiting", "lost"):
-            self._walk([number for (number,) in self.query(f"roots of {place}")], place)
+            self._walk_from_roots([number for (number,) in self.query(f"roots of {place}")], place)
         after = b""
         while found := list(self.query("unreached", after=after)):
             ((after,),) = found
-            member = self._cycle_above(after)
+            member = self._find_cycle_above(after)
             self.add_rows([("cycle", member)])
-            self._walk([member], "lost")
+            self._walk_from_roots([member], "lost")
 
-    def _walk(self, roots: Collection[bytes], place: str) -> None:
+    def _walk_from_roots(self, roots: Collection[bytes], place: str) -> None:
         self._connection.execute("DELETE FROM start")
         self.add_rows([("start", root) for root in roots])
         self.query("walk", place=place)
 
-    def _cycle_above(self, directory: bytes) -> bytes:
+    def _find_cycle_above(self, directory: bytes) -> bytes:
         """Return the smallest id of the cycle to which the parents of a directory lead."""
         seen: list[bytes] = []
         while directory not in seen:
@@ -136,30 +145,30 @@ class Survey:
         if kind == "shared-blob":
             keys = tuple(found for (found,) in self.query("files of a blob", blob=blob))
             key, *others = reversed(keys)
-            detail = " ".join(f"and {self._path(other)}" for other in others)
+            detail = " ".join(f"and {self._find_path(other)}" for other in others)
         elif kind == "referenced-garbage":
             keys += tuple(found for (found,) in self.query("notes of a blob", blob=blob))
         elif number and key:
-            detail, number = f"inode {_number(number)}", None
+            detail, number = f"inode {_unpack_id(number)}", None
         elif number:
             keys = tuple(found for (found,) in self.query("inodes of an id", id=number))
             key = keys[0] if keys else None
         return Finding(
             kind=FINDING_KINDS[kind],
-            path=self._path(key) if key and key[:1] in b"ir" else "",
+            path=self._find_path(key) if key and key[:1] in b"ir" else "",
             keys=keys,
             blob=unpack_name(blob) if blob else "",
-            number=_number(number) if number else 0,
+            number=_unpack_id(number) if number else 0,
             detail=detail,
         )
 
-    def _path(self, key: bytes) -> str:
+    def _find_path(self, key: bytes) -> str:
         """Return the path of an inode, or of a deleted tree; if the root is not above it, from where it hangs."""
         if key == ROOT_KEY:
             return "/"
         if len(key) < len(ROOT_KEY):
             return ""
-        names = [name_of(key)] if key[:1] == b"i" else []
+        names = [entry_name_in_key(key)] if key[:1] == b"i" else []
         at, seen = key[1 : 1 + ID_BYTES], set[bytes]()
         while at != pack_id(ROOT_ID) and at not in seen and len(seen) < _MOST_LEVELS:
             found = list(self.query("directory", id=at))
@@ -167,8 +176,8 @@ class Survey:
                 break
             seen.add(at)
             ((above, at),) = found
-            names.append(name_of(above))
-        top = "" if at == pack_id(ROOT_ID) else f"(inode {_number(at)})"
+            names.append(entry_name_in_key(above))
+        top = "" if at == pack_id(ROOT_ID) else f"(inode {_unpack_id(at)})"
         return top + "/" + b"/".join(reversed(names)).decode(errors="backslashreplace")
 
     def counts(self) -> NamespaceCounts:
@@ -228,13 +237,13 @@ def add_blobs(
 
 def object_row(name: str, size: int, *, is_young: bool = False) -> Row:
     """Return the row of a blob in the object store, for `Survey.add_rows`."""
-    writer = file_id_of(name)
+    writer = file_id_in_blob_name(name)
     return (
         "blob",
         pack_name(name),
         0,
         size,
-        content_bytes(size),
+        content_size(size),
         None if writer is None else pack_id(writer),
         is_young,
         None,
@@ -247,7 +256,7 @@ def iter_records(reader: SnapshotReader, kind: bytes) -> Iterator[tuple[bytes, R
         yield from page.records
 
 
-def leased_files(reader: SnapshotReader) -> frozenset[int]:
+def find_leased_files(reader: SnapshotReader) -> frozenset[int]:
     """Return the inode ids of all files that have a lease.
 
     A sweep or a repair asks before it writes the root (`MaintenanceLock.rewrite_root`), and leaves the blobs of
@@ -255,26 +264,26 @@ def leased_files(reader: SnapshotReader) -> frozenset[int]:
     after all, and end the lease again. If it ended before, a database that forgets that forgets the write of the root
     as well, and with it the lock.
     """
-    return frozenset(id_of(key) for key, _ in iter_records(reader, b"l"))
+    return frozenset(id_in_key(key) for key, _ in iter_records(reader, b"l"))
 
 
 # --- one function for each kind of record -----------------------------------------------------------------------------
 def _small_blob_row(key: bytes, record: Record, now_ms: int) -> Iterator[Row]:
-    name = blob_of(key)
+    name = blob_name_in_key(key)
     size = len(record.value)
-    yield "blob", pack_name(name), 1, size, content_bytes(size), None, 0, find_damage(name, 0, record.value)
+    yield "blob", pack_name(name), 1, size, content_size(size), None, 0, find_damage(name, 0, record.value)
 
 
 def _garbage_note_row(key: bytes, record: Record, now_ms: int) -> Iterator[Row]:
-    yield "note", pack_name(blob_of(key)), key
+    yield "note", pack_name(blob_name_in_key(key)), key
 
 
 def _inode_rows(key: bytes, record: Record, now_ms: int) -> Iterator[Row]:
     inode = decode_inode(key, record.value)
-    number, parent = pack_id(inode.id), pack_id(parent_of(key))
+    number, parent = pack_id(inode.id), pack_id(parent_id_in_key(key))
     space = min(inode.space, _MOST_SPACE)
     yield "inode", key, parent, number, inode.is_directory, space, pack_name(inode.writer) if inode.writer else None
-    if key != ROOT_KEY and not _is_name(name_of(key)):
+    if key != ROOT_KEY and not _is_name(entry_name_in_key(key)):
         yield "problem", "bad-name", key
     if inode.is_directory:
         if inode.has_quota:
@@ -291,8 +300,8 @@ def _lease_rows(key: bytes, record: Record, now_ms: int) -> Iterator[Row]:
     if lease.is_silent(now_ms, HARD_LIMIT_MS):
         minutes = (now_ms - lease.renewed_ms) // 60_000
         silence = f"silent for {minutes} minutes" if minutes >= 0 else "dated by a wrong clock"
-    yield "lease", pack_id(id_of(key)), key, lease.key, pack_name(lease.holder), silence
-    yield "leased", pack_id(id_of(key))
+    yield "lease", pack_id(id_in_key(key)), key, lease.key, pack_name(lease.holder), silence
+    yield "leased", pack_id(id_in_key(key))
 
 
 def _upload_rows(key: bytes, record: Record, now_ms: int) -> Iterator[Row]:
@@ -311,17 +320,17 @@ def _deleted_rows(key: bytes, record: Record, now_ms: int) -> Iterator[Row]:
         yield "quota", pack_id(tree.root.quota_id), number, key
 
 
-def _trace_rows(key: bytes, record: Record, now_ms: int) -> Iterator[Row]:
+def _directory_trace_rows(key: bytes, record: Record, now_ms: int) -> Iterator[Row]:
     """Yield the time, or the place, of a directory."""
     if key[:1] == b"w":
         decode_trail(key, record.value)
-    yield "trace", key[:1].decode(), pack_id(id_of(key)), key
+    yield "trace", key[:1].decode(), pack_id(id_in_key(key)), key
 
 
 def _usage_rows(key: bytes, record: Record, now_ms: int) -> Iterator[Row]:
-    if name_of(key) not in (b"n", b"s"):
+    if entry_name_in_key(key) not in (b"n", b"s"):
         raise CorruptDataError("a record of the namespace is not a counter: run holdfast namespace fsck", key=key)
-    yield "usage", pack_id(id_of(key)), name_of(key).decode(), record.number, record.version, key
+    yield "usage", pack_id(id_in_key(key)), entry_name_in_key(key).decode(), record.number, record.version, key
 
 
 _WITH_ID = 1 + ID_BYTES
@@ -332,15 +341,15 @@ RECORD_KINDS: Mapping[bytes, tuple[int, int, Callable[[bytes, Record, int], Iter
     b"l": (_WITH_ID, _WITH_ID, _lease_rows),
     b"p": (2, MAX_KEY_BYTES, _upload_rows),
     b"r": (_WITH_ID, _WITH_ID, _deleted_rows),
-    b"t": (_WITH_ID, _WITH_ID, _trace_rows),
+    b"t": (_WITH_ID, _WITH_ID, _directory_trace_rows),
     b"u": (_WITH_ID + 1, _WITH_ID + 1, _usage_rows),
-    b"w": (_WITH_ID, _WITH_ID, _trace_rows),
+    b"w": (_WITH_ID, _WITH_ID, _directory_trace_rows),
 }
 """The kinds of records by the first byte of their keys: how long the keys are at least and at most, and the function
 that yields the rows of a record, given the time too; it raises `CorruptDataError` if the record is damaged."""
 
 
-def to_rows(key: bytes, record: Record, now_ms: int) -> list[Row]:
+def record_to_rows(key: bytes, record: Record, now_ms: int) -> list[Row]:
     """Decode a record; return its rows for `Survey.add_rows`.
 
     Raises:
@@ -355,7 +364,7 @@ def to_rows(key: bytes, record: Record, now_ms: int) -> list[Row]:
 def is_readable(key: bytes, record: Record) -> bool:
     """Return whether a record can be decoded as one of its kind."""
     try:
-        to_rows(key, record, 0)
+        record_to_rows(key, record, 0)
     except CorruptDataError:
         return False
     return True
@@ -374,7 +383,7 @@ def pack_id(number: int) -> bytes:
     return number.to_bytes(ID_BYTES, "big")
 
 
-def _number(packed: bytes) -> int:
+def _unpack_id(packed: bytes) -> int:
     return int.from_bytes(packed, "big")
 
 

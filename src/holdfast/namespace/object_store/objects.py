@@ -19,12 +19,12 @@ from holdfast.namespace.errors import (
 )
 from holdfast.namespace.inode import MADE_FOR_OBJECTS, Extent, Inode, InodeKind
 from holdfast.namespace.keys import children_range, data_key, upload_key
-from holdfast.namespace.listing import etag_of
-from holdfast.namespace.operation import Changes, Context
+from holdfast.namespace.listing import etag_of_inode
+from holdfast.namespace.operation import Changes, OperationContext
 from holdfast.namespace.operations.base import OnePath, PathGroup, check_path, discard_extents
 from holdfast.namespace.operations.files import FileGroup, Publish
 from holdfast.namespace.operations.names import Delete
-from holdfast.namespace.other_records import Upload, encode_metadata, no_such_upload
+from holdfast.namespace.other_records import Upload, encode_metadata, no_such_upload_error
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import EXECUTE, READ, WRITE, Caller
 from holdfast.namespace.view import Chain, View
@@ -56,7 +56,7 @@ class CreateObject(FileGroup):
         """Return the database keys of the file's lease, if it has one, and of the upload that the object comes from."""
         return [*self.file.extra_keys(chains), *([upload_key(self.upload)] if self.upload else ())]
 
-    def execute(self, view: View, context: Context) -> Changes[Inode]:
+    def execute(self, view: View, context: OperationContext) -> Changes[Inode]:
         """Return the changes that publish the object, and that end the upload it completes.
 
         Raises:
@@ -68,7 +68,7 @@ class CreateObject(FileGroup):
             PermissionDeniedError: see the message.
         """
         (chain,) = view.chains
-        target, key = chain.target, _key(self.path)
+        target, key = chain.target, _object_key(self.path)
         if _is_below_file(chain, context):
             raise ParentNotDirectoryError(
                 "a file is above this key: delete it in an earlier call, or choose another key", key=key
@@ -79,27 +79,27 @@ class CreateObject(FileGroup):
             )
         if isinstance(self.mode, Create) and target is not None:
             raise PreconditionError("the object exists already: read it, then decide", key=key)
-        if isinstance(self.mode, Update) and (target is None or etag_of(target) != self.mode.etag):
+        if isinstance(self.mode, Update) and (target is None or etag_of_inode(target) != self.mode.etag):
             raise PreconditionError("the object is not the expected one: read it, then decide", key=key)
-        changes = self._completed(view, context) if self.upload else self.file.execute(view, context)
+        changes = self._publish_upload(view, context) if self.upload else self.file.execute(view, context)
         for at, inode in changes.inserts.items():
             if inode.is_directory:
-                changes.inserts[at] = replace(inode, xattrs={MADE_FOR_OBJECTS: _rights(inode)})
+                changes.inserts[at] = replace(inode, xattrs={MADE_FOR_OBJECTS: _encode_rights(inode)})
             elif not self.upload:
                 self.keys[inode.id] = at
         return changes
 
-    def _completed(self, view: View, context: Context) -> Changes[Inode]:
+    def _publish_upload(self, view: View, context: OperationContext) -> Changes[Inode]:
         """Publish the file of the upload; what the parts that complete it leave out becomes garbage."""
         upload = pending_upload(view, self.upload, self.path)
         if upload is None:
-            raise no_such_upload(_key(self.path), self.upload)
+            raise no_such_upload_error(_object_key(self.path), self.upload)
         extents = []
         for part in self.parts:
             extent = upload.parts.get(part.number)
             if extent is None or extent.blob != part.etag:
                 raise InvalidRequestError(
-                    "a part was not uploaded: upload it again", key=_key(self.path), part=part.number
+                    "a part was not uploaded: upload it again", key=_object_key(self.path), part=part.number
                 )
             if extent.length:
                 extents.append(extent)
@@ -108,11 +108,11 @@ class CreateObject(FileGroup):
         )
         changes = file.execute(view, context)
         changes.deletes.add(upload_key(self.upload))
-        discard_extents(changes, _left_out(upload.parts, extents), context.now_ms)
+        discard_extents(changes, _parts_left_out(upload.parts, extents), context.now_ms)
         return changes
 
 
-def _left_out(parts: Mapping[int, Extent], extents: Collection[Extent]) -> list[Extent]:
+def _parts_left_out(parts: Mapping[int, Extent], extents: Collection[Extent]) -> list[Extent]:
     """Return the parts of an upload that its file does not have."""
     kept = set(extents)
     return [part for part in parts.values() if part.length and part not in kept]
@@ -133,7 +133,7 @@ class RemoveObject(FileGroup):
     etag: str = ""
     emptied: set[NsPath] = field(default_factory=set, compare=False)
 
-    def execute(self, view: View, context: Context) -> Changes[bool]:
+    def execute(self, view: View, context: OperationContext) -> Changes[bool]:
         """Return the changes that delete the file.
 
         Raises:
@@ -143,7 +143,7 @@ class RemoveObject(FileGroup):
         target = chain.target
         if _is_below_file(chain, context):
             return Changes(False)
-        if target is not None and (target.is_directory or (self.etag and etag_of(target) != self.etag)):
+        if target is not None and (target.is_directory or (self.etag and etag_of_inode(target) != self.etag)):
             return Changes(False)
         changes = Delete(path=self.path).execute(view, context)
         if changes.result:
@@ -161,7 +161,7 @@ class RequireObject(OnePath):
     path: NsPath
     etag: str = ""
 
-    def execute(self, view: View, context: Context) -> Changes[None]:
+    def execute(self, view: View, context: OperationContext) -> Changes[None]:
         """Return no changes if the object is there.
 
         Raises:
@@ -170,8 +170,8 @@ class RequireObject(OnePath):
         """
         (chain,) = view.chains
         target = None if _is_below_file(chain, context) else chain.target
-        if target is None or target.is_directory or self.etag not in ("", etag_of(target)):
-            raise PreconditionError("the object is not there: read again, then decide", key=_key(self.path))
+        if target is None or target.is_directory or self.etag not in ("", etag_of_inode(target)):
+            raise PreconditionError("the object is not there: read again, then decide", key=_object_key(self.path))
         return Changes(None)
 
 
@@ -184,7 +184,7 @@ class RequireEmptyDirectory(OnePath):
 
     path: NsPath
 
-    def execute(self, view: View, context: Context) -> Changes[None]:
+    def execute(self, view: View, context: OperationContext) -> Changes[None]:
         """Return the condition that the directory has no entries; the commit conflicts if it does not hold.
 
         Raises:
@@ -198,7 +198,7 @@ class RequireEmptyDirectory(OnePath):
         return changes
 
 
-def _is_below_file(chain: Chain, context: Context) -> bool:
+def _is_below_file(chain: Chain, context: OperationContext) -> bool:
     """Check whether something above the target is a file: then a store has no object there. Else, see `check_path`."""
     try:
         check_path(chain, context)
@@ -207,7 +207,7 @@ def _is_below_file(chain: Chain, context: Context) -> bool:
     return False
 
 
-def _key(path: NsPath) -> str:
+def _object_key(path: NsPath) -> str:
     return str(path)[1:]
 
 
@@ -228,9 +228,9 @@ class RemoveEmptyDirectory(OnePath):
     def extra_range(self, chains: Sequence[Chain]) -> tuple[bytes, bytes] | None:
         """Return the range of the directory's children if it may be removed."""
         target = chains[0].target
-        return children_range(target.id) if target is not None and is_as_made(target) else None
+        return children_range(target.id) if target is not None and is_directory_unchanged(target) else None
 
-    def execute(self, view: View, context: Context) -> Changes[bool]:
+    def execute(self, view: View, context: OperationContext) -> Changes[bool]:
         """Return the changes that delete the directory.
 
         Raises:
@@ -240,16 +240,16 @@ class RemoveEmptyDirectory(OnePath):
         if chain.target is None:
             check_path(chain, context)
             return Changes(True)
-        if not is_as_made(chain.target) or view.has_children:
+        if not is_directory_unchanged(chain.target) or view.has_children:
             return Changes(False)
         return Delete(path=self.path).execute(view, context)
 
 
-def _rights(inode: Inode) -> bytes:
+def _encode_rights(inode: Inode) -> bytes:
     return f"{inode.mode:o} {inode.owner} {inode.group}".encode()
 
 
-def is_as_made(inode: Inode) -> bool:
+def is_directory_unchanged(inode: Inode) -> bool:
     """Check whether a directory was made for an object, and is unchanged since: other fields have their defaults."""
     return inode == Inode(
         id=inode.id,
@@ -261,7 +261,7 @@ def is_as_made(inode: Inode) -> bool:
         atime_ms=inode.atime_ms,
         moving=inode.moving,
         moving_until_ms=inode.moving_until_ms,
-        xattrs={MADE_FOR_OBJECTS: _rights(inode)},
+        xattrs={MADE_FOR_OBJECTS: _encode_rights(inode)},
     )
 
 
@@ -277,7 +277,7 @@ class BeginUpload(OnePath):
     token: str
     upload: Upload
 
-    def execute(self, view: View, context: Context) -> Changes[None]:
+    def execute(self, view: View, context: OperationContext) -> Changes[None]:
         """Return the change that inserts the upload's record. For the errors, see `CheckTargets.execute`."""
         changes = CheckTargets(self.paths).execute(view, context)
         changes.new_values[upload_key(self.token)] = self.upload.encode()
@@ -308,7 +308,7 @@ class AddPart(OnePath):
         """Return the key of the upload's record."""
         return [upload_key(self.token)]
 
-    def execute(self, view: View, context: Context) -> Changes[None]:
+    def execute(self, view: View, context: OperationContext) -> Changes[None]:
         """Return the changes that add the part to the upload's record.
 
         Raises:
@@ -318,8 +318,8 @@ class AddPart(OnePath):
         """
         upload = pending_upload(view, self.token, self.path)
         if upload is None:
-            raise no_such_upload(_key(self.path), self.token)
-        _check_use(view.chains[0], context)
+            raise no_such_upload_error(_object_key(self.path), self.token)
+        _require_upload_use(view.chains[0], context)
         if self.is_late():
             raise LeaseLostError(
                 "the bytes of the part have waited for longer than the safety age, and may be deleted: upload it again",
@@ -352,7 +352,7 @@ class AbortUpload(OnePath):
         """Return the key of the upload's record."""
         return [upload_key(self.token)]
 
-    def execute(self, view: View, context: Context) -> Changes[None]:
+    def execute(self, view: View, context: OperationContext) -> Changes[None]:
         """Return the changes that delete the upload and give up its parts.
 
         Raises:
@@ -361,7 +361,7 @@ class AbortUpload(OnePath):
         changes: Changes[None] = Changes(None)
         upload = pending_upload(view, self.token, self.path)
         if upload is not None:
-            _check_use(view.chains[0], context)
+            _require_upload_use(view.chains[0], context)
             changes.deletes.add(upload_key(self.token))
             discard_extents(changes, upload.parts.values(), context.now_ms)
         return changes
@@ -374,11 +374,11 @@ def pending_upload(view: View, token: str, path: NsPath) -> Upload | None:
     return upload if upload is not None and upload.path == str(path) else None
 
 
-def _check_use(chain: Chain, context: Context) -> None:
+def _require_upload_use(chain: Chain, context: OperationContext) -> None:
     if not may_use_uploads(chain, context.caller):
         raise PermissionDeniedError(
             "the user may not write the directory of the upload: ask its owner",
-            key=_key(chain.path),
+            key=_object_key(chain.path),
             user=context.caller.user,
         )
 
@@ -394,7 +394,7 @@ class CheckTargets(PathGroup):
 
     paths: Sequence[NsPath]
 
-    def execute(self, view: View, context: Context) -> Changes[None]:
+    def execute(self, view: View, context: OperationContext) -> Changes[None]:
         """Return no changes if the caller may write an object to each of the paths.
 
         Raises:
@@ -404,7 +404,7 @@ class CheckTargets(PathGroup):
         for chain in view.chains:
             context.caller.check_traversal(chain)
             if chain.target is not None and chain.target.is_directory:
-                raise PathIsDirectoryError("a directory has this key: choose another one", key=_key(chain.path))
+                raise PathIsDirectoryError("a directory has this key: choose another one", key=_object_key(chain.path))
             context.caller.check(chain, len(chain.ancestors) - 1, WRITE)
             if chain.target is not None:
                 context.caller.check_removal(chain)
@@ -422,7 +422,7 @@ class MaySeeUploads(PathGroup):
 
     paths: Sequence[NsPath]
 
-    def execute(self, view: View, context: Context) -> Changes[list[bool]]:
+    def execute(self, view: View, context: OperationContext) -> Changes[list[bool]]:
         """Return the booleans as the result; raises nothing."""
         return Changes([may_use_uploads(chain, context.caller, or_read=True) for chain in view.chains])
 

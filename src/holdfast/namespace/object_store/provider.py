@@ -29,7 +29,7 @@ class NamespaceOptions(StoreOptions):
         return f"NamespaceOptions(user={self.user!r})"
 
 
-def _open(location: Location, options: NamespaceOptions) -> NamespaceStore:
+def _open_store(location: Location, options: NamespaceOptions) -> NamespaceStore:
     from holdfast.namespace.object_store.store import NamespaceStore
     from holdfast.namespace.opening import open_namespace
 
@@ -44,7 +44,7 @@ def _open(location: Location, options: NamespaceOptions) -> NamespaceStore:
 
 PROVIDER = StoreProvider(
     schemes=("holdfast",),
-    open=_open,
+    open=_open_store,
     options=NamespaceOptions,
     specs=(OptionSpec("namespaceDatabase", "database", str, secret=True), OptionSpec("namespaceUser", "user", str)),
     inner_options="data",

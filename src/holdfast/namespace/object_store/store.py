@@ -27,7 +27,7 @@ from holdfast.namespace.file_reader import FileReader
 from holdfast.namespace.file_writer import MOST_INLINE_BYTES
 from holdfast.namespace.inode import Extent, Inode, decode_inode
 from holdfast.namespace.keys import ROOT_KEY, kind_range, upload_key
-from holdfast.namespace.listing import TreeEntry, etag_of, walk_below
+from holdfast.namespace.listing import TreeEntry, etag_of_inode, walk_below
 from holdfast.namespace.namespace import Namespace
 from holdfast.namespace.object_store.objects import (
     AbortUpload,
@@ -41,10 +41,10 @@ from holdfast.namespace.object_store.objects import (
     RequireEmptyDirectory,
     RequireObject,
 )
-from holdfast.namespace.operation import Batch, Operation
+from holdfast.namespace.operation import Operation, OperationBatch
 from holdfast.namespace.operations.base import ReadInode
 from holdfast.namespace.operations.files import Publish
-from holdfast.namespace.other_records import Upload, decode_metadata, encode_metadata, no_such_upload
+from holdfast.namespace.other_records import Upload, decode_metadata, encode_metadata, no_such_upload_error
 from holdfast.namespace.paths import MAX_PATH_CHARACTERS, NsPath
 from holdfast.namespace.view import read_view, require_own_root
 from holdfast.stores.base import (
@@ -125,31 +125,31 @@ class NamespaceStore:
     def put(
         self, key: str, data: bytes, mode: PutMode = Overwrite(), metadata: Mapping[str, str] | None = None
     ) -> ObjectInfo:
-        path, file_id, expiry = path_of(key), self.namespace.new_id(), self.namespace.expiry()
+        path, file_id, expiry = path_of_key(key), self.namespace.new_id(), self.namespace.expiry()
         configuration, blobs = self.namespace.configuration, self.namespace.blobs
         extents, small = blobs.put(file_id, bytes(data), configuration.inline_bytes)
         file = replace(
-            _file(self.namespace, path, file_id),
+            _make_publish(self.namespace, path, file_id),
             extents=extents,
             data=small,
             xattrs=encode_metadata(metadata),
             is_late=expiry.is_over,
         )
         with blobs.deleting_if_refused(extents, expiry):
-            return _info(path, self.namespace.run(CreateObject(path=path, file=file, mode=mode)))
+            return _object_info(path, self.namespace.run(CreateObject(path=path, file=file, mode=mode)))
 
     def get(self, key: str, start: int = 0, length: int | None = None, etag: str = "") -> bytes:
         check_range(start, length)
-        reader = self._open(path_of(key))
-        if etag and etag_of(reader.inode) != etag:
+        reader = self._open_reader(path_of_key(key))
+        if etag and etag_of_inode(reader.inode) != etag:
             raise replaced(key)
         return reader.read(start, length)
 
     def head(self, key: str) -> ObjectInfo:
-        path = path_of(key)
-        return _info(path, self._open(path).inode)
+        path = path_of_key(key)
+        return _object_info(path, self._open_reader(path).inode)
 
-    def _open(self, path: NsPath) -> FileReader:
+    def _open_reader(self, path: NsPath) -> FileReader:
         try:
             return self.namespace.open(str(path))
         except (PathIsDirectoryError, ParentNotDirectoryError) as error:
@@ -160,19 +160,19 @@ class NamespaceStore:
     ) -> ObjectPage:
         after, max_keys = start_after if token is None else token, page_size(max_keys)
         with self.namespace.database.snapshot() as reader:
-            found = list(islice(self._files(reader, prefix, after), max_keys + 1))
-        objects = [_info(one.path, one.inode) for one in found[:max_keys]]
+            found = list(islice(self._iter_files(reader, prefix, after), max_keys + 1))
+        objects = [_object_info(one.path, one.inode) for one in found[:max_keys]]
         return ObjectPage(objects, objects[-1].key if len(found) > max_keys else None)
 
-    def _files(self, reader: SnapshotReader, prefix: str, start_after: str) -> Iterator[TreeEntry]:
+    def _iter_files(self, reader: SnapshotReader, prefix: str, start_after: str) -> Iterator[TreeEntry]:
         """Yield the files whose key starts with `prefix` and comes after `start_after`.
 
         The names in a directory are in the order of their bytes, and what is below a directory comes in its place: so
         all of ``a/`` comes before ``a-b``. As in HDFS, whoever lists must be able to read and search every directory
         that the listing has to enter: without the files that the caller may not see, it would look complete.
         """
-        *names, beginning = _bytes_of(prefix, "prefix").split(b"/")
-        after = _bytes_of(start_after, "start_after").split(b"/") if start_after else []
+        *names, beginning = _encode_text(prefix, "prefix").split(b"/")
+        after = _encode_text(start_after, "start_after").split(b"/") if start_after else []
         above, path, caller = after[: len(names)], NsPath(tuple(names)), self.namespace.caller
         (chain,) = read_view(reader, self.namespace.operations.hints, ReadInode(path)).chains
         try:
@@ -193,7 +193,7 @@ class NamespaceStore:
 
     # --- uploads ------------------------------------------------------------------------------------------------------
     def create_upload(self, key: str, metadata: Mapping[str, str] | None = None) -> str:
-        path = path_of(key)
+        path = path_of_key(key)
         token = self.namespace.environment.ids.token()
         upload = Upload(str(path), self.namespace.new_id(), self.namespace.operations.now_ms(), dict(metadata or {}))
         self.namespace.run(BeginUpload(path, token, upload))
@@ -201,7 +201,7 @@ class NamespaceStore:
 
     def upload_part(self, key: str, upload_id: str, number: int, data: bytes) -> Part:
         check_part_number(key, number, _LIMITS.max_parts)
-        path, upload, expiry = path_of(key), self._upload(key, upload_id), self.namespace.expiry()
+        path, upload, expiry = path_of_key(key), self._read_upload(key, upload_id), self.namespace.expiry()
         blobs = self.namespace.blobs
         extents, small = blobs.put(upload.file_id, bytes(data), self.namespace.configuration.inline_bytes)
         part = extents[0] if extents else Extent(f"empty-{self.namespace.environment.ids.token()}", 0, inline=True)
@@ -211,13 +211,13 @@ class NamespaceStore:
             )
         return Part(number, part.blob, len(data))
 
-    def _upload(self, key: str, upload_id: str) -> Upload:
+    def _read_upload(self, key: str, upload_id: str) -> Upload:
         token = upload_key(upload_id)
         found = self.namespace.database.get_many([token, ROOT_KEY])
         self._check_root(found)
         upload = Upload.decode(token, found[token].value) if token in found else None
         if upload is None or upload.path != f"/{key}":
-            raise no_such_upload(key, upload_id)
+            raise no_such_upload_error(key, upload_id)
         return upload
 
     def _check_root(self, found: Mapping[bytes, Record]) -> None:
@@ -228,10 +228,10 @@ class NamespaceStore:
     def complete_upload(self, key: str, upload_id: str, parts: Sequence[Part]) -> ObjectInfo:
         check_parts(key, parts)
         change = Complete(key, upload_id, tuple(parts), Overwrite())
-        return _info(path_of(key), self.namespace.run(_completed(self.namespace, change)))
+        return _object_info(path_of_key(key), self.namespace.run(_make_completion(self.namespace, change)))
 
     def abort_upload(self, key: str, upload_id: str) -> None:
-        self.namespace.run(AbortUpload(path_of(key), upload_id))
+        self.namespace.run(AbortUpload(path_of_key(key), upload_id))
 
     def list_uploads_page(self, prefix: str, marker: tuple[str, str] | None = None) -> UploadPage:
         start, end = kind_range(b"p")
@@ -253,7 +253,7 @@ class NamespaceStore:
 
     # --- transactions -------------------------------------------------------------------------------------------------
     def check_targets(self, targets: Sequence[str]) -> None:
-        paths = [path_of(target) for target in targets]
+        paths = [path_of_key(target) for target in targets]
         for start in range(0, len(paths), _PATHS):
             self.namespace.run(CheckTargets(paths[start : start + _PATHS]))
 
@@ -267,8 +267,8 @@ class NamespaceStore:
         except (PreconditionError, NotFoundError):
             self.make_durable()  # perhaps an earlier call of this caller, whose reply was lost, is in the way
             raise
-        self._settle(whole)
-        self._prune(whole.emptied)
+        self._settle_changes(whole)
+        self._prune_directories(whole.emptied)
 
     def make_durable(self, written: Sequence[Complete | Require] = ()) -> None:
         self.namespace.database.make_durable()
@@ -294,7 +294,7 @@ class NamespaceStore:
                     upload_id=one.upload_id,
                 )
 
-    def _settle(self, made: ChangeSet) -> None:
+    def _settle_changes(self, made: ChangeSet) -> None:
         """Make changes durable that were just made, and look whether they are there: others may be in their place.
 
         What neither creates a file nor deletes a certain one leaves nothing that could be told from others' changes.
@@ -305,7 +305,7 @@ class NamespaceStore:
         """
         try:
             self.make_durable()
-            is_there = self._is_there(made)
+            is_there = self._are_changes_in_place(made)
         except UnavailableError as error:
             raise OutcomeUnknownError("it is unknown whether changes are durable: read them, then decide") from error
         if not is_there:
@@ -313,17 +313,17 @@ class NamespaceStore:
                 "the database has lost what it had committed: repeat the call", key=made.changes[0].key
             )
 
-    def _is_there(self, made: ChangeSet) -> bool:
+    def _are_changes_in_place(self, made: ChangeSet) -> bool:
         if made.published:
             # One is enough, as all were made in one step; by its key, as a directory above may have been renamed since.
             file_id, key = next(iter(made.published.items()))
             record = self.namespace.database.get_many([key]).get(key)
             return record is not None and decode_inode(key, record.value).id == file_id
         deleted = next((one for one in made.changes if isinstance(one, Delete) and one.etag), None)
-        found = None if deleted is None else self.namespace.find(str(path_of(deleted.key)))
+        found = None if deleted is None else self.namespace.find(str(path_of_key(deleted.key)))
         return found is None or deleted is None or found.etag != deleted.etag
 
-    def _prune(self, directories: Collection[NsPath]) -> None:
+    def _prune_directories(self, directories: Collection[NsPath]) -> None:
         """Remove directories that have become empty, from the bottom up, each of them once.
 
         Guarantee: raises nothing, because what made them empty has taken effect. Listings do not show empty ones.
@@ -343,18 +343,20 @@ class NamespaceStore:
             self.namespace.close()
 
 
-def _info(path: NsPath, inode: Inode) -> ObjectInfo:
-    return ObjectInfo(str(path)[1:], inode.size, etag_of(inode), inode.mtime_ms / 1000, decode_metadata(inode.xattrs))
+def _object_info(path: NsPath, inode: Inode) -> ObjectInfo:
+    return ObjectInfo(
+        str(path)[1:], inode.size, etag_of_inode(inode), inode.mtime_ms / 1000, decode_metadata(inode.xattrs)
+    )
 
 
-def _bytes_of(text: str, what: str) -> bytes:
+def _encode_text(text: str, what: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as error:
         raise InvalidRequestError(f"the {what} of a listing must be valid Unicode: change it", text=text) from error
 
 
-def path_of(key: str) -> NsPath:
+def path_of_key(key: str) -> NsPath:
     """Return the path in the namespace of an object key.
 
     Raises:
@@ -366,7 +368,7 @@ def path_of(key: str) -> NsPath:
     return NsPath.parse(f"/{key}")
 
 
-def _file(namespace: Namespace, path: NsPath, file_id: int = 0) -> Publish:
+def _make_publish(namespace: Namespace, path: NsPath, file_id: int = 0) -> Publish:
     """Return the operation that publishes a file, without its content."""
     configuration = namespace.configuration
     return Publish(
@@ -378,11 +380,11 @@ def _file(namespace: Namespace, path: NsPath, file_id: int = 0) -> Publish:
     )
 
 
-def _completed(namespace: Namespace, change: Complete) -> CreateObject:
+def _make_completion(namespace: Namespace, change: Complete) -> CreateObject:
     """Return the operation that completes an upload."""
-    path = path_of(change.key)
+    path = path_of_key(change.key)
     return CreateObject(
-        path=path, file=_file(namespace, path), mode=change.mode, upload=change.upload_id, parts=change.parts
+        path=path, file=_make_publish(namespace, path), mode=change.mode, upload=change.upload_id, parts=change.parts
     )
 
 
@@ -412,15 +414,17 @@ class ChangeSet:
         expiry = self.namespace.expiry()
         with self.namespace.blobs.deleting_if_refused(stored, expiry):
             large: dict[int, Publish] = {}
-            for position, one in self._large():
-                path, file_id = path_of(one.key), self.namespace.new_id()
+            for position, one in self._iter_large_puts():
+                path, file_id = path_of_key(one.key), self.namespace.new_id()
                 extents, _ = self.namespace.blobs.put(file_id, bytes(one.data), 0)
                 stored += extents
-                large[position] = replace(_file(self.namespace, path, file_id), extents=extents, is_late=expiry.is_over)
-            paths = [path_of(one.key.rstrip("/")) for one in (self.changes[0], self.changes[-1])]
-            self.namespace.run(Batch(paths, lambda: self._operations(large)))
+                large[position] = replace(
+                    _make_publish(self.namespace, path, file_id), extents=extents, is_late=expiry.is_over
+                )
+            paths = [path_of_key(one.key.rstrip("/")) for one in (self.changes[0], self.changes[-1])]
+            self.namespace.run(OperationBatch(paths, lambda: self._iter_operations(large)))
 
-    def _large(self) -> Iterator[tuple[int, Put]]:
+    def _iter_large_puts(self) -> Iterator[tuple[int, Put]]:
         """Yield the puts whose content is too large for the database, with their positions."""
         room_bytes = MOST_INLINE_BYTES
         for position, one in enumerate(self.changes):
@@ -430,7 +434,7 @@ class ChangeSet:
                 else:
                     room_bytes -= len(one.data)
 
-    def _operations(self, large: Mapping[int, Publish]) -> Iterator[Operation[Any]]:
+    def _iter_operations(self, large: Mapping[int, Publish]) -> Iterator[Operation[Any]]:
         """Yield what refers to the state before, then what makes room, then what needs it.
 
         Raises:
@@ -440,29 +444,31 @@ class ChangeSet:
         self.published.clear()
         for one in self.changes:
             if isinstance(one, RequireEmpty):
-                path = path_of(one.key.rstrip("/"))
-                self._look(path)
+                path = path_of_key(one.key.rstrip("/"))
+                self._refuse_nonempty_directory(path)
                 yield RequireEmptyDirectory(path)
             elif isinstance(one, Require):
-                yield RequireObject(path_of(one.key), one.etag)
+                yield RequireObject(path_of_key(one.key), one.etag)
         yield from (
-            RemoveObject(path_of(one.key), one.etag, self.emptied) for one in self.changes if isinstance(one, Delete)
+            RemoveObject(path_of_key(one.key), one.etag, self.emptied)
+            for one in self.changes
+            if isinstance(one, Delete)
         )
         for position, one in enumerate(self.changes):
             if isinstance(one, Complete):
-                yield _completed(self.namespace, one)
+                yield _make_completion(self.namespace, one)
             elif isinstance(one, Put):
-                file = large.get(position) or self._small(one)
+                file = large.get(position) or self._make_small_publish(one)
                 is_first = not self.published and isinstance(one.mode, Create)
                 keys = self.published if is_first else {}
                 yield CreateObject(path=file.path, file=file, mode=one.mode, keys=keys)
 
-    def _small(self, change: Put) -> Publish:
-        file = _file(self.namespace, path_of(change.key), self.namespace.new_id())
+    def _make_small_publish(self, change: Put) -> Publish:
+        file = _make_publish(self.namespace, path_of_key(change.key), self.namespace.new_id())
         extents, data = self.namespace.blobs.put(file.file_id, bytes(change.data), len(change.data))
         return replace(file, extents=extents, data=data)
 
-    def _look(self, path: NsPath) -> None:
+    def _refuse_nonempty_directory(self, path: NsPath) -> None:
         """Refuse a directory that is not empty: the transaction would only find a conflict."""
         with suppress(NotFoundError, ParentNotDirectoryError):
             page = self.namespace.list_page(str(path), limit=1)

@@ -10,10 +10,10 @@ from holdfast.namespace.directory_times import DirectoryTimes
 from holdfast.namespace.errors import PermissionDeniedError
 from holdfast.namespace.inode import Inode, check_replication, check_times, is_number
 from holdfast.namespace.keys import times_key
-from holdfast.namespace.operation import Changes, Context, charge_quotas
+from holdfast.namespace.operation import Changes, OperationContext, charge_quotas
 from holdfast.namespace.operations.base import OnePath, check_path, get_unfrozen_target
 from holdfast.namespace.paths import NsPath
-from holdfast.namespace.permissions import STICKY, WRITE, check_name
+from holdfast.namespace.permissions import STICKY, WRITE, check_user_name
 from holdfast.namespace.view import Chain, View
 
 _XATTR_NAMESPACES = ("user.", "trusted.", "system.", "security.", "raw.")
@@ -43,7 +43,7 @@ class GetStatus(OnePath):
         target = chains[0].target
         return [times_key(target.id)] if target is not None and target.is_directory else ()
 
-    def execute(self, view: View, context: Context) -> Changes[tuple[Inode | None, int]]:
+    def execute(self, view: View, context: OperationContext) -> Changes[tuple[Inode | None, int]]:
         """Return the inode and the time of its entries, in milliseconds since the epoch, as the result.
 
         Raises:
@@ -79,14 +79,14 @@ class SetAttributes(OnePath):
     mtime_ms: int | None = None
     atime_ms: int | None = None
 
-    def execute(self, view: View, context: Context) -> Changes[Inode]:
+    def execute(self, view: View, context: OperationContext) -> Changes[Inode]:
         """Return the changes that store the new attributes.
 
         Raises:
             PathNotFoundError, PermissionDeniedError, InvalidRequestError: see the message.
         """
         (chain,) = view.chains
-        self._check()
+        self._check_values()
         inode, caller = get_unfrozen_target(chain, context), context.caller
         if self.mode is not None or self.owner is not None or self.group is not None:
             caller.check_owner(chain)
@@ -100,7 +100,7 @@ class SetAttributes(OnePath):
             caller.check(chain, len(self.path.names), WRITE)
         changed = replace(
             inode,
-            mode=inode.mode if self.mode is None else _checked_mode(self.mode),
+            mode=inode.mode if self.mode is None else _check_mode(self.mode),
             owner=inode.owner if self.owner is None else self.owner,
             group=inode.group if self.group is None else self.group,
             mtime_ms=inode.mtime_ms if self.mtime_ms is None else self.mtime_ms,
@@ -114,15 +114,15 @@ class SetAttributes(OnePath):
             changes.deletes.add(times_key(inode.id))
         return changes
 
-    def _check(self) -> None:
+    def _check_values(self) -> None:
         """Refuse what a record could not hold."""
         for what, name in (("an owner", self.owner), ("a group", self.group)):
             if name is not None:
-                check_name(name, what)
+                check_user_name(name, what)
         check_times(self.mtime_ms, self.atime_ms)
 
 
-def _checked_mode(mode: int) -> int:
+def _check_mode(mode: int) -> int:
     if not is_number(mode, 0, 0o1777):
         raise InvalidRequestError("a mode has at most the bits 1777: change it", mode=mode)
     return mode
@@ -138,7 +138,7 @@ class SetReplication(OnePath):
     path: NsPath
     replication: int
 
-    def execute(self, view: View, context: Context) -> Changes[bool]:
+    def execute(self, view: View, context: OperationContext) -> Changes[bool]:
         """Return the changes that store the new replication and adjust the quotas of space.
 
         Raises:
@@ -177,7 +177,7 @@ class SetXattr(OnePath):
     create: bool = True
     replace: bool = True
 
-    def execute(self, view: View, context: Context) -> Changes[None]:
+    def execute(self, view: View, context: OperationContext) -> Changes[None]:
         """Return the changes that set or remove the extended attribute.
 
         Raises:
@@ -185,16 +185,16 @@ class SetXattr(OnePath):
         """
         (chain,) = view.chains
         inode = get_unfrozen_target(chain, context)
-        name = _checked_xattr(chain, self.name, context)
+        name = _check_xattr_name(chain, self.name, context)
         xattrs = dict(inode.xattrs)
         if self.value is None:
             if xattrs.pop(name, None) is None:
                 raise InvalidRequestError("the inode has no such extended attribute: check the name", name=self.name)
         else:
-            self._add(xattrs, name, self.value)
+            self._add_xattr(xattrs, name, self.value)
         return Changes(None, puts={chain.target_key: replace(inode, xattrs=xattrs)})
 
-    def _add(self, xattrs: dict[str, bytes], name: str, value: bytes) -> None:
+    def _add_xattr(self, xattrs: dict[str, bytes], name: str, value: bytes) -> None:
         if not (self.replace if name in xattrs else self.create):
             word = "exists already" if name in xattrs else "does not exist"
             raise InvalidRequestError(f"the extended attribute {word}: change the flags", name=self.name)
@@ -209,13 +209,13 @@ class SetXattr(OnePath):
             )
 
 
-def _checked_xattr(chain: Chain, name: str, context: Context) -> str:
+def _check_xattr_name(chain: Chain, name: str, context: OperationContext) -> str:
     """Check that the caller may change an attribute; return its name, with the namespace in lower case.
 
     Who may write may change ``user.`` attributes, but only the owner of a sticky directory; only the superuser may
     change ``trusted.`` attributes; the others belong to HDFS itself.
     """
-    check_name(name, "an extended attribute", _MAX_XATTR_BYTES + max(map(len, _XATTR_NAMESPACES)))
+    check_user_name(name, "an extended attribute", _MAX_XATTR_BYTES + max(map(len, _XATTR_NAMESPACES)))
     prefix = next((one for one in _XATTR_NAMESPACES if name.lower().startswith(one)), None)
     if prefix is None or len(name) == len(prefix):
         raise InvalidRequestError(

@@ -19,8 +19,8 @@ from holdfast.namespace.keys import (
     inode_key,
     lease_key,
 )
-from holdfast.namespace.operation import Changes, Context, charge_quotas
-from holdfast.namespace.other_records import DeletedTree, Trail, trail_of
+from holdfast.namespace.operation import Changes, OperationContext, charge_quotas
+from holdfast.namespace.other_records import DeletedTree, Trail, trail_of_chain
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import EXECUTE, WRITE, Caller
 from holdfast.namespace.view import Chain, View
@@ -64,7 +64,7 @@ class ReadInode(OnePath):
 
     path: NsPath
 
-    def execute(self, view: View, context: Context) -> Changes[Inode]:
+    def execute(self, view: View, context: OperationContext) -> Changes[Inode]:
         """Return the inode at the path as the result.
 
         Raises:
@@ -84,7 +84,7 @@ def get_readable_target(chain: Chain, caller: Caller) -> Inode:
     return get_target(chain)
 
 
-def check_path(chain: Chain, context: Context, own_mark: str = "") -> None:
+def check_path(chain: Chain, context: OperationContext, own_mark: str = "") -> None:
     """Check that the caller may search all directories above the target, and that no other client has frozen a tree on
     the path.
 
@@ -99,7 +99,7 @@ def check_path(chain: Chain, context: Context, own_mark: str = "") -> None:
     check_not_frozen(chain, context, own_mark)
 
 
-def check_not_frozen(chain: Chain, context: Context, own_mark: str = "") -> None:
+def check_not_frozen(chain: Chain, context: OperationContext, own_mark: str = "") -> None:
     """Check that no other client has frozen a directory on the path, to count the tree below it.
 
     Args:
@@ -113,7 +113,7 @@ def check_not_frozen(chain: Chain, context: Context, own_mark: str = "") -> None
             raise TreeMovingError("a directory on the path is being counted: repeat later", path=str(chain.path))
 
 
-def get_unfrozen_target(chain: Chain, context: Context, own_mark: str = "") -> Inode:
+def get_unfrozen_target(chain: Chain, context: OperationContext, own_mark: str = "") -> Inode:
     """Check a path as `check_path` does, and return the inode at it.
 
     Args:
@@ -138,7 +138,7 @@ def get_target(chain: Chain) -> Inode:
     return chain.target
 
 
-def get_unfrozen_file(chain: Chain, context: Context) -> Inode:
+def get_unfrozen_file(chain: Chain, context: OperationContext) -> Inode:
     """Check a path as `check_path` does, and return the inode of the file at it.
 
     Raises:
@@ -161,7 +161,7 @@ class _NewParents:
 
 
 def make_parents(
-    changes: Changes[R], chain: Chain, context: Context, *, mode: int | None, allowed: bool = True
+    changes: Changes[R], chain: Chain, context: OperationContext, *, mode: int | None, allowed: bool = True
 ) -> _NewParents:
     """Add the missing directories above a path to the changes; return its parent, the trail to it, and how many are
     new.
@@ -184,7 +184,7 @@ def make_parents(
     if missing and not allowed:
         raise PathNotFoundError("the parent directory does not exist: create it first", path=str(chain.path.parent))
     changes.touched.add(chain.keys[depth])
-    trail = list(trail_of(chain, depth))
+    trail = list(trail_of_chain(chain, depth))
     bits = (parent.mode if mode is None else mode) & 0o777 | 0o300
     for name in missing:
         child = new_directory(parent, context, bits)
@@ -194,7 +194,7 @@ def make_parents(
     return _NewParents(parent, tuple(trail), len(missing))
 
 
-def new_directory(parent: Inode, context: Context, mode: int) -> Inode:
+def new_directory(parent: Inode, context: OperationContext, mode: int) -> Inode:
     """Return the inode of a new directory of the caller. Its group is that of its parent, as in HDFS."""
     return Inode(
         id=context.new_id(),
@@ -260,7 +260,7 @@ def remove_empty(changes: Changes[R], chain: Chain) -> None:
     charge_quotas(changes, chain.ancestors, names=-1)
 
 
-def remove_target(changes: Changes[R], chain: Chain, context: Context) -> None:
+def remove_target(changes: Changes[R], chain: Chain, context: OperationContext) -> None:
     """Delete what is at a path: a file with its content, a directory as a deleted tree that the collector removes."""
     target = chain.target
     assert target is not None

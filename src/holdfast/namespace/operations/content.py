@@ -9,7 +9,7 @@ from holdfast.errors import InvalidRequestError
 from holdfast.namespace.errors import PathIsDirectoryError, PathNotFoundError
 from holdfast.namespace.inode import Extent, Inode, is_number
 from holdfast.namespace.keys import data_key
-from holdfast.namespace.operation import Changes, Context, charge_quotas
+from holdfast.namespace.operation import Changes, OperationContext, charge_quotas
 from holdfast.namespace.operations.base import OnePath, discard_blobs, end_lease, get_unfrozen_file
 from holdfast.namespace.operations.files import MAX_EXTENTS, FileGroup, refuse_writer
 from holdfast.namespace.paths import NsPath
@@ -40,7 +40,7 @@ class OpenForReading(OnePath):
             return ()
         return [data_key(extent.blob) for extent in small]
 
-    def execute(self, view: View, context: Context) -> Changes[tuple[Inode, Mapping[str, bytes]]]:
+    def execute(self, view: View, context: OperationContext) -> Changes[tuple[Inode, Mapping[str, bytes]]]:
         """Return the inode and the stored bytes of small blobs as the result.
 
         Raises:
@@ -76,7 +76,7 @@ class Concat(FileGroup):
         """The paths that the operation reads: the target, then the sources."""
         return (self.target, *self.sources)
 
-    def execute(self, view: View, context: Context) -> Changes[Inode]:
+    def execute(self, view: View, context: OperationContext) -> Changes[Inode]:
         """Return the changes that move the sources' blobs to the target and delete the sources.
 
         Raises:
@@ -112,7 +112,7 @@ class Concat(FileGroup):
         )
         return changes
 
-    def _check_source(self, view: View, chain: Chain, target: Inode, context: Context) -> Inode:
+    def _check_source(self, view: View, chain: Chain, target: Inode, context: OperationContext) -> Inode:
         """Check that a source may be appended to the target, and removed; return its inode."""
         source = get_unfrozen_file(chain, context)
         context.caller.check(chain, len(chain.path.names), READ)
@@ -143,7 +143,7 @@ class Truncate(FileGroup):
     path: NsPath
     length: int
 
-    def execute(self, view: View, context: Context) -> Changes[Inode]:
+    def execute(self, view: View, context: OperationContext) -> Changes[Inode]:
         """Return the changes that shorten the file and give up the blobs behind its new end.
 
         Raises:

@@ -9,7 +9,7 @@ from holdfast.errors import InvalidRequestError, OutcomeUnknownError
 from holdfast.namespace.errors import BeingWrittenError, DirectoryInTheWayError, LeaseLostError, PathExistsError
 from holdfast.namespace.inode import FILE_MODE, Extent, Inode, InodeKind, check_block_size, check_replication
 from holdfast.namespace.keys import data_key, inode_key, lease_key
-from holdfast.namespace.operation import Changes, Context, charge_quotas
+from holdfast.namespace.operation import Changes, OperationContext, charge_quotas
 from holdfast.namespace.operations.base import (
     OnePath,
     check_not_frozen,
@@ -19,7 +19,7 @@ from holdfast.namespace.operations.base import (
     get_unfrozen_target,
     make_parents,
 )
-from holdfast.namespace.other_records import SOFT_LIMIT_MS, Lease, trail_of
+from holdfast.namespace.other_records import SOFT_LIMIT_MS, Lease, trail_of_chain
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import WRITE
 from holdfast.namespace.view import Chain, View
@@ -54,9 +54,9 @@ def refuse_writer(view: View, inode: Inode, chain: Chain, now_ms: int) -> None:
         raise BeingWrittenError("another client is writing the file: wait until it closes it", path=str(chain.path))
 
 
-def _lease_of(chain: Chain, writer: str, now_ms: int) -> Lease:
+def _make_lease(chain: Chain, writer: str, now_ms: int) -> Lease:
     """Return the lease of a writer on the target of a path."""
-    return Lease(writer, now_ms, chain.target_key, trail_of(chain, len(chain.path.names) - 1))
+    return Lease(writer, now_ms, chain.target_key, trail_of_chain(chain, len(chain.path.names) - 1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +96,7 @@ class Publish(FileGroup):
     is_repeated: bool = False
     is_late: Callable[[], bool] = field(default=lambda: False, compare=False)
 
-    def execute(self, view: View, context: Context) -> Changes[Inode]:
+    def execute(self, view: View, context: OperationContext) -> Changes[Inode]:
         """Return the changes that insert or replace the file, with its parents, small blobs and lease.
 
         Raises:
@@ -155,13 +155,13 @@ class Publish(FileGroup):
             discard_file(changes, chain.target, context.now_ms)
             charge_quotas(changes, chain.ancestors, space=new.space - chain.target.space)
             changes.touched.add(chain.keys[-2])
-            trail = trail_of(chain, len(self.path.names) - 1)
+            trail = trail_of_chain(chain, len(self.path.names) - 1)
         if self.writer:
             changes.new_values[lease_key(new.id)] = Lease(self.writer, context.now_ms, key, trail).encode()
         changes.new_values.update({data_key(blob): data for blob, data in self.data.items()})
         return changes
 
-    def _check_replaced(self, view: View, chain: Chain, context: Context) -> None:
+    def _check_replaced(self, view: View, chain: Chain, context: OperationContext) -> None:
         """Check that the existing file may be replaced, even if it is being written."""
         target = chain.target
         assert target is not None
@@ -186,7 +186,7 @@ class Append(FileGroup):
     path: NsPath
     writer: str
 
-    def execute(self, view: View, context: Context) -> Changes[Inode]:
+    def execute(self, view: View, context: OperationContext) -> Changes[Inode]:
         """Return the changes that give the file's lease to the writer.
 
         Raises:
@@ -198,7 +198,7 @@ class Append(FileGroup):
             raise DirectoryInTheWayError("the path is a directory, and a file is needed: check it", path=str(self.path))
         context.caller.check(chain, len(self.path.names), WRITE)
         refuse_writer(view, inode, chain, context.now_ms)
-        lease = _lease_of(chain, self.writer, context.now_ms).encode()
+        lease = _make_lease(chain, self.writer, context.now_ms).encode()
         puts = {chain.target_key: replace(inode, writer=self.writer)}
         return Changes(inode, puts=puts, values={lease_key(inode.id): lease})
 
@@ -233,7 +233,7 @@ class WriteUnderLease(FileGroup):
     newest: str | None = None
     proof: str = ""
 
-    def execute(self, view: View, context: Context) -> Changes[Inode]:
+    def execute(self, view: View, context: OperationContext) -> Changes[Inode]:
         """Return the changes that add the extents, and renew or end the lease.
 
         Raises:
@@ -261,7 +261,7 @@ class WriteUnderLease(FileGroup):
         if self.closes:
             changes.deletes.add(lease_key(inode.id))
         else:
-            changes.values[lease_key(inode.id)] = _lease_of(chain, self.writer, context.now_ms).encode()
+            changes.values[lease_key(inode.id)] = _make_lease(chain, self.writer, context.now_ms).encode()
         changes.new_values.update({data_key(blob): data for blob, data in self.data.items() if blob not in known})
         charge_quotas(changes, chain.ancestors, space=written.space - inode.space)
         return changes
@@ -295,7 +295,7 @@ class RecoverLease(FileGroup):
 
     path: NsPath
 
-    def execute(self, view: View, context: Context) -> Changes[bool]:
+    def execute(self, view: View, context: OperationContext) -> Changes[bool]:
         """Return the changes that close the file and delete its lease.
 
         Raises:

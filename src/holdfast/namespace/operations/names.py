@@ -22,7 +22,7 @@ from holdfast.namespace.errors import (
 )
 from holdfast.namespace.inode import DIRECTORY_MODE, Inode
 from holdfast.namespace.keys import children_range, inode_key, lease_key, place_key
-from holdfast.namespace.operation import Changes, Context, charge_quotas
+from holdfast.namespace.operation import Changes, OperationContext, charge_quotas
 from holdfast.namespace.operations.base import (
     OnePath,
     check_path,
@@ -31,7 +31,7 @@ from holdfast.namespace.operations.base import (
     remove_empty,
     remove_target,
 )
-from holdfast.namespace.other_records import Lease, encode_trail, trail_of
+from holdfast.namespace.other_records import Lease, encode_trail, trail_of_chain
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import WRITE
 from holdfast.namespace.view import Chain, View
@@ -51,7 +51,7 @@ class Mkdirs(OnePath):
     mode: int = DIRECTORY_MODE
     parents: bool = True
 
-    def execute(self, view: View, context: Context) -> Changes[bool]:
+    def execute(self, view: View, context: OperationContext) -> Changes[bool]:
         """Return the changes that insert the directory and its missing parents.
 
         Raises:
@@ -97,7 +97,7 @@ class Delete(OnePath):
             return None
         return children_range(target.id)
 
-    def execute(self, view: View, context: Context) -> Changes[bool]:
+    def execute(self, view: View, context: OperationContext) -> Changes[bool]:
         """Return the changes that delete the file, or the directory with everything below it.
 
         Raises:
@@ -179,16 +179,16 @@ class Rename:
 
     def extra_range(self, chains: Sequence[Chain]) -> tuple[bytes, bytes] | None:
         """Return the range of the children of a directory that would be replaced, which must be empty."""
-        replaced = self._destination(chains).target
+        replaced = self._choose_destination(chains).target
         return (
             children_range(replaced.id) if self.overwrite and replaced is not None and replaced.is_directory else None
         )
 
-    def _destination(self, chains: Sequence[Chain]) -> Chain:
+    def _choose_destination(self, chains: Sequence[Chain]) -> Chain:
         existing = chains[1].target
         return chains[2] if len(chains) == 3 and existing is not None and existing.is_directory else chains[1]
 
-    def execute(self, view: View, context: Context) -> Changes[NsPath]:
+    def execute(self, view: View, context: OperationContext) -> Changes[NsPath]:
         """Return the changes that move the inode, its lease or place, and its usage of quotas.
 
         Raises:
@@ -199,8 +199,8 @@ class Rename:
                 a directory and the other is not.
             ParentNotDirectoryError, PermissionDeniedError: see the message.
         """
-        source, target = view.chains[0], self._destination(view.chains)
-        moved = self._check(source, target, view, context)
+        source, target = view.chains[0], self._choose_destination(view.chains)
+        moved = self._check_rename(source, target, view, context)
         changes = Changes(target.path)
         if source.path == target.path:
             return changes
@@ -214,17 +214,17 @@ class Rename:
             changes.puts[target.target_key] = moved
         else:
             changes.inserts[target.target_key] = moved
-        trail = trail_of(target, len(target.path.names) - 1)
+        trail = trail_of_chain(target, len(target.path.names) - 1)
         if moved.is_directory:
             changes.values[place_key(moved.id)] = encode_trail((*trail, (moved.id, target.path.names[-1])))
         elif moved.writer:
             lease = Lease.decode(lease_key(moved.id), view.value(lease_key(moved.id)) or b"")
             changes.values[lease_key(moved.id)] = replace(lease, key=target.target_key, trail=trail).encode()
         changes.touched |= {source.keys[-2], target.keys[-2]}
-        self._charge(changes, moved, source, target)
+        self._charge_usage(changes, moved, source, target)
         return changes
 
-    def _check(self, source: Chain, target: Chain, view: View, context: Context) -> Inode:
+    def _check_rename(self, source: Chain, target: Chain, view: View, context: OperationContext) -> Inode:
         check_path(source, context, own_mark="" if self.usage is None else self.usage.token)
         check_path(target, context)
         context.caller.check_removal(source)
@@ -254,7 +254,7 @@ class Rename:
             self._check_replaced(source, target, view, context)
         return replace(moved, moving="", moving_until_ms=0) if moved.moving else moved
 
-    def _check_replaced(self, source: Chain, target: Chain, view: View, context: Context) -> None:
+    def _check_replaced(self, source: Chain, target: Chain, view: View, context: OperationContext) -> None:
         moved, replaced = source.target, target.target
         assert moved is not None and replaced is not None
         if moved.is_directory != replaced.is_directory:
@@ -267,7 +267,7 @@ class Rename:
             raise DirectoryNotEmptyError("the target is a directory that is not empty: empty it", path=str(target.path))
         context.caller.check_removal(target)
 
-    def _charge(self, changes: Changes[NsPath], moved: Inode, source: Chain, target: Chain) -> None:
+    def _charge_usage(self, changes: Changes[NsPath], moved: Inode, source: Chain, target: Chain) -> None:
         """Move the usage between the quotas that lie on only one of the two paths."""
         before = {inode.id: inode for inode in source.ancestors}
         after = {inode.id: inode for inode in target.ancestors}

@@ -23,8 +23,8 @@ from holdfast.spark.failures import errors_without_traceback
 from holdfast.spark.session import is_classic, require_dataframe
 from holdfast.spark.units.tasks import UnitsTask, key_of_row
 from holdfast.units.job_input import JobInput, TaskInput, survey_task
-from holdfast.units.unit import Unit, id_of
-from holdfast.wording import nearest
+from holdfast.units.unit import Unit, encode_unit_id
+from holdfast.wording import suggest_nearest
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -104,36 +104,36 @@ class ShuffledRows:
             return task.run_shard(shard, pairs_of(rows))
 
         if len(self.collect(run)) < self.tasks:  # Spark knows that there are no rows, and has left the shuffle out
-            self.in_slots()(lambda shard, rows: task.run_shard(shard, _none_of(rows)))
+            self.in_slots()(lambda shard, rows: task.run_shard(shard, _consume_rows(rows)))
 
 
 def run_workers(spark: SparkSession, task: UnitsTask) -> None:
     """Run one worker of a work list's job in each of Spark's tasks, until the list is at its end."""
 
     def work(slot: int, rows: Iterable[Any]) -> Iterator[tuple[int, bytes]]:
-        _none_of(rows)
+        _consume_rows(rows)
         return task.run_worker(slot)
 
-    _slots(spark, task.job.shards)(work)
+    _worker_slots(spark, task.job.shards)(work)
 
 
-def _none_of(rows: Iterable[Any]) -> tuple[()]:
+def _consume_rows(rows: Iterable[Any]) -> tuple[()]:
     for _row in rows:  # Spark requires the rows to be consumed
         pass
     return ()
 
 
-def _slots(spark: SparkSession, tasks: int) -> _Collect:
-    return _of_frame(spark.range(0, tasks, 1, tasks))
+def _worker_slots(spark: SparkSession, tasks: int) -> _Collect:
+    return _collect_from_frame(spark.range(0, tasks, 1, tasks))
 
 
-def _of_rdd(rdd: RDD[Any]) -> _Collect:
+def _collect_from_rdd(rdd: RDD[Any]) -> _Collect:
     return lambda work: rdd.mapPartitionsWithIndex(work).collect()
 
 
-def _of_frame(df: DataFrame) -> _Collect:
+def _collect_from_frame(df: DataFrame) -> _Collect:
     if is_classic(df.sparkSession):
-        return _of_rdd(df.rdd)
+        return _collect_from_rdd(df.rdd)
     schema = df.schema
 
     def collect(work: _Work) -> Sequence[Any]:
@@ -143,7 +143,7 @@ def _of_frame(df: DataFrame) -> _Collect:
 
             context = TaskContext.get()
             assert context is not None, "Spark calls this in tasks only"
-            for number, found in work(context.partitionId(), _rows_of(batches, schema)):
+            for number, found in work(context.partitionId(), _convert_batches_to_rows(batches, schema)):
                 yield pa.RecordBatch.from_pydict({"number": [number], "found": [found]})
 
         return df.mapInArrow(run, "number long, found binary").collect()
@@ -161,7 +161,7 @@ def parse_input(data: Any, key: str | Sequence[str] | None) -> UnitInput:
     if hasattr(type(data), "repartitionAndSortWithinPartitions"):  # a DataFrame of Spark Connect has every attribute
         if key is not None:
             raise InvalidRequestError("the key of an RDD's pair is its first part: leave out the argument key")
-        return UnitInput("pairs", int(data.context.defaultParallelism), partial(_arranged_pairs, data))
+        return UnitInput("pairs", int(data.context.defaultParallelism), partial(_arrange_pairs, data))
     require_dataframe(data)
     spark = data.sparkSession
     parallelism = _TASKS_WITHOUT_CONTEXT
@@ -171,7 +171,7 @@ def parse_input(data: Any, key: str | Sequence[str] | None) -> UnitInput:
         data = data.select("*")
     columns = _key_columns(data, key)
     keys = "columns: " + ", ".join(f"{column.name} {column.type}" for column in columns)
-    return UnitInput(keys, parallelism, partial(_arranged_rows, data, columns))
+    return UnitInput(keys, parallelism, partial(_arrange_rows, data, columns))
 
 
 class _KeyColumn(NamedTuple):
@@ -193,7 +193,7 @@ def _key_columns(df: DataFrame, key: str | Sequence[str] | None) -> tuple[_KeyCo
         found = [one for one in df.schema.fields if one.name == name]
         same = found if has_cases else [one for one in df.schema.fields if one.name.lower() == name.lower()]
         if not found or len(same) > 1:
-            hint = nearest(name, df.columns) if not found else "several columns have it, rename them"
+            hint = suggest_nearest(name, df.columns) if not found else "several columns have it, rename them"
             raise InvalidRequestError(f"the DataFrame has no such column for the key: {hint}", column=name)
         kind = found[0].dataType.simpleString()
         if kind not in _KEY_TYPES:
@@ -204,7 +204,7 @@ def _key_columns(df: DataFrame, key: str | Sequence[str] | None) -> tuple[_KeyCo
     return tuple(columns)
 
 
-def _with_true_texts(df: DataFrame, columns: Sequence[_KeyColumn]) -> DataFrame:
+def _require_valid_texts(df: DataFrame, columns: Sequence[_KeyColumn]) -> DataFrame:
     """Return a DataFrame that fails for a key that is no true text, before any row reaches Python.
 
     A text of Spark may be any bytes, such as a line of a file in Latin-1. Python gets the same character for each of
@@ -221,16 +221,16 @@ def _with_true_texts(df: DataFrame, columns: Sequence[_KeyColumn]) -> DataFrame:
             told = concat(
                 lit(f"{InvalidRequestError.__module__}."), lit(f"{InvalidRequestError.__name__}: {refused}\n")
             )
-            text = df[_quoted(column)]
+            text = df[_quote_column(column)]
             df = df.withColumn(column.name, when(~is_valid_utf8(text), raise_error(told)).otherwise(text))
     return df
 
 
-def _quoted(column: _KeyColumn) -> str:
+def _quote_column(column: _KeyColumn) -> str:
     return f"`{column.name.replace('`', '``')}`"
 
 
-def _arranged_rows(df: DataFrame, columns: tuple[_KeyColumn, ...], tasks: int) -> ShuffledRows:
+def _arrange_rows(df: DataFrame, columns: tuple[_KeyColumn, ...], tasks: int) -> ShuffledRows:
     """Bring each row to the task of its key. Spark's hash of an integer depends on its width: all get the same.
 
     What tells the task is a hash of the key and a constant, by which nothing else is partitioned. The key itself
@@ -240,33 +240,37 @@ def _arranged_rows(df: DataFrame, columns: tuple[_KeyColumn, ...], tasks: int) -
     `CoalesceShufflePartitions`).
     """
     spark = df.sparkSession
-    df = _with_true_texts(df, columns)
-    quoted = list(map(_quoted, columns))
+    df = _require_valid_texts(df, columns)
+    quoted = list(map(_quote_column, columns))
     places = [df[name].cast(column.type) for name, column in zip(quoted, columns, strict=True)]
     df = df.repartition(tasks, xxhash64(lit(_OWN_HASH), *places)).sortWithinPartitions(*quoted)
     names = tuple(column.name for column in columns)
-    in_slots = partial(_slots, spark, tasks)
-    return ShuffledRows(_of_frame(df), in_slots, partial(_ids_of_rows, names), partial(_pairs_of_rows, names), tasks)
+    in_slots = partial(_worker_slots, spark, tasks)
+    return ShuffledRows(
+        _collect_from_frame(df), in_slots, partial(_ids_of_rows, names), partial(_pairs_of_rows, names), tasks
+    )
 
 
-def _arranged_pairs(rdd: RDD[Any], tasks: int) -> ShuffledRows:
-    pairs = rdd.mapPartitions(_with_ids).repartitionAndSortWithinPartitions(tasks, zlib.crc32)
+def _arrange_pairs(rdd: RDD[Any], tasks: int) -> ShuffledRows:
+    pairs = rdd.mapPartitions(_add_ids_to_pairs).repartitionAndSortWithinPartitions(tasks, zlib.crc32)
 
     def in_slots() -> _Collect:
-        return _of_rdd(rdd.context.parallelize(range(tasks), tasks))
+        return _collect_from_rdd(rdd.context.parallelize(range(tasks), tasks))
 
-    return ShuffledRows(_of_rdd(pairs), in_slots, partial(map, itemgetter(0)), partial(map, itemgetter(1)), tasks)
+    return ShuffledRows(
+        _collect_from_rdd(pairs), in_slots, partial(map, itemgetter(0)), partial(map, itemgetter(1)), tasks
+    )
 
 
 def _ids_of_rows(names: tuple[str, ...], rows: Iterable[Any]) -> Iterator[bytes]:
-    return (id_of(key_of_row(row, names)) for row in rows)
+    return (encode_unit_id(key_of_row(row, names)) for row in rows)
 
 
 def _pairs_of_rows(names: tuple[str, ...], rows: Iterable[Any]) -> Iterator[tuple[Row, object]]:
     return ((key_of_row(row, names), row) for row in rows)
 
 
-def _with_ids(pairs: Iterable[object]) -> Iterator[tuple[bytes, tuple[Row, object]]]:
+def _add_ids_to_pairs(pairs: Iterable[object]) -> Iterator[tuple[bytes, tuple[Row, object]]]:
     with errors_without_traceback():
         for pair in pairs:
             if not isinstance(pair, tuple) or len(pair) != 2:
@@ -275,7 +279,7 @@ def _with_ids(pairs: Iterable[object]) -> Iterator[tuple[bytes, tuple[Row, objec
             yield unit.id, (unit.key, pair[1])
 
 
-def _rows_of(batches: Iterable[pa.RecordBatch], schema: StructType) -> Iterator[Any]:
+def _convert_batches_to_rows(batches: Iterable[pa.RecordBatch], schema: StructType) -> Iterator[Any]:
     """Yield rows as Spark's client would.
 
     Raises:

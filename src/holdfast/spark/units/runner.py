@@ -56,7 +56,7 @@ T = TypeVar("T")
 _DEFAULT_WORKERS = 4
 
 
-class _Prepared(NamedTuple):
+class _PreparedJob(NamedTuple):
     """What a job will do.
 
     Attributes:
@@ -150,10 +150,10 @@ class TransactionalMap:
     ) -> JobReport:
         found = parse_input(data, key)
 
-        def prepare(job: Job) -> _Prepared:
+        def prepare(job: Job) -> _PreparedJob:
             with report_changed_rows(job), unwrap_task_errors():
                 rows = found.arranged(job.shards)  # Spark may bring the rows to their tasks here
-                return _Prepared(rows.run, rows.survey(repeats=self._kind == REDUCE))
+                return _PreparedJob(rows.run, rows.survey(repeats=self._kind == REDUCE))
 
         return self._run(job, self._kind, found.keys, tasks, found.parallelism, self._emit_to, prepare, batch)
 
@@ -214,7 +214,7 @@ class TransactionalMap:
             )
         context = getattr(spark, "sparkContext", None) if hasattr(spark, "_jsparkSession") else None
         parallelism = _DEFAULT_WORKERS if context is None else int(context.defaultParallelism)
-        prepared = _Prepared(partial(run_workers, spark))
+        prepared = _PreparedJob(partial(run_workers, spark))
         return self._run(
             job, WORK_LIST, f"work list: {work_list}", tasks, parallelism, work_list, lambda _job: prepared
         )
@@ -227,7 +227,7 @@ class TransactionalMap:
         tasks: int | None,
         parallelism: int,
         emit_to: str | None,
-        prepare: Callable[[Job], _Prepared],
+        prepare: Callable[[Job], _PreparedJob],
         batch: str = "",
     ) -> JobReport:
         environment, clock = self._environment, self._environment.clock
@@ -277,10 +277,10 @@ class TransactionalMap:
                 try:
                     return self._patiently(end)
                 except ConflictError:  # the list has grown since the last worker looked
-                    if kind != WORK_LIST or work is None or not _has_items(backend, work):
+                    if kind != WORK_LIST or work is None or not _work_list_has_items(backend, work):
                         raise
 
-    def _run_tasks(self, backend: Backend, job: Job, prepared: _Prepared, work: WorkList | None) -> None:
+    def _run_tasks(self, backend: Backend, job: Job, prepared: _PreparedJob, work: WorkList | None) -> None:
         """Run all tasks of a job. If one of them fails, the others have no effect once this has raised."""
         run = self._environment.ids.token()
         task = UnitsTask(
@@ -348,16 +348,16 @@ def add_job_to_errors(backend: Backend, job: str) -> Iterator[list[int]]:
     try:
         yield begun
     except HoldfastError as error:
-        figures = {} if not begun and isinstance(error, FencedError) else _figures(backend, job, begun)
+        figures = {} if not begun and isinstance(error, FencedError) else _progress_figures(backend, job, begun)
         raise type(error)(error.message, **{**error.variables, "job": job, **figures}) from error.__cause__
     except BaseException:
-        if figures := _figures(backend, job, begun):
+        if figures := _progress_figures(backend, job, begun):
             shown = " ".join(f"{name}={value!r}" for name, value in {"job": job, **figures}.items())
             _log.warning("run the job again with its name, and it goes on: %s", shown)
         raise
 
 
-def _figures(backend: Backend, job: str, begun: Sequence[int]) -> dict[str, object]:
+def _progress_figures(backend: Backend, job: str, begun: Sequence[int]) -> dict[str, object]:
     """Return how many units are done, and of how many, as far as that is known."""
     try:
         state = poll(backend, job)
@@ -400,7 +400,7 @@ def _list_of_job(backend: Backend, name: str, job: str) -> WorkList:
         raise NotFoundError(LIST_DROPPED, list=name, job=job) from None
 
 
-def _has_items(backend: Backend, work: WorkList) -> bool:
+def _work_list_has_items(backend: Backend, work: WorkList) -> bool:
     return bool(backend.scan(*work.range, 1).records)
 
 
@@ -410,7 +410,7 @@ def _require_no_new_items(backend: Backend, job: Job, work: WorkList) -> None:
     Raises:
         InvalidRequestError: it is not.
     """
-    if _has_items(backend, work):
+    if _work_list_has_items(backend, work):
         raise InvalidRequestError(
             "the job is finished, and keys were added to its list since: give this run another name",
             list=work.name,
@@ -423,14 +423,14 @@ def _report_of_others(backend: Backend, job: Job) -> JobReport | None:
 
     Guarantee: the end is durable.
     """
-    found = _ended(backend, job)
+    found = _find_ended_job(backend, job)
     if found is not None:
         backend.make_durable()  # the other driver may not have come so far
-        found = _ended(backend, job)
+        found = _find_ended_job(backend, job)
     return None if found is None else JobReport.of(found.report)
 
 
-def _ended(backend: Backend, job: Job) -> Job | None:
+def _find_ended_job(backend: Backend, job: Job) -> Job | None:
     return next((one for one in list_jobs(backend) if one.id == job.id and one.is_finished), None)
 
 

@@ -61,7 +61,7 @@ def check_job_prefix(prefix: str) -> None:
         InvalidRequestError: they cannot.
     """
     job_key(prefix)
-    job_key(_name(prefix, _LONGEST_ID, _LONGEST_NUMBER))
+    job_key(_job_name(prefix, _LONGEST_ID, _LONGEST_NUMBER))
 
 
 def batch_of_query(prefix: str, batch: DataFrame, number: int) -> Batch:
@@ -94,10 +94,10 @@ def batch_of_query(prefix: str, batch: DataFrame, number: int) -> Batch:
             "of its own; if it calls one again after an error, let the query fail and start it again",
             job=prefix,
         )
-    return Batch(_name(prefix, query, number), _made(spark, query, number))
+    return Batch(_job_name(prefix, query, number), _read_batch_creation_time(spark, query, number))
 
 
-def _made(spark: SparkSession, query: str, number: int) -> str:
+def _read_batch_creation_time(spark: SparkSession, query: str, number: int) -> str:
     context = spark.sparkContext
     java: Any = context._jvm
     try:
@@ -110,5 +110,5 @@ def _made(spark: SparkSession, query: str, number: int) -> str:
     return "" if found is None else found[1]
 
 
-def _name(prefix: str, query: str, number: int) -> str:
+def _job_name(prefix: str, query: str, number: int) -> str:
     return f"{prefix}-{query}-{number}"

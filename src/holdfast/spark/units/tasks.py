@@ -16,7 +16,7 @@ from holdfast.runtime import Environment
 from holdfast.spark.failures import errors_without_traceback
 from holdfast.transactions.base import Backend
 from holdfast.units.execution import UnitExecution
-from holdfast.units.job_input import JobInput, verified_units
+from holdfast.units.job_input import JobInput, verify_units
 from holdfast.units.jobs import Job
 from holdfast.units.progress import Statistics
 from holdfast.units.shard_task import ShardTask
@@ -57,22 +57,22 @@ class UnitsTask:
         """
         with errors_without_traceback():
             assert self.job_input is not None, "a job of rows has an input"
-            units = _reduced(pairs) if self.is_reduce else ((Unit.of(key, value), 1) for key, value in pairs)
-            with self._opened() as (execution, backend):
+            units = _reduce_pairs(pairs) if self.is_reduce else ((Unit.of(key, value), 1) for key, value in pairs)
+            with self._open_execution() as (execution, backend):
                 task = ShardTask(execution, backend, self.job, shard, run=self.run)
-                task.run(verified_units(units, self.job_input.tasks[shard]))
+                task.run(verify_units(units, self.job_input.tasks[shard]))
             yield shard, b""
 
     def run_worker(self, slot: int) -> Iterator[tuple[int, bytes]]:
         """Run units from the work list, until it is at its end; yield the worker's number and ``b""``."""
         with errors_without_traceback():
             assert self.emit_to is not None, "a worker has a work list"
-            with self._opened() as (execution, backend):
+            with self._open_execution() as (execution, backend):
                 WorkTask(execution, backend, self.job, slot, self.emit_to, run=self.run).run()
             yield slot, b""
 
     @contextmanager
-    def _opened(self) -> Iterator[tuple[UnitExecution, Backend]]:
+    def _open_execution(self) -> Iterator[tuple[UnitExecution, Backend]]:
         """Open the database; yield what runs units, and the database.
 
         Waits for it: Spark gives a task only a few attempts, which are over in a second.
@@ -92,7 +92,7 @@ class UnitsTask:
         return f"UnitsTask(job={self.job.name!r})"
 
 
-def _reduced(pairs: Iterable[tuple[Row, object]]) -> Iterator[tuple[Unit, int]]:
+def _reduce_pairs(pairs: Iterable[tuple[Row, object]]) -> Iterator[tuple[Unit, int]]:
     """Yield a unit for each key, with the list of its values; and their number."""
     units = (Unit.of(key, value) for key, value in pairs)
     for _unit_id, same in groupby(units, key=attrgetter("id")):

@@ -93,7 +93,7 @@ def check_get_of_one_object(subject: Subject) -> None:
 _NAMES = ("a", "a b", "a!", "a-b", "a.b", "a/b", "a/b-c", "a/b/c", "a0", "aa", "b/x", "B", "é", "～", "😀")
 
 
-def _fill(subject: Subject) -> list[str]:
+def _put_sorted_objects(subject: Subject) -> list[str]:
     """Put objects whose order shows whether keys are sorted by UTF-8 bytes; no key is also a directory."""
     names = [name for name in _NAMES if name not in ("a", "a/b")]
     for name in names:
@@ -101,15 +101,15 @@ def _fill(subject: Subject) -> list[str]:
     return sorted(names, key=str.encode)
 
 
-def _listed_in_order(subject: Subject, start_after: str = "", page_size: int = 1000) -> list[str]:
+def _list_in_order(subject: Subject, start_after: str = "", page_size: int = 1000) -> list[str]:
     infos = iter_objects(subject.store, subject.key(""), start_after and subject.key(start_after), page_size)
     return [info.key[len(subject.key("")) :] for info in infos]
 
 
 def check_list_order(subject: Subject) -> None:
     """Check that a tree is listed in ascending order of UTF-8 bytes: 'a-b' before 'a/b', not by UTF-16 units."""
-    names = _fill(subject)
-    equal(_listed_in_order(subject), names, "order of the listing")
+    names = _put_sorted_objects(subject)
+    equal(_list_in_order(subject), names, "order of the listing")
 
 
 def check_list_one_directory(subject: Subject) -> None:
@@ -118,27 +118,27 @@ def check_list_one_directory(subject: Subject) -> None:
     for name in reversed(names):
         subject.store.put(subject.key(name), b"1")
     for size in (7, 1000):
-        equal(_listed_in_order(subject, page_size=size), names, f"order in pages of {size}")
+        equal(_list_in_order(subject, page_size=size), names, f"order in pages of {size}")
         for marker in ("0", f"{11:020d}.json", f"{11:020d}", f"{11:020d}.z", "a", "a,", "é", "😀"):
             expected = [name for name in names if name.encode() > marker.encode()]
-            equal(_listed_in_order(subject, marker, size), expected, f"listing after {marker!r} in pages of {size}")
+            equal(_list_in_order(subject, marker, size), expected, f"listing after {marker!r} in pages of {size}")
 
 
 def check_list_pages(subject: Subject) -> None:
     """Check that listings in pages of any size return each key once."""
-    names = _fill(subject)
+    names = _put_sorted_objects(subject)
     for size in (1, 2, 3, len(names) - 1, len(names), len(names) + 1):
-        equal(sorted(_listed_in_order(subject, page_size=size)), sorted(names), f"listing in pages of {size}")
+        equal(sorted(_list_in_order(subject, page_size=size)), sorted(names), f"listing in pages of {size}")
     page = subject.store.list_page(subject.key(""), max_keys=2)
     equal((len(page.objects), page.next_token is None), (2, False), "first page of two")
 
 
 def check_list_start_after(subject: Subject) -> None:
     """Check that the listing of a tree can start after any key, existing or not."""
-    names = _fill(subject)
+    names = _put_sorted_objects(subject)
     for marker in (*_NAMES, "a/", "a/b/", "a/zz", "zz", "a,"):
         expected = [name for name in names if name.encode() > marker.encode()]
-        equal(sorted(_listed_in_order(subject, marker)), sorted(expected), f"listing after {marker!r}")
+        equal(sorted(_list_in_order(subject, marker)), sorted(expected), f"listing after {marker!r}")
 
 
 def check_directory_markers(subject: Subject) -> None:
@@ -147,10 +147,10 @@ def check_directory_markers(subject: Subject) -> None:
     subject.store.put(subject.key("d/e/"), b"")
     subject.store.put(subject.key("d/a"), b"1")
     for size in (2, 3, 1000):  # SeaweedFS treats a page of one object after a marker as the last page
-        equal(_listed_in_order(subject, page_size=size), ["d/a"], f"listing in pages of {size}")
+        equal(_list_in_order(subject, page_size=size), ["d/a"], f"listing in pages of {size}")
     expect(set(subject.listed()) <= {"d/", "d/a", "d/e/"}, "a listing with markers contains nothing else")
     subject.store.delete(subject.key("d/"))
-    equal(_listed_in_order(subject), ["d/a"], "listing without the marker")
+    equal(_list_in_order(subject), ["d/a"], "listing without the marker")
 
 
 def check_list_prefix(subject: Subject) -> None:
@@ -249,7 +249,7 @@ ODD_KEYS = {
 """Maps the name of each peculiarity to a key with that peculiarity."""
 
 
-def _key_check(relative: str) -> Callable[[Subject], None]:
+def _make_key_check(relative: str) -> Callable[[Subject], None]:
     def run(subject: Subject) -> None:
         key = subject.key(relative)
         subject.store.put(key, b"put")
@@ -278,7 +278,7 @@ def _check_upload(subject: Subject, key: str) -> None:
     equal(subject.store.get(key), b"upload", "content of the upload")
 
 
-def _listed_upload_check(relative: str) -> Callable[[Subject], None]:
+def _make_listed_upload_check(relative: str) -> Callable[[Subject], None]:
     def run(subject: Subject) -> None:
         upload_id = subject.uploads.create_upload(subject.key(relative))
         pending = [(upload.key, upload.upload_id) for upload in iter_uploads(subject.uploads, subject.key(""))]
@@ -289,10 +289,10 @@ def _listed_upload_check(relative: str) -> Callable[[Subject], None]:
     return run
 
 
-KEY_CHECKS = [Check(f"key:{name}", _key_check(relative)) for name, relative in ODD_KEYS.items()]
+KEY_CHECKS = [Check(f"key:{name}", _make_key_check(relative)) for name, relative in ODD_KEYS.items()]
 # A server that rejects an object at such a key may still start an upload, respond with an error and never list it.
 LISTED_UPLOAD_CHECKS = [
-    Check(f"listed-upload:{name}", _listed_upload_check(relative), needs=f"key:{name}")
+    Check(f"listed-upload:{name}", _make_listed_upload_check(relative), needs=f"key:{name}")
     for name, relative in ODD_KEYS.items()
 ]
 
@@ -352,7 +352,7 @@ def check_update_missing(subject: Subject) -> None:
 # --- conditional puts under many concurrent writers -------------------------------------------------------------------
 # A store may honor each single condition and still let two writers win. Adobe S3Mock does: it first checks whether the
 # key is free, and then writes. In 12 of 40 rounds with 8 drivers each, two drivers won.
-def race(subject: Subject, key: str, put: Callable[[int, ObjectStore], object], word: str) -> None:
+def race_puts(subject: Subject, key: str, put: Callable[[int, ObjectStore], object], word: str) -> None:
     """Raise if more than one racer succeeds, or if the object is not the winner's. Racer n writes the number n."""
 
     def has_won(racer: int, store: ObjectStore) -> bool | None:
@@ -373,11 +373,11 @@ def race(subject: Subject, key: str, put: Callable[[int, ObjectStore], object], 
     expect(found in [b"%d" % racer for racer in possible], f"the content is the winner's: {possible}, not {found!r}")
 
 
-def _create(key: str, racer: int, store: ObjectStore) -> None:
+def _create_as_racer(key: str, racer: int, store: ObjectStore) -> None:
     store.put(key, b"%d" % racer, Create())
 
 
-def _update(key: str, etag: str, racer: int, store: ObjectStore) -> None:
+def _update_as_racer(key: str, etag: str, racer: int, store: ObjectStore) -> None:
     store.put(key, b"%d" % racer, Update(etag))
 
 
@@ -385,7 +385,7 @@ def check_create_race(subject: Subject) -> None:
     """Check that exactly one of several concurrent creates of a key succeeds, and that its content is stored."""
     for attempt in range(subject.rounds):
         key = subject.key(f"race-{attempt}")
-        race(subject, key, partial(_create, key), "creates")
+        race_puts(subject, key, partial(_create_as_racer, key), "creates")
 
 
 def check_create_delete_race(subject: Subject) -> None:
@@ -394,7 +394,7 @@ def check_create_delete_race(subject: Subject) -> None:
     for _ in range(subject.rounds):
         subject.store.put(key, b"old")
         subject.store.delete(key)
-        race(subject, key, partial(_create, key), "creates after a delete")
+        race_puts(subject, key, partial(_create_as_racer, key), "creates after a delete")
 
 
 def check_update_race(subject: Subject) -> None:
@@ -403,7 +403,7 @@ def check_update_race(subject: Subject) -> None:
     for attempt in range(subject.rounds):
         etag = subject.store.put(key, b"start %d" % attempt).etag
 
-        race(subject, key, partial(_update, key, etag), "updates")
+        race_puts(subject, key, partial(_update_as_racer, key, etag), "updates")
     equal(subject.listed(), ["object"], "listing")
 
 

@@ -74,7 +74,7 @@ def check_rename_twice(subject: Subject) -> None:
     equal(subject.store.get(subject.key("b")), b"1", "content")
 
 
-def _writes_to(subject: Subject, relative: str) -> dict[str, Callable[[], object]]:
+def _make_writes_to(subject: Subject, relative: str) -> dict[str, Callable[[], object]]:
     """Return all calls that would create a file at a key, by name. Requires that an object 'spare' exists."""
     key, store, capabilities = subject.key(relative), subject.store, subject.store.capabilities
     calls: dict[str, Callable[[], object]] = {
@@ -96,7 +96,7 @@ def check_path_that_is_a_file(subject: Subject) -> None:
     """Check that no call writes below a file, and that reads and deletes there find nothing."""
     subject.write("file", "spare")
     for relative in ("file/a", "file/a/b"):
-        for name, call in _writes_to(subject, relative).items():
+        for name, call in _make_writes_to(subject, relative).items():
             refused(InvalidRequestError, call, f"{name} {relative}")
         refused(NotFoundError, functools.partial(subject.store.get, subject.key(relative)), f"get {relative}")
         subject.store.delete(subject.key(relative))
@@ -109,7 +109,7 @@ def check_path_that_is_a_directory(subject: Subject) -> None:
     """Check that no call replaces a directory with a file, not even by renaming the only file in it."""
     subject.write("dir/sub/a", "spare")
     for relative in ("dir", "dir/sub"):
-        for name, call in _writes_to(subject, relative).items():
+        for name, call in _make_writes_to(subject, relative).items():
             refused(InvalidRequestError, call, f"{name} {relative}")
         refused(NotFoundError, functools.partial(subject.store.get, subject.key(relative)), f"get {relative}")
         subject.store.delete(subject.key(relative))
@@ -139,11 +139,11 @@ def check_free_targets(subject: Subject) -> None:
 def check_rename_race(subject: Subject) -> None:
     """Check that exactly one of several concurrent renames of a file succeeds."""
     subject.store.put(subject.key("a"), b"1")
-    winner = _only_winner(lambda target: subject.files.rename(subject.key("a"), subject.key(target)))
+    winner = _race_moves(lambda target: subject.files.rename(subject.key("a"), subject.key(target)))
     equal(subject.listed(), [winner], "listing")
 
 
-def _only_winner(move: Callable[[str], None]) -> str:
+def _race_moves(move: Callable[[str], None]) -> str:
     """Let several threads move the same source at the same time; return the target of the one that succeeds."""
 
     def moved(racer: int) -> str | None:
@@ -231,7 +231,7 @@ def check_rename_dir_race_for_source(subject: Subject) -> None:
     """Check that exactly one of several concurrent renames of a directory succeeds, and moves everything in it."""
     names = [f"{n}/{n}" for n in range(20)]
     subject.write(*(f"source/{name}" for name in names))
-    winner = _only_winner(lambda target: _rename_dir(subject, "source", target))
+    winner = _race_moves(lambda target: _rename_dir(subject, "source", target))
     subject.holds({f"{winner}/{name}": f"source/{name}" for name in names}, "after the race")
 
 

@@ -28,7 +28,7 @@ from holdfast.stores.base import (
     iter_uploads,
     multipart,
 )
-from holdfast.stores.conformance.objects import race
+from holdfast.stores.conformance.objects import race_puts
 from holdfast.stores.conformance.subject import Subject
 
 _MANY = 1500
@@ -53,7 +53,7 @@ def check_apply(subject: Subject) -> None:
     equal(subject.listed(), ["data/new", "kept", "log/1"], "listing after all changes")
     equal(subject.other.get(subject.key("log/1")), b"decision", "content of the put object")
     equal(subject.other.get(subject.key("data/new")), b"uploaded", "content of the completed upload")
-    equal(_pending(subject), [], "pending uploads")
+    equal(_list_pending(subject), [], "pending uploads")
     found = subject.other.head(subject.key("data/new"))
     equal(found.size_bytes, 8, "size of the completed upload")
     subject.store.put(subject.key("data/new"), b"updated", Update(found.etag))  # the etag is a usable one
@@ -101,8 +101,8 @@ def check_apply_refused(subject: Subject) -> None:
         RequireEmpty(f"{subject.prefix}/"),
     )
     for change in refused:
-        _refused_alone(subject, PreconditionError, change)
-    equal(_pending(subject), [(subject.key("there"), upload_id)], "pending uploads")
+        _require_refusal(subject, PreconditionError, change)
+    equal(_list_pending(subject), [(subject.key("there"), upload_id)], "pending uploads")
     as_transactional(subject.store).apply([Complete(subject.key("there"), upload_id, tuple(parts), Overwrite())])
     equal(subject.other.get(subject.key("there")), b"uploaded", "content of the upload")
 
@@ -117,12 +117,12 @@ def check_apply_impossible(subject: Subject) -> None:
     ended, its_parts = subject.uploaded("ended", b"aborted")
     subject.uploads.abort_upload(subject.key("ended"), ended)
     wrong = (Part(1, "0123456789abcdef0123456789abcdef", 8),)
-    _refused_alone(subject, NotFoundError, Complete(subject.key("ended"), ended, tuple(its_parts)))
-    _refused_alone(subject, NotFoundError, Complete(subject.key("elsewhere"), upload_id, tuple(parts)))
-    _refused_alone(subject, InvalidRequestError, Complete(subject.key("upload"), upload_id, wrong))
-    _refused_alone(subject, InvalidRequestError, Complete(subject.key("upload"), upload_id, ()))
-    _refused_alone(subject, InvalidRequestError, Put(subject.key("first"), b"again"))
-    _refused_alone(subject, InvalidRequestError, Put("", b""))
+    _require_refusal(subject, NotFoundError, Complete(subject.key("ended"), ended, tuple(its_parts)))
+    _require_refusal(subject, NotFoundError, Complete(subject.key("elsewhere"), upload_id, tuple(parts)))
+    _require_refusal(subject, InvalidRequestError, Complete(subject.key("upload"), upload_id, wrong))
+    _require_refusal(subject, InvalidRequestError, Complete(subject.key("upload"), upload_id, ()))
+    _require_refusal(subject, InvalidRequestError, Put(subject.key("first"), b"again"))
+    _require_refusal(subject, InvalidRequestError, Put("", b""))
     as_transactional(subject.store).apply([Complete(subject.key("upload"), upload_id, tuple(parts))])
     equal(subject.listed(), ["upload", "victim"], "listing after the upload was completed")
 
@@ -132,11 +132,11 @@ def check_apply_file_and_directory(subject: Subject) -> None:
     subject.write("victim", "file", "dir/sub/only")
     for gone, made in (("file", "file/a"), ("file", "file/a/b"), ("dir/sub/only", "dir"), ("dir/sub/only", "dir/sub")):
         put = Put(subject.key(made), b"1")
-        _refused_alone(subject, InvalidRequestError, put)
-        _refused_alone(subject, InvalidRequestError, Delete(subject.key(gone)), put)
-        _refused_alone(subject, InvalidRequestError, put, Delete(subject.key(gone)))
+        _require_refusal(subject, InvalidRequestError, put)
+        _require_refusal(subject, InvalidRequestError, Delete(subject.key(gone)), put)
+        _require_refusal(subject, InvalidRequestError, put, Delete(subject.key(gone)))
     for clash in (("new", "new/a"), ("new/a", "new")):
-        _refused_alone(subject, InvalidRequestError, *(Put(subject.key(name), b"1") for name in clash))
+        _require_refusal(subject, InvalidRequestError, *(Put(subject.key(name), b"1") for name in clash))
     as_transactional(subject.store).apply([Delete(subject.key("file")), Delete(subject.key("dir/sub/only"))])
     as_transactional(subject.store).apply([Put(subject.key("file/a"), b"1"), Put(subject.key("dir"), b"1")])
     equal(subject.listed(), ["dir", "file/a", "victim"], "listing after two calls")
@@ -162,7 +162,7 @@ def check_apply_many(subject: Subject) -> None:
     names = [f"many/{number:05d}" for number in range(_MANY)]
     as_transactional(subject.store).apply([Put(subject.key(name), name.encode(), Create()) for name in names])
     equal(subject.listed(), names, "listing after the puts")
-    _refused_alone(subject, PreconditionError, *(Put(subject.key(name), b"", Create()) for name in names[-1:]))
+    _require_refusal(subject, PreconditionError, *(Put(subject.key(name), b"", Create()) for name in names[-1:]))
     as_transactional(subject.store).apply([Delete(subject.key(name)) for name in names])
     equal(subject.listed(), [], "listing after the deletes")
 
@@ -177,7 +177,7 @@ def check_apply_race(subject: Subject) -> None:
             claim = Put(subject.key(f"{home}/claim"), b"%d" % racer, Create())
             as_transactional(store).apply([*(Put(name, b"x") for name in names), claim])
 
-        race(subject, subject.key(f"{home}/claim"), change, "callers")
+        race_puts(subject, subject.key(f"{home}/claim"), change, "callers")
         winner = int(subject.other.get(subject.key(f"{home}/claim")))
         wanted = [*(f"{home}/{winner}-{number}" for number in range(3)), f"{home}/claim"]
         equal([name for name in subject.listed() if name.startswith(f"{home}/")], sorted(wanted), "listing of a round")
@@ -190,11 +190,11 @@ def check_apply_in_one_step(subject: Subject) -> None:
 
     def turn(racer: int, store: ObjectStore) -> list[list[str]]:
         if racer:
-            return [_listed_page(store, subject.key("turn/"), subject.prefix) for _ in range(subject.rounds)]
+            return [_list_page_keys(store, subject.key("turn/"), subject.prefix) for _ in range(subject.rounds)]
         for attempt in range(subject.rounds):
             gone, new = names[attempt % 2], names[1 - attempt % 2]
             puts = [Put(subject.key(name), name.encode(), Create()) for name in new]
-            _until_it_is_done(store, [*(Delete(subject.key(name)) for name in gone), *puts])
+            _apply_until_done(store, [*(Delete(subject.key(name)) for name in gone), *puts])
         return []
 
     for seen in (page for pages in subject.race(turn) for page in pages):
@@ -202,12 +202,12 @@ def check_apply_in_one_step(subject: Subject) -> None:
 
 
 # --- parts of checks --------------------------------------------------------------------------------------------------
-def _pending(subject: Subject) -> list[tuple[str, str]]:
+def _list_pending(subject: Subject) -> list[tuple[str, str]]:
     found = iter_uploads(multipart(subject.other), f"{subject.prefix}/")
     return [(upload.key, upload.upload_id) for upload in found]
 
 
-def _refused_alone(subject: Subject, error: type[HoldfastError], *changes: Change) -> None:
+def _require_refusal(subject: Subject, error: type[HoldfastError], *changes: Change) -> None:
     """Check that these changes, among possible ones, are refused with an error that names one, and nothing happens."""
     before = subject.listed()
     first, last = Put(subject.key("first"), b"1"), Put(subject.key("last"), b"2")
@@ -221,11 +221,11 @@ def _refused_alone(subject: Subject, error: type[HoldfastError], *changes: Chang
     equal(subject.listed(), before, f"listing after {changes[0]} was refused")
 
 
-def _listed_page(store: ObjectStore, prefix: str, home: str) -> list[str]:
+def _list_page_keys(store: ObjectStore, prefix: str, home: str) -> list[str]:
     return sorted(info.key[len(home) + 1 :] for info in store.list_page(prefix).objects)
 
 
-def _until_it_is_done(store: ObjectStore, changes: Sequence[Change]) -> None:
+def _apply_until_done(store: ObjectStore, changes: Sequence[Change]) -> None:
     """Apply changes that only this caller makes, repeatedly if the store is busy."""
     for _ in range(20):
         try:

@@ -41,7 +41,7 @@ from holdfast.stores.base import (
     replaced,
 )
 from holdfast.stores.checks import check_delete, check_move, check_part_number, check_parts, check_range, page_size
-from holdfast.stores.local.tree import MAX_KEY_BYTES, LocalTree, etag_of, is_same_file, os_errors
+from holdfast.stores.local.tree import MAX_KEY_BYTES, LocalTree, convert_os_errors, etag_of, is_same_file
 from holdfast.stores.local.walk import Listings, walk_pending
 
 _UPLOAD_ID = re.compile(r"(?:file|upload)-[0-9a-z]+")
@@ -102,18 +102,18 @@ class LocalStore:
     def put(
         self, key: str, data: bytes, mode: PutMode = Overwrite(), metadata: Mapping[str, str] | None = None
     ) -> ObjectInfo:
-        file = self._open(key, mode)
+        file = self._open_file(key, mode)
         try:
             file.write(data)
             file.close()
         except BaseException:
             file.discard()
             raise
-        return _info(key, file.published)
+        return _object_info(key, file.published)
 
     def get(self, key: str, start: int = 0, length: int | None = None, etag: str = "") -> bytes:
         check_range(start, length)
-        with _reading(key), open(self._tree.path(key), "rb") as file:
+        with _convert_read_errors(key), open(self._tree.path(key), "rb") as file:
             status = os.fstat(file.fileno())
             if etag and not is_same_file(etag, status):
                 raise replaced(key)
@@ -123,20 +123,20 @@ class LocalStore:
             return file.read() if length is None else file.read(min(length, status.st_size))
 
     def head(self, key: str) -> ObjectInfo:
-        with _reading(key):
+        with _convert_read_errors(key):
             status = os.stat(self._tree.path(key))
         if not stat.S_ISREG(status.st_mode):
             raise NotFoundError("no such file: check the key", key=key)
-        return _info(key, status)
+        return _object_info(key, status)
 
     def list_page(
         self, prefix: str, start_after: str = "", max_keys: int = 1000, token: str | None = None
     ) -> ObjectPage:
-        with os_errors(prefix):
+        with convert_os_errors(prefix):
             return self._listings.page(prefix, start_after, page_size(max_keys), token)
 
     def delete(self, key: str) -> None:
-        with os_errors(key):
+        with convert_os_errors(key):
             self._tree.remove(key)
 
     def delete_many(self, keys: Sequence[str]) -> None:
@@ -149,24 +149,24 @@ class LocalStore:
 
     # --- rename -------------------------------------------------------------------------------------------------------
     def open_write(self, key: str) -> _LocalFile:
-        return self._open(key, Create())
+        return self._open_file(key, Create())
 
-    def _open(self, key: str, mode: PutMode) -> _LocalFile:
+    def _open_file(self, key: str, mode: PutMode) -> _LocalFile:
         return _LocalFile(self._tree, key, self._ids, mode, self._clock)
 
     def rename(self, source: str, target: str) -> None:
-        with os_errors(target):
+        with convert_os_errors(target):
             self._tree.move(source, target)
             self._tree.prune(os.path.dirname(self._tree.path(source)))
 
     def check_targets(self, targets: Sequence[str]) -> None:
         for target in targets:
-            with os_errors(target):
+            with convert_os_errors(target):
                 self._tree.refuse_target(target)
 
     def rename_dir(self, source: str, target: str) -> None:
         check_move(source, target, MAX_KEY_BYTES)
-        with os_errors(target):
+        with convert_os_errors(target):
             self._tree.move_directory(source, target)
             self._tree.prune(os.path.dirname(self._tree.directory_path(source)))
 
@@ -176,7 +176,7 @@ class LocalStore:
     # published before. A second completion, even after a crash, can therefore never publish again.
     def create_upload(self, key: str, metadata: Mapping[str, str] | None = None) -> str:
         upload_id = f"upload-{self._ids.token()}"
-        with os_errors(key):
+        with convert_os_errors(key):
             self._tree.refuse_directory(key)
             self._tree.make_hidden_directory(key, upload_id)
         return upload_id
@@ -190,11 +190,11 @@ class LocalStore:
         check_part_number(key, number, _LIMITS.max_parts)
         directory = self._upload_path(key, upload_id)
         hidden = os.path.join(directory, f"{number}.{self._ids.token()}")
-        with os_errors(key):
+        with convert_os_errors(key):
             try:
                 descriptor = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
             except (FileNotFoundError, NotADirectoryError) as error:
-                raise _no_upload(key, upload_id) from error
+                raise _no_upload_error(key, upload_id) from error
             try:
                 with open(descriptor, "wb") as file:
                     file.write(data)
@@ -203,7 +203,7 @@ class LocalStore:
                     status = os.fstat(file.fileno())
                 os.replace(hidden, os.path.join(directory, str(number)))
             except FileNotFoundError as error:
-                raise _no_upload(key, upload_id) from error  # aborted in the meantime
+                raise _no_upload_error(key, upload_id) from error  # aborted in the meantime
             except OSError:
                 with contextlib.suppress(OSError):
                     os.unlink(hidden)  # a full disk needs the space
@@ -213,19 +213,19 @@ class LocalStore:
     def complete_upload(self, key: str, upload_id: str, parts: Sequence[Part]) -> ObjectInfo:
         directory = self._upload_path(key, upload_id)
         check_parts(key, parts)
-        with os_errors(key):
+        with convert_os_errors(key):
             try:
                 with self._tree.locked_upload(directory) as held:
                     if os.path.exists(os.path.join(directory, "1")):
-                        self._make_whole(key, directory, parts)
+                        self._assemble_parts(key, directory, parts)
                         self._tree.sync(held)
                     status = self._tree.publish(os.path.join(directory, _WHOLE), key, Overwrite())
                     shutil.rmtree(directory, ignore_errors=True)
             except (FileNotFoundError, NotADirectoryError) as error:
-                raise _no_upload(key, upload_id) from error
-        return _info(key, status)
+                raise _no_upload_error(key, upload_id) from error
+        return _object_info(key, status)
 
-    def _make_whole(self, key: str, directory: str, parts: Sequence[Part]) -> None:
+    def _assemble_parts(self, key: str, directory: str, parts: Sequence[Part]) -> None:
         paths = [os.path.join(directory, str(part.number)) for part in parts]
         for part, path in zip(parts, paths, strict=True):
             if not os.path.exists(path) or etag_of(os.stat(path)) != part.etag:
@@ -239,7 +239,7 @@ class LocalStore:
             with open(joined, "xb", buffering=0) as target:
                 for path in paths:
                     with open(path, "rb", buffering=0) as part_file:
-                        _append(part_file.fileno(), target.fileno())
+                        _append_rest(part_file.fileno(), target.fileno())
                 self._tree.sync(target.fileno())
         except OSError:
             with contextlib.suppress(OSError):
@@ -250,7 +250,7 @@ class LocalStore:
 
     def abort_upload(self, key: str, upload_id: str) -> None:
         path = self._upload_path(key, upload_id)
-        with os_errors(key):
+        with convert_os_errors(key):
             try:
                 if upload_id.startswith("file-"):
                     os.unlink(path)
@@ -266,7 +266,7 @@ class LocalStore:
 
         `abort_upload` deletes an unfinished file like an upload; another process cannot complete an unfinished file.
         """
-        with os_errors(prefix):
+        with convert_os_errors(prefix):
             return UploadPage(list(walk_pending(self._tree.root, prefix)), None)
 
 
@@ -283,7 +283,7 @@ class _LocalFile:
         self._mode = mode
         self._clock = clock
         self._written = self._handed_over = 0
-        with os_errors(key):
+        with convert_os_errors(key):
             tree.refuse_directory(key)
             descriptor, self._hidden = tree.open_hidden(key, f"file-{ids.token()}")
         self._file = open(descriptor, "wb", buffering=_WRITE_BUFFER_BYTES)  # noqa: SIM115  # close and discard close it
@@ -304,10 +304,10 @@ class _LocalFile:
     def write(self, data: bytes | memoryview, /) -> int:
         if self._file.closed:
             raise InvalidRequestError("the file is closed: open another", key=self._key)
-        with os_errors(self._key):
+        with convert_os_errors(self._key):
             written = self._file.write(data)
             self._start_writeback(written)
-            self._show_life()
+            self._refresh_file_date()
         return written
 
     def _start_writeback(self, written: int) -> None:
@@ -319,7 +319,7 @@ class _LocalFile:
             os.posix_fadvise(self._file.fileno(), self._handed_over, length, os.POSIX_FADV_DONTNEED)
             self._handed_over = self._written
 
-    def _show_life(self) -> None:
+    def _refresh_file_date(self) -> None:
         """Write out what is buffered, once a minute, so that the file gets a new date."""
         if self._dated.age_s(self._clock) > _DATED_EVERY_S:
             self._file.flush()
@@ -329,9 +329,9 @@ class _LocalFile:
         if self._is_discarded:
             raise InvalidRequestError("the file was discarded: open another", key=self._key)
         if self._file.closed:
-            return _info(self._key, self.published)
+            return _object_info(self._key, self.published)
         try:
-            with os_errors(self._key):
+            with convert_os_errors(self._key):
                 self._file.flush()
                 self._tree.sync(self._file.fileno())
                 self._require_written(os.fstat(self._file.fileno()))
@@ -340,7 +340,7 @@ class _LocalFile:
         except BaseException:
             self.discard()
             raise
-        return _info(self._key, self.published)
+        return _object_info(self._key, self.published)
 
     def _require_written(self, status: os.stat_result) -> None:
         """Check that the hidden file is the one that was written: its directory may have been replaced by a copy.
@@ -358,7 +358,7 @@ class _LocalFile:
     def discard(self) -> None:
         with contextlib.suppress(OSError):
             self._file.close()  # flushing to a full disk fails again; the bytes are not needed
-        with os_errors(self._key):
+        with convert_os_errors(self._key):
             try:
                 os.unlink(self._hidden)
             except FileNotFoundError:
@@ -367,18 +367,18 @@ class _LocalFile:
             self._tree.prune(os.path.dirname(self._hidden))
 
 
-def _info(key: str, status: os.stat_result) -> ObjectInfo:
+def _object_info(key: str, status: os.stat_result) -> ObjectInfo:
     return ObjectInfo(key, status.st_size, etag_of(status), status.st_mtime)
 
 
-def _no_upload(key: str, upload_id: str) -> NotFoundError:
+def _no_upload_error(key: str, upload_id: str) -> NotFoundError:
     return NotFoundError("no such upload: it was completed or aborted, or never existed", key=key, upload_id=upload_id)
 
 
 @contextlib.contextmanager
-def _reading(key: str) -> Iterator[None]:
+def _convert_read_errors(key: str) -> Iterator[None]:
     """Raise `NotFoundError` if a read finds a directory at the key, or a file in place of one of its directories."""
-    with os_errors(key):
+    with convert_os_errors(key):
         try:
             yield
         except (NotADirectoryError, IsADirectoryError) as error:
@@ -397,7 +397,7 @@ def _remove_upload(directory: str) -> None:
             return
 
 
-def _append(source: int, target: int) -> None:
+def _append_rest(source: int, target: int) -> None:
     """Append the rest of one open file to another: inside the kernel if possible, else through a buffer."""
     copied = 1
     try:

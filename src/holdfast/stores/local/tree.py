@@ -67,7 +67,7 @@ def is_same_file(etag: str, status: os.stat_result) -> bool:
     return etag.split("-")[::2] == etag_of(status).split("-")[::2]
 
 
-def _translated(error: OSError, key: str) -> HoldfastError:
+def _convert_os_error(error: OSError, key: str) -> HoldfastError:
     code = error.errno
     if code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return StorageFullError("the disk or the quota is full: free some space, then repeat", key=key)
@@ -95,7 +95,7 @@ def _translated(error: OSError, key: str) -> HoldfastError:
     return UnavailableError("the file system failed and nothing became visible: repeat later", key=key, reason=reason)
 
 
-def lock(descriptor: int, path: str, limit_s: float, clock: Clock) -> None:
+def lock_descriptor(descriptor: int, path: str, limit_s: float, clock: Clock) -> None:
     """Lock an open file or directory against other processes; closing the descriptor, or dying, releases the lock.
 
     Raises:
@@ -116,12 +116,12 @@ def lock(descriptor: int, path: str, limit_s: float, clock: Clock) -> None:
 
 
 @contextlib.contextmanager
-def os_errors(key: str) -> Iterator[None]:
+def convert_os_errors(key: str) -> Iterator[None]:
     """Convert an `OSError` into the error that tells the caller what to do next."""
     try:
         yield
     except OSError as error:
-        raise _translated(error, key) from error
+        raise _convert_os_error(error, key) from error
 
 
 def link_inside_error(key: str) -> InvalidRequestError:
@@ -207,7 +207,7 @@ class LocalTree:
             return
         raise UnavailableError("other processes delete the directory as fast as it is created: repeat later", path=path)
 
-    def _rely_on(self, directory: str) -> None:
+    def _sync_entries_above(self, directory: str) -> None:
         """Sync the directory entries on the path to a directory, if another process may have just created it.
 
         If that process died between creating the directory and syncing it, a power failure could lose files in the
@@ -252,7 +252,7 @@ class LocalTree:
             except FileNotFoundError:
                 continue
             self._sync_path(os.path.dirname(path))
-            self._rely_on(os.path.dirname(path))
+            self._sync_entries_above(os.path.dirname(path))
             return
         raise UnavailableError("other processes delete the directory as fast as it is created: repeat later", key=key)
 
@@ -264,24 +264,24 @@ class LocalTree:
         machine. A `Create` needs no lock: creating a hard link fails if the name exists.
         """
         target = self.path(key)
-        with self._locked_directory(os.path.dirname(target)) as directory:
+        with self._lock_directory(os.path.dirname(target)) as directory:
             if isinstance(mode, Create):
-                self._link(source, target, key)
+                self._link_file(source, target, key)
             else:
-                if isinstance(mode, Update) and self._etag(target) != mode.etag:
+                if isinstance(mode, Update) and self._read_etag(target) != mode.etag:
                     raise PreconditionError("the file is not the expected one: read it, then decide", key=key)
                 os.replace(source, target)
             status = os.stat(target)
             self._sync_published(directory, key)
         return status
 
-    def _etag(self, path: str) -> str | None:
+    def _read_etag(self, path: str) -> str | None:
         try:
             return etag_of(os.stat(path))
         except FileNotFoundError:
             return None
 
-    def _link(self, source: str, target: str, key: str) -> None:
+    def _link_file(self, source: str, target: str, key: str) -> None:
         try:
             os.link(source, target)
         except FileExistsError as error:
@@ -308,7 +308,7 @@ class LocalTree:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
         directory = os.path.dirname(path)
         self._refuse_link(directory, target)
-        kept = self._kept()
+        kept = self._kept_directory()
         while directory.startswith(kept):
             try:
                 if os.stat(directory).st_dev != os.stat(kept).st_dev:
@@ -317,13 +317,13 @@ class LocalTree:
             except (FileNotFoundError, NotADirectoryError):
                 directory = os.path.dirname(directory)
 
-    def _kept(self) -> str:
+    def _kept_directory(self) -> str:
         """Return the path of the kept directory, with a slash at its end, also if it is the root of the machine."""
         return os.path.join(self.root, self.keep).rstrip("/") + "/"
 
     def _refuse_link(self, directory: str, key: str) -> None:
         """Reject a directory if a symbolic link is on the path to it from the destination, or from the root."""
-        kept = self._kept()
+        kept = self._kept_directory()
         home = kept if f"{directory}/".startswith(kept) else self.root
         below = os.path.relpath(directory, home)
         if os.path.realpath(directory) != os.path.normpath(os.path.join(os.path.realpath(home), below)):
@@ -335,13 +335,13 @@ class LocalTree:
         path = self.path(target)
         if os.path.islink(path) and not os.path.exists(path):
             raise InvalidRequestError("a dangling symbolic link is in the way of a file: remove it", key=target)
-        _refuse_place(path)
+        _refuse_unusable_place(path)
 
     def move(self, source: str, target: str) -> None:
         """Rename one file atomically and durably, and replace the target."""
         if os.path.isfile(self.path(source)):  # if it is gone, NotFoundError is the answer: it may have been moved
             self.refuse_target(target)
-        self._move(self.path(source), self.path(target), os.path.isfile, os.replace, source, target)
+        self._move_path(self.path(source), self.path(target), os.path.isfile, os.replace, source, target)
 
     def move_directory(self, source: str, target: str) -> None:
         """Rename a directory that is not empty to a free key, atomically and durably.
@@ -353,11 +353,11 @@ class LocalTree:
         self._refuse_link(from_path, source)
         self._refuse_link(os.path.dirname(to_path), target)
         try:
-            self._move(from_path, to_path, _holds_anything, _rename_to_free, source, target)
+            self._move_path(from_path, to_path, _holds_anything, _rename_to_free, source, target)
         except FileExistsError as error:
             raise PreconditionError("the target exists: inspect it, then decide", key=target) from error
 
-    def _move(
+    def _move_path(
         self,
         from_path: str,
         to_path: str,
@@ -371,7 +371,7 @@ class LocalTree:
                 raise NotFoundError("nothing exists at the source: it may have been renamed before", key=source)
             self.make_directory(os.path.dirname(to_path))
             try:
-                with self._locked_directory(os.path.dirname(to_path)) as directory:
+                with self._lock_directory(os.path.dirname(to_path)) as directory:
                     rename(from_path, to_path)
                     self._sync_published(directory, target)
             except FileNotFoundError:
@@ -385,22 +385,22 @@ class LocalTree:
         )
 
     @contextlib.contextmanager
-    def _locked_directory(self, path: str) -> Iterator[int]:
+    def _lock_directory(self, path: str) -> Iterator[int]:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            lock(descriptor, path, _LOCK_S, SystemClock())
+            lock_descriptor(descriptor, path, _LOCK_S, SystemClock())
             yield descriptor
         finally:
             os.close(descriptor)
 
     def locked_upload(self, path: str) -> contextlib.AbstractContextManager[int]:
         """Lock an upload's directory, so that it is completed once; raise `FileNotFoundError` if it does not exist."""
-        return self._locked_directory(path)
+        return self._lock_directory(path)
 
     def _sync_published(self, directory: int, key: str) -> None:
         try:
             self.sync(directory)
-            self._rely_on(os.path.dirname(self.directory_path(key)))
+            self._sync_entries_above(os.path.dirname(self.directory_path(key)))
         except OSError as error:
             raise OutcomeUnknownError(
                 "the file is published, but the disk did not confirm it: read before repeating", key=key
@@ -428,7 +428,7 @@ class LocalTree:
         """
         path = self.path(key)
         try:
-            with self._locked_directory(os.path.dirname(path)) as directory:
+            with self._lock_directory(os.path.dirname(path)) as directory:
                 if stat.S_ISDIR(os.lstat(path).st_mode):
                     return
                 os.unlink(path)
@@ -442,7 +442,7 @@ class LocalTree:
 
         Deletes neither symbolic links nor the directories that they point to.
         """
-        kept = self._kept()
+        kept = self._kept_directory()
         while directory.startswith(kept):
             try:
                 os.rmdir(directory)
@@ -453,7 +453,7 @@ class LocalTree:
             directory = os.path.dirname(directory)
 
 
-def _refuse_place(path: str) -> None:
+def _refuse_unusable_place(path: str) -> None:
     """Raise `OSError` if the directory of a path cannot be created or used, even while others create and prune it."""
     problem: OSError | None = None
     for _ in range(_RACE_RETRIES):
@@ -462,7 +462,7 @@ def _refuse_place(path: str) -> None:
             directory = os.path.dirname(directory)
         try:
             before = os.lstat(directory)
-            problem = _problem_with(directory, path)
+            problem = _find_place_problem(directory, path)
             after = os.lstat(directory)
         except FileNotFoundError:
             continue  # pruned in the meantime: check again
@@ -474,16 +474,16 @@ def _refuse_place(path: str) -> None:
         raise problem
 
 
-def _problem_with(directory: str, path: str) -> OSError | None:
+def _find_place_problem(directory: str, path: str) -> OSError | None:
     if not os.path.isdir(directory):
         return NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), directory)
     # Publishing locks and syncs the directory, so it must be readable as well.
-    if not os.access(directory, os.R_OK | os.W_OK | os.X_OK) or _is_anothers(directory, path):
+    if not os.access(directory, os.R_OK | os.W_OK | os.X_OK) or _belongs_to_other_user(directory, path):
         return PermissionError(errno.EACCES, os.strerror(errno.EACCES), directory)
     return None
 
 
-def _is_anothers(directory: str, path: str) -> bool:
+def _belongs_to_other_user(directory: str, path: str) -> bool:
     """Check whether a file belongs to another user and is in a directory like /tmp: only its owner may replace it."""
     status = os.stat(directory)
     if not status.st_mode & stat.S_ISVTX or os.geteuid() in (0, status.st_uid):

@@ -51,7 +51,7 @@ class Listings:
                 waiting = self._waiting.pop(token, None)
             start_after = token.partition("/")[2]
         if waiting is None:
-            walk = _walk(self._root, prefix.rpartition("/")[0], prefix, start_after)
+            walk = _walk_files(self._root, prefix.rpartition("/")[0], prefix, start_after)
             found = list(itertools.islice(walk, max_keys))
         else:
             first, walk = waiting
@@ -75,27 +75,27 @@ class Listings:
             self._waiting.clear()
 
 
-def _walk(root: str, directory: str, prefix: str, start_after: str) -> Iterator[ObjectInfo]:
-    below = [_opened(root, f"{directory}/" if directory else "")]
+def _walk_files(root: str, directory: str, prefix: str, start_after: str) -> Iterator[ObjectInfo]:
+    below = [_open_directory(root, f"{directory}/" if directory else "")]
     while below:
         base, names = below[-1]
         for name in names:
             key = base + name  # a directory's name ends in '/', which puts 'a-b' before 'a/b' as key order requires
             if not name.endswith("/"):
-                if key > start_after and key.startswith(prefix) and (info := _described(root, key)) is not None:
+                if key > start_after and key.startswith(prefix) and (info := _describe_file(root, key)) is not None:
                     yield info
             elif (key.startswith(prefix) or prefix.startswith(key)) and (
                 key > start_after or start_after.startswith(key)
             ):
                 if os.path.islink(os.path.join(root, key[:-1])):
                     raise link_inside_error(key[:-1])
-                below.append(_opened(root, key))
+                below.append(_open_directory(root, key))
                 break
         else:
             below.pop()
 
 
-def _opened(root: str, base: str) -> tuple[str, Iterator[str]]:
+def _open_directory(root: str, base: str) -> tuple[str, Iterator[str]]:
     """List a directory: return its key and the sorted names, or no names if it is a file or was deleted.
 
     Names of directories end in ``/``. Keeps nothing else about an entry: a directory may have a million of them.
@@ -126,7 +126,7 @@ def _is_utf8(name: str) -> bool:
     return name.isascii() or not any("\udc80" <= character <= "\udcff" for character in name)
 
 
-def _described(root: str, key: str) -> ObjectInfo | None:
+def _describe_file(root: str, key: str) -> ObjectInfo | None:
     try:
         status = os.stat(os.path.join(root, key))
     except OSError as error:

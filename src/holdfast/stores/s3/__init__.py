@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from holdfast.errors import InvalidRequestError
 from holdfast.stores.provider import CommandFlag, HadoopFileSystem, Location, OptionSpec, StoreProvider
 from holdfast.stores.s3.options import S3Options
-from holdfast.wording import nearest
+from holdfast.wording import suggest_nearest
 
 if TYPE_CHECKING:
     from holdfast.stores.s3.store import S3Store
@@ -25,7 +25,7 @@ _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}")  # AWS's rule, and wha
 _STYLES = {"true": "path", "false": "virtual"}
 
 
-def _locate(rest: str) -> Location:
+def _parse_location(rest: str) -> Location:
     bucket, _, key = rest.partition("/")
     if ":" in bucket:
         raise InvalidRequestError(
@@ -38,21 +38,21 @@ def _locate(rest: str) -> Location:
     return Location(bucket, key.strip("/"))
 
 
-def _open(location: Location, options: S3Options) -> S3Store:
+def _open_store(location: Location, options: S3Options) -> S3Store:
     from holdfast.stores.s3.store import S3Store
 
     return S3Store(location.root, options)
 
 
 # --- options ----------------------------------------------------------------------------------------------------------
-def _addressing_style(text: str) -> str:
+def _parse_addressing_style(text: str) -> str:
     word = text.strip().lower()
     if word not in _STYLES:
-        raise InvalidRequestError(f"no such choice: {nearest(word, _STYLES)}")
+        raise InvalidRequestError(f"no such choice: {suggest_nearest(word, _STYLES)}")
     return _STYLES[word]
 
 
-def _readable_bundle(name: str) -> str:
+def _parse_ca_bundle(name: str) -> str:
     """Return the absolute path of a CA bundle, because Spark's workers may run in another directory."""
     from holdfast.stores.s3.errors import refuse_bundle
 
@@ -61,7 +61,7 @@ def _readable_bundle(name: str) -> str:
     return path
 
 
-def _known_profile(name: str) -> str:
+def _parse_profile(name: str) -> str:
     import botocore.session
 
     known = botocore.session.Session().available_profiles
@@ -85,15 +85,15 @@ _FAIL_FAST = {
 }
 
 
-def _fail_fast(bucket: str) -> Mapping[str, str]:
+def _fail_fast_settings(bucket: str) -> Mapping[str, str]:
     # Settings for this bucket, because they take precedence over those for all buckets.
     return {f"fs.s3a.bucket.{bucket}.{name}": value for name, value in _FAIL_FAST.items()}
 
 
 S3 = StoreProvider(
     schemes=("s3", "s3a", "s3n"),
-    open=_open,
-    locate=_locate,
+    open=_open_store,
+    locate=_parse_location,
     options=S3Options,
     specs=(
         OptionSpec(name="endpoint", field="endpoint_url", shared=True),
@@ -102,7 +102,7 @@ S3 = StoreProvider(
         OptionSpec(name="accessKey", field="access_key", secret=True),
         OptionSpec(name="secretKey", field="secret_key", secret=True),
         OptionSpec(name="sessionToken", field="session_token", secret=True),
-        OptionSpec(name="pathStyle", field="addressing_style", parse=_addressing_style, shared=True),
+        OptionSpec(name="pathStyle", field="addressing_style", parse=_parse_addressing_style, shared=True),
     ),
     flags=(
         CommandFlag(
@@ -117,15 +117,15 @@ S3 = StoreProvider(
             option="caBundle",
             metavar="FILE",
             help="PEM file with the certificates of trusted authorities.",
-            prepare=_readable_bundle,
+            prepare=_parse_ca_bundle,
         ),
         CommandFlag(
             flag="--profile",
             variable="AWS_PROFILE",
             help="Profile of ~/.aws to take credentials from.",
-            prepare=_known_profile,
+            prepare=_parse_profile,
         ),
     ),
-    hadoop=HadoopFileSystem(scheme="s3a", settings="fs.s3a.…", package="hadoop-aws", fail_fast=_fail_fast),
+    hadoop=HadoopFileSystem(scheme="s3a", settings="fs.s3a.…", package="hadoop-aws", fail_fast=_fail_fast_settings),
 )
 """``s3://bucket/key``, where the key is taken literally, as Spark users write it."""

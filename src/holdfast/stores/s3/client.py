@@ -31,7 +31,7 @@ from holdfast.errors import (
 )
 from holdfast.runtime import Backoff, Clock, Ids, SeededRandom
 from holdfast.runtime.process import keep_inherited
-from holdfast.stores.s3.errors import Request, status_of, tls_error, translate_error
+from holdfast.stores.s3.errors import Request, http_status_of, tls_error, translate_error
 from holdfast.stores.s3.options import S3Options
 
 T = TypeVar("T")
@@ -56,7 +56,7 @@ def _renew_build_lock() -> None:
 os.register_at_fork(after_in_child=_renew_build_lock)
 
 
-def _let_go(client: Client, pid: int) -> None:
+def _release_client(client: Client, pid: int) -> None:
     if os.getpid() != pid:
         keep_inherited(client)
 
@@ -108,21 +108,21 @@ class S3Connection:
     def endpoint(self) -> str:
         """Return the URL of the server. Makes no request. Empty if the profile is wrong: the first request says how."""
         try:
-            return str(self._client().meta.endpoint_url)
+            return str(self._get_client().meta.endpoint_url)
         except BotoCoreError:
             return ""
 
-    def _client(self) -> Client:
+    def _get_client(self) -> Client:
         client = self._clients.get(os.getpid())
         if client is not None:
             return client
         with _build_lock:
             if os.getpid() not in self._clients:
-                client = self._clients[os.getpid()] = self._built_client()
-                weakref.finalize(self, _let_go, client, os.getpid()).atexit = False
+                client = self._clients[os.getpid()] = self._build_client()
+                weakref.finalize(self, _release_client, client, os.getpid()).atexit = False
             return self._clients[os.getpid()]
 
-    def _built_client(self) -> Client:
+    def _build_client(self) -> Client:
         options = self.options
         config = Config(
             connect_timeout=options.connect_timeout_s,
@@ -180,12 +180,12 @@ class S3Connection:
         request = Request(operation, self.bucket, key, visible)
         for attempt in itertools.count(1):
             try:
-                return self._sent(request, send)
+                return self._send_request(request, send)
             except StorageFullError:
                 raise  # waiting a few seconds would not free any space
             except (UnavailableError, OutcomeUnknownError) as error:
                 elapsed_s = self._clock.elapsed_s() - started_s
-                unanswered_too_long = status_of(error.__cause__) == 0 and elapsed_s > _UNREACHABLE_AFTER_S
+                unanswered_too_long = http_status_of(error.__cause__) == 0 and elapsed_s > _UNREACHABLE_AFTER_S
                 unsafe = isinstance(error, OutcomeUnknownError) and not repeatable
                 if unsafe or unanswered_too_long or attempt >= self.options.max_attempts:
                     raise
@@ -193,9 +193,9 @@ class S3Connection:
             _BACKOFF.wait(attempt, self._clock, SeededRandom(int(self._ids.token(), 16)))
         raise AssertionError("the loop ends by returning or raising")
 
-    def _sent(self, request: Request, send: Callable[[Client], T]) -> T:
+    def _send_request(self, request: Request, send: Callable[[Client], T]) -> T:
         try:
-            answer = send(self._client())
+            answer = send(self._get_client())
         except HoldfastError:
             raise  # already converted (some of these are ValueErrors)
         except (BotoCoreError, ClientError, ValueError) as error:

@@ -66,12 +66,12 @@ _NOT_SENT = (boto.ConnectionError,)  # no connection, a timeout while connecting
 _NOT_ANSWERED = (boto.HTTPClientError, boto.IncompleteReadError)  # a timeout or a closed connection after sending
 
 
-def code_of(error: BaseException | None) -> str:
+def error_code_of(error: BaseException | None) -> str:
     """Return the error code in a response; empty if the error has no response."""
     return str(error.response.get("Error", {}).get("Code", "")) if isinstance(error, ClientError) else ""
 
 
-def status_of(error: BaseException | None) -> int:
+def http_status_of(error: BaseException | None) -> int:
     """Return the HTTP status of a response; 0 if the error has no response."""
     if not isinstance(error, ClientError):
         return 0
@@ -107,7 +107,7 @@ def translate_error(error: Exception, endpoint: str, request: Request) -> Holdfa
     The error never contains a credential: it shows only the code and the request id of the response.
     """
     if isinstance(error, ClientError):
-        return _answered(error, endpoint, request)
+        return _convert_answer(error, endpoint, request)
     if isinstance(error, _NO_CREDENTIALS):
         return AccessDeniedError(
             "no usable credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, name a profile of ~/.aws, or, in "
@@ -115,7 +115,7 @@ def translate_error(error: Exception, endpoint: str, request: Request) -> Holdfa
             **request.named(error),
         )
     if isinstance(error, _BROKEN_OFF):
-        return _unanswered(error, endpoint, request)
+        return _unanswered_error(error, endpoint, request)
     if isinstance(error, _NOT_SENT):
         return UnavailableError(
             "the store cannot be reached: check the endpoint url and the network",
@@ -123,7 +123,7 @@ def translate_error(error: Exception, endpoint: str, request: Request) -> Holdfa
             **request.named(error),
         )
     if isinstance(error, _NOT_ANSWERED):
-        return _unanswered(error, endpoint, request)
+        return _unanswered_error(error, endpoint, request)
     return InvalidRequestError(
         "the request cannot be sent: check endpoint, region and key",
         **request.named(error),
@@ -131,7 +131,7 @@ def translate_error(error: Exception, endpoint: str, request: Request) -> Holdfa
     )
 
 
-def _unanswered(error: Exception, endpoint: str, request: Request) -> HoldfastError:
+def _unanswered_error(error: Exception, endpoint: str, request: Request) -> HoldfastError:
     if request.visible:
         return OutcomeUnknownError("the reply was lost: read before repeating", **request.named(error))
     return UnavailableError(
@@ -141,8 +141,8 @@ def _unanswered(error: Exception, endpoint: str, request: Request) -> HoldfastEr
     )
 
 
-def _answered(error: ClientError, endpoint: str, request: Request) -> HoldfastError:
-    code, status, named = code_of(error), status_of(error), request.named(error)
+def _convert_answer(error: ClientError, endpoint: str, request: Request) -> HoldfastError:
+    code, status, named = error_code_of(error), http_status_of(error), request.named(error)
     if code == "NoSuchBucket":
         bucket = {name: value for name, value in named.items() if name != "key"}  # which would be a record of ours
         return NotFoundError("no such bucket: create it or check the url", **bucket)
@@ -192,7 +192,7 @@ def tls_error(
     if not isinstance(error, SSLError):
         return None
     bundle = ca_bundle or os.environ.get("AWS_CA_BUNDLE") or "of this system"
-    for cause in _causes(error):
+    for cause in _iter_causes(error):
         if isinstance(cause, ssl.SSLCertVerificationError | CertificateError):
             return InvalidRequestError(
                 "the server's certificate is not accepted, see the reason: give the certificate of its authority as "
@@ -202,7 +202,7 @@ def tls_error(
                 reason=getattr(cause, "verify_message", None) or str(cause),
             )
         if isinstance(cause, _NO_FILE) or getattr(cause, "library", None) in _READS_CERTIFICATES:
-            return _unreadable(bundle, cause)
+            return _unreadable_bundle_error(bundle, cause)
         if getattr(cause, "reason", None) in _NO_TLS and not has_answered:
             return InvalidRequestError(
                 "the server does not speak TLS at this port: write http://, or give its TLS port", endpoint=endpoint
@@ -220,10 +220,10 @@ def refuse_bundle(ca_bundle: str) -> None:
         with open(ca_bundle, "rb"):
             pass
     except OSError as error:
-        raise _unreadable(ca_bundle, error) from error
+        raise _unreadable_bundle_error(ca_bundle, error) from error
 
 
-def _unreadable(bundle: str, cause: BaseException) -> InvalidRequestError:
+def _unreadable_bundle_error(bundle: str, cause: BaseException) -> InvalidRequestError:
     return InvalidRequestError(
         "the CA bundle cannot be read: name a file of PEM certificates that exists on every machine",
         ca_bundle=bundle,
@@ -231,7 +231,7 @@ def _unreadable(bundle: str, cause: BaseException) -> InvalidRequestError:
     )
 
 
-def _causes(error: BaseException) -> Iterator[BaseException]:
+def _iter_causes(error: BaseException) -> Iterator[BaseException]:
     """Yield an error and its causes, down to OpenSSL's own."""
     seen: set[int] = set()
     current: BaseException | None = error

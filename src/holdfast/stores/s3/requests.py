@@ -89,7 +89,7 @@ def complete_upload(client: Any, bucket: str, key: str, upload_id: str, parts: S
     """
     query = f"uploadId={percent_encode(upload_id)}"
     headers = {"content-type": "application/xml"}
-    answer = send_request(client, bucket, "POST", key, query, headers, _body(parts))
+    answer = send_request(client, bucket, "POST", key, query, headers, _complete_upload_body(parts))
     if answer is not None:
         if answer.status == 200 and answer.root == "CompleteMultipartUploadResult":
             return answer.text("ETag").strip('"')
@@ -106,20 +106,20 @@ def complete_upload(client: Any, bucket: str, key: str, upload_id: str, parts: S
     return str(completed.get("ETag", "")).strip('"')
 
 
-def _body(parts: Sequence[Part]) -> bytes:
+def _complete_upload_body(parts: Sequence[Part]) -> bytes:
     named = "".join(
-        f'<Part>{_checksum(part)}<ETag>"{_escaped(part.etag)}"</ETag><PartNumber>{part.number}</PartNumber></Part>'
+        f'<Part>{_checksum_element(part)}<ETag>"{_escape_xml(part.etag)}"</ETag><PartNumber>{part.number}</PartNumber></Part>'
         for part in parts
     )
     return f'<CompleteMultipartUpload xmlns="{_NAMESPACE}">{named}</CompleteMultipartUpload>'.encode()
 
 
-def _checksum(part: Part) -> str:
+def _checksum_element(part: Part) -> str:
     name = f"Checksum{part.checksum_algorithm}"
-    return f"<{name}>{_escaped(part.checksum)}</{name}>" if part.checksum_algorithm else ""
+    return f"<{name}>{_escape_xml(part.checksum)}</{name}>" if part.checksum_algorithm else ""
 
 
-def _escaped(text: str) -> str:
+def _escape_xml(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
@@ -201,7 +201,7 @@ def send_request(
     """
     known = _routes.setdefault(client, {})
     if bucket not in known:
-        known[bucket] = None if bucket.endswith(_DIRECTORY_BUCKET) else _route(client, bucket)
+        known[bucket] = None if bucket.endswith(_DIRECTORY_BUCKET) else _find_route(client, bucket)
     route = known[bucket]
     # Private to botocore's client, but unchanged since its first release; no public attribute leads to it.
     credentials = client._request_signer._credentials
@@ -211,14 +211,16 @@ def send_request(
     timestamp = get_current_datetime().strftime(SIGV4_TIMESTAMP)
     named = {**headers, "host": route.host}
     sent = sign_headers(credentials.get_frozen_credentials(), route.region, method, path, query, named, body, timestamp)
-    answer = _sent(route, method, f"{path}?{query}", {**sent, "user-agent": client.meta.config.user_agent}, body)
+    answer = _send_over_pool(
+        route, method, f"{path}?{query}", {**sent, "user-agent": client.meta.config.user_agent}, body
+    )
     if answer.status in (301, 307) or answer.text("Code") in _ELSEWHERE:
         known[bucket] = None
         return None
     return answer
 
 
-def _route(client: Any, bucket: str) -> _Route | None:
+def _find_route(client: Any, bucket: str) -> _Route | None:
     """Return where the client itself sends requests for the bucket; None if botocore does not reveal it.
 
     Presigned URLs are no substitute: they use Amazon's global endpoint, regardless of the region.
@@ -241,24 +243,24 @@ def _route(client: Any, bucket: str) -> _Route | None:
     if place.port is not None and place.port == _DEFAULT_PORTS.get(place.scheme):
         host = host.rpartition(":")[0]
     region = "us-east-1" if region == "aws-global" else region
-    pool = _pool(client, address)
+    pool = _find_pool(client, address)
     return pool and _Route(address, host, place.path, region, pool, client.meta.config.read_timeout)
 
 
-def _pool(client: Any, address: str) -> Any:
+def _find_pool(client: Any, address: str) -> Any:
     try:
         session = client._endpoint.http_session
         if session._proxy_config.proxy_url_for(address) is not None:
             return None
         pool = session._manager.connection_from_url(address)
         session._setup_ssl_cert(pool, address, session._verify)
-        pool._put_conn(pool._get_conn())  # as `_sent` uses it
+        pool._put_conn(pool._get_conn())  # as `_send_over_pool` uses it
     except AttributeError:  # another version of botocore
         return None
     return pool
 
 
-def _sent(route: _Route, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Response:
+def _send_over_pool(route: _Route, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Response:
     """Send a request over a connection of the pool, which connects if needed, with TLS.
 
     Neither the pool's own loop nor urllib3's responses are used: they would double the time.
@@ -272,11 +274,11 @@ def _sent(route: _Route, method: str, target: str, headers: Mapping[str, str], b
     except BaseException as error:
         connection.close()
         if isinstance(error, Exception):
-            raise _as_botocore_says(error, route.address) from error
+            raise _convert_to_botocore_error(error, route.address) from error
         raise
     finally:
         route.pool._put_conn(connection)
-    return Response(answer.status, answer.headers, _parsed(content))
+    return Response(answer.status, answer.headers, _parse_xml(content))
 
 
 _AS_BOTOCORE = (  # how its own session converts urllib3's errors, in the same order
@@ -291,7 +293,7 @@ _AS_BOTOCORE = (  # how its own session converts urllib3's errors, in the same o
 )
 
 
-def _as_botocore_says(error: Exception, url: str) -> Exception:
+def _convert_to_botocore_error(error: Exception, url: str) -> Exception:
     """Convert a urllib3 error as botocore's own session does, so that one table of errors covers both."""
     for theirs, botocores in _AS_BOTOCORE:
         if isinstance(error, theirs):
@@ -301,7 +303,7 @@ def _as_botocore_says(error: Exception, url: str) -> Exception:
     return unknown
 
 
-def _parsed(content: bytes) -> ElementTree.Element | None:
+def _parse_xml(content: bytes) -> ElementTree.Element | None:
     try:
         return ElementTree.fromstring(content) if content else None
     except ElementTree.ParseError:

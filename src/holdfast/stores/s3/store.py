@@ -46,7 +46,7 @@ from holdfast.stores.base import (
 )
 from holdfast.stores.checks import check_delete, check_key, check_part_number, check_parts, check_range, page_size
 from holdfast.stores.s3.client import Client, S3Connection, is_aws
-from holdfast.stores.s3.errors import BULK_DELETE_REFUSED, code_of, status_of
+from holdfast.stores.s3.errors import BULK_DELETE_REFUSED, error_code_of, http_status_of
 from holdfast.stores.s3.options import S3Options
 from holdfast.stores.s3.requests import complete_upload, create_upload, upload_part
 
@@ -110,7 +110,7 @@ class S3Store:
                 if isinstance(mode, Update) and _is_missing(error):
                     raise PreconditionError("the object is gone: start over", bucket=self.bucket, key=key) from error
                 raise
-            return ObjectInfo(key, len(data), _etag_in(done), metadata=dict(metadata or {}))
+            return ObjectInfo(key, len(data), _etag_in_answer(done), metadata=dict(metadata or {}))
 
         return self._connection.request("PutObject", key, send, visible=True, repeatable=isinstance(mode, Overwrite))
 
@@ -129,14 +129,14 @@ class S3Store:
                 with contextlib.closing(answer["Body"]) as body:
                     # Instead of sending If-Match, compare the response's etag: this is equivalent, and works on every
                     # server.
-                    self._refuse_replaced(key, etag, _etag_in(answer))
-                    return _whole(body)
+                    self._refuse_replaced(key, etag, _etag_in_answer(answer))
+                    return _read_whole_body(body)
             except ClientError as error:
-                if status_of(error) != 416:
+                if http_status_of(error) != 416:
                     raise
             # The range starts at or after the end of the object, which may have been replaced.
             if etag:
-                self._refuse_replaced(key, etag, _etag_in(client.head_object(Bucket=self.bucket, Key=key)))
+                self._refuse_replaced(key, etag, _etag_in_answer(client.head_object(Bucket=self.bucket, Key=key)))
             return b""
 
         return self._connection.request("GetObject", key, send)
@@ -155,8 +155,8 @@ class S3Store:
         return ObjectInfo(
             key,
             int(found["ContentLength"]),
-            _etag_in(found),
-            _modified_in(found),
+            _etag_in_answer(found),
+            _modified_s_in_answer(found),
             {name.lower(): value for name, value in found.get("Metadata", {}).items()},
         )
 
@@ -169,11 +169,11 @@ class S3Store:
         if token is not None:
             arguments["ContinuationToken"] = token
         page = self._connection.request("ListObjectsV2", prefix, lambda client: client.list_objects_v2(**arguments))
-        return _object_page(page, prefix)
+        return _parse_object_page(page, prefix)
 
     def delete(self, key: str) -> None:
         def send(client: Client) -> None:
-            with _missing_is_fine():
+            with _ignore_missing():
                 client.delete_object(Bucket=self.bucket, Key=key)
 
         self._connection.request("DeleteObject", key, send, visible=True)
@@ -192,7 +192,7 @@ class S3Store:
             try:
                 answer = client.delete_objects(Bucket=self.bucket, Delete=entries)
             except ClientError as error:
-                if code_of(error) in BULK_DELETE_REFUSED:
+                if error_code_of(error) in BULK_DELETE_REFUSED:
                     return None
                 raise
             return [entry for entry in answer.get("Errors", ()) if entry.get("Code") != "NoSuchKey"]
@@ -237,8 +237,8 @@ class S3Store:
             try:
                 return Part(number, upload_part(client, self.bucket, key, upload_id, number, data), len(data))
             except ClientError as error:
-                if _server_failed(error):
-                    self._settle(client, key, upload_id, error)
+                if _is_server_failure(error):
+                    self._does_upload_still_exist(client, key, upload_id, error)
                 raise
 
         return self._connection.request("UploadPart", key, send)
@@ -250,7 +250,7 @@ class S3Store:
             try:
                 etag = complete_upload(client, self.bucket, key, upload_id, parts)
             except ClientError as error:
-                if _server_failed(error) and self._settle(client, key, upload_id, error):
+                if _is_server_failure(error) and self._does_upload_still_exist(client, key, upload_id, error):
                     raise UnavailableError(
                         "the store failed and the upload is still pending: repeat", key=key
                     ) from error
@@ -259,7 +259,7 @@ class S3Store:
 
         return self._connection.request("CompleteMultipartUpload", key, send, visible=True, repeatable=False)
 
-    def _settle(self, client: Client, key: str, upload_id: str, cause: ClientError) -> bool:
+    def _does_upload_still_exist(self, client: Client, key: str, upload_id: str, cause: ClientError) -> bool:
         """Check after a 5xx response whether the upload still exists, so that nothing happened; False if unknown.
 
         Some servers respond with 500 if the upload does not exist (radosgw 16.2, moto): retries would never end.
@@ -270,7 +270,7 @@ class S3Store:
         try:
             client.list_parts(Bucket=self.bucket, Key=key, UploadId=upload_id, MaxParts=1)
         except (BotoCoreError, ClientError) as error:
-            if code_of(error) == "NoSuchUpload" or status_of(error) == 404:
+            if error_code_of(error) == "NoSuchUpload" or http_status_of(error) == 404:
                 raise NotFoundError(
                     "no such upload: it was completed or aborted, or never existed", bucket=self.bucket, key=key
                 ) from cause
@@ -279,22 +279,22 @@ class S3Store:
 
     def abort_upload(self, key: str, upload_id: str) -> None:
         def send(client: Client) -> None:
-            with _missing_is_fine():
+            with _ignore_missing():
                 client.abort_multipart_upload(Bucket=self.bucket, Key=key, UploadId=upload_id)
 
         self._connection.request("AbortMultipartUpload", key, send)
 
     def list_uploads_page(self, prefix: str, marker: tuple[str, str] | None = None) -> UploadPage:
         if marker is None:
-            first = self._uploads(prefix)
+            first = self._list_uploads(prefix)
             assert first is not None, "only a marker can be rejected"
             return first
-        page = self._uploads(prefix, KeyMarker=marker[0], UploadIdMarker=marker[1])
-        return self._uploads_from(prefix, marker[0]) if page is None else page
+        page = self._list_uploads(prefix, KeyMarker=marker[0], UploadIdMarker=marker[1])
+        return self._list_uploads_from(prefix, marker[0]) if page is None else page
 
-    def _uploads_from(self, prefix: str, key: str) -> UploadPage:
+    def _list_uploads_from(self, prefix: str, key: str) -> UploadPage:
         """Return all uploads of a key and of later keys. `iter_uploads` omits those that it has already returned."""
-        of_key, rest = self._uploads(key), self._uploads(prefix, KeyMarker=key)
+        of_key, rest = self._list_uploads(key), self._list_uploads(prefix, KeyMarker=key)
         assert of_key is not None, "only an upload id marker can be rejected"
         assert rest is not None, "only an upload id marker can be rejected"
         if of_key.next_marker is not None and of_key.next_marker[0] == key:
@@ -303,7 +303,7 @@ class S3Store:
             )
         return UploadPage([*(one for one in of_key.uploads if one.key == key), *rest.uploads], rest.next_marker)
 
-    def _uploads(self, prefix: str, **marker: str) -> UploadPage | None:
+    def _list_uploads(self, prefix: str, **marker: str) -> UploadPage | None:
         """Return one page; None if the server rejects its own marker."""
 
         # No MaxUploads: SeaweedFS loses uploads between small pages. Its default page contains all of them.
@@ -311,7 +311,7 @@ class S3Store:
 
         def send(client: Client) -> UploadPage | None:
             try:
-                return _upload_page(client.list_multipart_uploads(**arguments), prefix)
+                return _parse_upload_page(client.list_multipart_uploads(**arguments), prefix)
             except ClientError as error:
                 if "UploadIdMarker" in marker and _is_marker_refused(error):
                     return None
@@ -329,11 +329,11 @@ def _check_key(key: str) -> None:
 
 def _is_missing(error: ClientError) -> bool:
     """Check whether an object or an upload does not exist, in a bucket that does."""
-    return status_of(error) == 404 and code_of(error) != "NoSuchBucket"
+    return http_status_of(error) == 404 and error_code_of(error) != "NoSuchBucket"
 
 
 @contextlib.contextmanager
-def _missing_is_fine() -> Iterator[None]:
+def _ignore_missing() -> Iterator[None]:
     """Suppress the error for an object or an upload that does not exist."""
     try:
         yield
@@ -342,11 +342,11 @@ def _missing_is_fine() -> Iterator[None]:
             raise
 
 
-def _server_failed(error: ClientError) -> bool:
-    return code_of(error) == "InternalError" or (status_of(error) >= 500 and status_of(error) != 503)
+def _is_server_failure(error: ClientError) -> bool:
+    return error_code_of(error) == "InternalError" or (http_status_of(error) >= 500 and http_status_of(error) != 503)
 
 
-def _whole(body: Any) -> bytes:
+def _read_whole_body(body: Any) -> bytes:
     """Read the whole body of a response; convert a broken connection into botocore's error."""
     try:
         return bytes(body.read())
@@ -355,18 +355,18 @@ def _whole(body: Any) -> bytes:
 
 
 # --- responses --------------------------------------------------------------------------------------------------------
-def _etag_in(answer: Mapping[str, Any]) -> str:
+def _etag_in_answer(answer: Mapping[str, Any]) -> str:
     """Return the etag of a response or an entry without quotes; empty if there is none."""
     return str(answer.get("ETag", "")).strip('"')
 
 
-def _modified_in(answer: Mapping[str, Any]) -> float:
+def _modified_s_in_answer(answer: Mapping[str, Any]) -> float:
     """Return when an object was written, in seconds since the epoch; 0 if the response does not contain it."""
     found = answer.get("LastModified")
     return float(found.timestamp()) if isinstance(found, datetime) else 0.0
 
 
-def _object_page(page: Mapping[str, Any], prefix: str) -> ObjectPage:
+def _parse_object_page(page: Mapping[str, Any], prefix: str) -> ObjectPage:
     """Parse a page of ListObjectsV2. botocore requested URL-encoded keys and has already decoded them.
 
     Raises:
@@ -374,7 +374,7 @@ def _object_page(page: Mapping[str, Any], prefix: str) -> ObjectPage:
     """
     found = [
         # S3Proxy lists directory markers without a size.
-        ObjectInfo(entry["Key"], int(entry.get("Size", 0)), _etag_in(entry), _modified_in(entry))
+        ObjectInfo(entry["Key"], int(entry.get("Size", 0)), _etag_in_answer(entry), _modified_s_in_answer(entry))
         for entry in page.get("Contents", ())
     ]
     if not page.get("IsTruncated"):
@@ -386,7 +386,7 @@ def _object_page(page: Mapping[str, Any], prefix: str) -> ObjectPage:
     return ObjectPage(found, page["NextContinuationToken"])
 
 
-def _upload_page(page: Mapping[str, Any], prefix: str) -> UploadPage:
+def _parse_upload_page(page: Mapping[str, Any], prefix: str) -> UploadPage:
     """Parse a page of ListMultipartUploads.
 
     Raises:
@@ -411,4 +411,4 @@ def _is_marker_refused(error: ClientError) -> bool:
     versitygw selects the keys after the marker's key, and then searches these keys for the marker's upload, which is
     not among them.
     """
-    return code_of(error) == "InvalidArgument"
+    return error_code_of(error) == "InvalidArgument"

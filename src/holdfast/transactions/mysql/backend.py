@@ -24,10 +24,10 @@ from holdfast.transactions.mysql.connection import (
     MysqlOptions,
     Reply,
     Session,
-    chunked,
     connect,
-    literal,
+    join_in_chunks,
     parse_mysql_url,
+    sql_literal,
 )
 from holdfast.transactions.mysql.group import (
     MysqlGroup,
@@ -40,11 +40,11 @@ from holdfast.transactions.mysql.server import (
     DEADLOCK,
     HELD,
     as_holdfast_error,
+    convert_mysql_errors,
     error_code,
     flush_log,
-    is_busy,
-    is_lost,
-    mysql_errors,
+    is_busy_error,
+    is_lost_error,
     prepare_database,
 )
 from holdfast.transactions.pool import Pool
@@ -87,15 +87,15 @@ class MysqlBackend(Backend):
 
     # --- reads --------------------------------------------------------------------------------------------------------
     def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
-        return self._call(lambda session: _read_records(session, keys)) if keys else {}
+        return self._call_on_session(lambda session: _read_records(session, keys)) if keys else {}
 
     def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
-        return self._call(lambda session: _scan_records(session, start, end, limit, guards))
+        return self._call_on_session(lambda session: _scan_records(session, start, end, limit, guards))
 
     @contextmanager
     def snapshot(self) -> Iterator[MysqlSnapshot]:
         """Yield a reader in one transaction under REPEATABLE READ."""
-        with self._begun(MysqlSnapshot.begin) as session, mysql_errors(self._options.where):
+        with self._begin_transaction(MysqlSnapshot.begin) as session, convert_mysql_errors(self._options.where):
             yield MysqlSnapshot(session)
 
     # --- commits ------------------------------------------------------------------------------------------------------
@@ -103,7 +103,7 @@ class MysqlBackend(Backend):
         steps = steps_of_group(commits)
         if not commits:
             return []
-        return list(self._call(lambda session: self._try_commit(session, commits, steps)).outcomes)
+        return list(self._call_on_session(lambda session: self._try_commit(session, commits, steps)).outcomes)
 
     def try_commit_group(self, commits: Sequence[Commit], patience_s: float) -> list[Outcome] | None:
         steps = steps_of_group(commits)
@@ -117,7 +117,7 @@ class MysqlBackend(Backend):
                     return None
                 raise
 
-        return self._repeat(attempt)
+        return self._repeat_until_done(attempt)
 
     def _try_commit(
         self, session: Session, commits: Sequence[Commit], steps: Sequence[Step], lock_wait_s: int | None = None
@@ -169,20 +169,20 @@ class MysqlBackend(Backend):
         options = self._options
 
         def ask() -> bool | None:
-            with mysql_errors(options.where), closing(self._connect()) as session:
+            with convert_mysql_errors(options.where), closing(self._connect()) as session:
                 return last_committed_version(session, lost) == version or None
 
         return find_outcome(ask, begun, self._pool, self._environment, options.timeout_s, options.where) or False
 
     def make_durable(self) -> None:
         """Flush the server's log, or wait until the server has, unless each commit flushes it."""
-        self._call(lambda session: flush_log(session, self._environment, self._options.timeout_s))
+        self._call_on_session(lambda session: flush_log(session, self._environment, self._options.timeout_s))
 
     # --- pessimistic transactions -------------------------------------------------------------------------------------
     @contextmanager
     def begin_locked_transaction(self) -> Iterator[LockedMysql]:
         """Begin a transaction that locks what it reads. It is rolled back unless `apply` was called."""
-        with self._begun(self._begin_locking) as session:
+        with self._begin_transaction(self._begin_locking) as session:
             yield LockedMysql(self, session)
 
     def _begin_locking(self, session: Session) -> None:
@@ -191,7 +191,7 @@ class MysqlBackend(Backend):
 
     # --- repetition ---------------------------------------------------------------------------------------------------
     @contextmanager
-    def _begun(self, begin: Callable[[Session], object]) -> Iterator[Session]:
+    def _begin_transaction(self, begin: Callable[[Session], object]) -> Iterator[Session]:
         """Lend a connection with an open transaction, which is rolled back at the end."""
         with ExitStack() as loan:
 
@@ -202,20 +202,20 @@ class MysqlBackend(Backend):
                     loan.enter_context(tried.pop_all())
                 return session
 
-            session = self._repeat(attempt)
+            session = self._repeat_until_done(attempt)
             yield session
             session.reset()
 
-    def _call(self, work: Callable[[Session], T]) -> T:
+    def _call_on_session(self, work: Callable[[Session], T]) -> T:
         """Do work on a connection, as often as it takes: see `_repeat`."""
 
         def attempt() -> T:
             with self._pool.lease() as session:
                 return work(session)
 
-        return self._repeat(attempt)
+        return self._repeat_until_done(attempt)
 
-    def _repeat(self, attempt: Callable[[], T]) -> T:
+    def _repeat_until_done(self, attempt: Callable[[], T]) -> T:
         """Repeat after a deadlock or a lost connection, until an attempt succeeds or time is up.
 
         Args:
@@ -226,7 +226,7 @@ class MysqlBackend(Backend):
                 return attempt()
             except pymysql.MySQLError as error:
                 failure = error
-                if not (is_busy(error) or is_lost(error)):
+                if not (is_busy_error(error) or is_lost_error(error)):
                     break
         raise as_holdfast_error(failure, self._options.where) from failure
 
@@ -249,27 +249,27 @@ class LockedMysql:
 
     def read(self, keys: Collection[bytes], *, exclusive: bool) -> dict[bytes, Record]:
         query = _SQL["get_exclusive" if exclusive else "get_shared"]
-        statements = [query.format(keys=texts) for texts in chunked(map(literal, sorted(set(keys))))]
-        return _records(self._run(statements))
+        statements = [query.format(keys=texts) for texts in join_in_chunks(map(sql_literal, sorted(set(keys))))]
+        return _records_of_replies(self._run_statements(statements))
 
     def scan(self, start: bytes, end: bytes, limit: int) -> ScanPage:
-        return page_of_rows(self._run([_scan_statement(start, end, limit)])[0].rows, limit, {})
+        return page_of_rows(self._run_statements([_scan_statement(start, end, limit)])[0].rows, limit, {})
 
     def apply(self, commit: Commit) -> Outcome:
         steps = steps_of_group([commit])
-        with self._step():
+        with self._guard_step():
             self._is_over = True
             group = MysqlGroup([commit], steps, self._backend._versions.take(1))
             result = group.lock_and_validate(self._session)
             self._backend._end(self._session, group, result)
             return result.outcomes[0]
 
-    def _run(self, statements: Sequence[str]) -> list[Reply]:
-        with self._step():
+    def _run_statements(self, statements: Sequence[str]) -> list[Reply]:
+        with self._guard_step():
             return self._session.run(statements)
 
     @contextmanager
-    def _step(self) -> Iterator[None]:
+    def _guard_step(self) -> Iterator[None]:
         if self._is_over:
             raise InvalidRequestError("the transaction is over: begin another one")
         try:
@@ -284,13 +284,13 @@ class LockedMysql:
 # --- reads -----------------------------------------------------------------------------------------------------------
 def _read_records(session: Session, keys: Collection[bytes]) -> dict[bytes, Record]:
     """Return the existing records by key."""
-    return _records(_run_in_snapshot(session, _get_statements(keys)))
+    return _records_of_replies(_run_in_snapshot(session, _get_statements(keys)))
 
 
 def _scan_records(session: Session, start: bytes, end: bytes, limit: int, guards: Collection[bytes]) -> ScanPage:
     """Return the first records of a range, and the guards."""
     first, *rest = _run_in_snapshot(session, [_scan_statement(start, end, limit), *_get_statements(guards)])
-    return page_of_rows(first.rows, limit, _records(rest))
+    return page_of_rows(first.rows, limit, _records_of_replies(rest))
 
 
 class MysqlSnapshot:
@@ -307,7 +307,7 @@ class MysqlSnapshot:
 
     def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
         """See `Backend.get_many`."""
-        return _records(self._session.run(_get_statements(keys)))
+        return _records_of_replies(self._session.run(_get_statements(keys)))
 
     def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
         """See `Backend.scan`."""
@@ -316,15 +316,15 @@ class MysqlSnapshot:
 
 
 def _scan_statement(start: bytes, end: bytes, limit: int) -> str:
-    return _SQL["scan"].format(start=literal(start), end=literal(end), limit=limit + 1)
+    return _SQL["scan"].format(start=sql_literal(start), end=sql_literal(end), limit=limit + 1)
 
 
-def _records(replies: Iterable[Reply]) -> dict[bytes, Record]:
+def _records_of_replies(replies: Iterable[Reply]) -> dict[bytes, Record]:
     return records_of_rows(row for reply in replies for row in reply.rows)
 
 
 def _get_statements(keys: Collection[bytes]) -> list[str]:
-    return [_SQL["get"].format(keys=texts) for texts in chunked(map(literal, dict.fromkeys(keys)))]
+    return [_SQL["get"].format(keys=texts) for texts in join_in_chunks(map(sql_literal, dict.fromkeys(keys)))]
 
 
 def _run_in_snapshot(session: Session, statements: Sequence[str]) -> list[Reply]:

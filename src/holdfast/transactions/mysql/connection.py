@@ -96,11 +96,11 @@ def parse_mysql_url(url: str) -> MysqlOptions:
         ssl=tls,
         ssl_ca=ssl_ca,
         connections=parse_connections(given.get("connections", "8")),
-        timeout_s=_timeout_s(given.get("timeout", "30")),
+        timeout_s=_parse_timeout_s(given.get("timeout", "30")),
     )
 
 
-def _timeout_s(text: str) -> float:
+def _parse_timeout_s(text: str) -> float:
     try:
         value = float(text)
     except ValueError:
@@ -284,7 +284,7 @@ def connect(options: MysqlOptions, number: int) -> Session:
         read_timeout=2 * options.timeout_s + _lock_wait_s(options),
         write_timeout=2 * options.timeout_s + _lock_wait_s(options),
         ssl_disabled=options.ssl == "off",
-        ssl=_tls(options),
+        ssl=_make_tls_context(options),
         program_name="holdfast",
     )
     try:
@@ -298,7 +298,7 @@ def _lock_wait_s(options: MysqlOptions) -> int:
     return min(_LOCK_WAIT_S, math.ceil(options.timeout_s))
 
 
-def _tls(options: MysqlOptions) -> ssl.SSLContext | None:
+def _make_tls_context(options: MysqlOptions) -> ssl.SSLContext | None:
     """Return what the server is checked with; None for ``off``, and for ``prefer``, which PyMySQL does by itself."""
     if options.ssl not in ("require", "verify"):
         return None
@@ -316,7 +316,7 @@ def _tls(options: MysqlOptions) -> ssl.SSLContext | None:
     return context
 
 
-def literal(value: bytes) -> str:
+def sql_literal(value: bytes) -> str:
     """Return bytes as an SQL literal.
 
     Long values are in base64, which keeps the longest one below the server's smallest default limit for a packet.
@@ -326,7 +326,7 @@ def literal(value: bytes) -> str:
     return f"FROM_BASE64('{b2a_base64(value, newline=False).decode()}')"
 
 
-def chunked(texts: Iterable[str]) -> Iterator[str]:
+def join_in_chunks(texts: Iterable[str]) -> Iterator[str]:
     """Join SQL literals or rows by commas; yield as many at a time as one statement should have."""
     chunk: list[str] = []
     size = 0

@@ -24,15 +24,15 @@ import pymysql
 
 from holdfast.runtime import Environment
 from holdfast.transactions.base import ABSENT, Commit, Record
-from holdfast.transactions.mysql.connection import Session, chunked, literal
-from holdfast.transactions.mysql.server import is_busy
+from holdfast.transactions.mysql.connection import Session, join_in_chunks, sql_literal
+from holdfast.transactions.mysql.server import is_busy_error
 from holdfast.transactions.sql import load_queries
 from holdfast.transactions.validation import ANY, Step, StepKind, ValidationResult, apply_steps, validate_group
 
 _SQL = load_queries(__package__)
 
 
-class _Lock(enum.IntEnum):
+class _LockStrength(enum.IntEnum):
     """How a key is locked, the strongest last."""
 
     SHARED = 1
@@ -52,13 +52,13 @@ class MysqlGroup:
     commits: Sequence[Commit]
     steps: Sequence[Step]
     base: int
-    _locks: dict[bytes, _Lock] = field(default_factory=dict, init=False)
+    _locks: dict[bytes, _LockStrength] = field(default_factory=dict, init=False)
     _inserts: dict[bytes, Step] = field(default_factory=dict, init=False)  # claimed keys with their final values
     _seen: dict[bytes, Record] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         for step in self.steps:
-            self._locks[step.key] = max(_lock_of(step), self._locks.get(step.key, _Lock.SHARED))
+            self._locks[step.key] = max(_lock_of(step), self._locks.get(step.key, _LockStrength.SHARED))
             if step.kind is StepKind.INSERT or (step.kind is StepKind.PUT and step.expected == ABSENT):
                 self._inserts[step.key] = step
 
@@ -87,34 +87,34 @@ class MysqlGroup:
         """Yield the statements that lock all keys of the group in order, and read the records."""
         claimed: list[bytes] = []
         for lock, keys in groupby(self._locks, key=self._locks.__getitem__):  # the steps are ordered by key
-            if lock is _Lock.CLAIM:
+            if lock is _LockStrength.CLAIM:
                 run = list(keys)
                 claimed += run
-                for rows in chunked(map(self._claimed_row, run)):
+                for rows in join_in_chunks(map(self._claimed_row, run)):
                     yield _SQL["claim"].format(rows=rows)
             else:
-                query = _SQL["lock_shared" if lock is _Lock.SHARED else "lock_exclusive"]
-                for texts in chunked(map(literal, keys)):
+                query = _SQL["lock_shared" if lock is _LockStrength.SHARED else "lock_exclusive"]
+                for texts in join_in_chunks(map(sql_literal, keys)):
                     yield query.format(keys=texts)
-        for texts in chunked(map(literal, claimed)):
+        for texts in join_in_chunks(map(sql_literal, claimed)):
             yield _SQL["claimed"].format(keys=texts, **self._own_versions())
 
     def _claimed_row(self, key: bytes) -> str:
         step = self._inserts.get(key)
         if step is None:
-            return f"({literal(key)},0,'',0)"
-        return f"({literal(key)},{self.base + step.call},{literal(step.value)},0)"
+            return f"({sql_literal(key)},0,'',0)"
+        return f"({sql_literal(key)},{self.base + step.call},{sql_literal(step.value)},0)"
 
     def _no_integer_statements(self) -> Iterator[str]:
         added = dict.fromkeys(step.key for step in self.steps if step.kind is StepKind.ADD and step.delta)
-        for texts in chunked(map(literal, added)):
+        for texts in join_in_chunks(map(sql_literal, added)):
             yield _SQL["no_integers"].format(keys=texts)
 
     def _count_statements(self) -> Iterator[str]:
         for commit in self.commits:
             for one in commit.ranges:
                 yield _SQL["count"].format(
-                    start=literal(one.start), end=literal(one.end), limit=one.count + 1, **self._own_versions()
+                    start=sql_literal(one.start), end=sql_literal(one.end), limit=one.count + 1, **self._own_versions()
                 )
 
     def _own_versions(self) -> Mapping[str, int]:
@@ -126,27 +126,29 @@ class MysqlGroup:
         counters = {step.key for step in result.valid if step.kind is StepKind.ADD}
         written = [(key, record) for key, record in changes.items() if record is not None]
         puts = (
-            f"({literal(key)},{record.version},{literal(record.value)},0)"
+            f"({sql_literal(key)},{record.version},{sql_literal(record.value)},0)"
             for key, record in written
             if key not in counters and key not in self._inserts
         )
         numbers = (
-            f"({literal(key)},{record.version},'',{record.number})" for key, record in written if key in counters
+            f"({sql_literal(key)},{record.version},'',{record.number})" for key, record in written if key in counters
         )
-        yield from (_SQL["put"].format(rows=rows) for rows in chunked(puts))
-        yield from (_SQL["set_numbers"].format(rows=rows) for rows in chunked(numbers))
+        yield from (_SQL["put"].format(rows=rows) for rows in join_in_chunks(puts))
+        yield from (_SQL["set_numbers"].format(rows=rows) for rows in join_in_chunks(numbers))
         for key, lock in self._locks.items():
             is_deleted = key in changes and key in self._seen
-            is_unused = lock is _Lock.CLAIM and key not in self._seen
+            is_unused = lock is _LockStrength.CLAIM and key not in self._seen
             if (is_deleted or is_unused) and changes.get(key) is None:
-                yield _SQL["delete"].format(key=literal(key))
+                yield _SQL["delete"].format(key=sql_literal(key))
 
 
-def _lock_of(step: Step) -> _Lock:
+def _lock_of(step: Step) -> _LockStrength:
     """Return the lock for a step. A record that the step expects, but that is gone, needs none: the step has failed."""
     if step.expected in (ABSENT, ANY):
-        return _Lock.CLAIM  # even to delete it: no other transaction may create the record before this one takes effect
-    return _Lock.SHARED if step.kind is StepKind.READ else _Lock.EXCLUSIVE
+        return (
+            _LockStrength.CLAIM
+        )  # even to delete it: no other transaction may create the record before this one takes effect
+    return _LockStrength.SHARED if step.kind is StepKind.READ else _LockStrength.EXCLUSIVE
 
 
 # --- sessions: whether a commit took effect whose reply was lost -----------------------------------------------------
@@ -193,7 +195,7 @@ def last_committed_version(session: Session, lost: Session) -> int:
     try:
         rows = session.run(statements)[1].rows
     except pymysql.MySQLError as error:
-        if not is_busy(error):
+        if not is_busy_error(error):
             raise
         session.send("ROLLBACK")
         _end_thread(session, lost.thread)

@@ -44,16 +44,16 @@ def prepare_database(options: MysqlOptions, *, create: bool) -> None:
     Crash: repeat; every statement of a migration can be repeated.
     """
     where = options.where
-    with mysql_errors(where):
+    with convert_mysql_errors(where):
         session = connect(options, number=0)
         try:
             variables = dict(session.send(_SQL["cluster"])[0].rows)
             check_server(str(session.send(_SQL["server"])[0].rows[0][0]), variables, where)
             scripts = load_schema(__package__)
-            found = _version(session)
+            found = _read_schema_version(session)
             require_schema(found, len(scripts), create=create, where=where)
             if found < len(scripts):
-                _migrate(session, scripts, options)
+                _migrate_schema(session, scripts, options)
         finally:
             session.close()
 
@@ -85,14 +85,14 @@ def check_server(version: str, variables: Mapping[str, str], where: str) -> None
         )
 
 
-def _migrate(session: Session, scripts: tuple[str, ...], options: MysqlOptions) -> None:
+def _migrate_schema(session: Session, scripts: tuple[str, ...], options: MysqlOptions) -> None:
     """Carry out the scripts that are missing, while no other process does."""
     query = f"SELECT GET_LOCK('{migration_lock_name(options)}', {int(options.timeout_s) + 1})"
     if session.send(query)[0].rows[0][0] != 1:
         raise UnavailableError(
             "another process migrates the database for too long: repeat later", database=options.where
         )
-    found = _version(session)  # now that no other process migrates; the lock ends with the connection
+    found = _read_schema_version(session)  # now that no other process migrates; the lock ends with the connection
     for number, script in enumerate(scripts[found:], found + 1):
         for statement in script.split(";\n"):
             if re.sub(r"^--.*$", "", statement, flags=re.MULTILINE).strip():
@@ -105,7 +105,7 @@ def migration_lock_name(options: MysqlOptions) -> str:
     return "holdfast-" + hashlib.sha256(options.database.encode()).hexdigest()[:32]
 
 
-def _version(session: Session) -> int:
+def _read_schema_version(session: Session) -> int:
     """Return the version of the schema; 0 for an empty database."""
     try:
         rows = session.send(_SQL["schema_version"])[0].rows
@@ -148,23 +148,23 @@ def flush_log(session: Session, environment: Environment, timeout_s: float) -> N
     flushes, has_binary_log, synced_after = map(int, reply.rows[0])
     if flushes == _TWICE or (flushes == _ONCE and (not has_binary_log or synced_after == 1)):
         return
-    place = _places(session)
+    place = _read_log_places(session)
     if not place:
-        _flush(session)
+        _flush_server_log(session)
         return
     for _ in retry_pauses(environment, timeout_s):
-        if _places(session)["innodb_lsn_flushed"] >= place["innodb_lsn_current"]:
+        if _read_log_places(session)["innodb_lsn_flushed"] >= place["innodb_lsn_current"]:
             return
     raise UnavailableError("the server does not flush its log: set innodb_flush_log_at_trx_commit and sync_binlog to 1")
 
 
-def _places(session: Session) -> dict[str, int]:
+def _read_log_places(session: Session) -> dict[str, int]:
     """Return where MariaDB's log ends, in memory and on the disk; nothing if it is another server."""
     (reply,) = session.run([_SQL["places_in_log"]])
     return {str(name).lower(): int(value) for name, value in reply.rows}
 
 
-def _flush(session: Session) -> None:
+def _flush_server_log(session: Session) -> None:
     try:
         session.run([_SQL["flush_log"]])
     except pymysql.MySQLError as error:
@@ -227,12 +227,12 @@ def error_code(error: BaseException) -> int:
     return code if isinstance(code, int) else -1
 
 
-def is_busy(error: BaseException) -> bool:
+def is_busy_error(error: BaseException) -> bool:
     """Return whether an error means that other transactions were in the way: nothing happened, a retry may succeed."""
     return error_code(error) in _BUSY
 
 
-def is_lost(error: BaseException) -> bool:
+def is_lost_error(error: BaseException) -> bool:
     """Return whether an error means that the connection is lost. The outcome of a commit on it is then unknown."""
     return error_code(error) in _LOST and _tls_failure(error) is None
 
@@ -253,9 +253,9 @@ def as_holdfast_error(error: pymysql.MySQLError, where: str) -> HoldfastError:
         return UnavailableError(
             "the database server has no connection left: allow more there, or fewer here", database=where, code=code
         )
-    if is_lost(error):
+    if is_lost_error(error):
         return UnavailableError("the database server cannot be reached: repeat later", database=where, code=code)
-    if is_busy(error):
+    if is_busy_error(error):
         return UnavailableError(
             "other transactions hold the records for too long: repeat later", database=where, code=code
         )
@@ -273,7 +273,7 @@ def _tls_failure(error: BaseException) -> str | None:
 
 
 @contextmanager
-def mysql_errors(where: str) -> Iterator[None]:
+def convert_mysql_errors(where: str) -> Iterator[None]:
     """Raise PyMySQL's errors in a ``with`` block as Holdfast's; for calls that change nothing when they fail.
 
     Args:

@@ -30,7 +30,7 @@ from holdfast.transactions.postgres.connection import (
     prepare_database,
     statement_errors,
 )
-from holdfast.transactions.postgres.group import Array, PostgresGroup, byte_array
+from holdfast.transactions.postgres.group import BinaryArray, PostgresGroup, byte_array
 from holdfast.transactions.sql import find_outcome, load_queries, page_of_rows, records_of_rows
 from holdfast.transactions.validation import VersionSource
 
@@ -95,7 +95,7 @@ class Session:
             self.connection.close()
 
 
-class _Reply(NamedTuple):
+class _GroupReply(NamedTuple):
     """What the server has answered to a group; without records if they were not wanted, or the reply was lost."""
 
     outcomes: list[Outcome]
@@ -124,30 +124,30 @@ class PostgresBackend(Backend):
 
     # --- reads --------------------------------------------------------------------------------------------------------
     def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
-        return self._read(lambda connection: _get_many(connection, keys)) if keys else {}
+        return self._run_query(lambda connection: _get_many(connection, keys)) if keys else {}
 
     def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
-        return self._read(lambda connection: _scan(connection, start, end, limit, guards))
+        return self._run_query(lambda connection: _scan_range(connection, start, end, limit, guards))
 
     @contextmanager
     def snapshot(self) -> Iterator[_PostgresSnapshot]:
         """Yield a reader in one transaction under REPEATABLE READ."""
-        with self._begun(_begin_snapshot) as session:
+        with self._begin_transaction(_begin_snapshot) as session:
             yield _PostgresSnapshot(session.connection, self._address)
             if session.pid == os.getpid():
                 with errors_without_effect(self._address):
                     session.connection.execute("COMMIT")
 
-    def _read(self, query: Callable[[Connection], T]) -> T:
+    def _run_query(self, query: Callable[[Connection], T]) -> T:
         """Run a query; a broken connection is replaced once, because a read changes nothing."""
 
         def attempt() -> T:
             with self._pool.lease() as session, statement_errors(self._address):
                 return query(session.connection)
 
-        return self._repeated(attempt)
+        return self._repeat_once(attempt)
 
-    def _repeated(self, attempt: Callable[[], T]) -> T:
+    def _repeat_once(self, attempt: Callable[[], T]) -> T:
         """Do what changes nothing; if the connection breaks, once more on another one."""
         try:
             return attempt()
@@ -171,12 +171,12 @@ class PostgresBackend(Backend):
             return None
 
     def _commit_group(
-        self, commits: Sequence[Commit], patience_s: float | None = None, wanted: Array | None = None
-    ) -> _Reply:
+        self, commits: Sequence[Commit], patience_s: float | None = None, wanted: BinaryArray | None = None
+    ) -> _GroupReply:
         group = PostgresGroup.of(commits)
         if not group.steps:
             base = VersionSource(self._environment.ids).take(len(commits))
-            return _Reply(group.outcomes([0] * len(commits), base))
+            return _GroupReply(group.outcomes([0] * len(commits), base))
         for attempt in range(_COLLISION_ATTEMPTS):
             if attempt:
                 _BACKOFF.wait(attempt, self._environment.clock, self._environment.chance)
@@ -185,7 +185,9 @@ class PostgresBackend(Backend):
                 return reply
         raise UnavailableError("too many transactions collide in the database: repeat later", tries=_COLLISION_ATTEMPTS)
 
-    def _try_commit(self, group: PostgresGroup, patience_s: float | None, wanted: Array | None) -> _Reply | None:
+    def _try_commit(
+        self, group: PostgresGroup, patience_s: float | None, wanted: BinaryArray | None
+    ) -> _GroupReply | None:
         """Commit a group; return None if nothing happened, because of a collision or a broken connection.
 
         Args:
@@ -199,7 +201,7 @@ class PostgresBackend(Backend):
         begun = Moment.of(self._environment.clock)
         try:
             with self._pool.lease() as session:
-                self._sweep(session)
+                self._sweep_sessions(session)
                 base = session.versions.take(len(group.commits))
                 arguments = group.arguments(VersionSource.session_of(base), base)
                 query = _SQL["commit_group"]
@@ -220,14 +222,14 @@ class PostgresBackend(Backend):
                         raise _LockHeldError from error
                 # A row without a key stands for no records at all.
                 found = None if wanted is None else records_of_rows(row[1:] for row in rows if row[1] is not None)
-                return _Reply(group.outcomes(rows[0][0], base), found)
+                return _GroupReply(group.outcomes(rows[0][0], base), found)
         except OutcomeUnknownError:
             if base is None:
                 raise
             outcomes = self._settle(base, group, begun)
-            return None if outcomes is None else _Reply(outcomes)
+            return None if outcomes is None else _GroupReply(outcomes)
 
-    def _sweep(self, session: Session) -> None:
+    def _sweep_sessions(self, session: Session) -> None:
         """Remove the sessions of dead connections now and then: not before a read, which must not need to write."""
         if session.is_new and self._environment.chance.happens(_SWEEP_SHARE):
             with suppress(psycopg.Error):  # others will do it; and if the connection broke, the next call tells
@@ -261,7 +263,7 @@ class PostgresBackend(Backend):
         """Write a record to the server's log, and wait until it is flushed, with everything before it."""
         version = VersionSource(self._environment.ids).take(1)
         with errors_without_effect(self._address):
-            self._read(
+            self._run_query(
                 lambda connection: connection.execute(
                     _SQL["make_durable"], (VersionSource.session_of(version), version)
                 )
@@ -274,12 +276,12 @@ class PostgresBackend(Backend):
         Raises:
             DeadlockError: it was in a deadlock with another one, and was rolled back. Start over.
         """
-        with self._begun(lambda connection: connection.execute("BEGIN")) as session:
+        with self._begin_transaction(lambda connection: connection.execute("BEGIN")) as session:
             yield _LockedPostgres(self, session, self._address)
             session.reset()
 
     @contextmanager
-    def _begun(self, begin: Callable[[Connection], object]) -> Iterator[Session]:
+    def _begin_transaction(self, begin: Callable[[Connection], object]) -> Iterator[Session]:
         """Lend a connection with an open transaction; a broken one is replaced once, because nothing has happened."""
         with ExitStack() as loan:
 
@@ -291,7 +293,7 @@ class PostgresBackend(Backend):
                     loan.enter_context(tried.pop_all())
                 return session
 
-            yield self._repeated(attempt)
+            yield self._repeat_once(attempt)
 
     def close(self) -> None:
         self._pool.close()
@@ -307,12 +309,12 @@ class _LockedPostgres:
 
     def read(self, keys: Collection[bytes], *, exclusive: bool) -> dict[bytes, Record]:
         query = _SQL["lock_exclusive" if exclusive else "lock_shared"]
-        return records_of_rows(self._rows(query, (byte_array(keys),)))
+        return records_of_rows(self._fetch_rows(query, (byte_array(keys),)))
 
     def scan(self, start: bytes, end: bytes, limit: int) -> ScanPage:
-        return page_of_rows(self._rows(_SQL["scan"], (start, end, limit + 1)), limit, {})
+        return page_of_rows(self._fetch_rows(_SQL["scan"], (start, end, limit + 1)), limit, {})
 
-    def _rows(self, query: bytes, arguments: tuple[object, ...]) -> list[tuple[Any, ...]]:
+    def _fetch_rows(self, query: bytes, arguments: tuple[object, ...]) -> list[tuple[Any, ...]]:
         with errors_without_effect(self._address):  # the commit was not sent
             try:
                 return self._session.connection.execute(query, arguments, binary=True).fetchall()
@@ -328,7 +330,7 @@ class _LockedPostgres:
             return group.outcomes([0], base)[0]
         arguments = group.arguments(VersionSource.session_of(base), base)
         begun = Moment.of(self._backend._environment.clock)
-        row = self._rows(_SQL["commit_group"], tuple(arguments))[0]
+        row = self._fetch_rows(_SQL["commit_group"], tuple(arguments))[0]
         try:
             with statement_errors(self._address):
                 self._session.connection.execute("COMMIT")
@@ -354,7 +356,7 @@ class _PostgresSnapshot:
 
     def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
         with errors_without_effect(self._address):
-            return _scan(self._connection, start, end, limit, guards)
+            return _scan_range(self._connection, start, end, limit, guards)
 
 
 def _begin_snapshot(connection: Connection) -> None:
@@ -368,7 +370,7 @@ def _get_many(connection: Connection, keys: Collection[bytes]) -> dict[bytes, Re
     return records_of_rows(connection.execute(query, (argument,), binary=True))
 
 
-def _scan(connection: Connection, start: bytes, end: bytes, limit: int, guards: Collection[bytes]) -> ScanPage:
+def _scan_range(connection: Connection, start: bytes, end: bytes, limit: int, guards: Collection[bytes]) -> ScanPage:
     query, arguments = _SQL["scan"], [start, end, limit + 1]
     if not guards:
         return page_of_rows(connection.execute(query, arguments, binary=True).fetchall(), limit, {})

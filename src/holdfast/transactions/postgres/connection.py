@@ -75,10 +75,10 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
             UnavailableError: another process has opened the connection; nothing is sent.
         """
         require_process(self._pid)
-        return super().wait(_bounded(gen), *args, **options)
+        return super().wait(_bound_waits(gen), *args, **options)
 
 
-def _bounded(gen: PQGen[T]) -> PQGen[T]:
+def _bound_waits(gen: PQGen[T]) -> PQGen[T]:
     """Pass on what a generator of the driver waits for, until nothing has come for too long."""
     deadline_s = _CLOCK.elapsed_s() + _SILENCE_S
     try:
@@ -200,20 +200,20 @@ def prepare_database(address: PostgresAddress, *, create: bool) -> None:
     connection = connect(address)
     try:
         with statement_errors(address):
-            if _ask(connection, "may_use_schema", address.schema) is False:  # what is in it could not be seen
+            if _fetch_value(connection, "may_use_schema", address.schema) is False:  # what is in it could not be seen
                 raise AccessDeniedError(
                     "the user may not use the schema: grant USAGE on it, and the rights on its tables",
                     database=address.where,
                 )
-            if _version(connection) == len(scripts):
+            if _read_schema_version(connection) == len(scripts):
                 return
             with connection.transaction():
                 # Another process may be migrating. The number is arbitrary, and the same for everybody.
                 connection.execute("SELECT pg_advisory_xact_lock(4819305)")
-                found = _version(connection)
+                found = _read_schema_version(connection)
                 require_schema(found, len(scripts), create=create, where=address.where)
                 if not found:
-                    if not _ask(connection, "has_schema", address.schema):
+                    if not _fetch_value(connection, "has_schema", address.schema):
                         # Not "if not exists": a user without the right to create schemas may still own this one.
                         connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(address.schema)))
                     connection.execute("CREATE TABLE schema_version (version int NOT NULL PRIMARY KEY)")
@@ -224,14 +224,14 @@ def prepare_database(address: PostgresAddress, *, create: bool) -> None:
         connection.close()
 
 
-def _ask(connection: Connection, query: str, *arguments: object) -> Any:
+def _fetch_value(connection: Connection, query: str, *arguments: object) -> Any:
     """Return the only value of a query's first row; None if there is no row."""
     row = connection.execute(_SQL[query].encode(), arguments).fetchone()
     return None if row is None else row[0]
 
 
-def _version(connection: Connection) -> int:
-    return (_ask(connection, "schema_version") or 0) if _ask(connection, "schema_exists") else 0
+def _read_schema_version(connection: Connection) -> int:
+    return (_fetch_value(connection, "schema_version") or 0) if _fetch_value(connection, "schema_exists") else 0
 
 
 _UNREACHABLE = "the database cannot be reached: check that the server runs and that host and port are right"
@@ -262,18 +262,18 @@ def connection_errors(address: PostgresAddress) -> Iterator[None]:
     except psycopg.Error as error:
         text = str(error).lower()
         kind, message = next(
-            (meant for words, meant in _REFUSALS.items() if re.search(words, text)), _of_attempt(error)
+            (meant for words, meant in _REFUSALS.items() if re.search(words, text)), _classify_attempt_error(error)
         )
-        raise kind(message, database=address.where, **_login(error)) from error
+        raise kind(message, database=address.where, **_rejected_user(error)) from error
 
 
-def _of_attempt(error: psycopg.Error) -> tuple[type[HoldfastError], str]:
+def _classify_attempt_error(error: psycopg.Error) -> tuple[type[HoldfastError], str]:
     if isinstance(error, psycopg.ProgrammingError):
         return InvalidRequestError, "an option in the URL of the database is not valid: change it"
     return UnavailableError, _UNREACHABLE
 
 
-def _login(error: psycopg.Error) -> dict[str, str]:
+def _rejected_user(error: psycopg.Error) -> dict[str, str]:
     """Return the user that the server rejects: without one in the URL, libpq takes that of the process."""
     found = re.search(r'(?:user|role) "([^"]+)"', str(error))
     return {} if found is None else {"user": found[1]}

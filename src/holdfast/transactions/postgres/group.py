@@ -33,7 +33,7 @@ _HEADER = Struct("!iiIii").pack
 _LENGTH = Struct("!i").pack
 
 
-class Array(bytearray):
+class BinaryArray(bytearray):
     """An array in PostgreSQL's binary format, which the driver sends as it is. The query determines its SQL type."""
 
     __slots__ = ()
@@ -49,37 +49,41 @@ class _ArrayDumper(Dumper):
 
 
 def register_arrays(connection: Connection[tuple[object, ...]]) -> None:
-    """Teach a connection to send `Array` objects."""
-    connection.adapters.register_dumper(Array, _ArrayDumper)
+    """Teach a connection to send `BinaryArray` objects."""
+    connection.adapters.register_dumper(BinaryArray, _ArrayDumper)
 
 
-def _header(element_oid: int, count: int) -> Array:
+def _array_header(element_oid: int, count: int) -> BinaryArray:
     """Return the beginning of an array. An empty one has no dimension."""
-    return Array(_HEADER(1, 0, element_oid, count, 1) if count else _HEADER(0, 0, element_oid, 0, 0)[:12])
+    return BinaryArray(_HEADER(1, 0, element_oid, count, 1) if count else _HEADER(0, 0, element_oid, 0, 0)[:12])
 
 
-def byte_array(values: Collection[bytes]) -> Array:
+def byte_array(values: Collection[bytes]) -> BinaryArray:
     """Encode values as a ``bytea[]``, copying them once: there may be many megabytes of them."""
-    array = _header(17, len(values))
+    array = _array_header(17, len(values))
     for value in values:
         array += _LENGTH(len(value))
         array += value
     return array
 
 
-def _integers(element_oid: int, form: str) -> Callable[[Sequence[int]], Array]:
+def _make_integer_encoder(element_oid: int, form: str) -> Callable[[Sequence[int]], BinaryArray]:
     """Return what encodes an array of integers; `form` is that of a length and an element."""
     size, pack = Struct(form).size - 4, Struct(form).pack
 
-    def encode(values: Sequence[int]) -> Array:
-        array = _header(element_oid, len(values))
+    def encode(values: Sequence[int]) -> BinaryArray:
+        array = _array_header(element_oid, len(values))
         array += b"".join([pack(size, value) for value in values])
         return array
 
     return encode
 
 
-_int2s, _int4s, _int8s = _integers(21, "!ih"), _integers(23, "!ii"), _integers(20, "!iq")
+_int2s, _int4s, _int8s = (
+    _make_integer_encoder(21, "!ih"),
+    _make_integer_encoder(23, "!ii"),
+    _make_integer_encoder(20, "!iq"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,15 +134,21 @@ class PostgresGroup:
         """
         if sum(len(step.key) + len(step.value) for step in self.steps) > _MOST_BYTES:
             raise InvalidRequestError("a transaction in PostgreSQL is limited to 900 MB: split it")
-        steps = _encode(self.steps, byte_array, _int4s, _int2s, _int8s, byte_array, _int8s)
-        sharers = _encode(self.sharers, _int4s, _int4s)
-        return [session, base, len(self.commits), *steps, *sharers, *self._conditions()]
+        steps = _encode_columns(self.steps, byte_array, _int4s, _int2s, _int8s, byte_array, _int8s)
+        sharers = _encode_columns(self.sharers, _int4s, _int4s)
+        return [session, base, len(self.commits), *steps, *sharers, *self._encode_conditions()]
 
-    def _conditions(self) -> Sequence[object]:
+    def _encode_conditions(self) -> Sequence[object]:
         if not any(commit.ranges or commit.bounds for commit in self.commits):
             return _NO_CONDITIONS
         ranges = [
-            (call, self._first_step(one.guard), one.start, one.end, one.count + _created_in(commit, one.start, one.end))
+            (
+                call,
+                self._first_step(one.guard),
+                one.start,
+                one.end,
+                one.count + _count_created_in_range(commit, one.start, one.end),
+            )
             for call, commit in enumerate(self.commits)
             for one in commit.ranges
         ]
@@ -148,8 +158,8 @@ class PostgresGroup:
             for bound in commit.bounds
         ]
         return [
-            *_encode(ranges, _int4s, _int4s, byte_array, byte_array, _int8s),
-            *_encode(bounds, _int4s, _int4s, _int8s),
+            *_encode_columns(ranges, _int4s, _int4s, byte_array, byte_array, _int8s),
+            *_encode_columns(bounds, _int4s, _int4s, _int8s),
         ]
 
     def _first_step(self, key: bytes) -> int:
@@ -173,15 +183,15 @@ class PostgresGroup:
         ]
 
 
-def _encode(rows: Collection[Sequence[Any]], *encoders: Callable[[Sequence[Any]], Array]) -> list[object]:
+def _encode_columns(rows: Collection[Sequence[Any]], *encoders: Callable[[Sequence[Any]], BinaryArray]) -> list[object]:
     """Encode each column of rows as an array."""
     columns: Iterable[Sequence[Any]] = zip(*rows, strict=True) if rows else [()] * len(encoders)
     return [encode(column) for encode, column in zip(encoders, columns, strict=True)]
 
 
-_NO_CONDITIONS = _encode((), _int4s, _int4s, byte_array, byte_array, _int8s, _int4s, _int4s, _int8s)
+_NO_CONDITIONS = _encode_columns((), _int4s, _int4s, byte_array, byte_array, _int8s, _int4s, _int4s, _int8s)
 
 
-def _created_in(commit: Commit, start: bytes, end: bytes) -> int:
+def _count_created_in_range(commit: Commit, start: bytes, end: bytes) -> int:
     """Return how many records of a range exist only because the transaction's inserts come before the count."""
     return sum(start <= key < end for key in commit.inserts)

@@ -27,7 +27,14 @@ from holdfast.transactions.base import Backend, Commit, Outcome, Record, ScanPag
 from holdfast.transactions.registry import parse_known_options, public_url, split_url
 from holdfast.transactions.sql import load_queries, page_of_rows, records_of_rows
 from holdfast.transactions.sqlite.connections import Connections
-from holdfast.transactions.sqlite.file import connect, file_error, flush_file, migrate, require_file, sqlite_errors
+from holdfast.transactions.sqlite.file import (
+    connect,
+    file_error,
+    flush_file,
+    migrate_schema,
+    require_file,
+    sqlite_errors,
+)
 from holdfast.transactions.validation import (
     Step,
     StepKind,
@@ -80,7 +87,7 @@ def prepare_file(path: str, *, create: bool, clock: Clock | None = None) -> None
     with sqlite_errors(path):
         try:
             with connections.writer() as connection:
-                migrate(connection, path, create=create)
+                migrate_schema(connection, path, create=create)
         finally:
             connections.close()
 
@@ -109,28 +116,30 @@ class SqliteBackend(Backend):
 
     # --- reads --------------------------------------------------------------------------------------------------------
     def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
-        with self._reader() as reader:
+        with self._lend_reader() as reader:
             return _get_many(reader, list(keys))
 
     def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
-        with self._reader() as reader, _in_snapshot(reader, wanted=bool(guards)):
-            return _scan(reader, start, end, limit, list(guards))
+        with self._lend_reader() as reader, _hold_snapshot(reader, wanted=bool(guards)):
+            return _scan_range(reader, start, end, limit, list(guards))
 
     @contextmanager
-    def snapshot(self) -> Iterator[_Reader]:
+    def snapshot(self) -> Iterator[_SqliteSnapshot]:
         """Yield a reader in one transaction. SQLite keeps its snapshot in the log, which grows meanwhile."""
-        with self._reader() as reader, _in_snapshot(reader, wanted=True):
+        with self._lend_reader() as reader, _hold_snapshot(reader, wanted=True):
             reader.execute("SELECT 1 FROM records LIMIT 1").fetchone()  # the snapshot begins with the first read
-            yield _Reader(reader)
+            yield _SqliteSnapshot(reader)
 
     # --- commits ------------------------------------------------------------------------------------------------------
     def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
         steps = steps_of_group(commits)
         with self._write_lock() as writer:
-            result = self._apply(writer, commits, steps)
+            result = self._apply_group(writer, commits, steps)
             return list(result.outcomes)
 
-    def _apply(self, writer: sqlite3.Connection, commits: Sequence[Commit], steps: Sequence[Step]) -> ValidationResult:
+    def _apply_group(
+        self, writer: sqlite3.Connection, commits: Sequence[Commit], steps: Sequence[Step]
+    ) -> ValidationResult:
         base = self._versions.take(len(commits))
         seen = _get_locked(writer, steps)
         counts = {
@@ -187,7 +196,7 @@ class SqliteBackend(Backend):
         return connect(self._path, synchronous=self._synchronous, timeout_s=self._timeout_s)
 
     @contextmanager
-    def _reader(self) -> Iterator[sqlite3.Connection]:
+    def _lend_reader(self) -> Iterator[sqlite3.Connection]:
         with sqlite_errors(self._path), self._connections.reader() as reader:
             yield reader
 
@@ -207,7 +216,7 @@ class SqliteBackend(Backend):
                         writer.execute("ROLLBACK")
 
 
-class _Reader:
+class _SqliteSnapshot:
     """Reads one snapshot, on a connection in a transaction that nothing else uses."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -220,10 +229,10 @@ class _Reader:
 
     def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
         require_process(self._pid)
-        return _scan(self._connection, start, end, limit, list(guards))
+        return _scan_range(self._connection, start, end, limit, list(guards))
 
 
-class _LockedSqlite(_Reader):
+class _LockedSqlite(_SqliteSnapshot):
     """A pessimistic transaction under the write lock of the file."""
 
     def __init__(self, backend: SqliteBackend, writer: sqlite3.Connection) -> None:
@@ -235,7 +244,7 @@ class _LockedSqlite(_Reader):
 
     def apply(self, commit: Commit) -> Outcome:
         require_process(self._pid)
-        return self._backend._apply(self._connection, [commit], steps_of_group([commit])).outcomes[0]
+        return self._backend._apply_group(self._connection, [commit], steps_of_group([commit])).outcomes[0]
 
 
 def _get_locked(writer: sqlite3.Connection, steps: Sequence[Step]) -> dict[bytes, Record]:
@@ -252,7 +261,7 @@ def _get_many(connection: sqlite3.Connection, keys: list[bytes], query: str = "g
     """Return the records that exist, as they were at one moment."""
     if len(keys) <= _KEYS_PER_QUERY:
         return _get_some(connection, keys, query)
-    with _in_snapshot(connection, wanted=not connection.in_transaction):
+    with _hold_snapshot(connection, wanted=not connection.in_transaction):
         found: dict[bytes, Record] = {}
         for start in range(0, len(keys), _KEYS_PER_QUERY):
             found.update(_get_some(connection, keys[start : start + _KEYS_PER_QUERY], query))
@@ -262,23 +271,23 @@ def _get_many(connection: sqlite3.Connection, keys: list[bytes], query: str = "g
 def _get_some(connection: sqlite3.Connection, keys: list[bytes], query: str) -> dict[bytes, Record]:
     """Read records in one statement, which sees one snapshot; the driver caches the statements."""
     # At once: a cursor that an error keeps would keep the file open.
-    return records_of_rows(connection.execute(_for_keys(query, len(keys)), keys).fetchall())
+    return records_of_rows(connection.execute(_query_for_keys(query, len(keys)), keys).fetchall())
 
 
 @cache
-def _for_keys(query: str, count: int) -> str:
+def _query_for_keys(query: str, count: int) -> str:
     """Return a query for one key as one for several."""
     return _SQL[query] if count == 1 else _SQL[query].replace("= ?", f"IN ({','.join('?' * count)})")
 
 
-def _scan(connection: sqlite3.Connection, start: bytes, end: bytes, limit: int, guards: list[bytes]) -> ScanPage:
+def _scan_range(connection: sqlite3.Connection, start: bytes, end: bytes, limit: int, guards: list[bytes]) -> ScanPage:
     """Return a page of a range; with guards, in a transaction only."""
     rows = connection.execute(_SQL["scan"], (start, end, limit + 1)).fetchall()
     return page_of_rows(rows, limit, _get_many(connection, guards) if guards else {})
 
 
 @contextmanager
-def _in_snapshot(connection: sqlite3.Connection, *, wanted: bool) -> Iterator[None]:
+def _hold_snapshot(connection: sqlite3.Connection, *, wanted: bool) -> Iterator[None]:
     """Let several queries see one snapshot."""
     pid = os.getpid()
     if wanted:

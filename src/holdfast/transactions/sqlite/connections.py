@@ -85,17 +85,17 @@ class Connections:
             NotFoundError: the file was removed or replaced.
             UnavailableError: the process was forked in the middle of something, or `close` was called.
         """
-        return self._lent(lambda: self._readers)
+        return self._lend_connection(lambda: self._readers)
 
     def writer(self) -> AbstractContextManager[sqlite3.Connection]:
         """Lend the connection that writes to a ``with`` block. The caller must hold its turn in `queue`.
 
         Raises: see `reader`.
         """
-        return self._lent(lambda: self._writers)
+        return self._lend_connection(lambda: self._writers)
 
     @contextmanager
-    def _lent(self, idle: Callable[[], list[sqlite3.Connection]]) -> Iterator[sqlite3.Connection]:
+    def _lend_connection(self, idle: Callable[[], list[sqlite3.Connection]]) -> Iterator[sqlite3.Connection]:
         if self._is_closed:
             raise UnavailableError("the database is closed: open it again", path=self._path)
         loan = _Loan()

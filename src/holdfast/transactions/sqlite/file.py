@@ -116,20 +116,20 @@ def _is_mount_point(file: Path) -> bool:
     return False
 
 
-def migrate(connection: sqlite3.Connection, path: str, *, create: bool) -> None:
+def migrate_schema(connection: sqlite3.Connection, path: str, *, create: bool) -> None:
     """Check the schema of an SQLite file, and bring it to the present version.
 
     Args:
         create: whether to create the tables if there are none.
     """
     scripts = load_schema("holdfast.transactions.sqlite")
-    is_present = _checked_version(connection, len(scripts), path, create=create) == len(scripts)
-    _use_log(connection, is_needed=not is_present)
+    is_present = _check_version(connection, len(scripts), path, create=create) == len(scripts)
+    _use_write_ahead_log(connection, is_needed=not is_present)
     if is_present:
         return
     connection.execute("BEGIN IMMEDIATE")  # another process may be migrating
     try:
-        found = _checked_version(connection, len(scripts), path, create=create)
+        found = _check_version(connection, len(scripts), path, create=create)
         for number, script in enumerate(scripts[found:], found + 1):
             for statement in script.split(";\n"):
                 connection.execute(statement)
@@ -140,7 +140,7 @@ def migrate(connection: sqlite3.Connection, path: str, *, create: bool) -> None:
             connection.execute("ROLLBACK")
 
 
-def _use_log(connection: sqlite3.Connection, *, is_needed: bool) -> None:
+def _use_write_ahead_log(connection: sqlite3.Connection, *, is_needed: bool) -> None:
     """Let readers and the writer not wait for each other. The mode is kept in the file; a copy may have lost it.
 
     Args:
@@ -155,7 +155,7 @@ def _use_log(connection: sqlite3.Connection, *, is_needed: bool) -> None:
             raise
 
 
-def _checked_version(connection: sqlite3.Connection, present: int, path: str, *, create: bool) -> int:
+def _check_version(connection: sqlite3.Connection, present: int, path: str, *, create: bool) -> int:
     """Return the version of the schema; refuse, without a change, what is not ours. Other programs count theirs too."""
     tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
     columns = {column[1] for column in connection.execute("PRAGMA table_info(records)")}
@@ -206,7 +206,7 @@ def sqlite_errors(path: str, *, commits: bool = False) -> Iterator[None]:
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", None)
         if code is None:
-            code = _code_of(str(error))
+            code = _error_code_of_message(str(error))
         if commits and code & 0xFF == _IOERR:
             raise OutcomeUnknownError(
                 "the disk of the database failed: check it, then read before repeating", path=path
@@ -216,7 +216,7 @@ def sqlite_errors(path: str, *, commits: bool = False) -> Iterator[None]:
         raise kind(message, path=path) from error
 
 
-def _code_of(message: str) -> int:
+def _error_code_of_message(message: str) -> int:
     """Return the code of an error by its message: Python 3.10 does not tell the code."""
     words = {
         "locked": _BUSY,

@@ -94,14 +94,14 @@ class TicketQueue:
     def _queue_up(self, clock: Clock, deadline_s: float) -> None:
         """Wait for the turn of this process. If the file fails, on a full disk for example, go on without a queue."""
         with suppress(OSError):
-            if self._is_first():
+            if self._try_next_ticket():
                 return
-            ticket = self._draw(clock, deadline_s)
+            ticket = self._draw_ticket(clock, deadline_s)
             if ticket is not None:
-                self._await(ticket, clock, deadline_s)
+                self._await_turn(ticket, clock, deadline_s)
                 os.pwrite(self._descriptor, ticket.to_bytes(_COUNTER_BYTES, "big"), _COUNTER_BYTES)
 
-    def _is_first(self) -> bool:
+    def _try_next_ticket(self) -> bool:
         """Take the next ticket if no other process has drawn one since this one had the one before it.
 
         Most writers are alone, and this takes half of the system calls.
@@ -110,10 +110,10 @@ class TicketQueue:
         if not 0 < ticket < _MOST_TICKETS or not self._try_lock(0, _TICKETS + ticket + 1):
             return False
         counters = os.pread(self._descriptor, 2 * _COUNTER_BYTES, 0)
-        if counters != _counters(ticket, ticket - 1):
+        if counters != _encode_counters(ticket, ticket - 1):
             self._unlock()
             return False
-        os.pwrite(self._descriptor, _counters(ticket + 1, ticket), 0)
+        os.pwrite(self._descriptor, _encode_counters(ticket + 1, ticket), 0)
         fcntl.lockf(self._descriptor, fcntl.LOCK_UN, _TICKETS + ticket, 0)
         self._latest = ticket
         return True
@@ -123,29 +123,29 @@ class TicketQueue:
         with suppress(OSError, ValueError):  # a forked child has none
             fcntl.lockf(self._descriptor, fcntl.LOCK_UN)
 
-    def _draw(self, clock: Clock, deadline_s: float) -> int | None:
+    def _draw_ticket(self, clock: Clock, deadline_s: float) -> int | None:
         """Take the next ticket; return None if a process was stopped just while it took one."""
-        if not self._wait(lambda: self._try_lock(0, 1), clock, deadline_s, lambda: _LONGEST_STEP_S):
+        if not self._wait_until(lambda: self._try_lock(0, 1), clock, deadline_s, lambda: _LONGEST_STEP_S):
             return None
-        ticket = self._counter(0)
+        ticket = self._read_counter(0)
         os.pwrite(self._descriptor, (ticket + 1).to_bytes(_COUNTER_BYTES, "big"), 0)
         self._try_lock(_TICKETS + ticket, 1)
         fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, 0)
         self._latest = ticket
         return ticket
 
-    def _await(self, ticket: int, clock: Clock, deadline_s: float) -> None:
+    def _await_turn(self, ticket: int, clock: Clock, deadline_s: float) -> None:
         """Wait until all earlier tickets are gone, or none was served for too long."""
 
         def step_s() -> float:
-            return min(max(1, ticket - self._counter(_COUNTER_BYTES)) * _STEP_S, _LONGEST_STEP_S)
+            return min(max(1, ticket - self._read_counter(_COUNTER_BYTES)) * _STEP_S, _LONGEST_STEP_S)
 
         if self._passed > ticket:
             self._passed = 0  # the queue has started anew
-        if not self._wait(lambda: self._are_gone(self._passed, ticket), clock, deadline_s, step_s):
+        if not self._wait_until(lambda: self._are_tickets_gone(self._passed, ticket), clock, deadline_s, step_s):
             self._passed = ticket  # one of them is that of a stopped process
 
-    def _counter(self, position: int) -> int:
+    def _read_counter(self, position: int) -> int:
         found = int.from_bytes(os.pread(self._descriptor, _COUNTER_BYTES, position), "big")
         return found if found < _MOST_TICKETS else 0
 
@@ -156,7 +156,7 @@ class TicketQueue:
             return False
         return True
 
-    def _are_gone(self, first: int, end: int) -> bool:
+    def _are_tickets_gone(self, first: int, end: int) -> bool:
         """Check whether all tickets from the first up to the end are gone: then their bytes can be locked."""
         if first >= end:
             return True
@@ -165,27 +165,29 @@ class TicketQueue:
         fcntl.lockf(self._descriptor, fcntl.LOCK_UN, end - first, _TICKETS + first)
         return True
 
-    def _wait(self, is_over: Callable[[], bool], clock: Clock, deadline_s: float, step_s: Callable[[], float]) -> bool:
+    def _wait_until(
+        self, is_over: Callable[[], bool], clock: Clock, deadline_s: float, step_s: Callable[[], float]
+    ) -> bool:
         """Wait for something; return False if no ticket was served for so long that the queue must have stalled."""
-        served, since_s = self._counter(_COUNTER_BYTES), clock.elapsed_s()
+        served, since_s = self._read_counter(_COUNTER_BYTES), clock.elapsed_s()
         while not is_over():
             now_s = clock.elapsed_s()
             if now_s > deadline_s:
                 raise UnavailableError("other processes write to the database for too long: repeat later")
-            if self._counter(_COUNTER_BYTES) != served:
-                served, since_s = self._counter(_COUNTER_BYTES), now_s
+            if self._read_counter(_COUNTER_BYTES) != served:
+                served, since_s = self._read_counter(_COUNTER_BYTES), now_s
             if now_s - since_s > _STALL_S:
                 return False
             clock.sleep(step_s())
         return True
 
 
-def _counters(following: int, served: int) -> bytes:
+def _encode_counters(following: int, served: int) -> bytes:
     """Return the two counters as the file has them: the next ticket, and the one being served."""
     return following.to_bytes(_COUNTER_BYTES, "big") + served.to_bytes(_COUNTER_BYTES, "big")
 
 
-class _Queues(RenewedOnFork):
+class _ProcessQueues(RenewedOnFork):
     """The queues of this process, one for each file."""
 
     def __init__(self) -> None:
@@ -201,7 +203,7 @@ class _Queues(RenewedOnFork):
     def of(self, path: str) -> TicketQueue:
         with self._lock:
             with suppress(FileNotFoundError):
-                found = self._queues.get(_identity(os.stat(path)))
+                found = self._queues.get(_file_identity(os.stat(path)))
                 if found is not None:
                     return found
             for identity in [key for key, queue in self._queues.items() if queue.is_deleted]:
@@ -212,11 +214,11 @@ class _Queues(RenewedOnFork):
                 raise file_error(
                     error, "the queue beside the database file cannot be written: check its rights", path
                 ) from error
-            return self._queues.setdefault(_identity(os.fstat(descriptor)), TicketQueue(descriptor))
+            return self._queues.setdefault(_file_identity(os.fstat(descriptor)), TicketQueue(descriptor))
 
 
-def _identity(status: os.stat_result) -> tuple[int, int]:
+def _file_identity(status: os.stat_result) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-_QUEUES = _Queues()
+_QUEUES = _ProcessQueues()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.arguments import Reach
+from holdfast.cli.arguments import ConnectionOptions
 from holdfast.cli.command import CommandRun
 from holdfast.cli.fs.items import compile_segment, find_items
 from holdfast.cli.output import Output
@@ -26,7 +26,7 @@ def files(ns: Namespace) -> None:
 
 
 def _found(*patterns: str) -> list[str]:
-    run = CommandRun(Output(), Reach())
+    run = CommandRun(Output(), ConnectionOptions())
     with run.closing:
         found = find_items(run, [f"holdfast://ns{one}" for one in patterns], glob=True)
         return [item.status.path for item in found]

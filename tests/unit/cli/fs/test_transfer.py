@@ -18,7 +18,7 @@ from holdfast.cli.fs.items import PathErrors
 from holdfast.cli.fs.local_place import LocalPlace
 from holdfast.cli.fs.places import Entry, Failed, NamespacePlace, Sink
 from holdfast.cli.fs.plan import Source, Target, make_plan
-from holdfast.cli.fs.transfer import transfer
+from holdfast.cli.fs.transfer import transfer_files
 from holdfast.cli.output import Output
 from holdfast.errors import HoldfastError, UnavailableError
 from holdfast.namespace import Namespace, open_namespace
@@ -123,7 +123,7 @@ def _transfer(source: _Shelf, target: _Shelf) -> None:
     problems = PathErrors(out)
     goal = Target(target, "", in_directory=False, overwrite=False)
     plan = make_plan([Source(source, Entry("", is_directory=True))], goal, problems)
-    transfer(plan, goal, problems, out, threads=4)
+    transfer_files(plan, goal, problems, out, threads=4)
 
 
 def test_ctrl_c_gives_up_files_in_hand_and_keeps_complete_ones(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,14 +10,14 @@ import pytest
 from holdfast.commit import CommitContext
 from holdfast.commit.context import Measure
 from holdfast.commit.hadoop.completion import (
-    Published,
-    abort_all,
-    abort_listed,
-    abort_sets,
+    PublishedFiles,
+    abort_all_uploads,
+    abort_listed_uploads,
+    abort_pendingsets,
     bucket_name,
-    complete_all,
-    pending_of_entry,
-    writer_of,
+    build_pending,
+    complete_all_uploads,
+    writing_attempt,
 )
 from holdfast.commit.hadoop.pending import PendingSet, SinglePending
 from holdfast.commit.ids import AttemptId, FileOwner, JobId
@@ -44,7 +44,7 @@ def upload(ctx: CommitContext, path: str, content: bytes) -> SinglePending:
     entry = FileEntry(
         path=path, size_bytes=len(content), rows=1, upload_id=upload_id, parts=((part.etag, part.size_bytes),)
     )
-    return pending_of_entry(ctx, entry, OWNER, uri=f"{ctx.url}{path}")
+    return build_pending(ctx, entry, OWNER, uri=f"{ctx.url}{path}")
 
 
 def three_sets(bucket: Bucket) -> dict[str, PendingSet]:
@@ -58,8 +58,8 @@ def three_sets(bucket: Bucket) -> dict[str, PendingSet]:
     }
 
 
-def complete(ctx: CommitContext, sets: dict[str, PendingSet]) -> Published:
-    return complete_all(Measure(ctx), list(sets), sets.__getitem__)
+def complete(ctx: CommitContext, sets: dict[str, PendingSet]) -> PublishedFiles:
+    return complete_all_uploads(Measure(ctx), list(sets), sets.__getitem__)
 
 
 def pending(bucket: Bucket) -> list[str]:
@@ -72,7 +72,7 @@ def test_all_are_completed() -> None:
     seen: list[tuple[str, int, int]] = []
     ctx = bucket.context(progress=lambda *told: seen.append(told))
     measure, sets = Measure(ctx), three_sets(bucket)
-    published = complete_all(measure, list(sets), sets.__getitem__)
+    published = complete_all_uploads(measure, list(sets), sets.__getitem__)
     assert sorted(bucket.visible().values()) == sorted(f"{one}/{n}".encode() for one in range(3) for n in range(4))
     assert published.sets == 3 and published.totals == Totals(files=12, size_bytes=36, rows=12)
     assert published.paths[:2] == ("day=0/f0", "day=0/f1") and len(published.paths) == 12
@@ -92,7 +92,7 @@ def test_a_failure_takes_all_back() -> None:
     ctx = bucket.context(store=InterceptedStore(InterceptedStore(bucket.store, faulty), recorded))
     measure = Measure(ctx)
     with pytest.raises(UnavailableError, match="injected"):
-        complete_all(measure, list(sets), sets.__getitem__)
+        complete_all_uploads(measure, list(sets), sets.__getitem__)
     deleted = [call.key for call in recorded.calls if call.operation is Operation.DELETE]
     aborted = [call.key for call in recorded.calls if call.operation is Operation.ABORT_UPLOAD]
     assert (len(deleted), len(aborted)) == (5, 7)
@@ -147,7 +147,7 @@ def test_without_revert_everything_stays_and_can_be_done_again() -> None:
     sets = three_sets(bucket)
     ctx = faulty_context(bucket, Fault(FaultMode.FAIL, Operation.COMPLETE_UPLOAD, nth=6))
     with pytest.raises(UnavailableError):
-        complete_all(Measure(ctx), list(sets), sets.__getitem__, revert=False)
+        complete_all_uploads(Measure(ctx), list(sets), sets.__getitem__, revert=False)
     assert len(bucket.visible()) == 5 and len(pending(bucket)) == 7
     assert complete(bucket.context(), sets).totals.files == 12
     assert len(bucket.visible()) == 12 and pending(bucket) == []
@@ -164,7 +164,7 @@ def test_a_set_that_cannot_be_loaded() -> None:
         return sets[name]
 
     with pytest.raises(CorruptDataError, match="set1"):
-        complete_all(Measure(bucket.context()), list(sets), load)
+        complete_all_uploads(Measure(bucket.context()), list(sets), load)
     assert bucket.visible() == {}
     assert pending(bucket) == [one.key for one in sets["set1"].commits], "the other sets' uploads are gone"
 
@@ -180,7 +180,7 @@ def test_sets_are_loaded_as_they_are_completed() -> None:
         return sets[name]
 
     ctx = bucket.context(progress=lambda *told: seen.append("file"))
-    complete_all(Measure(ctx), list(sets), load)
+    complete_all_uploads(Measure(ctx), list(sets), load)
     assert seen == ["set0", *["file"] * 4, "set1", *["file"] * 4, "set2", *["file"] * 4]
 
 
@@ -218,7 +218,7 @@ def test_a_completion_that_nobody_confirms_is_taken_back(done: bool) -> None:
 
 
 def complete_plainly(bucket: Bucket, one: SinglePending) -> None:
-    complete_all(Measure(bucket.context()), [PendingSet(job_id=JOB, commits=(one,))], lambda found: found)
+    complete_all_uploads(Measure(bucket.context()), [PendingSet(job_id=JOB, commits=(one,))], lambda found: found)
 
 
 def test_an_upload_that_somebody_aborted() -> None:
@@ -240,8 +240,8 @@ def test_abort(abort: str) -> None:
     sets = three_sets(bucket)
     measure = Measure(faulty_context(bucket, Fault(FaultMode.FAIL, Operation.ABORT_UPLOAD, nth=2)))
     run: Callable[[Measure], int] = {
-        "all": lambda measure: abort_all(measure, (one for found in sets.values() for one in found.commits)),
-        "sets": lambda measure: abort_sets(measure, ["gone", *sets], lambda name: load_or_fail(sets, name)),
+        "all": lambda measure: abort_all_uploads(measure, (one for found in sets.values() for one in found.commits)),
+        "sets": lambda measure: abort_pendingsets(measure, ["gone", *sets], lambda name: load_or_fail(sets, name)),
     }[abort]
     assert run(measure) == 11 and len(pending(bucket)) == 1
     assert measure.statistics().counters["committer_commits_aborted"] == 11
@@ -268,7 +268,7 @@ def test_what_is_saved_of_a_file() -> None:
     assert (found.bucket, found.key, found.size_bytes, found.rows) == ("bucket", "out put/dataset1/a", 5, 1)
     assert (found.job_id, found.task_id) == (JOB, f"attempt_{JOB}_m_000000_{OWNER.attempt}")
     assert found.created_ms > 0
-    assert writer_of(found) == OWNER.attempt
+    assert writing_attempt(found) == OWNER.attempt
 
 
 # --- uploads that outlive their abort ---------------------------------------------------------------------------------
@@ -288,5 +288,5 @@ def test_listed_uploads_are_aborted_in_at_most_three_rounds(outlived: int, left:
         return proceed()
 
     ctx = bucket.context(store=InterceptedStore(bucket.store, outlive))  # type: ignore[arg-type]  # an abort returns None
-    abort_listed(Measure(ctx), lambda uploads: uploads)
+    abort_listed_uploads(Measure(ctx), lambda uploads: uploads)
     assert len(pending(bucket)) == left

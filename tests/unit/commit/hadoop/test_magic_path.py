@@ -11,9 +11,9 @@ from holdfast.commit.hadoop.pending import (
     BASE,
     MAGIC,
     final_path,
-    is_magic,
-    is_pending,
-    is_pendingset,
+    is_magic_path,
+    is_pending_path,
+    is_pendingset_path,
     magic_dir,
     pending_path,
 )
@@ -68,7 +68,7 @@ def test_a_magic_directory_may_carry_the_job() -> None:
 
 @pytest.mark.parametrize("path", ["dest/__magical/1", "dest/__magic_job-/1", "dest/x__magic/1", "__magic_trick/1", ""])
 def test_names_that_only_look_magic_are_not(path: str) -> None:
-    assert not is_magic(path)
+    assert not is_magic_path(path)
     assert final_path(path) == path
 
 
@@ -98,13 +98,15 @@ def test_a_magic_path_without_a_plain_child_is_refused(path: str) -> None:
 
 def test_records_of_uploads_are_told_apart() -> None:
     assert pending_path("dest/__magic/x") == "dest/__magic/x.pending"
-    assert is_pending("a/x.pending") and not is_pendingset("a/x.pending")
-    assert is_pendingset("a/x.pendingset") and not is_pending("a/x.pendingset")
-    assert not is_pending("a/x.pending/y")
+    assert is_pending_path("a/x.pending") and not is_pendingset_path("a/x.pending")
+    assert is_pendingset_path("a/x.pendingset") and not is_pending_path("a/x.pendingset")
+    assert not is_pending_path("a/x.pending/y")
 
 
 _NAME = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=8).filter(
-    lambda name: name not in (".", "..", BASE) and not is_magic(name) and not name.endswith((".pending", ".pendingset"))
+    lambda name: (
+        name not in (".", "..", BASE) and not is_magic_path(name) and not name.endswith((".pending", ".pendingset"))
+    )
 )
 _TREE = st.lists(_NAME, min_size=1, max_size=4).map("/".join)
 _MAGIC = st.one_of(st.just(MAGIC), _NAME.map(magic_dir))
@@ -127,5 +129,5 @@ def test_a_final_path_is_never_magic_and_stays_below_the_destination(segments: l
         final = final_path(path)
     except InvalidRequestError:
         return
-    assert final == path or (not is_magic(final) and final.startswith("dest/"))
+    assert final == path or (not is_magic_path(final) and final.startswith("dest/"))
     assert final_path(final) == final  # also a record's path, which is its own final path

@@ -145,7 +145,7 @@ def test_a_search_continues_when_the_log_is_trimmed_meanwhile() -> None:
     view = read_log(world.context())
     assert TWO_PHASE.commit_job(world.context(), job, messages, 1).committed
     after = read_log(world.context())
-    trimming = At(1, lambda: world.store.delete(f"{HOME}{layout.log_entry(1)}"))
+    trimming = At(1, lambda: world.store.delete(f"{HOME}{layout.log_entry_path(1)}"))
     searching = world.context(store=InterceptedStore(world.store, trimming))
     found = find_decision(searching, after, job.job, 0)
     assert trimming.fired and found is not None and found.job == job.job

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from holdfast.commit import TWO_PHASE, CommitContext, SaveMode, get_committer, read_history, recover, verify
-from holdfast.commit.codec import digest
+from holdfast.commit.codec import sha256_hex
 from holdfast.commit.two_phase.decision_log import read_log
 from holdfast.commit.two_phase.records import decode_manifest, encode_manifest
 from holdfast.errors import (
@@ -62,7 +62,7 @@ def test_two_files_with_one_target_are_refused() -> None:
     manifest = decode_manifest(first.ref, data)
     doubled = encode_manifest(dataclasses.replace(manifest, files=manifest.files + manifest.files[:1]))
     totals = dataclasses.replace(first.ref.totals, files=3)
-    ref = dataclasses.replace(first.ref, sha256=digest(doubled), totals=totals)
+    ref = dataclasses.replace(first.ref, sha256=sha256_hex(doubled), totals=totals)
     twice = dataclasses.replace(first, ref=ref, inline=zlib.compress(doubled))
     with pytest.raises(InvalidRequestError, match="same target"):
         TWO_PHASE.commit_job(world.context(), job, [twice, messages[1]], TASKS)

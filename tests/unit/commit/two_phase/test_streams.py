@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.commit import TWO_PHASE, JobRecord, Kind, SaveMode, StreamBatch
 from holdfast.commit.codec import decode_job
-from holdfast.commit.layout import job_record
+from holdfast.commit.layout import job_record_path
 from holdfast.commit.two_phase.records import (
     LogEntry,
     LogState,
@@ -18,7 +18,7 @@ from holdfast.commit.two_phase.records import (
     advance_streams,
     dead_batches,
     is_committed_batch,
-    is_dead,
+    is_job_dead,
 )
 from holdfast.commit.two_phase.streams import join_batch, plan_batch
 from holdfast.errors import ConflictError, InvalidRequestError, UnsupportedError
@@ -79,8 +79,8 @@ def test_another_checkpoint_is_refused_in_one_sentence() -> None:
 def test_which_jobs_are_dead(kind: Kind, own: str, stream: str, batch: int, checkpoint: str, dead: bool) -> None:
     """C7: the last batch's job may still be unpublished, unless it is the one that is being rolled forward."""
     marks = dead_batches(entry_of(kind, job_of(own, 7, "c1")))
-    assert is_dead(job_of(stream, batch, checkpoint), marks) is dead
-    assert not is_dead(dataclasses.replace(job_of("new", 0, "c9"), stream=None), marks)
+    assert is_job_dead(job_of(stream, batch, checkpoint), marks) is dead
+    assert not is_job_dead(dataclasses.replace(job_of("new", 0, "c9"), stream=None), marks)
 
 
 # --- plans ------------------------------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ def test_every_task_announces_the_same_job(publication: str) -> None:
     batch = StreamBatch(stream="flights", checkpoint="c1", batch=4)
     jobs = [join_batch(world.context(), pickle.loads(pickle.dumps(plan)), batch) for _task in range(3)]
     assert jobs[0] is not None and jobs[0].stream == batch and jobs.count(jobs[0]) == 3
-    assert world.leftovers() == [HOME + job_record(jobs[0].job)]
+    assert world.leftovers() == [HOME + job_record_path(jobs[0].job)]
     assert decode_job(world.leftovers()[0], world.store.get(world.leftovers()[0])) == jobs[0]
     assert TWO_PHASE.abort_job(world.context(), jobs[0]).finished and world.leftovers() == []
 

@@ -10,10 +10,10 @@ import pytest
 
 from holdfast.commit import TWO_PHASE, CommitContext, JobRecord, Kind, SaveMode, TaskCommit
 from holdfast.commit.context import Measure
-from holdfast.commit.layout import job_record, log_entry, log_mark
+from holdfast.commit.layout import job_record_path, log_entry_path, log_mark_path
 from holdfast.commit.two_phase.decision_log import WRITE_ID, read_log
-from holdfast.commit.two_phase.manifests import Prepared, list_refs, prepare_job
-from holdfast.commit.two_phase.publication import RENAMES, TRANSACTION, UPLOADS, choose_publication, publication_of
+from holdfast.commit.two_phase.manifests import PreparedOutput, list_refs, prepare_job
+from holdfast.commit.two_phase.publication import RENAMES, TRANSACTION, UPLOADS, choose_publication, publication_of_job
 from holdfast.commit.two_phase.records import ListRef, LogEntry, LogState, decode_entry, encode_entry
 from holdfast.commit.two_phase.replacement import ReplacementPlan
 from holdfast.commit.two_phase.roll_forward import commit_at_once, plan_files
@@ -47,7 +47,7 @@ def _ready(ctx: CommitContext, mode: SaveMode, *paths: str, **details: object) -
         return job, [attempt.commit()]
 
 
-def _prepared(ctx: CommitContext, mode: SaveMode, *paths: str, **details: object) -> tuple[JobRecord, Prepared]:
+def _prepared(ctx: CommitContext, mode: SaveMode, *paths: str, **details: object) -> tuple[JobRecord, PreparedOutput]:
     job, commits = _ready(ctx, mode, *paths, **details)
     return job, prepare_job(ctx, job, commits)
 
@@ -81,7 +81,7 @@ def test_the_manifests_are_not_kept_in_memory_twice() -> None:
     files = plan_files(ctx, job, prepared)
     assert (prepared.cache.data, prepared.cache.size_bytes) == ({}, 0)
     assert prepared.cache.listed is not None, "cleanup asks which attempts have reported"
-    assert files.obsolete == [ctx.key(job_record(job.job)), ctx.key(prepared.refs[0].key)]
+    assert files.obsolete == [ctx.key(job_record_path(job.job)), ctx.key(prepared.refs[0].key)]
 
 
 def _entry(job: JobRecord, seq: int = 1, after: str = "") -> LogEntry:
@@ -104,17 +104,24 @@ def test_the_transaction_contains_all_that_readers_and_recovery_look_at() -> Non
     ctx = world.context(store=InterceptedStore(world.store, recorded))
     job, prepared = _prepared(ctx, SaveMode.APPEND, "", **{WRITE_ID: "daily"})
     files = plan_files(ctx, job, prepared)
-    newest = decode_entry("", 1, world.store.get(HOME + log_entry(1)))
+    newest = decode_entry("", 1, world.store.get(HOME + log_entry_path(1)))
     winner, report = commit_at_once(Measure(ctx), _entry(job, 2, newest.token), read_log(ctx), files, ReplacementPlan())
     assert winner is not None and winner.token == "mine" and report.job == job.job
     [call] = [call for call in recorded.calls if call.operation is Operation.APPLY]
     paths = [key.removeprefix(HOME) for key in call.keys]
-    assert paths[:2] == [log_entry(2), log_entry(1)], "the entry, and the condition that the one before exists"
-    assert paths[3] == job_record(job.job), "the destination is still there"
+    assert paths[:2] == [log_entry_path(2), log_entry_path(1)], (
+        "the entry, and the condition that the one before exists"
+    )
+    assert paths[3] == job_record_path(job.job), "the destination is still there"
     assert paths[4] == "_SUCCESS"
     assert paths[5].startswith("_holdfast/writes/")
-    assert paths[6:] == [log_mark(2, "visible"), log_mark(2, "done"), job_record(job.job), prepared.refs[0].key]
-    left = [key for key in (ctx.key(job_record(job.job)), ctx.key(prepared.refs[0].key)) if _exists(world, key)]
+    assert paths[6:] == [
+        log_mark_path(2, "visible"),
+        log_mark_path(2, "done"),
+        job_record_path(job.job),
+        prepared.refs[0].key,
+    ]
+    left = [key for key in (ctx.key(job_record_path(job.job)), ctx.key(prepared.refs[0].key)) if _exists(world, key)]
     assert left == []
 
 
@@ -134,19 +141,19 @@ def test_the_first_entry_requires_an_empty_log() -> None:
     for _ in range(2):
         job, commits = _ready(ctx, SaveMode.APPEND, "")
         TWO_PHASE.commit_job(ctx, job, commits, 1)
-        assert conditions[-1].pop() == Require(ctx.key(job_record(job.job))), "the destination is still there"
+        assert conditions[-1].pop() == Require(ctx.key(job_record_path(job.job))), "the destination is still there"
     aborted, _ = _ready(ctx, SaveMode.APPEND, "")
     TWO_PHASE.abort_job(ctx, aborted)
     assert conditions == [
         [RequireEmpty(f"{HOME}_holdfast/log/")],
-        *([Require(key, ctx.store.head(key).etag)] for key in (HOME + log_entry(1), HOME + log_entry(2))),
-        [Require(HOME + log_entry(3), ctx.store.head(HOME + log_entry(3)).etag)],
+        *([Require(key, ctx.store.head(key).etag)] for key in (HOME + log_entry_path(1), HOME + log_entry_path(2))),
+        [Require(HOME + log_entry_path(3), ctx.store.head(HOME + log_entry_path(3)).etag)],
     ], "an abort requires it too: a late one would free the number after it; and its mark requires the abort"
 
 
 def test_the_publication_is_stored_and_an_unknown_one_is_refused() -> None:
     job, _ = _ready(World("transaction").context(), SaveMode.APPEND, "")
-    assert job.publication == "transaction" and publication_of(job) is TRANSACTION
+    assert job.publication == "transaction" and publication_of_job(job) is TRANSACTION
     entry = _entry(job)
     assert decode_entry("log/1", 1, encode_entry(entry)) == entry
     forged = encode_entry(replace(entry, record=replace(job, publication="transactions")))

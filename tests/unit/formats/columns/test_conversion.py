@@ -13,7 +13,13 @@ from pyarrow import acero
 
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import RowFilter
-from holdfast.formats.columns.conversion import as_requested, cast_column, convert_batch, keep_rows, reinterpret
+from holdfast.formats.columns.conversion import (
+    cast_column,
+    convert_batch,
+    convert_to_requested,
+    keep_rows,
+    reinterpret_bits,
+)
 
 US, UTC = pa.timestamp("us"), pa.timestamp("us", "UTC")
 DAY = datetime.date(2020, 1, 1)
@@ -81,10 +87,10 @@ def test_times_become_numbers_and_back() -> None:
     kind = pa.map_(pa.string(), pa.struct([("t", UTC), ("d", pa.date32())]))
     numbers = pa.map_(pa.string(), pa.struct([("t", pa.int64()), ("d", pa.int32())]))
     column = pa.array([None, [("k", {"t": 5, "d": 7}), ("n", None)], [], [("l", {"t": None, "d": 1})]], kind).slice(1)
-    found = reinterpret(column, numbers)
+    found = reinterpret_bits(column, numbers)
     found.validate(full=True)
     assert found.to_pylist() == [[("k", {"t": 5, "d": 7}), ("n", None)], [], [("l", {"t": None, "d": 1})]]
-    assert reinterpret(found, kind).equals(column)
+    assert reinterpret_bits(found, kind).equals(column)
 
 
 @pytest.mark.parametrize(
@@ -141,4 +147,4 @@ def test_a_filter_may_keep_nothing(monkeypatch: pytest.MonkeyPatch, least: int, 
     row_filter = RowFilter(passing, frozenset("a"))
     assert keep_rows(batch, row_filter).column("a").to_pylist() == found
     assert keep_rows(batch.slice(3), row_filter).schema == batch.schema
-    assert as_requested(batch, batch.schema, ["b"], row_filter).num_rows == len(found)
+    assert convert_to_requested(batch, batch.schema, ["b"], row_filter).num_rows == len(found)

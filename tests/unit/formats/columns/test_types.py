@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import FORMATS, get_format
-from holdfast.formats.columns.types import SPATIAL, VARIANT, attach_spark_json, kind_of
+from holdfast.formats.columns.types import SPATIAL, VARIANT, attach_spark_json, kind_of_column
 
 GEOMETRY = pa.struct(
     [
@@ -52,7 +52,7 @@ FIELDS = {
 @pytest.mark.parametrize("name", sorted(FORMATS))
 def test_a_format_holds_a_kind_or_says_why_not(name: str, kind: str) -> None:
     field = FIELDS[kind]
-    assert kind_of(field) == kind
+    assert kind_of_column(field) == kind
     if kind in FORMATS[name].holds:
         assert kind not in FORMATS[name].reasons
         get_format(name).check_schema(pa.schema([field]))

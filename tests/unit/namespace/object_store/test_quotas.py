@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import HoldfastError
-from holdfast.namespace.keys import name_of
+from holdfast.namespace.keys import entry_name_in_key
 from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.stores.base import Delete, Put
 from tests.namespace_world import World
@@ -13,7 +13,7 @@ from tests.namespace_world import World
 
 def _used(world: World) -> dict[bytes, int]:
     """Return the used names and space of the only directory with a quota."""
-    return {name_of(key): record.number for key, record in world.records(b"u").items()}
+    return {entry_name_in_key(key): record.number for key, record in world.records(b"u").items()}
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ import pytest
 
 from holdfast.namespace import Namespace, operations
 from holdfast.namespace.inode import decode_inode
-from holdfast.namespace.keys import ROOT_KEY, inode_key, name_of
+from holdfast.namespace.keys import ROOT_KEY, entry_name_in_key, inode_key
 from holdfast.namespace.other_records import SOFT_LIMIT_MS
 from holdfast.transactions.base import ABSENT, Commit
 from holdfast.transactions.validation import StepKind, steps_of_group
@@ -289,7 +289,7 @@ def _roles(world: World, paths: Mapping[str, str]) -> dict[bytes, set[str]]:
             key = inode_key(decode_inode(key, records[key].value).id, name.encode())
             if key not in records:
                 break
-        if name_of(key) == names[-1].encode():
+        if entry_name_in_key(key) == names[-1].encode():
             roles.setdefault(key, set()).add(word)
     return roles
 
@@ -298,7 +298,7 @@ def _new_role(key: bytes, paths: Mapping[str, str]) -> set[str]:
     if key[:1] != b"i":
         return {_OTHER_KINDS[key[:1]]}
     last = {path.rpartition("/")[2].encode(): word for path, word in paths.items()}
-    return {last.get(name_of(key), "new directories")}
+    return {last.get(entry_name_in_key(key), "new directories")}
 
 
 def _rows() -> dict[str, list[str]]:

@@ -17,7 +17,7 @@ from pyspark.sql.types import ArrayType, LongType, MapType, StringType, StructFi
 from holdfast.errors import InvalidRequestError
 from holdfast.records.row_keys import encode_row
 from holdfast.spark.units import inputs
-from holdfast.spark.units.inputs import _with_ids, parse_input
+from holdfast.spark.units.inputs import _add_ids_to_pairs, parse_input
 
 _TASK_OF_KEY = {"apple": 2, "": 1, 7: 1, -1: 1, b"apple": 1, ("apple", 7): 4}
 """Of five: the checksum of the key's bytes says it (CRC-32), in this and every later version: or a job that goes on
@@ -47,12 +47,12 @@ def test_the_task_of_a_key_never_changes() -> None:
 @pytest.mark.parametrize("value", [Lock(), (part for part in "ab")], ids=["lock", "generator"])
 def test_a_value_that_cannot_be_copied_is_refused_with_its_key(value: object) -> None:
     with pytest.raises(InvalidRequestError, match=r"the value of a unit cannot be copied.*unit='a'"):
-        list(_with_ids([("a", value)]))
+        list(_add_ids_to_pairs([("a", value)]))
 
 
 def test_values_that_can_be_copied_stay_as_they_are() -> None:
     pairs = [(("a", 1), [1]), (7, {"b": b"c"}), ("", None)]
-    assert list(_with_ids(pairs)) == [(encode_row(key), (key, value)) for key, value in pairs]
+    assert list(_add_ids_to_pairs(pairs)) == [(encode_row(key), (key, value)) for key, value in pairs]
 
 
 def test_each_row_of_a_batch_comes_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,7 +61,7 @@ def test_each_row_of_a_batch_comes_once(monkeypatch: pytest.MonkeyPatch) -> None
     schema = StructType([StructField("n", LongType())])
     for rows in (0, 1, 2, 3, 5):
         batch = pa.record_batch([pa.array(range(rows), pa.int64())], names=["n"])
-        assert [row.n for row in inputs._rows_of([batch], schema)] == list(range(rows))
+        assert [row.n for row in inputs._convert_batches_to_rows([batch], schema)] == list(range(rows))
 
 
 @pytest.mark.parametrize("names", [["b", "a"], ["a"], ["a", "b", "c"]])
@@ -70,7 +70,7 @@ def test_values_do_not_come_under_the_names_of_other_columns(names: list[str]) -
     schema = StructType([StructField("a", LongType()), StructField("b", LongType())])
     batch = pa.record_batch([pa.array([1], pa.int64()) for _ in names], names=names)
     with pytest.raises(InvalidRequestError, match=r"other columns than when the run began.*run the job again"):
-        list(inputs._rows_of([batch], schema))
+        list(inputs._convert_batches_to_rows([batch], schema))
 
 
 def test_nor_do_the_fields_of_their_structs() -> None:
@@ -83,7 +83,7 @@ def test_nor_do_the_fields_of_their_structs() -> None:
     b = pa.list_(pa.struct([("c", pa.int64()), ("d", pa.map_(pa.string(), e))]))
     same = pa.struct([("a", pa.int64()), ("b", b)])
     value = {"a": 1, "b": [{"c": 2, "d": [("k", {"e": 3})]}]}
-    (row,) = inputs._rows_of([pa.record_batch([pa.array([value], same)], names=["s"])], schema)
+    (row,) = inputs._convert_batches_to_rows([pa.record_batch([pa.array([value], same)], names=["s"])], schema)
     assert row.s.b[0].d["k"].e == 3
     renamed_at_once = pa.struct([("x", pa.int64()), ("b", b)])
     other = pa.struct([("x", pa.int64())])
@@ -91,7 +91,7 @@ def test_nor_do_the_fields_of_their_structs() -> None:
     renamed_in_list = pa.struct([("a", pa.int64()), ("b", _replaced(b, ("x", pa.map_(pa.string(), e))))])
     for found in (renamed_at_once, renamed_in_map, renamed_in_list, pa.int64(), pa.struct([("a", pa.int64())])):
         with pytest.raises(InvalidRequestError, match="run the job again"):
-            list(inputs._rows_of([pa.record_batch([pa.nulls(1, found)], names=["s"])], schema))
+            list(inputs._convert_batches_to_rows([pa.record_batch([pa.nulls(1, found)], names=["s"])], schema))
 
 
 def _replaced(of: pa.ListType, second: tuple[str, pa.DataType]) -> pa.DataType:

@@ -43,7 +43,7 @@ from holdfast.units.jobs import (
 )
 from holdfast.units.progress import LIST_DROPPED
 from holdfast.units.report import JobReport
-from holdfast.units.unit import id_of
+from holdfast.units.unit import encode_unit_id
 from holdfast.units.work_list import open_work_list
 from tests.clocks import CountingIds
 from tests.forgetful_database import ForgetfulDatabase
@@ -87,12 +87,12 @@ class _Driver:
         emit_to: str | None = None,
         reads: Callable[[], None] = lambda: None,
     ) -> JobReport:
-        job_input = JobInput([survey_task(map(id_of, (1, 2)), repeats=False)]) if kind == MAP else None
+        job_input = JobInput([survey_task(map(encode_unit_id, (1, 2)), repeats=False)]) if kind == MAP else None
 
-        def prepare(job: Job) -> runner._Prepared:
+        def prepare(job: Job) -> runner._PreparedJob:
             with report_changed_rows(job):
                 reads()
-            return runner._Prepared(tasks, job_input)
+            return runner._PreparedJob(tasks, job_input)
 
         return self.map._run(name, kind, "", None, 1, emit_to, prepare)
 

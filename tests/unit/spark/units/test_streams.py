@@ -17,7 +17,7 @@ from holdfast.spark.units.streams import Batch, batch_of_query
 @pytest.fixture(autouse=True)
 def _own_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "_calls", {})
-    monkeypatch.setattr(streams, "_made", lambda _spark, _query, _number: "7")
+    monkeypatch.setattr(streams, "_read_batch_creation_time", lambda _spark, _query, _number: "7")
     monkeypatch.setattr(streams, "is_classic", lambda spark: hasattr(spark, "sparkContext"))
 
 

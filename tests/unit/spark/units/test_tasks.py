@@ -16,7 +16,7 @@ from holdfast.spark.units import tasks
 from holdfast.spark.units.tasks import UnitsTask, open_database_for_task
 from holdfast.units.job_input import JobInput, survey_task
 from holdfast.units.jobs import MAP, REDUCE, WORK_LIST, begin_job
-from holdfast.units.unit import UnitSettings, id_of
+from holdfast.units.unit import UnitSettings, encode_unit_id
 from holdfast.units.work_list import find_work_list, open_work_list
 from tests.units_world import UnitWorld
 
@@ -30,7 +30,7 @@ def test_a_key_with_many_values_is_one_unit(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(tasks, "open_database_for_task", lambda _url: world.db)
     job = begin_job(world.inner, "sizes", kind=REDUCE, shards=1, environment=world.environment)
     sizes = {"a": 1, "b": 5000, "c": 2}
-    rows = (id_of(key) for key, size in sizes.items() for _ in range(size))
+    rows = (encode_unit_id(key) for key, size in sizes.items() for _ in range(size))
     task = tasks.UnitsTask(
         function=put_values,
         url="",
@@ -96,7 +96,7 @@ def test_a_task_that_begins_waits_for_the_database(tmp_path: Path, monkeypatch: 
             url=url,
             job=job,
             run="run",
-            job_input=JobInput([survey_task([id_of(1)], repeats=False)]),
+            job_input=JobInput([survey_task([encode_unit_id(1)], repeats=False)]),
             settings=UnitSettings(),
             reads=None,
             is_reduce=False,

@@ -63,7 +63,7 @@ def test_a_listing_costs_the_same_at_its_end_as_at_its_beginning(monkeypatch: py
     """Nothing piles up from page to page: a hundred thousand layers would end the process."""
     infos = [ObjectInfo(f"{number:06}", 1) for number in range(100_000)]
     monkeypatch.setattr(
-        walk, "_walk", lambda _root, _directory, _prefix, start_after: iter(infos[int(start_after or -1) + 1 :])
+        walk, "_walk_files", lambda _root, _directory, _prefix, start_after: iter(infos[int(start_after or -1) + 1 :])
     )
     listings, token, found = walk.Listings("/"), None, []
     while True:

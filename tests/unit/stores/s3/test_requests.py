@@ -177,7 +177,7 @@ def test_else_botocore_sends_the_same(server: ScriptedServer, way: str, monkeypa
     complete_upload(make_client(server.url), "bucket", "a b/ü+~", "u/1=", PARTS)
     client = make_client(server.url, proxies={"http": server.url} if way == "proxy" else None)
     if way == "another botocore":
-        monkeypatch.setattr(requests, "_pool", lambda _client, _address: None)
+        monkeypatch.setattr(requests, "_find_pool", lambda _client, _address: None)
     if way == "no credentials":
         assert requests.send_request(_Anonymous(client), "bucket", "POST", "a", "uploads", {}, b"") is None
     assert complete_upload(client, "bucket", "a b/ü+~", "u/1=", PARTS) == "e9"
@@ -201,7 +201,7 @@ def test_what_is_missing_inside_botocore_is_no_error() -> None:
         class _endpoint:  # botocore's name
             http_session = object()
 
-    assert requests._pool(Other(), "http://127.0.0.1/bucket/") is None
+    assert requests._find_pool(Other(), "http://127.0.0.1/bucket/") is None
 
 
 @pytest.mark.parametrize(
@@ -344,9 +344,9 @@ def test_requests_go_where_botocores_own_go(bucket: str, options: dict[str, Any]
     try:
         client.head_object(Bucket=bucket, Key="k")
     except boto.BotoCoreError:
-        assert requests._route(client, bucket) is None, "what botocore refuses is left to it"
+        assert requests._find_route(client, bucket) is None, "what botocore refuses is left to it"
         return
-    road = requests._route(client, bucket)
+    road = requests._find_route(client, bucket)
     assert road is not None and road.address == seen[0].url.removesuffix("k")
     scope = seen[0].headers["Authorization"].decode().partition("Credential=")[2].split("/")
     assert road.region == scope[2]

@@ -546,4 +546,4 @@ def test_a_body_that_breaks_in_any_way_is_read_again() -> None:
             raise urllib3.exceptions.SSLError("bad record mac")
 
     with pytest.raises(ResponseStreamingError):
-        store._whole(Broken())
+        store._read_whole_body(Broken())

@@ -20,7 +20,14 @@ from holdfast.runtime import SystemClock
 from holdfast.s3_server import free_ports
 from holdfast.transactions.base import MAX_VALUE_BYTES, Commit, Committed
 from holdfast.transactions.mysql.backend import MysqlSnapshot
-from holdfast.transactions.mysql.connection import MysqlOptions, Session, chunked, connect, literal, parse_mysql_url
+from holdfast.transactions.mysql.connection import (
+    MysqlOptions,
+    Session,
+    connect,
+    join_in_chunks,
+    parse_mysql_url,
+    sql_literal,
+)
 from holdfast.transactions.mysql.server import prepare_database
 from holdfast.transactions.pool import Pool
 from tests.databases import needs_mariadb
@@ -35,14 +42,14 @@ def test_values_travel_unchanged(options: MysqlOptions) -> None:
     session = connect(options, 1)
     try:
         for value in (b"", b"\0'\"\\\n\x1a;--", bytes(range(256)), b"\xff" * 64 * 1024, b"'" * (64 * 1024 + 1)):
-            assert bytes(session.send(f"SELECT {literal(value)}")[0].rows[0][0]) == value
+            assert bytes(session.send(f"SELECT {sql_literal(value)}")[0].rows[0][0]) == value
     finally:
         session.close()
         session.close()
 
 
 def test_the_longest_value_fits_into_the_smallest_default_packet() -> None:
-    assert len(literal(bytes(MAX_VALUE_BYTES))) < 16 * 1024 * 1024 - 4096
+    assert len(sql_literal(bytes(MAX_VALUE_BYTES))) < 16 * 1024 * 1024 - 4096
 
 
 def test_statements_are_split_into_packets(options: MysqlOptions) -> None:
@@ -107,9 +114,9 @@ def test_an_error_ends_a_packet_and_leaves_the_connection_usable(options: MysqlO
 
 
 def test_chunks_have_a_limit_of_items_and_of_bytes() -> None:
-    assert list(chunked([])) == []
-    assert [len(chunk.split(",")) for chunk in chunked(str(i) for i in range(1001))] == [500, 500, 1]
-    assert [len(chunk) for chunk in chunked(["x" * 200_000] * 3)] == [200_000] * 3
+    assert list(join_in_chunks([])) == []
+    assert [len(chunk.split(",")) for chunk in join_in_chunks(str(i) for i in range(1001))] == [500, 500, 1]
+    assert [len(chunk) for chunk in join_in_chunks(["x" * 200_000] * 3)] == [200_000] * 3
 
 
 def test_a_small_packet_limit_of_the_server_is_kept(server: MariadbServer, options: MysqlOptions, opened: Open) -> None:

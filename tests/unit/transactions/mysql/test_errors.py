@@ -17,7 +17,13 @@ from holdfast.errors import (
     UnavailableError,
     UnsupportedError,
 )
-from holdfast.transactions.mysql.server import as_holdfast_error, error_code, is_busy, is_lost, mysql_errors
+from holdfast.transactions.mysql.server import (
+    as_holdfast_error,
+    convert_mysql_errors,
+    error_code,
+    is_busy_error,
+    is_lost_error,
+)
 
 
 @pytest.mark.parametrize(
@@ -44,15 +50,18 @@ def test_what_the_caller_gets(error: pymysql.MySQLError, kind: type[HoldfastErro
     found = as_holdfast_error(error, "mysql://h:3306/d")
     assert type(found) is kind
     assert found.variables["database"] == "mysql://h:3306/d"
-    with pytest.raises(kind) as caught, mysql_errors("mysql://h:3306/d"):
+    with pytest.raises(kind) as caught, convert_mysql_errors("mysql://h:3306/d"):
         raise error
     assert caught.value.__cause__ is error
 
 
 def test_what_may_be_repeated() -> None:
-    assert [code for code in (1205, 1213, 1045, 2013) if is_busy(pymysql.OperationalError(code, ""))] == [1205, 1213]
-    assert [code for code in (1205, 1213, 1045, 2013) if is_lost(pymysql.OperationalError(code, ""))] == [2013]
-    assert is_lost(pymysql.InternalError("Packet sequence number wrong - got 1 expected 2"))
+    assert [code for code in (1205, 1213, 1045, 2013) if is_busy_error(pymysql.OperationalError(code, ""))] == [
+        1205,
+        1213,
+    ]
+    assert [code for code in (1205, 1213, 1045, 2013) if is_lost_error(pymysql.OperationalError(code, ""))] == [2013]
+    assert is_lost_error(pymysql.InternalError("Packet sequence number wrong - got 1 expected 2"))
     assert error_code(ValueError()) == -1
 
 
@@ -61,7 +70,7 @@ def test_a_certificate_that_fails_is_not_worth_a_repetition() -> None:
     refused = ssl.SSLCertVerificationError("refused")
     refused.verify_message = "certificate has expired"
     error.original_exception = refused
-    assert not is_lost(error)
+    assert not is_lost_error(error)
     found = as_holdfast_error(error, "d")
     assert type(found) is InvalidRequestError
     assert found.variables["reason"] == "certificate has expired"

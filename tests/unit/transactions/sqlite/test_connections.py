@@ -193,7 +193,7 @@ def test_a_fork_does_not_wait_for_a_thread_that_uses_the_backend_for_the_first_t
 def test_a_fork_waits_for_a_thread_that_opens_the_database(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its connection, too, must not be open in the child: the child would hold no lock, and believe that it does."""
     is_open, is_forking = threading.Event(), threading.Event()
-    migrate = backend_module.migrate
+    migrate = backend_module.migrate_schema
 
     def slow(*arguments: Any, **options: Any) -> None:
         is_open.set()
@@ -211,7 +211,7 @@ def test_a_fork_waits_for_a_thread_that_opens_the_database(path: str, monkeypatc
     watcher = Watcher()
     watch_forks(watcher)
     with monkeypatch.context() as patched, ThreadPoolExecutor(1) as threads:
-        patched.setattr(backend_module, "migrate", slow)
+        patched.setattr(backend_module, "migrate_schema", slow)
         opened = threads.submit(open_backend, f"sqlite://{path}")
         assert is_open.wait(PATIENCE_S)
 
@@ -220,7 +220,7 @@ def test_a_fork_waits_for_a_thread_that_opens_the_database(path: str, monkeypatc
             _count(backend, b"child", 1)
             return open_files("records.db")
 
-        monkeypatch.setattr(backend_module, "migrate", migrate)
+        monkeypatch.setattr(backend_module, "migrate_schema", migrate)
         child = Child(lambda: (open_files("records.db"), use()))
         inherited, own = child.result()
         backend = opened.result(PATIENCE_S)
@@ -459,8 +459,8 @@ def test_a_file_that_was_opened_during_two_forks_of_which_one_is_over_stays_usab
     found = Connections(path, lambda: sqlite3.connect(path), SystemClock())
     with found.reader():
         pass
-    state = forks_module._State()
-    found._born_under = [Fork(forks_module._State()), Fork(state)]
+    state = forks_module._ForkState()
+    found._born_under = [Fork(forks_module._ForkState()), Fork(state)]
     found.after_fork(is_ready=False)
     with found.reader():
         pass
@@ -474,7 +474,7 @@ class _NoWait(SystemClock):
 
 def test_the_thread_that_forks_opens_no_connection_before_it_is_done(path: str) -> None:
     found = Connections(path, lambda: sqlite3.connect(path), _NoWait())
-    state = forks_module._State()
+    state = forks_module._ForkState()
     found.before_fork(Fork(state))
     with pytest.raises(UnavailableError, match="this process is being forked"), found.reader():
         pass

@@ -29,7 +29,7 @@ from holdfast.runtime import Environment
 from holdfast.transactions.base import Commit, Committed
 from holdfast.transactions.registry import open_backend
 from holdfast.transactions.sqlite.backend import SqliteBackend, prepare_file
-from holdfast.transactions.sqlite.file import _use_log, sqlite_errors
+from holdfast.transactions.sqlite.file import _use_write_ahead_log, sqlite_errors
 from tests.children import Child
 
 
@@ -249,13 +249,13 @@ def test_a_copy_that_cannot_be_written_is_read_without_a_log(tmp_path: Path) -> 
     path = tmp_path / "copy.db"
     with closing(sqlite3.connect(path)) as owner, closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as reader:
         owner.execute("CREATE TABLE copied (number)")
-        _use_log(reader, is_needed=False)
+        _use_write_ahead_log(reader, is_needed=False)
         with pytest.raises(sqlite3.OperationalError, match="readonly"):
-            _use_log(reader, is_needed=True)
+            _use_write_ahead_log(reader, is_needed=True)
         owner.execute("BEGIN IMMEDIATE")
         with closing(sqlite3.connect(path, timeout=0)) as other:
             with pytest.raises(sqlite3.OperationalError, match="locked"):
-                _use_log(other, is_needed=False)
+                _use_write_ahead_log(other, is_needed=False)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ import pytest
 
 from holdfast.errors import AccessDeniedError, UnavailableError
 from holdfast.runtime import SystemClock
-from holdfast.transactions.sqlite.ticket_queue import TicketQueue, _Queues
+from holdfast.transactions.sqlite.ticket_queue import TicketQueue, _ProcessQueues
 from tests.children import Child, run_in_children
 from tests.clocks import SimulatedClock
 from tests.patience import PATIENCE_S, wait_until
@@ -179,7 +179,7 @@ def test_a_long_queue_that_moves_is_no_stalled_one(path: str) -> None:
             os.pwrite(descriptor, (_counter(path, 8) + 1).to_bytes(8, "big"), 8)
             if len(self.waits) == 10:
                 holder.signal(signal.SIGKILL)
-                wait_until(lambda: TicketQueue.of(path)._are_gone(0, 1), "the child does not end")
+                wait_until(lambda: TicketQueue.of(path)._are_tickets_gone(0, 1), "the child does not end")
 
     clock = Moving(step_s=0.3)
     try:
@@ -216,7 +216,7 @@ def test_a_process_that_was_stopped_while_it_drew_is_passed_over(path: str) -> N
     stopped = Child(draw)
     wait_until(lambda: os.path.exists(f"{path}-locked"), "the child does not lock")
     try:
-        assert not queue._is_first()
+        assert not queue._try_next_ticket()
         with queue.turn(SimulatedClock(step_s=0.3), 60.0):
             pass
     finally:
@@ -345,7 +345,7 @@ def test_threads_that_come_at_once_open_a_file_once(path: str, monkeypatch: pyte
 
 
 def test_the_queues_of_a_parent_are_closed_in_its_child(path: str) -> None:
-    queues = _Queues()
+    queues = _ProcessQueues()
     queue = queues.of(path)
     queues.after_fork(is_ready=True)  # as in a child
     with pytest.raises(OSError, match="Bad file descriptor"):

@@ -21,14 +21,14 @@ from functools import partial
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
 from holdfast.commit.destination import delete_visible
-from holdfast.commit.hadoop.dead_jobs.s3a_jobs import ids_in
-from holdfast.commit.hadoop.file_output.directories import TEMPORARY, working_directory
+from holdfast.commit.hadoop.dead_jobs.s3a_jobs import find_job_ids
+from holdfast.commit.hadoop.file_output.directories import TEMPORARY, parse_working_directory
 from holdfast.commit.hadoop.files import delete_dir
 from holdfast.commit.ids import is_job_id
 from holdfast.commit.leftovers import Action, ForeignLeftover, Leftover
 from holdfast.errors import ConflictError
 from holdfast.stores.base import is_marker, iter_objects, iter_uploads, multipart
-from holdfast.wording import counted
+from holdfast.wording import format_count
 
 
 @dataclass(slots=True)
@@ -49,16 +49,16 @@ class _FileJob:
 
     def owns(self, path: str) -> bool:
         """Check whether the visible file at `path` is one of this write: all its names contain the same UUID."""
-        return len(self.writes) == 1 and "" not in self.writes and _write_of(path) in self.writes
+        return len(self.writes) == 1 and "" not in self.writes and _write_id_in_path(path) in self.writes
 
 
-def _write_of(path: str) -> str:
-    return next(iter(ids_in(path)), "")
+def _write_id_in_path(path: str) -> str:
+    return next(iter(find_job_ids(path)), "")
 
 
 def file_output_job_of(path: str) -> str | None:
     """Return the Hadoop job whose working directory contains `path` (relative to the destination), or None."""
-    place = working_directory(path)
+    place = parse_working_directory(path)
     return None if place is None or is_job_id(place[0]) else f"job_{place[0]}"
 
 
@@ -70,28 +70,28 @@ def hadoop_file_leftovers(ctx: CommitContext, abort: bool, insist: bool) -> Iter
         abort: whether to abort dead jobs; otherwise they are only reported.
         insist: abort a job although its file names do not show which visible files belong to it; those stay.
     """
-    for name, job in sorted(_scan(ctx).items()):
-        visible = _count_visible(ctx, job)
-        action, reason = _decide(job, visible, abort, insist)
+    for name, job in sorted(_scan_temporary(ctx).items()):
+        visible = _count_visible_files(ctx, job)
+        action, reason = _choose_action(job, visible, abort, insist)
         leftover = Leftover(
             committer="hadoop-file",
             job=name,
             active_at_s=job.active_at_s,
             action=action,
             reason=reason,
-            recover=partial(_finish, ctx, name, insist, action),
+            recover=partial(_finish_recovery, ctx, name, insist, action),
             files=visible,
             uploads=job.uploads,
         )
         yield ForeignLeftover(leftover=leftover, is_over=False)
 
 
-def _scan(ctx: CommitContext) -> dict[str, _FileJob]:
+def _scan_temporary(ctx: CommitContext) -> dict[str, _FileJob]:
     jobs: dict[str, _FileJob] = {}
     prefix = ctx.key(f"{TEMPORARY}/")
 
     def note(key: str, at_s: float) -> tuple[_FileJob, str, bool] | None:
-        place = working_directory(key[len(ctx.prefix) :])
+        place = parse_working_directory(key[len(ctx.prefix) :])
         if place is None or is_job_id(place[0]):
             return None
         name, directory, below, is_committed = place
@@ -104,7 +104,7 @@ def _scan(ctx: CommitContext) -> dict[str, _FileJob]:
         found = note(info.key, info.modified_at_s)
         if found is not None and not layout.is_hidden(found[1]):  # checksums of Hadoop's local file system are hidden
             job, below, is_committed = found
-            job.writes.add(_write_of(below))
+            job.writes.add(_write_id_in_path(below))
             job.committed += is_committed
     if ctx.store.capabilities.multipart is not None:
         for upload in iter_uploads(multipart(ctx.store), prefix):
@@ -113,17 +113,17 @@ def _scan(ctx: CommitContext) -> dict[str, _FileJob]:
     return jobs
 
 
-def _count_visible(ctx: CommitContext, job: _FileJob) -> int:
+def _count_visible_files(ctx: CommitContext, job: _FileJob) -> int:
     return sum(job.owns(path) for path, _info in layout.iter_visible(ctx.store, ctx.prefix))
 
 
 # --- ending -----------------------------------------------------------------------------------------------------------
-def _decide(job: _FileJob, visible: int, abort: bool, insist: bool) -> tuple[Action, str]:
+def _choose_action(job: _FileJob, visible: int, abort: bool, insist: bool) -> tuple[Action, str]:
     is_named = len(job.writes) == 1 and "" not in job.writes
-    shown = f"visible: {counted(visible, 'file')}"
+    shown = f"visible: {format_count(visible, 'file')}"
     if not is_named:
         shown = "file names do not show which of its files are visible"
-    state = f"its tasks have committed {counted(job.committed, 'file')}, still in {TEMPORARY}; {shown}"
+    state = f"its tasks have committed {format_count(job.committed, 'file')}, still in {TEMPORARY}; {shown}"
     if not abort:
         return Action.KEEP, state
     if not job.committed:
@@ -134,7 +134,7 @@ def _decide(job: _FileJob, visible: int, abort: bool, insist: bool) -> tuple[Act
     return (Action.BACK if is_named else Action.CLEAN), state
 
 
-def _finish(ctx: CommitContext, name: str, insist: bool, expected: Action) -> None:
+def _finish_recovery(ctx: CommitContext, name: str, insist: bool, expected: Action) -> None:
     """Carry out the recovery action, if it is still the right one.
 
     Raises:
@@ -143,10 +143,10 @@ def _finish(ctx: CommitContext, name: str, insist: bool, expected: Action) -> No
     Crash: run it again. Visible files are deleted before the files in ``_temporary``, so the next run comes to the same
     decision (C10).
     """
-    job = _scan(ctx).get(name)
+    job = _scan_temporary(ctx).get(name)
     if job is None or expected is Action.KEEP:
         return
-    action, reason = _decide(job, _count_visible(ctx, job), True, insist)
+    action, reason = _choose_action(job, _count_visible_files(ctx, job), True, insist)
     if action not in (expected, Action.CLEAN):
         raise ConflictError("the job has made progress, so it may be alive: run recover again", job=name, found=reason)
     if action is Action.BACK:

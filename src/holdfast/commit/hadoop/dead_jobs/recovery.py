@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from holdfast.commit.context import CommitContext
 from holdfast.commit.hadoop.dead_jobs.file_output_jobs import file_output_job_of, hadoop_file_leftovers
-from holdfast.commit.hadoop.dead_jobs.s3a_jobs import find_s3a_jobs, ids_in, recorded_uploads, s3a_leftovers
-from holdfast.commit.ids import file_job
-from holdfast.commit.layout import job_of
+from holdfast.commit.hadoop.dead_jobs.s3a_jobs import find_job_ids, find_s3a_jobs, recorded_uploads, s3a_leftovers
+from holdfast.commit.ids import job_in_file_name
+from holdfast.commit.layout import job_in_key
 from holdfast.commit.leftovers import (
     ForeignJobPolicy,
     ForeignJobs,
@@ -17,7 +17,7 @@ from holdfast.commit.leftovers import (
     RecoveryReport,
     UploadOwner,
     end_leftover,
-    is_quiet,
+    is_job_quiet,
 )
 from holdfast.stores.base import UploadInfo, iter_uploads, multipart
 
@@ -33,7 +33,7 @@ def find_hadoop_jobs(ctx: CommitContext, abort: bool = False, insist: bool = Fal
     yield from hadoop_file_leftovers(ctx, abort, insist)
 
 
-def describe(left: Leftover) -> str:
+def describe_leftover(left: Leftover) -> str:
     """Describe an unfinished job of Hadoop in one sentence, which also says how to end the job if it is dead."""
     return (
         f"Hadoop job {left.job} ({left.committer}) is unfinished: {left.reason}; it is running, or dead (then run "
@@ -55,9 +55,9 @@ def end_hadoop_jobs(
         if not foreign.abort and found.is_over:
             continue
         if newest_stray_s is None:
-            newest_stray_s = _newest_stray(ctx)
+            newest_stray_s = _newest_stray_start_s(ctx)
         active_at_s = max(leftover.active_at_s, newest_stray_s)
-        is_alive = not is_quiet(active_at_s, ctx.clock.now_s(), foreign.older_than_s)
+        is_alive = not is_job_quiet(active_at_s, ctx.clock.now_s(), foreign.older_than_s)
         end_leftover(report, leftover, is_alive=is_alive, dry_run=dry_run, is_foreign=True)
 
 
@@ -71,7 +71,7 @@ def find_upload_owners(ctx: CommitContext, uploads: Sequence[UploadInfo]) -> Map
         job = file_output_job_of(upload.key[len(ctx.prefix) :])
         if job is not None:
             owners[ids] = UploadOwner(job, "hadoop-file")
-        for job in ids_in(upload.key):
+        for job in find_job_ids(upload.key):
             if job in jobs:
                 owners.setdefault(ids, jobs[job])
     if len(owners) < len(uploads):
@@ -81,14 +81,16 @@ def find_upload_owners(ctx: CommitContext, uploads: Sequence[UploadInfo]) -> Map
     return owners
 
 
-def _newest_stray(ctx: CommitContext) -> float:
+def _newest_stray_start_s(ctx: CommitContext) -> float:
     """Return the start time of the newest upload that belongs to no known job; 0 if none exists."""
     if ctx.store.capabilities.multipart is None:
         return 0.0
     found = iter_uploads(multipart(ctx.store), ctx.prefix)
-    strays = [one for one in found if job_of(one.key) is None and file_job(one.key) is None]
+    strays = [one for one in found if job_in_key(one.key) is None and job_in_file_name(one.key) is None]
     owners = find_upload_owners(ctx, strays) if strays else {}
     return max((one.initiated_at_s for one in strays if (one.key, one.upload_id) not in owners), default=0.0)
 
 
-HADOOP_JOBS = ForeignJobs(find=find_hadoop_jobs, describe=describe, end=end_hadoop_jobs, owners=find_upload_owners)
+HADOOP_JOBS = ForeignJobs(
+    find=find_hadoop_jobs, describe=describe_leftover, end=end_hadoop_jobs, owners=find_upload_owners
+)

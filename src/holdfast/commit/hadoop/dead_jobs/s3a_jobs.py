@@ -5,9 +5,9 @@
     <destination>/__magic/job-<uuid>/00/…                                                until 3.3
 
 The layouts were recorded from runs of Hadoop 3.4.1 and 3.5.0, except for the older magic directory, which follows
-Hadoop's documentation. Hadoop does not mark files as its own: `hadoop.completion.is_visible` says which file counts as
-the job's. An abort deletes visible files only if their names carry the job's id; files with other names may belong to
-another job that wrote the same bytes.
+Hadoop's documentation. Hadoop does not mark files as its own: `hadoop.completion.is_upload_visible` says which file counts
+as the job's. An abort deletes visible files only if their names carry the job's id; files with other names may belong
+to another job that wrote the same bytes.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from holdfast.commit.codec import guarded, require
+from holdfast.commit.codec import decode_record, require_valid
 from holdfast.commit.context import CommitContext, Measure
-from holdfast.commit.hadoop.completion import Upload, abort_listed, bucket_name
+from holdfast.commit.hadoop.completion import Upload, abort_listed_uploads, bucket_name
 from holdfast.commit.hadoop.files import delete_dir
 from holdfast.commit.hadoop.pending import (
     MAGIC,
@@ -27,19 +27,19 @@ from holdfast.commit.hadoop.pending import (
     SinglePending,
     decode_pending,
     decode_pendingset,
-    is_pending,
-    is_pendingset,
+    is_pending_path,
+    is_pendingset_path,
 )
 from holdfast.commit.hadoop.pending_recovery import (
     JobState,
     PendingJob,
-    decide,
+    choose_action,
     has_chosen_names,
-    inspect,
-    leftover_of,
+    inspect_jobs,
+    make_leftover,
 )
-from holdfast.commit.ids import file_job, is_job_id
-from holdfast.commit.layout import job_of
+from holdfast.commit.ids import is_job_id, job_in_file_name
+from holdfast.commit.layout import job_in_key
 from holdfast.commit.leftovers import Action, ForeignLeftover
 from holdfast.errors import CorruptDataError, NotFoundError
 from holdfast.stores.base import iter_objects, multipart
@@ -51,14 +51,14 @@ _MAGIC_DIR = re.compile(rf"({MAGIC_JOB_PREFIX}([^/]+)|{MAGIC}/(?:job-)?([^/]+))/
 _MAGIC_SET = re.compile(r"(?:.*/)?\d+/[^/]+")
 
 
-def ids_in(path: str) -> tuple[str, ...]:
+def find_job_ids(path: str) -> tuple[str, ...]:
     """Return the ids of Spark writes and YARN jobs in the last segment of `path`."""
     return tuple(_ID.findall(path.rpartition("/")[2]))
 
 
 # --- finding ----------------------------------------------------------------------------------------------------------
 @dataclass(slots=True)
-class _Listing:
+class _ListedJob:
     """The facts about a job that the keys in a listing show."""
 
     job: str
@@ -75,18 +75,18 @@ def find_s3a_jobs(ctx: CommitContext) -> list[PendingJob]:
     """
     if ctx.store.capabilities.multipart is None:
         return []
-    jobs: dict[str, _Listing] = {}
+    jobs: dict[str, _ListedJob] = {}
     for info in iter_objects(ctx.store, ctx.key(MAGIC), markers=True):
         match = _MAGIC_DIR.fullmatch(info.key[len(ctx.prefix) :])
         job = "" if match is None else match[2] or match[3]
         if match is None or is_job_id(job):
             continue
-        noted = jobs.setdefault(match[1], _Listing(job))
+        noted = jobs.setdefault(match[1], _ListedJob(job))
         noted.active_at_s = max(noted.active_at_s, info.modified_at_s)
         in_job = "/tasks/" not in match[4] and _MAGIC_SET.fullmatch(match[4]) is not None
-        if in_job and is_pendingset(info.key):
+        if in_job and is_pendingset_path(info.key):
             noted.sets.append(info.key)
-        elif not in_job and is_pending(info.key):
+        elif not in_job and is_pending_path(info.key):
             noted.attempts.append(info.key)
     return [
         PendingJob(
@@ -94,33 +94,33 @@ def find_s3a_jobs(ctx: CommitContext) -> list[PendingJob]:
             job=noted.job,
             active_at_s=noted.active_at_s,
             sets=partial(sorted, noted.sets),
-            load=partial(_load, ctx, noted.job),
+            load=partial(_load_uploads, ctx, noted.job),
             attempts=noted.attempts,
-            ids_of=ids_in,
+            ids_of=find_job_ids,
             clean_up=partial(_clean_up, noted.job, directory),
         )
         for directory, noted in sorted(jobs.items())
     ]
 
 
-def _load(ctx: CommitContext, job: str, key: str) -> Sequence[SinglePending]:
+def _load_uploads(ctx: CommitContext, job: str, key: str) -> Sequence[SinglePending]:
     """Load one record's uploads, and check that each belongs to this destination and to no Holdfast job."""
     found: Sequence[SinglePending]
     try:
         data, bucket = ctx.store.get(key), bucket_name(ctx.url)
     except NotFoundError:
         return ()  # the job is running, or another process is ending it
-    if is_pending(key):
+    if is_pending_path(key):
         found = [decode_pending(key, data, bucket=bucket, prefix=ctx.prefix, job_id=job)]
     else:
         found = decode_pendingset(key, data, bucket=bucket, prefix=ctx.prefix, job_id=job).commits
 
     def check_owners() -> None:
         # A forged record must not make recovery end an upload of a Holdfast job (C7).
-        own = [one.key for one in found if job_of(one.key) is not None or file_job(one.key) is not None]
-        require(not own, f"it names a file of a Holdfast job: {own[:1]}")
+        own = [one.key for one in found if job_in_key(one.key) is not None or job_in_file_name(one.key) is not None]
+        require_valid(not own, f"it names a file of a Holdfast job: {own[:1]}")
 
-    guarded(key, check_owners)
+    decode_record(key, check_owners)
     return found
 
 
@@ -146,12 +146,12 @@ def s3a_leftovers(ctx: CommitContext, abort: bool, insist: bool) -> Iterator[For
         insist: abort a job although one of its records cannot be read, so that the uploads that it names are unknown.
     """
     jobs = find_s3a_jobs(ctx)
-    for job, found in zip(jobs, inspect(ctx, jobs), strict=True):
-        leftover = leftover_of(ctx, job, found, partial(_decide, abort, insist))
-        yield ForeignLeftover(leftover=leftover, is_over=_is_over(found))
+    for job, found in zip(jobs, inspect_jobs(ctx, jobs), strict=True):
+        leftover = make_leftover(ctx, job, found, partial(_choose_action, abort, insist))
+        yield ForeignLeftover(leftover=leftover, is_over=_has_job_ended(found))
 
 
-def _is_over(found: JobState) -> bool:
+def _has_job_ended(found: JobState) -> bool:
     """Check whether the job has ended: nothing is pending, and visible files, if there are any, are complete.
 
     Visible files are complete if ``_SUCCESS`` names the job, or if any ``_SUCCESS`` exists and no file is missing.
@@ -161,10 +161,10 @@ def _is_over(found: JobState) -> bool:
     return found.succeeded or not found.visible or (found.marked and not found.missing)
 
 
-def _decide(abort: bool, insist: bool, job: PendingJob, found: JobState) -> tuple[Action, str]:
+def _choose_action(abort: bool, insist: bool, job: PendingJob, found: JobState) -> tuple[Action, str]:
     if found.damaged and abort and insist and not found.orphans:
         found = replace(found, damaged="")
-    action, reason = decide(job, found)
+    action, reason = choose_action(job, found)
     if found.damaged:
         reason = (
             f"{reason}: repair it, or abort the job with --foreign --accept-damage, after deleting visible files with "
@@ -193,7 +193,8 @@ def _clean_up(job: str, directory: str, measure: Measure, found: JobState) -> No
     store = multipart(ctx.store)
     for _done in ctx.runner.map(lambda upload: store.abort_upload(*upload), sorted(found.uploads)):
         pass
-    abort_listed(
-        measure, lambda pending: {upload for upload in pending if upload in found.uploads or job in ids_in(upload[0])}
+    abort_listed_uploads(
+        measure,
+        lambda pending: {upload for upload in pending if upload in found.uploads or job in find_job_ids(upload[0])},
     )
     delete_dir(ctx, directory, unfinished=False)

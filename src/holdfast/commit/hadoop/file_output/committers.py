@@ -49,16 +49,16 @@ from holdfast.commit.hadoop.file_output.directories import (
     merge_paths_v2,
     needs_task_commit,
     open_attempt_file,
-    recorded_job,
+    parse_job_record_path,
+    parse_working_directory,
     require_job,
     start_file_job,
-    working_directory,
 )
 from holdfast.commit.hadoop.files import delete_dir, list_children, list_files, move_dir
-from holdfast.commit.ids import FileOwner, JobId, file_job, is_job_id
+from holdfast.commit.ids import FileOwner, JobId, is_job_id, job_in_file_name
 from holdfast.commit.leftovers import Action, Leftover
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, TaskCommit
-from holdfast.commit.success_file import FILENAME_LIMIT, has_succeeded, report_success
+from holdfast.commit.success_file import FILENAME_LIMIT, job_has_succeeded, report_success
 from holdfast.commit.task import TaskScope, report_task, reported_totals
 from holdfast.errors import ConflictError, NotFoundError
 from holdfast.guarantees import Answer, no, yes
@@ -93,33 +93,33 @@ def file_leftovers(ctx: CommitContext, *, committer: str) -> Iterator[Leftover]:
         committer: ``file-v1`` or ``file-v2``. For ``file-v1``, jobs of either committer that are over are listed as
             well.
     """
-    jobs = {job: found for job, found in _scan(ctx).items() if (found.committer or "file-v1") == committer}
+    jobs = {job: found for job, found in _scan_temporary(ctx).items() if (found.committer or "file-v1") == committer}
     if not jobs:
         return
     visible = dict.fromkeys(jobs, 0)
     for path, _info in layout.iter_visible(ctx.store, ctx.prefix):
-        if (job := file_job(path)) in visible:
+        if (job := job_in_file_name(path)) in visible:
             visible[job] += 1
     for job, found in sorted(jobs.items()):
-        action, reason = _decide(found, visible[job], is_success=has_succeeded(ctx, job))
+        action, reason = _choose_action(found, visible[job], is_success=job_has_succeeded(ctx, job))
         yield Leftover(
             committer=committer,
             job=job,
             active_at_s=found.active_at_s,
             action=action,
             reason=reason,
-            recover=_finish(ctx, job, found, action),
+            recover=_make_finish(ctx, job, found, action),
             files=visible[job],
             uploads=found.uploads,
         )
 
 
-def _scan(ctx: CommitContext) -> dict[JobId, _FileJob]:
+def _scan_temporary(ctx: CommitContext) -> dict[JobId, _FileJob]:
     jobs: dict[JobId, _FileJob] = {}
     prefix = ctx.key(f"{TEMPORARY}/")
 
     def note(key: str, at_s: float) -> _FileJob | None:
-        place = working_directory(key[len(ctx.prefix) :])
+        place = parse_working_directory(key[len(ctx.prefix) :])
         if place is None or not is_job_id(place[0]):
             return None
         name, directory, _below, is_committed = place
@@ -131,13 +131,13 @@ def _scan(ctx: CommitContext) -> dict[JobId, _FileJob]:
         return job
 
     for info in iter_objects(ctx.store, prefix):
-        if (record := recorded_job(path := info.key[len(ctx.prefix) :])) is not None:
+        if (record := parse_job_record_path(path := info.key[len(ctx.prefix) :])) is not None:
             of_record = jobs.setdefault(record[0], _FileJob())
             of_record.committer = record[1]
             of_record.records.append(path)
             of_record.active_at_s = max(of_record.active_at_s, info.modified_at_s)
         elif (found := note(info.key, info.modified_at_s)) is not None:
-            found.unattributed = found.unattributed or file_job(info.key) is None
+            found.unattributed = found.unattributed or job_in_file_name(info.key) is None
     if ctx.store.capabilities.multipart is not None:
         for upload in iter_uploads(multipart(ctx.store), prefix):
             if (found := note(upload.key, upload.initiated_at_s)) is not None:
@@ -145,7 +145,7 @@ def _scan(ctx: CommitContext) -> dict[JobId, _FileJob]:
     return jobs
 
 
-def _decide(found: _FileJob, visible: int, *, is_success: bool) -> tuple[Action, str]:
+def _choose_action(found: _FileJob, visible: int, *, is_success: bool) -> tuple[Action, str]:
     if not found.committer:
         return Action.CLEAN, "the job is over, but attempts continued to write"
     if is_success:
@@ -168,14 +168,14 @@ def _decide(found: _FileJob, visible: int, *, is_success: bool) -> tuple[Action,
     return Action.BACK, f"none of its files is visible; {tasks}"
 
 
-def _finish(ctx: CommitContext, job: JobId, found: _FileJob, action: Action) -> Callable[[], None]:
+def _make_finish(ctx: CommitContext, job: JobId, found: _FileJob, action: Action) -> Callable[[], None]:
     def finish() -> None:
         if action is Action.KEEP:
             return
         if action is Action.BACK:
-            if not _is_still(ctx, job, found, action):
+            if not _is_action_still_needed(ctx, job, found, action):
                 return
-            delete_visible(ctx, lambda path: file_job(path) == job)
+            delete_visible(ctx, lambda path: job_in_file_name(path) == job)
         # C7: delete only this job's directories, although the committers themselves delete all of _temporary. Records
         # are deleted last: until then the job counts as unfinished, and the next run comes to the same decision.
         for directory in sorted(found.directories):
@@ -186,7 +186,7 @@ def _finish(ctx: CommitContext, job: JobId, found: _FileJob, action: Action) -> 
     return finish
 
 
-def _is_still(ctx: CommitContext, job: JobId, found: _FileJob, expected: Action) -> bool:
+def _is_action_still_needed(ctx: CommitContext, job: JobId, found: _FileJob, expected: Action) -> bool:
     """Check whether the job still needs the recovery action `expected`: it may have made progress in the meantime."""
     again = next((one for one in file_leftovers(ctx, committer=found.committer) if one.job == job), None)
     if again is not None and again.action is not expected:
@@ -260,7 +260,7 @@ def commit_v1_job(measure: Measure, job: JobRecord, reports: TaskReports) -> Job
 
 def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
     """Abort a job: delete ``_temporary``. Files that a failed job commit (v1) or tasks (v2) have published stay."""
-    committed = has_succeeded(measure.ctx, job.job)
+    committed = job_has_succeeded(measure.ctx, job.job)
     return clean_up(measure, job, JobOutcome(job=job.job, committed=committed))
 
 
@@ -281,7 +281,7 @@ def commit_v2_job(measure: Measure, job: JobRecord, reports: TaskReports) -> Job
             ended in it. Files of the tasks stay visible, wherever they are now.
     """
     present = reports.check(job)
-    if not has_succeeded(measure.ctx, job.job):
+    if not job_has_succeeded(measure.ctx, job.job):
         require_job(measure.ctx, job)
     outcome = report_success(measure, job, totals=reported_totals(present), tasks=len(present), paths=())
     return clean_up(measure, job, outcome)

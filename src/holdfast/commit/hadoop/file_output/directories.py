@@ -24,7 +24,7 @@ from holdfast.commit.hadoop.files import delete_dir, file_info, is_dir, list_chi
 from holdfast.commit.ids import FileOwner, JobId, attempt_name, is_job_id, task_name
 from holdfast.commit.records import JobOutcome, JobRecord, SaveMode
 from holdfast.commit.sinks import RenameSink
-from holdfast.commit.success_file import end_with_cleanup
+from holdfast.commit.success_file import clean_up_at_end
 from holdfast.commit.task import TaskScope
 from holdfast.errors import NotFoundError
 from holdfast.stores.base import as_renaming
@@ -36,7 +36,7 @@ _DIRECTORY = re.compile(
 _RECORD = re.compile(rf"{TEMPORARY}/0/job_([0-9a-f-]+)\.([a-z0-9-]+)\.json")
 
 
-def working_directory(path: str) -> tuple[str, str, str, bool] | None:
+def parse_working_directory(path: str) -> tuple[str, str, str, bool] | None:
     """Parse the path of a file in the directory of a task or an attempt, of any job, also one of Hadoop's.
 
     Returns:
@@ -47,7 +47,7 @@ def working_directory(path: str) -> tuple[str, str, str, bool] | None:
     return None if match is None else (match[2] or match[3], match[1], match[4], match[2] is not None)
 
 
-def job_record(job: JobRecord) -> str:
+def job_record_path(job: JobRecord) -> str:
     """Return the path of a job's record.
 
     The first attempt at the job writes the record, once. It exists until the job is over.
@@ -55,7 +55,7 @@ def job_record(job: JobRecord) -> str:
     return f"{job_attempt_dir(0)}/job_{job.job}.{job.committer}.json"
 
 
-def recorded_job(path: str) -> tuple[JobId, str] | None:
+def parse_job_record_path(path: str) -> tuple[JobId, str] | None:
     """Parse the path of a job's record, and return the job and its committer; None for any other path."""
     match = _RECORD.fullmatch(path)
     return (JobId(match[1]), match[2]) if match is not None and is_job_id(match[1]) else None
@@ -70,7 +70,7 @@ def start_file_job(
     """
     job = new_truncating_job(ctx, committer, mode, details)
     if job is not None:
-        ctx.store.put(ctx.key(job_record(job)), encode_job(job))
+        ctx.store.put(ctx.key(job_record_path(job)), encode_job(job))
     return job
 
 
@@ -81,7 +81,7 @@ def require_job(ctx: CommitContext, job: JobRecord) -> None:
         NotFoundError: the job or another one has ended here (C7 does not hold), or the destination was renamed or
             deleted, and files of committed tasks with it.
     """
-    if file_info(ctx, job_record(job)) is None:
+    if file_info(ctx, job_record_path(job)) is None:
         raise NotFoundError(
             "the job's record does not exist, because the destination was renamed or deleted while the job ran, or a "
             "job ended in it: unless files of the job are visible, run it again",
@@ -144,10 +144,10 @@ def clean_up(measure: Measure, job: JobRecord, outcome: JobOutcome) -> JobOutcom
 
     def delete() -> None:
         if outcome.committed:
-            ctx.store.delete(ctx.key(job_record(job)))
+            ctx.store.delete(ctx.key(job_record_path(job)))
         delete_dir(ctx, TEMPORARY)
 
-    return end_with_cleanup(measure, outcome, delete)
+    return clean_up_at_end(measure, outcome, delete)
 
 
 def merge_paths_v1(ctx: CommitContext, source: str) -> None:
@@ -163,11 +163,11 @@ def merge_paths_v1(ctx: CommitContext, source: str) -> None:
     Crash: some files and directories have moved, and no record says which: the merge cannot simply be repeated.
     """
     # The destination itself always exists: `source` is in it.
-    for name, is_directory in _children(ctx, source):
+    for name, is_directory in _list_existing_directory(ctx, source):
         _merge_v1(ctx, f"{source}/{name}", is_directory, name)
 
 
-def _children(ctx: CommitContext, source: str) -> list[tuple[str, bool]]:
+def _list_existing_directory(ctx: CommitContext, source: str) -> list[tuple[str, bool]]:
     """List a directory that must exist; `list_children` would return an empty list for a deleted one."""
     found = list_children(ctx, source)
     if not found:
@@ -180,12 +180,12 @@ def _children(ctx: CommitContext, source: str) -> list[tuple[str, bool]]:
 
 def _merge_v1(ctx: CommitContext, source: str, is_directory: bool, target: str) -> None:
     if not is_directory:
-        _move_over(ctx, source, target)
+        _move_replacing(ctx, source, target)
     elif file_info(ctx, target) is not None:
         ctx.store.delete(ctx.key(target))
         move_dir(ctx, source, target)
     elif is_dir(ctx, target):
-        for name, below in _children(ctx, source):
+        for name, below in _list_existing_directory(ctx, source):
             _merge_v1(ctx, f"{source}/{name}", below, f"{target}/{name}")
     else:
         move_dir(ctx, source, target)
@@ -204,7 +204,7 @@ def merge_paths_v2(ctx: CommitContext, source: str) -> None:
 
 def _merge_v2(ctx: CommitContext, source: str, is_directory: bool, target: str) -> None:
     if not is_directory:
-        _move_over(ctx, source, target)
+        _move_replacing(ctx, source, target)
         return
     if file_info(ctx, target) is not None:
         ctx.store.delete(ctx.key(target))
@@ -212,7 +212,7 @@ def _merge_v2(ctx: CommitContext, source: str, is_directory: bool, target: str) 
         _merge_v2(ctx, f"{source}/{name}", below, f"{target}/{name}")
 
 
-def _move_over(ctx: CommitContext, source: str, target: str) -> None:
+def _move_replacing(ctx: CommitContext, source: str, target: str) -> None:
     if file_info(ctx, target) is not None:
         ctx.store.delete(ctx.key(target))
     elif is_dir(ctx, target):

@@ -28,7 +28,7 @@ from holdfast import guarantees
 from holdfast.commit.committer import CONSISTENT_LISTING, MULTIPART, Committer, TaskReports
 from holdfast.commit.context import CommitContext, Measure
 from holdfast.commit.destination import new_truncating_job
-from holdfast.commit.hadoop.completion import abort_all, complete_all, report_completion
+from holdfast.commit.hadoop.completion import abort_all_uploads, complete_all_uploads, report_completion
 from holdfast.commit.hadoop.files import delete_dir
 from holdfast.commit.hadoop.magic.files import (
     attempt_dir,
@@ -38,19 +38,19 @@ from holdfast.commit.hadoop.magic.files import (
     list_pendingsets,
     load_pending,
     load_pendingset,
-    load_readable,
+    load_readable_uploads,
     magic_work_path,
     open_magic_file,
     pendingset_path,
 )
 from holdfast.commit.hadoop.pending import MAGIC_JOB_PREFIX, PendingSet, SinglePending, encode_pendingset
-from holdfast.commit.hadoop.pending_recovery import JobState, PendingJob, inspect, leftover_of
-from holdfast.commit.ids import FileOwner, JobId, attempt_name, file_job, is_job_id
+from holdfast.commit.hadoop.pending_recovery import JobState, PendingJob, inspect_jobs, make_leftover
+from holdfast.commit.ids import FileOwner, JobId, attempt_name, is_job_id, job_in_file_name
 from holdfast.commit.leftovers import Leftover
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, TaskCommit
 from holdfast.commit.sinks import UploadSink
-from holdfast.commit.success_file import end_with_cleanup, has_succeeded
-from holdfast.commit.task import TaskScope, inline_record, totals_of
+from holdfast.commit.success_file import clean_up_at_end, job_has_succeeded
+from holdfast.commit.task import TaskScope, compress_record, count_totals
 from holdfast.errors import AccessDeniedError, HoldfastError, InvalidRequestError, NotFoundError
 from holdfast.guarantees import Answer, no, yes
 from holdfast.stores.base import iter_objects
@@ -58,7 +58,9 @@ from holdfast.stores.base import iter_objects
 _log = logging.getLogger(__name__)
 
 
-def _load_all(measure: Measure, owner: FileOwner, paths: list[str], rows: dict[str, int]) -> list[SinglePending]:
+def _load_all_pendingsets(
+    measure: Measure, owner: FileOwner, paths: list[str], rows: dict[str, int]
+) -> list[SinglePending]:
     """Load an attempt's upload records and add ids to them. If one cannot be loaded, abort the others and raise."""
     prefix = measure.ctx.prefix
 
@@ -76,7 +78,7 @@ def _load_all(measure: Measure, owner: FileOwner, paths: list[str], rows: dict[s
     if not errors and len({pending.key for pending in pendings}) < len(pendings):
         errors.append(InvalidRequestError("two files of the attempt have the same target: rename one", job=owner.job))
     if errors:
-        abort_all(measure, pendings)
+        abort_all_uploads(measure, pendings)
         raise errors[0]
     return pendings
 
@@ -123,9 +125,9 @@ def commit_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOut
             data = inlined[path].manifest_data() if path in inlined else None
             return load_pendingset(measure, job.job, path, data)
 
-        published = complete_all(measure, list(names), load)
+        published = complete_all_uploads(measure, list(names), load)
     outcome = report_completion(measure, job, published)
-    return end_with_cleanup(measure, outcome, partial(clean_up, measure, job.job, with_sets=False))
+    return clean_up_at_end(measure, outcome, partial(clean_up, measure, job.job, with_sets=False))
 
 
 def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
@@ -135,11 +137,11 @@ def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
     """
     committed = False
     try:
-        committed = has_succeeded(measure.ctx, job.job)
+        committed = job_has_succeeded(measure.ctx, job.job)
     except HoldfastError as error:  # continue: an abort only aborts pending uploads, which is safe
         _log.warning("_SUCCESS could not be read (%s)", error)
     outcome = JobOutcome(job=job.job, committed=committed)
-    return end_with_cleanup(measure, outcome, partial(clean_up, measure, job.job))
+    return clean_up_at_end(measure, outcome, partial(clean_up, measure, job.job))
 
 
 def open_file(scope: TaskScope, path: str) -> UploadSink:
@@ -168,7 +170,7 @@ def commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
     ctx = measure.ctx
     with measure.stage("task_stage_scan_directory"):
         paths = list(iter_pending_paths(ctx, attempt_dir(owner)))
-        pendings = _load_all(measure, owner, paths, {file.path: file.rows for file in files})
+        pendings = _load_all_pendingsets(measure, owner, paths, {file.path: file.rows for file in files})
     missing = {ctx.key(file.path) for file in files} - {pending.key for pending in pendings}
     if missing:
         raise NotFoundError(
@@ -188,7 +190,7 @@ def commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
         try:
             written = ctx.store.put(ctx.key(pendingset_path(owner.job, owner.task)), data)
         except HoldfastError:
-            abort_all(measure, pendings)
+            abort_all_uploads(measure, pendings)
             raise
     try:
         delete_dir(ctx, attempt_dir(owner), unfinished=False)
@@ -197,13 +199,13 @@ def commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
             "the directory of a committed attempt could not be deleted and is left for the job's clean-up (%s)",
             error,
         )
-    totals = totals_of(tuple(pending.file_entry(ctx.prefix) for pending in pendings))
+    totals = count_totals(tuple(pending.file_entry(ctx.prefix) for pending in pendings))
     return TaskCommit(
         job=owner.job,
         task=owner.task,
         attempt=owner.attempt,
         totals=totals,
-        inline=inline_record(ctx, data),
+        inline=compress_record(ctx, data),
         etag=written.etag,
     )
 
@@ -212,11 +214,13 @@ def abort_task(ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
     """Abort a task attempt: abort the uploads that it has recorded, then delete its directory. Idempotent."""
     measure = Measure(ctx)
     with measure.stage("task_stage_abort_task"):
-        abort_all(measure, load_readable(measure, owner.job, iter_pending_paths(ctx, attempt_dir(owner))))
+        abort_all_uploads(
+            measure, load_readable_uploads(measure, owner.job, iter_pending_paths(ctx, attempt_dir(owner)))
+        )
         delete_dir(ctx, attempt_dir(owner), unfinished=False)
 
 
-def magic_jobs(ctx: CommitContext) -> dict[JobId, float]:
+def find_magic_jobs(ctx: CommitContext) -> dict[JobId, float]:
     """Return the jobs that have a magic directory at the destination, with the time of the last write there."""
     jobs: dict[JobId, float] = {}
     start = ctx.key(MAGIC_JOB_PREFIX)
@@ -251,13 +255,13 @@ def magic_leftovers(ctx: CommitContext) -> Iterator[Leftover]:
             active_at_s=active_at_s,
             sets=partial(list_pendingsets, ctx, job),
             load=partial(_load_commits, measure, job),
-            ids_of=lambda path: (file_job(path),),
+            ids_of=lambda path: (job_in_file_name(path),),
             clean_up=partial(_clean_up, job),
         )
-        for job, active_at_s in magic_jobs(ctx).items()
+        for job, active_at_s in find_magic_jobs(ctx).items()
     ]
-    for one, found in zip(jobs, inspect(ctx, jobs), strict=True):
-        yield leftover_of(ctx, one, found)
+    for one, found in zip(jobs, inspect_jobs(ctx, jobs), strict=True):
+        yield make_leftover(ctx, one, found)
 
 
 def _clean_up(job: JobId, measure: Measure, found: JobState) -> None:

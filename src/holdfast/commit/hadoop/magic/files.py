@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext, Measure
-from holdfast.commit.hadoop.completion import Upload, abort_listed, bucket_name, pending_of_entry
+from holdfast.commit.hadoop.completion import Upload, abort_listed_uploads, bucket_name, build_pending
 from holdfast.commit.hadoop.files import delete_dir
 from holdfast.commit.hadoop.pending import (
     BASE,
@@ -30,14 +30,14 @@ from holdfast.commit.hadoop.pending import (
     decode_pendingset,
     encode_pending,
     final_path,
-    is_magic,
-    is_pending,
-    is_pendingset,
+    is_magic_path,
+    is_pending_path,
+    is_pendingset_path,
     magic_dir,
     pending_path,
 )
 from holdfast.commit.hadoop.uri import encode_uri
-from holdfast.commit.ids import FileOwner, JobId, attempt_name, attempt_owner, file_job, task_name
+from holdfast.commit.ids import FileOwner, JobId, attempt_name, attempt_owner, job_in_file_name, task_name
 from holdfast.commit.records import FileEntry
 from holdfast.commit.sinks import PartBudget, UploadSink
 from holdfast.commit.task import ATTEMPT_METADATA
@@ -75,7 +75,7 @@ def path_owner(path: str) -> FileOwner | None:
     return owner if owner is not None and directory == _job_attempt_dir(owner.job) else None
 
 
-def pendingset_start(job: JobId) -> str:
+def pendingset_prefix(job: JobId) -> str:
     """Return the prefix of the paths of all of a job's pending sets. Nothing else has a path with this prefix."""
     return f"{_job_attempt_dir(job)}/task_"
 
@@ -102,7 +102,7 @@ def open_magic_file(measure: Measure, path: str, *, background: BackgroundExecut
     file's name carries the job's id; if not, ``holdfast uploads abort`` aborts it.
     """
     final = final_path(path)
-    if not is_magic(path) or is_pending(path) or final == path or not layout.is_safe_path(final):
+    if not is_magic_path(path) or is_pending_path(path) or final == path or not layout.is_safe_path(final):
         raise InvalidRequestError(
             "a magic path stands for a file of the destination whose name does not start with '_' or '.': rename it",
             path=path,
@@ -113,7 +113,7 @@ def open_magic_file(measure: Measure, path: str, *, background: BackgroundExecut
         length = {MARKER_LENGTH: str(file.size_bytes)} if ctx.store.capabilities.metadata else None
         ctx.store.put(ctx.key(path), b"", metadata=length)
         measure.recorder.count("committer_magic_marker_put")
-        pending = pending_of_entry(ctx, file, owner, uri=encode_uri(ctx.url, path))
+        pending = build_pending(ctx, file, owner, uri=encode_uri(ctx.url, path))
         ctx.store.put(ctx.key(pending_path(path)), encode_pending(pending))
         measure.recorder.count("committer_commits_created")
 
@@ -133,7 +133,7 @@ def open_magic_file(measure: Measure, path: str, *, background: BackgroundExecut
 def iter_pending_paths(ctx: CommitContext, directory: str) -> Iterator[str]:
     """List the paths of the upload records below `directory`, relative to the destination."""
     for info in iter_objects(ctx.store, ctx.key(f"{directory}/")):
-        if is_pending(info.key):
+        if is_pending_path(info.key):
             yield info.key[len(ctx.prefix) :]
 
 
@@ -145,7 +145,7 @@ def load_pending(measure: Measure, job: JobId, path: str) -> SinglePending:
         NotFoundError: the record does not exist.
     """
     ctx = measure.ctx
-    with measure.recorder.timed("committer_load_single_pending_file"):
+    with measure.recorder.time_block("committer_load_single_pending_file"):
         data = ctx.store.get(ctx.key(path))
         return decode_pending(path, data, bucket=bucket_name(ctx.url), prefix=ctx.prefix, job_id=job)
 
@@ -155,8 +155,8 @@ _log = logging.getLogger(__name__)
 
 def find_pendingsets(ctx: CommitContext, job: JobId) -> dict[str, str]:
     """Return the etags of the job's pending sets by path relative to the destination, in the order of tasks."""
-    found = iter_objects(ctx.store, ctx.key(pendingset_start(job)))
-    return dict(sorted((info.key[len(ctx.prefix) :], info.etag) for info in found if is_pendingset(info.key)))
+    found = iter_objects(ctx.store, ctx.key(pendingset_prefix(job)))
+    return dict(sorted((info.key[len(ctx.prefix) :], info.etag) for info in found if is_pendingset_path(info.key)))
 
 
 def list_pendingsets(ctx: CommitContext, job: JobId) -> list[str]:
@@ -175,7 +175,7 @@ def load_pendingset(measure: Measure, job: JobId, path: str, data: bytes | None 
         NotFoundError: the set does not exist.
     """
     ctx = measure.ctx
-    with measure.recorder.timed("op_load_manifest"):
+    with measure.recorder.time_block("op_load_manifest"):
         if data is None:
             data = ctx.store.get(ctx.key(path))
         return decode_pendingset(path, data, bucket=bucket_name(ctx.url), prefix=ctx.prefix, job_id=job)
@@ -200,13 +200,13 @@ def clean_up(measure: Measure, job: JobId, *, with_sets: bool = True) -> None:
 
     def select(pending: set[Upload]) -> set[Upload]:
         nonlocal recorded
-        own = {upload for upload in pending if file_job(upload[0]) == job}
+        own = {upload for upload in pending if job_in_file_name(upload[0]) == job}
         if recorded is not None:
             return own | (recorded & pending)
         recorded = _recorded_uploads(measure, job, with_sets) if pending != own or not lists else set()
         return own | (recorded & pending if lists else recorded)
 
-    abort_listed(measure, select)
+    abort_listed_uploads(measure, select)
     delete_dir(ctx, magic_dir(job), unfinished=False)
 
 
@@ -214,15 +214,15 @@ def _recorded_uploads(measure: Measure, job: JobId, with_sets: bool) -> set[Uplo
     """Return the uploads that the job's records name, apart from unreadable ones."""
     ctx = measure.ctx
     paths = [*iter_pending_paths(ctx, attempts_dir(job)), *(list_pendingsets(ctx, job) if with_sets else ())]
-    return {(one.key, one.upload_id) for one in load_readable(measure, job, paths)}
+    return {(one.key, one.upload_id) for one in load_readable_uploads(measure, job, paths)}
 
 
-def load_readable(measure: Measure, job: JobId, paths: Iterable[str]) -> list[SinglePending]:
+def load_readable_uploads(measure: Measure, job: JobId, paths: Iterable[str]) -> list[SinglePending]:
     """Load the uploads that records name; skip records that are unreadable (paper 001, "Malicious …") or gone."""
 
     def load(path: str) -> tuple[SinglePending, ...]:
         try:
-            if is_pendingset(path):
+            if is_pendingset_path(path):
                 return load_pendingset(measure, job, path).commits
             return (load_pending(measure, job, path),)
         except (CorruptDataError, NotFoundError) as error:

@@ -28,10 +28,10 @@ from holdfast.commit.hadoop.manifest.job import (
     setup_job,
 )
 from holdfast.commit.hadoop.manifest.task import abort_task, commit_task, open_file
-from holdfast.commit.ids import JobId, file_job, is_job_id
+from holdfast.commit.ids import JobId, is_job_id, job_in_file_name
 from holdfast.commit.leftovers import Action, Leftover
 from holdfast.commit.records import JobRecord, SaveMode
-from holdfast.commit.success_file import has_succeeded
+from holdfast.commit.success_file import job_has_succeeded
 from holdfast.errors import ConflictError, CorruptDataError, InvalidRequestError, NotFoundError
 from holdfast.guarantees import Answer, no, yes
 from holdfast.stores.base import ObjectInfo
@@ -41,7 +41,7 @@ _JOB_DIR = re.compile(r"manifest_([^/]+)/(?:(\d\d)/job\.json$)?")
 
 
 @dataclass(slots=True)
-class _Directory:
+class _JobDirectory:
     """The directory of a job.
 
     Attributes:
@@ -94,29 +94,29 @@ def find_leftovers(ctx: CommitContext) -> Iterator[Leftover]:
 
     A live job that is rolled back fails, and the files that it has renamed so far are deleted too.
     """
-    for directory in _directories(ctx):
+    for directory in _list_job_directories(ctx):
         try:
-            leftover = _leftover(ctx, directory)
+            leftover = _make_leftover(ctx, directory)
         except NotFoundError:
             continue  # the job has just ended
         yield leftover
 
 
-def _directories(ctx: CommitContext) -> list[_Directory]:
-    found: dict[JobId, _Directory] = {}
+def _list_job_directories(ctx: CommitContext) -> list[_JobDirectory]:
+    found: dict[JobId, _JobDirectory] = {}
     for path, info in list_files(ctx, TEMPORARY):
         match = _JOB_DIR.match(path, len(TEMPORARY) + 1)
         if match is None or not is_job_id(match[1]):
             continue  # belongs to another committer, or to Hadoop
         job = JobId(match[1])
-        directory = found.setdefault(job, _Directory(job))
+        directory = found.setdefault(job, _JobDirectory(job))
         directory.active_at_s = max(directory.active_at_s, info.modified_at_s)
         if match[2] is not None:
             directory.job_attempt = max(directory.job_attempt or 0, int(match[2]))
     return [directory for _job, directory in sorted(found.items())]
 
 
-def _leftover(ctx: CommitContext, directory: _Directory) -> Leftover:
+def _make_leftover(ctx: CommitContext, directory: _JobDirectory) -> Leftover:
     job, files = directory.job, 0
     record, loaded = None, None
     if directory.job_attempt is None:
@@ -124,7 +124,7 @@ def _leftover(ctx: CommitContext, directory: _Directory) -> Leftover:
     else:
         try:
             record = _read_record(ctx, job, directory.job_attempt)
-            loaded = None if has_succeeded(ctx, job) else load_manifests(ctx, record)
+            loaded = None if job_has_succeeded(ctx, job) else load_manifests(ctx, record)
         except NotFoundError:
             raise
         except (CorruptDataError, InvalidRequestError) as error:
@@ -134,13 +134,13 @@ def _leftover(ctx: CommitContext, directory: _Directory) -> Leftover:
             if loaded is not None:
                 counts = _count_files(ctx, record, loaded)
                 files = counts.all_visible
-                action, reason = _decide(counts)
+                action, reason = _choose_action(counts)
 
     def recover() -> None:
-        if action is Action.KEEP or (action is Action.BACK and not _is_still(ctx, directory, action)):
+        if action is Action.KEEP or (action is Action.BACK and not _is_action_still_needed(ctx, directory, action)):
             return
         if action is Action.BACK:
-            delete_visible(ctx, lambda path: file_job(path) == job)
+            delete_visible(ctx, lambda path: job_in_file_name(path) == job)
         if action is Action.FORWARD and record is not None and loaded is not None:
             measure = Measure(ctx)
             rename_files(measure, record, loaded)
@@ -159,10 +159,10 @@ def _leftover(ctx: CommitContext, directory: _Directory) -> Leftover:
     )
 
 
-def _is_still(ctx: CommitContext, directory: _Directory, expected: Action) -> bool:
+def _is_action_still_needed(ctx: CommitContext, directory: _JobDirectory, expected: Action) -> bool:
     """Check whether the job still needs the recovery action `expected`: it may have made progress in the meantime."""
     try:
-        found = _leftover(ctx, directory)
+        found = _make_leftover(ctx, directory)
     except NotFoundError:
         return False  # another process has ended the job
     if found.action is not expected:
@@ -182,14 +182,14 @@ def _count_files(ctx: CommitContext, job: JobRecord, loaded: LoadedJob) -> _File
     visible: dict[str, ObjectInfo] = {}
     for path, info in layout.iter_visible(ctx.store, ctx.prefix):
         is_target = path in loaded.files
-        if file_job(path) == job.job:
+        if job_in_file_name(path) == job.job:
             counts.own += 1
             counts.orphans += not is_target
         if is_target:
             visible[path] = info
     for file in loaded.files.values():
         source, target = sources.get(file.source), visible.get(file.dest)
-        is_own = file_job(file.dest) == job.job
+        is_own = job_in_file_name(file.dest) == job.job
         arrived = target is not None and is_same_file(file, target)
         if source is not None and is_same_file(file, source):
             counts.pending += 1
@@ -202,7 +202,7 @@ def _count_files(ctx: CommitContext, job: JobRecord, loaded: LoadedJob) -> _File
     return counts
 
 
-def _decide(counts: _FileCounts) -> tuple[Action, str]:
+def _choose_action(counts: _FileCounts) -> tuple[Action, str]:
     visible, pending = counts.visible, counts.pending
     total = visible + pending + counts.missing
     if not visible and not counts.own:

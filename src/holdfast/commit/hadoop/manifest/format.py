@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from holdfast.commit import layout
 from holdfast.commit.codec import (
     count_field,
-    guarded,
-    json_line,
-    json_object,
+    decode_record,
+    encode_json_line,
     optional_text,
-    require,
+    parse_json_object,
+    require_valid,
     text_field,
 )
 from holdfast.commit.hadoop.uri import encode_uri, path_below
@@ -106,12 +106,12 @@ def attempt_dir(job: JobRecord, owner: FileOwner) -> str:
     return f"{tasks_dir(job)}/{attempt_name(owner)}"
 
 
-def task_manifest(job: JobRecord, task: int) -> str:
+def task_manifest_path(job: JobRecord, task: int) -> str:
     """Return the path of the task's manifest. The last attempt that renames its manifest to this path wins."""
     return f"{manifests_dir(job)}/{task_name(job.job, task)}{MANIFEST_SUFFIX}"
 
 
-def attempt_manifest(job: JobRecord, owner: FileOwner) -> str:
+def attempt_manifest_path(job: JobRecord, owner: FileOwner) -> str:
     """Return the path of an attempt's manifest while it is being saved."""
     return f"{manifests_dir(job)}/{attempt_name(owner)}{MANIFEST_SUFFIX}.tmp"
 
@@ -147,27 +147,27 @@ def encode_intermediate_manifest(manifest: IntermediateManifest, url: str) -> by
         "directories": [],
         "iostatistics": encode_statistics(manifest.statistics),
     }
-    return json_line(value)
+    return encode_json_line(value)
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
-def _stays_below(path: str, directory: str) -> bool:
+def _is_path_below(path: str, directory: str) -> bool:
     """Check whether `path` is below `directory`, which ends in ``/``, and contains only plain names."""
     own = path[len(directory) :].split("/")
     return path.startswith(directory) and not any(segment in ("", ".", "..") or "\0" in segment for segment in own)
 
 
-def _read_file(value: object, url: str, attempt_dir: str) -> ManifestFile:
-    require(isinstance(value, dict), "a file is not an object")
+def _decode_file(value: object, url: str, attempt_dir: str) -> ManifestFile:
+    require_valid(isinstance(value, dict), "a file is not an object")
     assert isinstance(value, dict)
     source, dest = optional_text(value, "s"), optional_text(value, "d")
-    require(bool(source), "the source of a file is missing")
-    require(bool(dest), "the dest of a file is missing")
+    require_valid(bool(source), "the source of a file is missing")
+    require_valid(bool(dest), "the dest of a file is missing")
     source, dest = path_below(source, url), path_below(dest, url)
     # A manipulated record must not make a job rename other files, or replace Holdfast's own records (C7).
-    require(_stays_below(source, attempt_dir), "a source is outside the attempt's directory")
-    require(layout.is_safe_path(dest), "a dest leaves the destination")
-    require(type(value.get("z")) is int and value["z"] >= 0, "the size of a file is not a count")
+    require_valid(_is_path_below(source, attempt_dir), "a source is outside the attempt's directory")
+    require_valid(layout.is_safe_path(dest), "a dest leaves the destination")
+    require_valid(type(value.get("z")) is int and value["z"] >= 0, "the size of a file is not a count")
     return ManifestFile(
         source=source,
         dest=dest,
@@ -191,17 +191,19 @@ def decode_intermediate_manifest(key: str, data: bytes, *, url: str, job_id: str
     """
 
     def decode() -> IntermediateManifest:
-        require(len(data) <= MAX_MANIFEST_BYTES, "it is too long for one task")
-        value = json_object(data)
-        require(value.get("type") == _TYPE, "type is not that of a task's manifest")
-        require(type(value.get("version")) is int and value["version"] == _VERSION, f"version is not {_VERSION}")
-        require(text_field(value, "jobId") == job_id, "it is another job's")
+        require_valid(len(data) <= MAX_MANIFEST_BYTES, "it is too long for one task")
+        value = parse_json_object(data)
+        require_valid(value.get("type") == _TYPE, "type is not that of a task's manifest")
+        require_valid(type(value.get("version")) is int and value["version"] == _VERSION, f"version is not {_VERSION}")
+        require_valid(text_field(value, "jobId") == job_id, "it is another job's")
         attempt_dir = path_below(text_field(value, "taskAttemptDir"), url)
-        require(_stays_below(attempt_dir, f"{job_dir(job_id)}/"), "the attempt's directory is outside the job's")
+        require_valid(
+            _is_path_below(attempt_dir, f"{job_dir(job_id)}/"), "the attempt's directory is outside the job's"
+        )
         listed = value.get("files", [])
-        require(isinstance(listed, list), "files is not a list")
-        files = tuple(_read_file(one, url, f"{attempt_dir}/") for one in listed)
-        require(len({file.dest for file in files}) == len(files), "two files have the same dest")
+        require_valid(isinstance(listed, list), "files is not a list")
+        files = tuple(_decode_file(one, url, f"{attempt_dir}/") for one in listed)
+        require_valid(len({file.dest for file in files}) == len(files), "two files have the same dest")
         return IntermediateManifest(
             job_id=job_id,
             task_id=text_field(value, "taskID"),
@@ -212,4 +214,4 @@ def decode_intermediate_manifest(key: str, data: bytes, *, url: str, job_id: str
             statistics=decode_statistics(value.get("iostatistics")),
         )
 
-    return guarded(key, decode)
+    return decode_record(key, decode)

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from holdfast.commit.codec import encode_job
 from holdfast.commit.committer import TaskReports
 from holdfast.commit.context import CommitContext, Measure
-from holdfast.commit.destination import REPLACING, delete_visible, new_job
-from holdfast.commit.hadoop.files import delete_dir, file_info, is_dir, list_files, read_listed
+from holdfast.commit.destination import REPLACING, delete_visible, make_job_record
+from holdfast.commit.hadoop.files import delete_dir, file_info, is_dir, list_files, read_listed_file
 from holdfast.commit.hadoop.manifest.format import (
     MANIFEST_SUFFIX,
     MAX_MANIFEST_BYTES,
@@ -27,10 +27,10 @@ from holdfast.commit.hadoop.manifest.format import (
     job_record_path,
     manifests_dir,
 )
-from holdfast.commit.ids import file_job, task_name
+from holdfast.commit.ids import job_in_file_name, task_name
 from holdfast.commit.records import JobOutcome, JobRecord, SaveMode, TaskCommit, Totals
 from holdfast.commit.statistics import NO_STATISTICS, Statistics
-from holdfast.commit.success_file import end_with_cleanup, has_succeeded, report_success
+from holdfast.commit.success_file import clean_up_at_end, job_has_succeeded, report_success
 from holdfast.commit.task import ensure_moved
 from holdfast.errors import (
     CorruptDataError,
@@ -56,7 +56,7 @@ def setup_job(ctx: CommitContext, committer: str, mode: SaveMode, details: Mappi
 
     Crash: an earlier ``_SUCCESS`` may be deleted, and a record may exist, which `find_leftovers` finds.
     """
-    job = new_job(ctx, committer, mode, details)
+    job = make_job_record(ctx, committer, mode, details)
     if job is None:
         return None
     taken = "the job was started before: start another one"
@@ -80,7 +80,7 @@ def commit_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOut
     C3 does not hold: a partitioned attempt may have replaced its task's manifest. C4 does not hold: files appear one by
     one. C5 does not hold once a job commit has failed halfway: files that are already visible stay, even after an
     abort. C8 does not hold: two drivers can commit and abort one job at the same time. In the modes that overwrite, C9
-    does not hold: see `make_room`.
+    does not hold: see `delete_replaced_files`.
 
     Raises:
         NotFoundError: the job is over, or one of its manifests or files does not exist.
@@ -100,7 +100,7 @@ def commit_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOut
         loaded = load_manifests(ctx, job)
         check_reported(job, loaded, present)
     with measure.stage("job_stage_create_target_dirs"):
-        make_room(measure, job, loaded)
+        delete_replaced_files(measure, job, loaded)
     with measure.stage("job_stage_rename_files"):
         rename_files(measure, job, loaded)
     return finish_job(measure, job, loaded)
@@ -128,7 +128,7 @@ def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
 
     Crash: a part of the directory is left; run it again.
     """
-    committed = has_succeeded(measure.ctx, job.job)
+    committed = job_has_succeeded(measure.ctx, job.job)
     return clean_up(measure, job, JobOutcome(job=job.job, committed=committed))
 
 
@@ -147,7 +147,7 @@ def clean_up(measure: Measure, job: JobRecord, outcome: JobOutcome) -> JobOutcom
             ctx.store.delete(ctx.key(job_record_path(job)))
         delete_dir(ctx, job_dir(job.job))
 
-    return end_with_cleanup(measure, outcome, delete)
+    return clean_up_at_end(measure, outcome, delete)
 
 
 # --- manifests --------------------------------------------------------------------------------------------------------
@@ -219,7 +219,7 @@ def load_manifests(ctx: CommitContext, job: JobRecord) -> LoadedJob:
     tasks: set[str] = set()
     files: dict[str, ManifestFile] = {}
     statistics = NO_STATISTICS
-    for done, manifest in enumerate(ctx.runner.map(lambda entry: _load(ctx, job, *entry), listed), start=1):
+    for done, manifest in enumerate(ctx.runner.map(lambda entry: _load_manifest(ctx, job, *entry), listed), start=1):
         tasks.add(manifest.task_id)
         statistics += manifest.statistics
         for file in manifest.files:
@@ -234,17 +234,17 @@ def load_manifests(ctx: CommitContext, job: JobRecord) -> LoadedJob:
     return LoadedJob(tasks=frozenset(tasks), files=files, statistics=statistics)
 
 
-def _load(ctx: CommitContext, job: JobRecord, path: str, info: ObjectInfo) -> IntermediateManifest:
+def _load_manifest(ctx: CommitContext, job: JobRecord, path: str, info: ObjectInfo) -> IntermediateManifest:
     if info.size_bytes > MAX_MANIFEST_BYTES:
         raise CorruptDataError("a manifest is too long for one task and is left as it is: report it", key=path)
-    manifest = decode_intermediate_manifest(path, read_listed(ctx, path, "manifest"), url=ctx.url, job_id=job.job)
+    manifest = decode_intermediate_manifest(path, read_listed_file(ctx, path, "manifest"), url=ctx.url, job_id=job.job)
     if path != f"{manifests_dir(job)}/{manifest.task_id}{MANIFEST_SUFFIX}":
         raise CorruptDataError("a manifest belongs to another task and is left as it is: report it", key=path)
     return manifest
 
 
 # --- renames ----------------------------------------------------------------------------------------------------------
-def make_room(measure: Measure, job: JobRecord, loaded: LoadedJob) -> None:
+def delete_replaced_files(measure: Measure, job: JobRecord, loaded: LoadedJob) -> None:
     """Check that nothing blocks the job's files (scenario 57), then delete the files that the job replaces.
 
     Files at the job's own targets stay, because the renames replace them. So this function may be repeated after
@@ -257,7 +257,7 @@ def make_room(measure: Measure, job: JobRecord, loaded: LoadedJob) -> None:
     """
     ctx = measure.ctx
     partitions = {path.rpartition("/")[0]: path for path in loaded.files}
-    chosen = {path for path in loaded.files if file_job(path) != job.job}
+    chosen = {path for path in loaded.files if job_in_file_name(path) != job.job}
     as_renaming(ctx.store).check_targets([ctx.key(path) for path in sorted(chosen.union(partitions.values()))])
     if job.mode is SaveMode.OVERWRITE:
         delete_visible(ctx, lambda path: path not in loaded.files)
@@ -287,15 +287,15 @@ def rename_files(measure: Measure, job: JobRecord, loaded: LoadedJob) -> None:
     def commit_file(file: ManifestFile) -> None:
         # Hadoop's rename fails if the target exists, but Holdfast's replaces it, so the target is checked first. No
         # other job uses a name that carries the job's id.
-        if job.mode not in REPLACING and file_job(file.dest) != job.job:
-            _refuse_taken(ctx, file)
+        if job.mode not in REPLACING and job_in_file_name(file.dest) != job.job:
+            _refuse_taken_target(ctx, file)
         _rename_file(measure, file)
 
     for done, _ in enumerate(ctx.runner.map(commit_file, loaded.files.values()), start=1):
         ctx.progress("files", done, len(loaded.files))
 
 
-def _refuse_taken(ctx: CommitContext, file: ManifestFile) -> None:
+def _refuse_taken_target(ctx: CommitContext, file: ManifestFile) -> None:
     found = file_info(ctx, file.dest)
     if found is not None and not is_same_file(file, found):
         raise DestinationExistsError(
@@ -321,7 +321,7 @@ def _rename_file(measure: Measure, file: ManifestFile) -> None:
     store = as_renaming(ctx.store)
 
     def move() -> None:
-        with measure.recorder.timed("commit_file_rename"):
+        with measure.recorder.time_block("commit_file_rename"):
             store.rename(ctx.key(file.source), ctx.key(file.dest))
 
     def has_arrived(is_retry: bool) -> bool:

@@ -14,10 +14,10 @@ from holdfast.commit.hadoop.manifest.format import (
     IntermediateManifest,
     ManifestFile,
     attempt_dir,
-    attempt_manifest,
+    attempt_manifest_path,
     encode_intermediate_manifest,
     job_record_path,
-    task_manifest,
+    task_manifest_path,
 )
 from holdfast.commit.ids import FileOwner, attempt_name, task_name
 from holdfast.commit.records import FileEntry, JobRecord, TaskCommit
@@ -52,7 +52,7 @@ def commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
     """
     job, owner = scope.job, scope.owner
     with scope.measure.stage("task_stage_scan_directory"):
-        found = _scan(scope.ctx, job, owner, files)
+        found = _scan_attempt_directory(scope.ctx, job, owner, files)
     manifest = IntermediateManifest(
         job_id=job.job,
         job_attempt=job.job_attempt,
@@ -62,11 +62,11 @@ def commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
         files=found,
     )
     with scope.measure.stage("task_stage_save_task_manifest"):
-        _save(scope, manifest)
+        _save_manifest(scope, manifest)
     return report_task(owner, files)
 
 
-def _scan(
+def _scan_attempt_directory(
     ctx: CommitContext, job: JobRecord, owner: FileOwner, files: tuple[FileEntry, ...]
 ) -> tuple[ManifestFile, ...]:
     """List the attempt's directory, which must contain exactly the files that the attempt wrote.
@@ -93,10 +93,10 @@ def _scan(
     return tuple(found)
 
 
-def _save(scope: TaskScope, manifest: IntermediateManifest) -> None:
+def _save_manifest(scope: TaskScope, manifest: IntermediateManifest) -> None:
     """Save the manifest under a name of the attempt, delete that of an earlier attempt, and rename the new one."""
     ctx, store = scope.ctx, as_renaming(scope.ctx.store)
-    draft, final = attempt_manifest(scope.job, scope.owner), task_manifest(scope.job, scope.owner.task)
+    draft, final = attempt_manifest_path(scope.job, scope.owner), task_manifest_path(scope.job, scope.owner.task)
     data = encode_intermediate_manifest(replace(manifest, statistics=scope.measure.statistics()), ctx.url)
     ctx.store.put(ctx.key(draft), data)
     ctx.store.delete(ctx.key(final))
@@ -112,4 +112,4 @@ def _save(scope: TaskScope, manifest: IntermediateManifest) -> None:
 def abort_task(ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
     """Abort a task attempt: delete its directory. The manifest of a committed attempt stays (scenarios 10, 16, 22)."""
     delete_dir(ctx, attempt_dir(job, owner))
-    ctx.store.delete(ctx.key(attempt_manifest(job, owner)))
+    ctx.store.delete(ctx.key(attempt_manifest_path(job, owner)))

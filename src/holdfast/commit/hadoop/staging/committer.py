@@ -31,43 +31,43 @@ from functools import partial
 from holdfast import guarantees
 from holdfast.commit.committer import HADOOP_MODES, MULTIPART, Committer, TaskReports
 from holdfast.commit.context import CommitContext, Measure
-from holdfast.commit.destination import new_job
+from holdfast.commit.destination import make_job_record
 from holdfast.commit.hadoop.completion import (
-    Published,
-    abort_all,
-    abort_listed,
-    abort_sets,
-    complete_all,
-    pending_of_entry,
+    PublishedFiles,
+    abort_all_uploads,
+    abort_listed_uploads,
+    abort_pendingsets,
+    build_pending,
+    complete_all_uploads,
     report_completion,
 )
 from holdfast.commit.hadoop.file_output.committers import commit_v1_attempt
 from holdfast.commit.hadoop.file_output.directories import abort_attempt
 from holdfast.commit.hadoop.files import delete_dir
 from holdfast.commit.hadoop.pending import PendingSet, SinglePending, encode_pendingset
-from holdfast.commit.hadoop.pending_recovery import JobState, PendingJob, inspect, leftover_of
+from holdfast.commit.hadoop.pending_recovery import JobState, PendingJob, inspect_jobs, make_leftover
 from holdfast.commit.hadoop.staging.conflicts import DIRECTORY_CONFLICTS, PARTITION_CONFLICTS, ConflictPolicy
 from holdfast.commit.hadoop.staging.layout import (
     announce_job,
-    destination_of,
+    job_destination,
     list_pendingsets,
     list_saved_pendingsets,
+    list_staged_jobs,
     load_pendingset,
     pendingset_path,
     require_job,
     scratch_context,
     scratch_dir,
     shared_context,
-    staged_jobs,
     staging_context,
 )
 from holdfast.commit.hadoop.uri import encode_uri
-from holdfast.commit.ids import FileOwner, JobId, attempt_name, file_job
+from holdfast.commit.ids import FileOwner, JobId, attempt_name, job_in_file_name
 from holdfast.commit.leftovers import Action, Leftover
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, SaveMode, TaskCommit
 from holdfast.commit.sinks import RenameSink, UploadSink
-from holdfast.commit.success_file import end_with_cleanup, has_succeeded
-from holdfast.commit.task import TaskScope, discard, open_upload, report_task
+from holdfast.commit.success_file import clean_up_at_end, job_has_succeeded
+from holdfast.commit.task import TaskScope, discard_sink, open_upload, report_task
 from holdfast.errors import CorruptDataError, HoldfastError, NotFoundError
 from holdfast.guarantees import Answer, no, yes
 from holdfast.stores.base import as_renaming, iter_objects
@@ -91,7 +91,7 @@ def setup_job(
     """Check the destination, for existing data only if `conflicts.at_setup`, and write the record of a new job."""
     # If a mode is checked later, in tasks, it must not refuse or skip the destination now.
     later = mode in (SaveMode.FAIL, SaveMode.IGNORE) and not conflicts.at_setup
-    job = new_job(ctx, committer, SaveMode.APPEND if later else mode, details)
+    job = make_job_record(ctx, committer, SaveMode.APPEND if later else mode, details)
     if job is None:
         return None
     job = replace(job, mode=mode)
@@ -121,22 +121,22 @@ def commit_job(conflicts: ConflictPolicy, measure: Measure, job: JobRecord, repo
         names = list_pendingsets(measure.ctx, job)
         require_job(measure.ctx, job.job)  # after the listing: a deleted directory would look empty
     try:
-        published = _publish(conflicts, measure, job, names)
+        published = _publish_files(conflicts, measure, job, names)
     except Exception:
-        end_with_cleanup(measure, JobOutcome(job=job.job, committed=False), partial(clean_up, measure, job))
+        clean_up_at_end(measure, JobOutcome(job=job.job, committed=False), partial(clean_up, measure, job))
         raise
     outcome = report_completion(measure, job, published)
-    return end_with_cleanup(measure, outcome, partial(clean_up, measure, job, with_sets=False))
+    return clean_up_at_end(measure, outcome, partial(clean_up, measure, job, with_sets=False))
 
 
-def _publish(conflicts: ConflictPolicy, measure: Measure, job: JobRecord, names: Sequence[str]) -> Published:
+def _publish_files(conflicts: ConflictPolicy, measure: Measure, job: JobRecord, names: Sequence[str]) -> PublishedFiles:
     def load(name: str) -> PendingSet:
         return load_pendingset(measure, job.job, name)
 
     with measure.stage("job_stage_resolve_conflicts"):
         conflicts.resolve(measure, job, names, load)
     with measure.stage("job_stage_complete_uploads"):
-        return complete_all(measure, names, load)
+        return complete_all_uploads(measure, names, load)
 
 
 def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
@@ -144,8 +144,8 @@ def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
 
     If ``_SUCCESS`` names the job, it is committed; then this only finishes its clean-up.
     """
-    outcome = JobOutcome(job=job.job, committed=has_succeeded(measure.ctx, job.job))
-    return end_with_cleanup(measure, outcome, partial(clean_up, measure, job))
+    outcome = JobOutcome(job=job.job, committed=job_has_succeeded(measure.ctx, job.job))
+    return clean_up_at_end(measure, outcome, partial(clean_up, measure, job))
 
 
 def open_file(scope: TaskScope, path: str) -> RenameSink:
@@ -206,7 +206,7 @@ def save_pendingset(
             shared.store.put(shared.key(pendingset_path(scope.job, owner)), data)
             then(shared)
     except Exception:
-        abort_all(measure, pendings)
+        abort_all_uploads(measure, pendings)
         raise
 
 
@@ -230,7 +230,7 @@ def upload_files(scope: TaskScope, files: Sequence[FileEntry]) -> list[SinglePen
     try:
         for done, file in enumerate(files, start=1):
             sinks.append(open_upload(scope, file.path))
-            for data in _staged_bytes(scope, file):
+            for data in _read_staged_file(scope, file):
                 sinks[-1].write(data)
             sinks[-1].close()
             ctx.progress("upload", done, len(files))
@@ -239,13 +239,13 @@ def upload_files(scope: TaskScope, files: Sequence[FileEntry]) -> list[SinglePen
         with contextlib.suppress(Exception):  # it is the error that is raised below
             scope.background.drain()  # a part in flight would not find its upload
         for sink in sinks:
-            discard(sink)
+            discard_sink(sink)
         raise
     entries = [sink.entry(file.rows) for sink, file in zip(sinks, files, strict=True)]
-    return [pending_of_entry(ctx, one, scope.owner, uri=encode_uri(ctx.url, one.path)) for one in entries]
+    return [build_pending(ctx, one, scope.owner, uri=encode_uri(ctx.url, one.path)) for one in entries]
 
 
-def _staged_bytes(scope: TaskScope, file: FileEntry) -> Iterator[bytes]:
+def _read_staged_file(scope: TaskScope, file: FileEntry) -> Iterator[bytes]:
     scratch = scratch_context(scope.ctx)
     key = scratch.key(f"{scratch_dir(scope.owner.job, scope.owner)}/{file.path}")
     step = scope.ctx.settings.part_size_bytes
@@ -279,9 +279,11 @@ def clean_up(measure: Measure, job: JobRecord, *, with_sets: bool = True) -> Non
     """
     ctx = measure.ctx
     if with_sets:
-        abort_sets(measure, list_pendingsets(ctx, job), lambda name: load_pendingset(measure, job.job, name))
+        abort_pendingsets(measure, list_pendingsets(ctx, job), lambda name: load_pendingset(measure, job.job, name))
     # No pending set names the uploads of attempts that died, or failed without aborting them.
-    abort_listed(measure, lambda pending: {upload for upload in pending if job.job in upload[0].rpartition("/")[2]})
+    abort_listed_uploads(
+        measure, lambda pending: {upload for upload in pending if job.job in upload[0].rpartition("/")[2]}
+    )
     delete_dir(scratch_context(ctx), scratch_dir(job.job))
     delete_dir(staging_context(ctx), job.job)
 
@@ -296,9 +298,9 @@ def has_records(ctx: CommitContext, job: JobId, folders: Sequence[str]) -> bool:
 
 def staging_leftovers(ctx: CommitContext, *, committer: str) -> Iterator[Leftover]:
     """List the jobs of `committer` in the shared directory, including live jobs, and late data of ended ones."""
-    for job, active_at_s, record in staged_jobs(ctx):
+    for job, active_at_s, record in list_staged_jobs(ctx):
         if record is None:
-            uploads = _late_uploads(ctx, job)
+            uploads = _count_late_uploads(ctx, job)
             if uploads is not None:
                 yield Leftover(
                     committer=committer,
@@ -306,11 +308,11 @@ def staging_leftovers(ctx: CommitContext, *, committer: str) -> Iterator[Leftove
                     active_at_s=active_at_s,
                     action=Action.CLEAN,
                     reason="the job is over, but attempts continued to write",
-                    recover=partial(_clean_up_ended, ctx, job, committer),
+                    recover=partial(_clean_up_ended_job, ctx, job, committer),
                     uploads=uploads,
                 )
             continue
-        destination = destination_of(ctx, record)
+        destination = job_destination(ctx, record)
         if destination is None or record.committer != committer:
             continue
         one = PendingJob(
@@ -320,11 +322,11 @@ def staging_leftovers(ctx: CommitContext, *, committer: str) -> Iterator[Leftove
             active_at_s=active_at_s,
             sets=partial(list_pendingsets, destination, record),
             load=partial(_load_commits, Measure(destination), job),
-            ids_of=lambda path: (file_job(path),),
+            ids_of=lambda path: (job_in_file_name(path),),
             clean_up=partial(_clean_up, record),
         )
-        (state,) = inspect(destination, [one])
-        found = leftover_of(destination, one, state)
+        (state,) = inspect_jobs(destination, [one])
+        found = make_leftover(destination, one, state)
         replaces = record.mode in (SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS)
         if replaces and found.action is Action.BACK:
             # Paper 001: no record says how much was deleted before the first completion.
@@ -340,7 +342,7 @@ def _load_commits(measure: Measure, job: JobId, path: str) -> Sequence[SinglePen
     return load_pendingset(measure, job, path).commits
 
 
-def _late_uploads(ctx: CommitContext, job: JobId) -> int | None:
+def _count_late_uploads(ctx: CommitContext, job: JobId) -> int | None:
     """Return the number of uploads that the job's pending sets name; None if no set is for this destination."""
     measure = Measure(ctx)
     count = None
@@ -352,10 +354,10 @@ def _late_uploads(ctx: CommitContext, job: JobId) -> int | None:
     return count
 
 
-def _clean_up_ended(ctx: CommitContext, job: JobId, committer: str) -> None:
+def _clean_up_ended_job(ctx: CommitContext, job: JobId, committer: str) -> None:
     """Clean up after a job without a record. Idempotent (C10)."""
     measure = Measure(ctx)
-    abort_sets(measure, list_saved_pendingsets(ctx, job), lambda path: load_pendingset(measure, job, path))
+    abort_pendingsets(measure, list_saved_pendingsets(ctx, job), lambda path: load_pendingset(measure, job, path))
     clean_up(measure, JobRecord(job=job, committer=committer, mode=SaveMode.APPEND, started_at_s=0.0))
 
 
@@ -385,7 +387,7 @@ _GUARANTEES: Mapping[str, Answer] = {
 }
 
 
-def _committer(name: str, summary: str, modes: frozenset[SaveMode], conflicts: ConflictPolicy) -> Committer:
+def _make_committer(name: str, summary: str, modes: frozenset[SaveMode], conflicts: ConflictPolicy) -> Committer:
     return Committer(
         name=name,
         summary=summary,
@@ -405,13 +407,13 @@ def _committer(name: str, summary: str, modes: frozenset[SaveMode], conflicts: C
     )
 
 
-STAGING_DIRECTORY = _committer(
+STAGING_DIRECTORY = _make_committer(
     "staging-directory",
     "files on the task's machine, uploaded at task commit, completed at job commit; replaces whole directories",
     HADOOP_MODES,
     DIRECTORY_CONFLICTS,
 )
-STAGING_PARTITIONED = _committer(
+STAGING_PARTITIONED = _make_committer(
     "staging-partitioned",
     "like staging-directory, but checks and replaces only the partitions that it writes into",
     frozenset({SaveMode.APPEND, SaveMode.FAIL, SaveMode.OVERWRITE_PARTITIONS}),

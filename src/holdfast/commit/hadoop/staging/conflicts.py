@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from holdfast.commit.context import CommitContext, Measure
-from holdfast.commit.destination import delete_visible, has_output, is_to_be_skipped
+from holdfast.commit.destination import delete_visible, has_output, is_job_to_be_skipped
 from holdfast.commit.hadoop.pending import PendingSet
 from holdfast.commit.records import FileEntry, JobRecord, SaveMode
 from holdfast.errors import DestinationExistsError, InvalidRequestError
@@ -44,7 +44,7 @@ class ConflictPolicy:
     resolve: Callable[[Measure, JobRecord, Sequence[str], LoadSet], None]
 
 
-def _partitions_of(paths: Iterable[str]) -> set[str]:
+def _list_partitions(paths: Iterable[str]) -> set[str]:
     """Return the directories that contain `paths`.
 
     Raises:
@@ -63,7 +63,7 @@ def _partitions_of(paths: Iterable[str]) -> set[str]:
     return found
 
 
-def _inside(ctx: CommitContext, partition: str) -> CommitContext:
+def _partition_context(ctx: CommitContext, partition: str) -> CommitContext:
     return replace(ctx, prefix=ctx.key(f"{partition}/"), url=f"{ctx.url.rstrip('/')}/{partition}")
 
 
@@ -74,7 +74,7 @@ def _refuse_partitions_with_data(ctx: CommitContext, partitions: Iterable[str]) 
         DestinationExistsError: a file exists; the error names its partition (scenario 43).
     """
     for partition in sorted(partitions):
-        if has_output(_inside(ctx, partition)):
+        if has_output(_partition_context(ctx, partition)):
             raise DestinationExistsError(
                 "the partition already contains data: choose mode append or overwrite-partitions",
                 url=ctx.url,
@@ -92,7 +92,7 @@ def _delete_partitions(ctx: CommitContext, partitions: Iterable[str]) -> None:
     """
 
     def delete(partition: str) -> int:
-        return delete_visible(_inside(ctx, partition))
+        return delete_visible(_partition_context(ctx, partition))
 
     found = sorted(partitions)
     for done, _deleted in enumerate(ctx.runner.map(delete, found), start=1):
@@ -107,7 +107,7 @@ def _accept_task(ctx: CommitContext, job: JobRecord, files: Sequence[FileEntry])
 def _resolve_directory(measure: Measure, job: JobRecord, names: Sequence[str], load: LoadSet) -> None:
     """Refuse existing data (mode ``fail``, scenario 40), or delete all of it (mode ``overwrite``)."""
     if job.mode is SaveMode.FAIL:
-        is_to_be_skipped(measure.ctx, SaveMode.FAIL)  # raises the error
+        is_job_to_be_skipped(measure.ctx, SaveMode.FAIL)  # raises the error
     if job.mode is SaveMode.OVERWRITE:
         delete_visible(measure.ctx)
 
@@ -115,7 +115,7 @@ def _resolve_directory(measure: Measure, job: JobRecord, names: Sequence[str], l
 def _check_partitions(ctx: CommitContext, job: JobRecord, files: Sequence[FileEntry]) -> None:
     """Refuse files outside of partitions and, in mode ``fail``, partitions that contain data (scenario 43)."""
     if job.mode is not SaveMode.APPEND:
-        partitions = _partitions_of(file.path for file in files)
+        partitions = _list_partitions(file.path for file in files)
         if job.mode is SaveMode.FAIL:
             _refuse_partitions_with_data(ctx, partitions)
 
@@ -127,7 +127,7 @@ def _resolve_partitions(measure: Measure, job: JobRecord, names: Sequence[str], 
     ctx = measure.ctx
     partitions = set[str]()
     for found in ctx.runner.map(load, names):
-        partitions |= _partitions_of(pending.key.removeprefix(ctx.prefix) for pending in found.commits)
+        partitions |= _list_partitions(pending.key.removeprefix(ctx.prefix) for pending in found.commits)
     _delete_partitions(ctx, partitions)
 
 

@@ -20,7 +20,7 @@ from holdfast.commit.context import CommitContext, Measure, Place, StagingPlaces
 from holdfast.commit.hadoop.completion import bucket_name
 from holdfast.commit.hadoop.file_output.committers import list_v1_tasks
 from holdfast.commit.hadoop.file_output.directories import attempt_dir
-from holdfast.commit.hadoop.files import read_listed
+from holdfast.commit.hadoop.files import read_listed_file
 from holdfast.commit.hadoop.pending import PendingSet, decode_pendingset
 from holdfast.commit.ids import FileOwner, JobId, attempt_name, is_job_id
 from holdfast.commit.records import JobRecord
@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 
 # --- places -----------------------------------------------------------------------------------------------------------
-def _places(ctx: CommitContext) -> StagingPlaces:
+def _require_staging_places(ctx: CommitContext) -> StagingPlaces:
     if ctx.staging is None:
         raise InvalidRequestError(
             "staging needs a directory on each machine and one that all machines share: open the context with "
@@ -50,7 +50,7 @@ def scratch_context(ctx: CommitContext) -> CommitContext:
     Raises:
         InvalidRequestError: The context was opened without staging directories.
     """
-    return ctx.at(_places(ctx).scratch)
+    return ctx.at(_require_staging_places(ctx).scratch)
 
 
 def scratch_dir(job: JobId, owner: FileOwner | None = None) -> str:
@@ -64,7 +64,7 @@ def shared_place(ctx: CommitContext) -> Place:
     Raises:
         InvalidRequestError: The context was opened without staging directories.
     """
-    return _places(ctx).shared
+    return _require_staging_places(ctx).shared
 
 
 def staging_context(ctx: CommitContext) -> CommitContext:
@@ -106,7 +106,7 @@ def require_job(ctx: CommitContext, job: JobId) -> None:
         ) from error
 
 
-def staged_jobs(ctx: CommitContext) -> Iterator[tuple[JobId, float, JobRecord | None]]:
+def list_staged_jobs(ctx: CommitContext) -> Iterator[tuple[JobId, float, JobRecord | None]]:
     """List all jobs in the shared directory, for any destination, each with the time of its last write there.
 
     A job's record is deleted last. So a job without a record (None) is over, and one of its attempts continued
@@ -132,12 +132,12 @@ def staged_jobs(ctx: CommitContext) -> Iterator[tuple[JobId, float, JobRecord | 
             )
 
 
-def destination_of(ctx: CommitContext, job: JobRecord) -> CommitContext | None:
+def job_destination(ctx: CommitContext, job: JobRecord) -> CommitContext | None:
     """Return the context of a staged job's destination if it is this one or is below it; None if it is elsewhere."""
-    return _below(ctx, str(job.details.get(_DESTINATION, "")))
+    return _context_below(ctx, str(job.details.get(_DESTINATION, "")))
 
 
-def _below(ctx: CommitContext, url: str) -> CommitContext | None:
+def _context_below(ctx: CommitContext, url: str) -> CommitContext | None:
     own, url = ctx.url.rstrip("/"), url.rstrip("/")
     if url == own:
         return ctx
@@ -173,6 +173,6 @@ def load_pendingset(measure: Measure, job: JobId, path: str) -> PendingSet:
     """
     ctx = measure.ctx
     shared = shared_context(ctx, job)
-    with measure.recorder.timed("op_load_manifest"):
-        data = read_listed(shared, path, "pending set")
+    with measure.recorder.time_block("op_load_manifest"):
+        data = read_listed_file(shared, path, "pending set")
         return decode_pendingset(path, data, bucket=bucket_name(ctx.url), prefix=ctx.prefix, job_id=job)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.commit.hadoop.file_output.directories import job_record, recorded_job
+from holdfast.commit.hadoop.file_output.directories import job_record_path, parse_job_record_path
 from holdfast.commit.ids import JobId
 from holdfast.commit.records import JobRecord, SaveMode
 
@@ -13,7 +13,7 @@ JOB = JobId("20270115080000000-00000000000a")
 
 def test_a_record_names_its_job_and_committer() -> None:
     job = JobRecord(job=JOB, committer="file-v1", mode=SaveMode.APPEND, started_at_s=0.0)
-    assert recorded_job(job_record(job)) == (JOB, "file-v1")
+    assert parse_job_record_path(job_record_path(job)) == (JOB, "file-v1")
 
 
 @pytest.mark.parametrize(
@@ -27,4 +27,4 @@ def test_a_record_names_its_job_and_committer() -> None:
     ],
 )
 def test_other_files_are_no_records(path: str) -> None:
-    assert recorded_job(path) is None
+    assert parse_job_record_path(path) is None

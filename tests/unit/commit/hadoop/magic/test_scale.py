@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from holdfast.commit.hadoop.completion import pending_of_entry
+from holdfast.commit.hadoop.completion import build_pending
 from holdfast.commit.hadoop.magic.files import pendingset_path
 from holdfast.commit.hadoop.pending import PendingSet, encode_pendingset
 from holdfast.commit.ids import FileOwner, attempt_name, new_attempt_id, spark_file_name
@@ -51,7 +51,7 @@ def put_set(bucket: Bucket, job: JobRecord, task: int) -> tuple[TaskCommit, int]
             upload_id=f"{task:032x}{number:032x}",
             parts=parts,
         )
-        commits.append(pending_of_entry(ctx, entry, owner, uri="memory://bucket/x"))
+        commits.append(build_pending(ctx, entry, owner, uri="memory://bucket/x"))
     data = encode_pendingset(PendingSet(job_id=job.job, commits=tuple(commits), attempt=attempt_name(owner)))
     bucket.store.put(HOME + pendingset_path(job.job, task), data)
     totals = Totals(files=FILES, size_bytes=FILES * PARTS * (8 << 20))

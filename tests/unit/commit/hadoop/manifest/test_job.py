@@ -19,7 +19,7 @@ from holdfast.commit import (
     TaskCommit,
     require_fit,
 )
-from holdfast.commit.hadoop.manifest.format import attempt_dir, job_record_path, manifests_dir, task_manifest
+from holdfast.commit.hadoop.manifest.format import attempt_dir, job_record_path, manifests_dir, task_manifest_path
 from holdfast.commit.ids import FileOwner
 from holdfast.commit.records import JobOutcome
 from holdfast.commit.success_file import parse_success, read_success
@@ -322,7 +322,7 @@ def test_damaged_manifest(damage: Callable[[bytes], bytes]) -> None:
     ctx = bucket.context()
     job = bucket.start(ctx)
     commits = run_tasks(bucket, ctx, job, "new")
-    key = HOME + task_manifest(job, 1)
+    key = HOME + task_manifest_path(job, 1)
     damaged = damage(bucket.store.get(key))
     bucket.store.put(key, damaged)
     with pytest.raises(CorruptDataError):

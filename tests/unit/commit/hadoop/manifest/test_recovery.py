@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from holdfast.commit import COMMITTERS, CommitContext, JobRecord, SaveMode, TaskCommit
-from holdfast.commit.hadoop.manifest.format import job_record_path, task_manifest
+from holdfast.commit.hadoop.manifest.format import job_record_path, task_manifest_path
 from holdfast.commit.leftovers import Action, Leftover
 from holdfast.commit.success_file import read_success
 from holdfast.errors import NotFoundError, OutcomeUnknownError, UnavailableError
@@ -444,7 +444,7 @@ def test_later_success_marker_stays() -> None:
 @pytest.mark.parametrize("damaged", ["record", "manifest"])
 def test_damaged_records_are_kept(damaged: str) -> None:
     bucket, job = half_committed(OWN)
-    path = job_record_path(job) if damaged == "record" else task_manifest(job, 0)
+    path = job_record_path(job) if damaged == "record" else task_manifest_path(job, 0)
     bucket.store.put(HOME + path, b"{")
     (found,) = leftovers(bucket)
     assert found.action is Action.KEEP and "cannot be used" in found.reason

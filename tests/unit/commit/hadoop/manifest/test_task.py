@@ -10,10 +10,10 @@ from holdfast.commit import COMMITTERS, CommitContext, JobRecord, TaskCommit
 from holdfast.commit.hadoop.manifest.format import (
     IntermediateManifest,
     attempt_dir,
-    attempt_manifest,
+    attempt_manifest_path,
     decode_intermediate_manifest,
     job_record_path,
-    task_manifest,
+    task_manifest_path,
 )
 from holdfast.commit.ids import FileOwner
 from holdfast.errors import (
@@ -34,7 +34,7 @@ MANIFEST = COMMITTERS["manifest"]
 
 
 def manifest_of(bucket: Bucket, job: JobRecord, task: int = 0) -> IntermediateManifest:
-    path = task_manifest(job, task)
+    path = task_manifest_path(job, task)
     data = bucket.store.get(HOME + path)
     return decode_intermediate_manifest(path, data, url=bucket.context().url, job_id=job.job)
 
@@ -109,12 +109,12 @@ def test_missing_directory_of_an_attempt() -> None:
     """
     bucket, ctx, job = started()
     run_attempt(bucket, ctx, job, 0, {"a": b"first"})
-    before = bucket.store.get(HOME + task_manifest(job, 0))
+    before = bucket.store.get(HOME + task_manifest_path(job, 0))
     attempt = open_attempt(bucket, ctx, job, 0, {"a": b"second"})
     MANIFEST.abort_task(bucket.context(), job, attempt.owner)
     with pytest.raises(NotFoundError):
         attempt.commit()
-    assert bucket.store.get(HOME + task_manifest(job, 0)) == before
+    assert bucket.store.get(HOME + task_manifest_path(job, 0)) == before
 
 
 def test_second_task_commit_after_the_job_commit() -> None:
@@ -209,7 +209,7 @@ def test_store_that_repeats_a_rename_by_itself() -> None:
 
     def rename_first() -> None:
         draft = next(info.key for info in iter_objects(bucket.store, HOME) if info.key.endswith(".json.tmp"))
-        bucket.store.rename(draft, HOME + task_manifest(job, 0))
+        bucket.store.rename(draft, HOME + task_manifest_path(job, 0))
 
     once = Before(Operation.RENAME, rename_first)
     ctx = bucket.context(store=InterceptedStore(bucket.store, once))
@@ -225,7 +225,7 @@ def test_abort_of_a_task() -> None:
     """Scenario 16, scenario 18 and scenario 22: with work, without, twice, and of an attempt that never existed."""
     bucket, ctx, job = started()
     attempt = open_attempt(bucket, ctx, job, 0, {"a": b"1", "d/b": b"2"})
-    bucket.store.put(HOME + attempt_manifest(job, attempt.owner), b"{}")
+    bucket.store.put(HOME + attempt_manifest_path(job, attempt.owner), b"{}")
     for _ in range(2):
         MANIFEST.abort_task(bucket.context(), job, attempt.owner)
     attempt.abort()
@@ -240,5 +240,5 @@ def test_manifest_is_json_of_one_line() -> None:
     """A user can read it; the paths are absolute."""
     bucket, ctx, job = started()
     run_attempt(bucket, ctx, job, 7, {"a": b"1"})
-    value = json.loads(bucket.store.get(HOME + task_manifest(job, 7)))
+    value = json.loads(bucket.store.get(HOME + task_manifest_path(job, 7)))
     assert value["taskID"] == f"task_{job.job}_m_000007" and value["files"][0]["d"].endswith("/out%20put/dataset1/a")
