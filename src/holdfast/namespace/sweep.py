@@ -7,8 +7,8 @@ lists all blobs, then takes one snapshot of the database, and deletes a blob of 
   names it;
 - it is older than the safety age, by the store's own clock: files are published after their blobs, and a publication
   that comes later than that is refused (`Publish`);
-- no lease of its file exists: the writer could still publish it; nor did one when the sweep began (`find_leased_files`),
-  as a database that loses its newest commits could have it again;
+- no lease of its file exists: the writer could still publish it; nor did one when the sweep began
+  (`find_leased_files`), as a database that loses its newest commits could have it again;
 - it is younger than the last repair of a damaged record, which may have named it: such blobs are left to the next
   repair (`fsck.damage`).
 

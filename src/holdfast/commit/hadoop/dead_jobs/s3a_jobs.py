@@ -5,9 +5,9 @@
     <destination>/__magic/job-<uuid>/00/…                                                until 3.3
 
 The layouts were recorded from runs of Hadoop 3.4.1 and 3.5.0, except for the older magic directory, which follows
-Hadoop's documentation. Hadoop does not mark files as its own: `hadoop.completion.is_upload_visible` says which file counts
-as the job's. An abort deletes visible files only if their names carry the job's id; files with other names may belong
-to another job that wrote the same bytes.
+Hadoop's documentation. Hadoop does not mark files as its own: `hadoop.completion.is_upload_visible` says which file
+counts as the job's. An abort deletes visible files only if their names carry the job's id; files with other names may
+belong to another job that wrote the same bytes.
 """
 
 from __future__ import annotations
