@@ -145,13 +145,13 @@ print(json.dumps(found))
 """
 
 _TEST = """
-from holdfast.commit.hadoop.uri import _store
+from holdfast.commit.hadoop.uri import _normalize_store
 
 def test_schemes():
-    assert _store("S3N", "b") == ("s3a", "b")
+    assert _normalize_store("S3N", "b") == ("s3a", "b")
 
 def test_that_fails_anyway():
-    assert _store("file", "") == ()
+    assert _normalize_store("file", "") == ()
 """
 
 
@@ -163,7 +163,7 @@ def test_a_court_tells_mutants_that_a_test_notices_from_others(tmp_path: Path) -
     command = [sys.executable, "-c", _TRIAL, str(test)]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S)
     found = json.loads(run.stdout.splitlines()[-1])
-    own = {name: kind for name, kind in found.items() if name.startswith("hadoop.uri._store ")}
+    own = {name: kind for name, kind in found.items() if name.startswith("hadoop.uri._normalize_store ")}
     assert set(own.values()) == {"killed", "survived"}, "that no store is empty was not asked"
     assert {kind for name, kind in found.items() if name not in own} == {"not run"}
 

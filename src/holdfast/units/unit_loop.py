@@ -3,9 +3,9 @@
 The order of work is that of paper 003 (4.5.3): a unit that conflicts is deferred until the others are done. A `Ledger`,
 the progress of a task or the claim of a worker, records which units are done, and which ones may run.
 
-The error of a function arrives in `UnitLoop._attempt`, validated. The next commit records the ids that are deferred,
-but not how often they were tried. `UnitLoop.drain` runs them: at the end of a task, of each claim of a worker, and as
-soon as there are too many.
+The error of a function arrives in `UnitLoop._attempt_units`, validated. The next commit records the ids that are
+deferred, but not how often they were tried. `UnitLoop.drain` runs them: at the end of a task, of each claim of a
+worker, and as soon as there are too many.
 """
 
 from __future__ import annotations

@@ -167,7 +167,7 @@ def no_second_look(shipped: Callable[..., bool], self: WorkTask) -> bool:
 def no_flush_of_workers(shipped: Callable[..., bool], self: WorkTask) -> bool:
     """In place of `WorkTask._is_list_at_end`: look again, and take it for durable."""
     self._loop.retry_unavailable(self._progress.finish)
-    return not self._loop.retry_unavailable(self._look)
+    return not self._loop.retry_unavailable(self._read_waiting_items)
 
 
 def no_flush_of_jobs(
@@ -208,7 +208,7 @@ def repeat_if_unknown(shipped: Callable[..., bool], self: UnitLoop, attempt: Gro
 def succeed_if_unknown(
     shipped: _Attempt, self: UnitLoop, units: Sequence[Unit], *, locked: bool = False, following: Sequence[Unit] = ()
 ) -> GroupResult:
-    """In place of `UnitLoop._attempt`: take an unknown outcome for a success."""
+    """In place of `UnitLoop._attempt_units`: take an unknown outcome for a success."""
     attempt = shipped(self, units, locked=locked, following=following)
     if not attempt.unknown:
         return attempt
@@ -267,7 +267,7 @@ def run_the_last_again(
     shipped: Callable[..., None], self: UnitLoop, units: Sequence[Unit], following: Sequence[Unit] = ()
 ) -> None:
     """In place of `UnitLoop.run`: after the conflict of a group, run only its last unit again."""
-    attempt = self._attempt(units) if units else GroupResult()
+    attempt = self._attempt_units(units) if units else GroupResult()
     if len(units) > 1 and attempt.conflict:
         shipped(self, units[-1:], following)
     else:
@@ -277,7 +277,7 @@ def run_the_last_again(
 def trust_reads(
     shipped: Callable[..., Outcome], self: UnitExecution, commit: Commit, following: Sequence[Unit]
 ) -> Outcome:
-    """In place of `UnitExecution._commit`: validate nothing if nothing is written."""
+    """In place of `UnitExecution._commit_and_read_ahead`: validate nothing if nothing is written."""
     if commit.puts or commit.adds or commit.deletes:
         return shipped(self, commit, following)
     return Committed(ABSENT)

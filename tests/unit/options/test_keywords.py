@@ -74,7 +74,7 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         raise Reached
 
     for module in ("write", "read"):
-        monkeypatch.setattr(f"holdfast.spark.{module}.registered", stop)
+        monkeypatch.setattr(f"holdfast.spark.{module}.register_during_call", stop)
 
     def keep_write(*args: Any) -> WriteRequest:
         request = parse_write_request(*args)

@@ -472,14 +472,14 @@ from holdfast.stores.s3.store import S3Store
 from holdfast.stores.s3 import S3Options
 store = S3Store("bucket", S3Options(endpoint_url=sys.argv[1], region="us-east-1", access_key="a", secret_key="s"))
 store.put("parent", b"1")
-own = store._connection._client()
+own = store._connection._get_client()
 child = os.fork()
 if child == 0:
     store.put("child", b"1")
-    os._exit(0 if store._connection._client() is not own else 3)
+    os._exit(0 if store._connection._get_client() is not own else 3)
 _, status = os.waitpid(child, 0)
 store.put("parent-again", b"1")
-assert store._connection._client() is own
+assert store._connection._get_client() is own
 sys.exit(os.waitstatus_to_exitcode(status))
 """
 
@@ -499,7 +499,7 @@ from holdfast.stores.s3.store import S3Store
 from holdfast.stores.s3 import S3Options
 store = S3Store("bucket", S3Options(endpoint_url=sys.argv[1], region="us-east-1", access_key="a", secret_key="s"))
 store.put("parent", b"1")
-client = weakref.ref(store._connection._client())
+client = weakref.ref(store._connection._get_client())
 child = os.fork()
 del store
 gc.collect()
