@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from holdfast.errors import HoldfastError, missing_package_error
+from holdfast.errors import HoldfastError, missing_spark_error
 
 if TYPE_CHECKING:
     from holdfast.records.database import open_database
@@ -55,7 +55,7 @@ def __getattr__(name: str) -> object:
     try:
         return getattr(import_module(module), name)
     except ModuleNotFoundError as error:
-        missing = missing_package_error(error)
+        missing = missing_spark_error(error)
         if missing is None:
             raise
         raise missing from error

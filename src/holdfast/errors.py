@@ -123,21 +123,8 @@ MALFORMED = (ValueError, KeyError, TypeError, AttributeError, OverflowError, Rec
 """What Python raises when JSON from a store or a database does not parse, or has another form than it should have."""
 
 
-_EXTRAS = {
-    "pyspark": "spark",
-    "py4j": "spark",
-    "fastavro": "avro",
-    "matplotlib": "plot",
-    "psycopg": "postgres",
-    "pymysql": "mysql",
-}
-
-
-def missing_package_error(error: ModuleNotFoundError) -> UnsupportedError | None:
-    """Name the extra that brings the missing package; return None if no extra of Holdfast does."""
-    package = (error.name or "").partition(".")[0]
-    extra = _EXTRAS.get(package)
-    if extra is None:
+def missing_spark_error(error: ModuleNotFoundError) -> UnsupportedError | None:
+    """Say how to install PySpark, if that is the missing package; else return None."""
+    if (error.name or "").partition(".")[0] not in ("pyspark", "py4j"):
         return None
-    needed = "PySpark" if extra == "spark" else package
-    return UnsupportedError(f"this needs {needed}, which is not installed: pip install 'holdfast[{extra}]'")
+    return UnsupportedError("this needs PySpark, which is not installed: pip install 'holdfast[spark]'")

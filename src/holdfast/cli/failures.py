@@ -14,7 +14,7 @@ from holdfast.errors import (
     OutcomeUnknownError,
     UnavailableError,
     UnsupportedError,
-    missing_package_error,
+    missing_spark_error,
 )
 
 PROBLEM = 1
@@ -47,7 +47,7 @@ def as_holdfast_error(error: Exception) -> HoldfastError | None:
     if isinstance(error, HoldfastError):
         return error
     if isinstance(error, ModuleNotFoundError):
-        return missing_package_error(error)
+        return missing_spark_error(error)
     if type(error).__module__.partition(".")[0] in ("pyspark", "py4j"):
         return _convert_spark_error(error)
     return None

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from holdfast.spark.write import JobResult
 
 INPUT_FORMATS = ("csv", "json", "parquet", "orc", "text", "avro")
+"""What Spark reads: Avro with its package spark-avro, Arrow not at all."""
 
 
 SAVE_MODES = ("append", "overwrite", "overwrite-partitions", "fail", "ignore")

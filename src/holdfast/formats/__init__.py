@@ -1,11 +1,14 @@
 """Read and write file formats through `FileFormat`: a module for each format, some with a second one for reading.
 
 A format's module, and with it pyarrow, is imported when the format is first requested: a process of a Spark job needs
-only one.
+only one. To recognize files of other tools, and for the advice in some errors, all are imported: so a module imports a
+package that an extra brings only in its functions, as `avro` does.
 
-To add a format: a module such as `avro` (for rows of objects) and a line of `_NAMES`; an extra, in pyproject.toml and
-`cli.failures`; a dialect in tests/matrix/cells.py and its deviations, then ``python -m tests.matrix.document``; `FLAT`
-in unit/formats/test_round_trip.py; docs/reference/formats.md and options.md.
+To add a format: a module such as `arrow` (for batches) or `avro` (for rows of objects) and a line of `_NAMES`; an
+extra, in pyproject.toml; if Spark reads it, a word in `cli.write.INPUT_FORMATS`; if files do not begin with a mark of
+the format but end with one, `format_of_bytes` and `table.existing`; if its tools keep tables of their own, a line in
+`table.foreign`. Tests: a dialect in tests/matrix/cells.py and its deviations, then ``python -m tests.matrix.document``;
+`FLAT` in unit/formats/test_round_trip.py; docs/reference/formats.md and options.md.
 """
 
 from __future__ import annotations

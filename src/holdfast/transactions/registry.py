@@ -4,12 +4,15 @@ Other packages add a database by registering a function like `open_backend` of t
 database of a URL, as an entry point, one per scheme::
 
     [project.entry-points."holdfast.databases"]
-    cockroachdb = "holdfast_cockroachdb:open_backend"
+    cockroach = "holdfast_cockroach:open_backend"
 
-Copy `mysql/` if the database reads at READ COMMITTED. With SERIALIZABLE, do what `SqliteBackend._apply` does, repeat
-serialization failures (`sql.retry_pauses`), and look up lost replies (`sql.find_outcome`, table ``sessions``). The
-backend has to pass the acceptance suite in tests/conformance/backends, which is not installed: its tests import it from
-a checkout, as tests/conformance/test_backends.py does.
+Write every method of `base.Backend`, also `snapshot` and `begin_locked_transaction`, which namespaces, units and the
+command line call. Copy `mysql/` if the database offers READ COMMITTED. With SERIALIZABLE, do what
+`SqliteBackend._apply_group` does, and repeat serialization failures (`sql.retry_pauses`), but not those of a locked
+transaction that has returned what it read: it may only fail with `DeadlockError`, or it needs READ COMMITTED. Look up
+lost replies (`sql.find_outcome`, table ``sessions``). The backend has to pass the acceptance suite in
+tests/conformance/backends, which is not installed: its tests import it from a checkout, as
+tests/conformance/test_backends.py does.
 """
 
 from __future__ import annotations

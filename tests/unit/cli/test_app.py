@@ -226,6 +226,13 @@ def test_write_without_pyspark(tmp_path: Path) -> None:
     assert "pip install 'holdfast[spark]'" in found.stderr
 
 
+def test_it_runs_as_a_module() -> None:
+    command = [sys.executable, "-m", "holdfast", "read"]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert found.returncode == 2
+    assert "URL" in found.stderr and "Traceback" not in found.stderr
+
+
 @pytest.mark.slow
 def test_an_unreachable_endpoint_exits_3(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key-id")

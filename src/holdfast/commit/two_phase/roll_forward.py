@@ -9,10 +9,11 @@ cleanup, in one transaction; it also deletes the records that are not needed aft
 the job at one instant (C4), and no process ever finds such a decision half carried out.
 
 To add a step: a `RollForwardStep` of `WHEN_VISIBLE`, before `CLEAN_UP`, which deletes the manifests; the same as a
-`Change` in `_iter_record_changes`; its path in `layout`. `decision_log.remember_write` is an example. Recovery knows
-neither the settings of the writer nor its contract: a step has only the `LogEntry`. What later jobs continue is in
-`LogState`; the schema is in ``entry.state.table``, the files in `committed_manifests`. Tests:
-simulation/test_crashes.py, unit/commit/two_phase/test_transaction.py.
+`Change` in `_iter_record_changes`; its path in `layout`, in `decision._list_target_paths` and in `check_publishable`,
+so that nothing blocks it after the decision (C11); if it needs the job's files, a field of `JobFiles`.
+`decision_log.remember_write` is an example. Recovery knows neither the settings of the writer nor its contract: a step
+has only the `LogEntry`. What later jobs continue is in `LogState`; the schema is in ``entry.state.table``, as
+`table.contract` encodes it. Tests: simulation/test_crashes.py, unit/commit/two_phase/test_transaction.py.
 """
 
 from __future__ import annotations
