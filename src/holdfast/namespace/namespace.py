@@ -112,8 +112,8 @@ class Namespace:
         be closed: closing it does nothing, and closing this one ends it too.
 
         Args:
-            groups: of the user. Unlike `open_namespace`, this looks none up: pass `opening.groups_of(user)` for those
-                that this machine knows.
+            groups: of the user. Unlike `open_namespace`, this looks none up: pass `opening.groups_of_user(user)` for
+                those that this machine knows.
 
         Raises:
             InvalidRequestError: no user can have the name.

@@ -330,7 +330,7 @@ def publish_in_task(shipped: Callable[..., TaskCommit], scope: TaskScope, files:
 
 
 def name_by_task(shipped: Callable[..., str], job: JobId, task: int, attempt: AttemptId) -> str:
-    """In place of `layout.manifest`: name manifests by task alone."""
+    """In place of `layout.manifest_path`: name manifests by task alone."""
     return shipped(job, task, attempt).replace(f"-{attempt}", "")
 
 

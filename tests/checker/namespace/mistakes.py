@@ -197,7 +197,7 @@ def rename_without_count(
 def move_into_itself(
     shipped: Callable[..., Inode], self: Rename, source: Chain, target: Chain, view: View, context: OperationContext
 ) -> Inode:
-    """In place of `Rename._check`: do not look whether the source is above the target."""
+    """In place of `Rename._check_rename`: do not look whether the source is above the target."""
     try:
         return shipped(self, source, target, view, context)
     except RenameError:
@@ -219,7 +219,7 @@ def forget_the_tree(
 def walk_in_many(
     shipped: Callable[..., Iterator[FileStatus]], operations: OperationRunner, path: NsPath, caller: Caller
 ) -> Iterator[FileStatus]:
-    """In place of `listing.walk`: list one directory after the other, as it is by then, unless it is gone."""
+    """In place of `listing.walk_tree`: list one directory after the other, as it is by then, unless it is gone."""
     for entry in list_page(operations, path, caller).entries:
         yield entry
         if entry.is_directory:
@@ -230,7 +230,7 @@ def walk_in_many(
 def list_in_two(
     shipped: Callable[..., View], operations: OperationRunner, path: NsPath, start_after: bytes, limit: int
 ) -> View:
-    """In place of `listing._view`: find the directory first, and read its entries then."""
+    """In place of `listing._read_children_view`: find the directory first, and read its entries then."""
     view = shipped(operations, path, start_after, limit)
     target = view.chains[0].target
     if target is None:
@@ -383,7 +383,7 @@ def charge_without_bound(
 def take_any_mark(
     shipped: Callable[..., Inode], self: Rename, source: Chain, target: Chain, view: View, context: OperationContext
 ) -> Inode:
-    """In place of `Rename._check`: use a count even if the tree was not frozen all the time."""
+    """In place of `Rename._check_rename`: use a count even if the tree was not frozen all the time."""
     if self.usage is not None and source.target is not None:
         self = replace(self, usage=replace(self.usage, token=source.target.moving))
     return shipped(self, source, target, view, context)

@@ -178,7 +178,7 @@ def no_flush_of_jobs(
     name: str,
     is_there: Callable[[T, Job | None], bool],
 ) -> T:
-    """In place of `jobs._durably`: take it for durable that a job has begun, is finished or forgotten."""
+    """In place of `jobs._transact_durably`: take it for durable that a job has begun, is finished or forgotten."""
     return run_transaction(database, function, environment)
 
 
@@ -190,7 +190,7 @@ def flush_jobs_unseen(
     name: str,
     is_there: Callable[[T, Job | None], bool],
 ) -> T:
-    """In place of `jobs._durably`: do not look whether it was there when it was made durable."""
+    """In place of `jobs._transact_durably`: do not look whether it was there when it was made durable."""
     result = run_transaction(database, function, environment)
     database.make_durable()
     return result
@@ -296,7 +296,7 @@ def forget_tables(shipped: Callable[..., dict[bytes, int]], self: CellTransactio
 
 
 def collect_without_mark(shipped: Callable[..., int], database: Backend, mark: bytes, version: int) -> int:
-    """In place of `batches._collect`: delete the cells of a table without a look at its mark."""
+    """In place of `batches._collect_dropped`: delete the cells of a table without a look at its mark."""
 
     class Hasty:
         def __getattr__(self, name: str) -> object:
