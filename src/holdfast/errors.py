@@ -4,7 +4,7 @@
     ├── InvalidRequestError(ValueError)   fix the call; nothing happened
     │   ├── NotFoundError                 the named bucket, object or upload does not exist
     │   ├── AccessDeniedError             the credentials do not allow it
-    │   └── InputChangedError             a job of units was started again with other rows, key, kind or tasks
+    │   └── InputChangedError             a job of units was called with other rows, keys, kind or tasks
     ├── UnsupportedError                  the store or the platform lacks the capability
     ├── ConflictError                     another writer was first: start over
     │   ├── PreconditionError             the condition of a write or a read does not hold
@@ -61,9 +61,9 @@ class AccessDeniedError(InvalidRequestError):
 
 
 class InputChangedError(InvalidRequestError):
-    """A job of units was started again with other rows, another key, kind or number of tasks; nothing has run.
+    """An existing job of `holdfast.units` was called with other rows, keys, kind or number of tasks; nothing has run.
 
-    Run the job as it was started first; run new rows, by themselves, under another name.
+    Repeat the job with its original input; run only the new rows under another job name.
     """
 
 
@@ -84,7 +84,7 @@ class DestinationExistsError(ConflictError):
 
 
 class DeadlockError(ConflictError):
-    """Two transactions held locks that the other one needed, and the database ended this one. Start over."""
+    """Deadlock: transactions waited for each other's locks, and the database aborted this one. Start over."""
 
 
 class TransactionConflictError(ConflictError):
@@ -124,7 +124,7 @@ MALFORMED = (ValueError, KeyError, TypeError, AttributeError, OverflowError, Rec
 
 
 def missing_spark_error(error: ModuleNotFoundError) -> UnsupportedError | None:
-    """Say how to install PySpark, if that is the missing package; else return None."""
+    """Return an error that says how to install PySpark, if that is the missing package; else None."""
     if (error.name or "").partition(".")[0] not in ("pyspark", "py4j"):
         return None
     return UnsupportedError("this needs PySpark, which is not installed: pip install 'holdfast[spark]'")

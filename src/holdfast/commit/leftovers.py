@@ -201,11 +201,11 @@ class ForeignJobs:
     """Functions that find, describe and end the jobs of another system's committers; only a user may end them (C7).
 
     Attributes:
-        find: lists the system's jobs on a destination, including live jobs, each with a recovery action. The last
-            arguments say whether to abort dead jobs, even if records are lost.
+        find: takes (context, abort, insist) and lists the system's jobs on a destination, including live jobs, each
+            with a recovery action. `abort` says whether to abort dead jobs; `insist`, even if records are lost.
         describe: returns one sentence about an unfinished job, and how to end it if it is dead.
-        end: part of `recover`: reports dead jobs, and aborts them if the policy says so. The last arguments say whether
-            to change nothing, and whether to abort jobs even if records are lost.
+        end: part of `recover`: takes (context, report, policy, dry_run, insist), reports dead jobs, and aborts them if
+            the policy says so. `dry_run` says whether to change nothing; `insist` is as for `find`.
         owners: returns the owner of each upload, by (key, upload id), if it belongs to a job of the system.
     """
 

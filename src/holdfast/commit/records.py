@@ -55,7 +55,7 @@ class FileEntry:
         source: path of the hidden file, relative to the destination; only on rename stores.
         etag, modified_at_s: etag and modification time of the file at `source`, if the caller chose the file's name.
             They identify the file, because such a name may be used again.
-        crc32: the CRC-32 of the file's bytes; 0 in Hadoop's records, which have no place for it.
+        crc32: the CRC-32 of the file's bytes; 0 in Hadoop's records, which do not store it.
     """
 
     path: str

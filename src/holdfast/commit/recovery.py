@@ -82,12 +82,13 @@ def find_leftovers(
 ) -> Iterator[Leftover]:
     """List the leftovers of committers without a log, then jobs of which only uploads are left (`_find_orphaned_jobs`).
 
-    A committer that cannot run on this store has none.
+    Committers that cannot run on this store are skipped.
 
     Args:
         committers: the committers to ask; None for all.
-        on_error: called with the name of a committer whose search failed, and the error; if it returns, the others are
-            asked. The error is `CorruptDataError` if a record that the committer needs cannot be read.
+        on_error: called with the name of a committer whose search failed, and the error; if it returns, the search
+            continues with the next one. The error is `CorruptDataError` if a record that the committer needs cannot be
+            read.
     """
     asked = list(installed_committers().values() if committers is None else committers)
     able = [

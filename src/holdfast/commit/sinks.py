@@ -97,7 +97,7 @@ class UploadSink:
 
     @property
     def in_doubt(self) -> bool:
-        """Check whether the store may hold more of the file than this sink knows: a call failed or was not made."""
+        """Check whether the store may contain more of the file than this sink recorded: a call failed or never ran."""
         return self._begun and (not self._upload_id or len(self._parts) != self._sent)
 
     def write(self, data: bytes | bytearray | memoryview, /) -> int:

@@ -78,7 +78,7 @@ class RunTimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistics:
-    """Counters, gauges and durations. ``+`` adds counters and durations; of two gauges, the second counts."""
+    """Counters, gauges and durations. ``+`` adds counters and durations; for gauges, the right operand wins."""
 
     counters: Mapping[str, int] = field(default_factory=dict)
     gauges: Mapping[str, int] = field(default_factory=dict)

@@ -217,7 +217,7 @@ def clean_up_at_end(measure: Measure, outcome: JobOutcome, clean_up: Callable[[]
 
 
 def report_names_job(report: SuccessReport | None, job: str) -> bool:
-    """Check whether a ``_SUCCESS`` report names `job`, which has then finished everything except its cleanup."""
+    """Check whether a ``_SUCCESS`` report names `job`; if so, the job has finished all but its cleanup."""
     return report is not None and report.get("jobId") == job
 
 

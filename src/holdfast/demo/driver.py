@@ -39,14 +39,14 @@ def _touch_mark(name: str) -> None:
 
 
 class FaultyDataSource(HoldfastDataSource):
-    """Holdfast's data source with faults."""
+    """Holdfast's data source with injected faults, for the demo."""
 
     @classmethod
     def name(cls) -> str:
         return "holdfast_demo"
 
     def writer(self, schema: StructType, overwrite: bool) -> HoldfastWriter:
-        """Return a writer for an ordinary job, apart from its faults."""
+        """Return a writer for an ordinary job, with injected faults."""
         return _FaultyWriter(parse_write_options(self.options, overwrite), schema)
 
 
@@ -83,7 +83,7 @@ def _yield_until_death(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordB
 
 
 def main() -> None:
-    """Write the CSV file that the command line names first to the url that it names next; Spark works in the third."""
+    """Write a CSV file to a destination. Arguments: the file, the destination's url, Spark's work directory."""
     source, url, work = sys.argv[1:]
     spark = (
         SparkSession.builder.appName("holdfast demo")

@@ -116,9 +116,9 @@ class PlainBucket:
         self._client.close()
 
     def files(self, folder: str) -> tuple[int, bool]:
-        """Return the number of data files of a destination, and whether its log then has a decision.
+        """Return the number of data files of a destination, and whether its log has a decision afterwards.
 
-        If it has none, it had none while the files were listed either.
+        If the log has no decision afterwards, it had no decision while the files were listed either.
         """
         names = [key[len(folder) + 1 :].split("/") for key in self._list_keys(f"{folder}/")]
         shown = [path for path in names if not any(name.startswith(("_", ".")) for name in path)]

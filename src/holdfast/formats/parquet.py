@@ -48,7 +48,7 @@ class Encoding:
     """How a leaf column is stored.
 
     Attributes:
-        name: Parquet's name of the encoding. All recent readers support the four of them; Spark's does since 3.3.
+        name: Parquet's name of the encoding. All recent readers support the four that are used; Spark's does since 3.3.
         codec: pyarrow's name of the codec.
         statistics: whether the file has the column's minimum and maximum.
     """

@@ -36,8 +36,8 @@ def split_path(path: str) -> tuple[str, str]:
 
 @contextmanager
 def hint_at_patterns(path: str) -> Iterator[None]:
-    """Add to a `FileNotFoundError` of the block, if `path` looks like a pattern, that only names are allowed, and how
-    to expand a pattern.
+    """Explain a `FileNotFoundError` in a ``with`` block if `path` looks like a pattern: only names are allowed, and a
+    pattern has to be expanded first.
     """
     try:
         yield
@@ -57,11 +57,11 @@ def refuse_pattern_names(source: Any, target: Any, exists: Callable[[str], bool]
     """Refuse to copy a file or directory whose name fsspec would take for a pattern.
 
     Args:
-        exists: whether something has a path.
+        exists: returns whether a path exists.
         in_lists: whether fsspec looks for patterns in lists of sources as well.
 
     Raises:
-        FeatureUnsupportedError: a name contains such a character.
+        FeatureUnsupportedError: a name contains ``*``, ``?`` or ``[``.
     """
     if isinstance(source, list) and (isinstance(target, list) or not in_lists):
         return
@@ -97,8 +97,8 @@ def directory_info(path: str) -> dict[str, Any]:
 
 
 def find_below(root: str, ls: Callable[[str], list[dict[str, Any]]], maxdepth: int | None) -> dict[str, dict[str, Any]]:
-    """Return fsspec's info dictionaries of everything below a path, by path; of a file, its own; empty if the path does
-    not exist.
+    """Return fsspec's info dictionaries of everything below a path, by path; for a file, only its own; empty if the
+    path does not exist.
 
     A directory that is deleted meanwhile is left out. Any other error is raised: the result would be incomplete.
 

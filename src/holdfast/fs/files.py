@@ -31,11 +31,11 @@ _LEAVES_WITH_ERROR = opmap.get("WITH_EXCEPT_START")
 
 
 def is_closed_by_failure() -> bool:
-    """Return, when called in the `close` of a file, whether a ``with`` block that has failed is closing the file.
+    """Return whether a failed ``with`` block closes the file; call this in the file's method `close`.
 
-    That is so if an ``__exit__`` that was given an error has called `close`, perhaps through other methods `close`; or
-    if a ``with`` statement has, through an ``__exit__`` that is not written in Python. Any other call of `close` means
-    what it says, even in an ``except`` or ``finally`` clause: to discard a file there would lose one that is complete.
+    The result is True if an ``__exit__`` that received an error called `close`, perhaps through other `close` methods,
+    or if a failed ``with`` statement called it through an ``__exit__`` that is not written in Python. It is False in
+    any other case, even in an ``except`` or ``finally`` clause: there the file may be complete and must be kept.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_name == "close":
@@ -89,7 +89,7 @@ def open_layers(open_binary: Callable[..., Any], path: str, mode: str, options: 
 
 # --- files of a namespace ---------------------------------------------------------------------------------------------
 class ReadingNamespaceFile(AbstractBufferedFile):  # type: ignore[misc]  # fsspec ships no types
-    """A file opened for reading, as it was at that moment; it uses fsspec's caches. Unpickling it opens the path
+    """A file opened for reading: its content at the time of opening; uses fsspec's caches. Unpickling it opens the path
     again.
     """
 
@@ -120,7 +120,7 @@ class WritingNamespaceFile(SequentialFile, io.RawIOBase):
     file, which only calls `close`.
 
     Attributes:
-        namespace, writer: the file as its namespace knows it.
+        namespace, writer: the file's namespace, and the namespace's writer for the file.
 
     Args:
         prepare: called by `close` instead of publishing the file, if it waits for `commit`.
@@ -228,9 +228,9 @@ def open_append(namespace: Namespace, path: str, permission: int, *, waits: bool
 class NamespaceTransaction(Transaction):  # type: ignore[misc]  # fsspec ships no types
     """An fsspec transaction: the files that are opened for writing in it are published together when it completes.
 
-    Guarantee: when it completes, the files of one namespace appear in one step: all of them, or none if one of them is
-    impossible. Files in several namespaces appear in one step for each. A block that ends with an error discards all
-    files. Everything but the files takes effect at once: new directories, renames, deletions.
+    Guarantee: when it completes, the files of one namespace appear in one step: all of them, or none if one of them
+    cannot be published. Files in several namespaces appear in one step for each. A block that ends with an error
+    discards all files. Everything but the files takes effect at once: new directories, renames, deletions.
     """
 
     def __init__(self, fs: Any) -> None:
@@ -255,8 +255,8 @@ class NamespaceTransaction(Transaction):  # type: ignore[misc]  # fsspec ships n
         super().start()
 
     def prepare(self, file: FileWriter) -> None:
-        """Make the content of a written file durable; small files go into the database, as long as one commit can take
-        them.
+        """Make the content of a written file durable; small files go into the database, up to the size limit of one
+        commit.
         """
         with self._lock:
             inline = self._inline_bytes + file.written_bytes <= MOST_INLINE_BYTES
@@ -269,7 +269,7 @@ class NamespaceTransaction(Transaction):  # type: ignore[misc]  # fsspec ships n
 
         Raises:
             InvalidRequestError: a file is not closed, or was opened twice; none appears.
-            HoldfastError: a file is impossible: see `Namespace.publish_many`.
+            HoldfastError: a file cannot be published: see `Namespace.publish_many`.
         """
         files: list[WritingNamespaceFile] = list(self.files)
         try:

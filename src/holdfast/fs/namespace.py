@@ -169,7 +169,7 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
         return [shared_namespace(self._options.only_address(self._options.database)).namespace.configuration.name]
 
     def invalidate_cache(self, path: str | None = None) -> None:
-        """Make the next call open the namespaces again whose databases were replaced or have lost them.
+        """Drop open namespaces whose database was replaced or has lost them, so that the next call reopens them.
 
         There is no other cache. Files that are still open cannot be published.
         """
@@ -218,7 +218,7 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
         """List a directory in the order of the names: info dictionaries, or only paths without `detail`; of a file, the
         file itself.
 
-        Guarantee: each thousand entries are as they were at one moment.
+        Guarantee: each batch of a thousand entries is a consistent snapshot.
 
         Raises:
             FileNotFoundError: nothing is at `path`.
@@ -235,7 +235,7 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
     ) -> Any:
         """Return the paths of all files below `path`, sorted; with `detail`, their info dictionaries by path.
 
-        Guarantee: without `maxdepth`, everything is as it was at one moment.
+        Guarantee: without `maxdepth`, the result is a consistent snapshot.
 
         Raises:
             PermissionError: a directory may not be listed: the result would be incomplete.
@@ -497,7 +497,7 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
         Raises:
             FileNotFoundError, NotADirectoryError: see the message.
             OSError: the directory is not empty.
-            InvalidRequestError: it is the root of a namespace.
+            InvalidRequestError: the path is the root of a namespace.
         """
         namespace, inner = self.namespace(path)
         if not namespace.status(inner).is_directory:

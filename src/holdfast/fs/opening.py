@@ -92,13 +92,12 @@ def shared_namespace(address: NamespaceAddress) -> SharedNamespace:
 
 
 def forget_if_lost(shared: SharedNamespace) -> bool:
-    """Check whether the database of an open namespace was replaced or has lost it; if so, the next `shared_namespace`
-    opens it again. Return whether it is lost.
+    """Return whether the database of an open namespace was removed or replaced, or no longer contains the namespace.
 
-    Its database was removed or replaced, or contains no such namespace any more: what is open stays useless.
+    If so, the next `shared_namespace` opens the namespace again; the old object remains unusable.
 
     Raises:
-        HoldfastError: it is unknown, because the database cannot be reached.
+        HoldfastError: the answer is unknown, because the database cannot be reached.
     """
     try:
         shared.namespace.status("/")
@@ -194,7 +193,7 @@ class Options:
     def public(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return those keyword arguments of a filesystem that contain no secret.
 
-        The URL of a database with a password is one: whoever reads the result needs a catalog, or the environment.
+        A database URL with a password is secret; without it, a catalog or the environment has to supply the URL.
         """
         hidden = set(self.secrets)
         if self.database is not None and has_password(self.database):

@@ -106,8 +106,8 @@ def unframe(blob: str, start: int, length: int, stored: bytes) -> bytes:
         stored: the frames at `stored_range(start, length)`.
 
     Raises:
-        CorruptDataError: the frames are damaged, or too short; its variable ``offset`` is where that begins in the
-            content.
+        CorruptDataError: the frames are damaged, or too short; its variable ``offset`` is where the damage begins
+            in the content.
     """
     number, skipped = divmod(start, _CONTENT)
     pieces = []
@@ -186,7 +186,7 @@ class BlobStore:
 
     Attributes:
         root: the path of the namespace's data in the store; empty, or ends in a slash.
-        claim: the namespace's claim to that path; None if no other namespace can have it, as in memory.
+        claim: the namespace's claim to that path; None if no other namespace can use it, as in memory.
     """
 
     store: ObjectStore
@@ -195,7 +195,7 @@ class BlobStore:
     claim: DataClaim | None = None
 
     def hold(self) -> None:
-        """Claim the place of the blobs for this namespace if it is free; must be called before a blob is written or
+        """Claim the path of the blobs for this namespace if it is free; must be called before a blob is written or
         deleted.
 
         Raises:
@@ -205,7 +205,7 @@ class BlobStore:
             self.claim.hold(self.store, self.root)
 
     def check_claim(self) -> None:
-        """Check that the place of the blobs does not belong to another namespace; claim nothing.
+        """Check that the path of the blobs does not belong to another namespace; claim nothing.
 
         Raises:
             InvalidRequestError, CorruptDataError: see `DataClaim`.
@@ -241,8 +241,8 @@ class BlobStore:
         return f"{token[:2]}/{file_id:x}-{token[2:]}{self.ids.token()}"
 
     def new_small_blob(self, file_id: int, content: bytes | bytearray) -> tuple[Extent, dict[str, bytes]]:
-        """Make a blob that is to be stored in the database; return its extent, and the bytes of its record by the
-        blob's name.
+        """Make a blob that is to be stored in the database; return its extent, and a mapping of its name to the
+        bytes to store.
         """
         name = self.new_name(file_id)
         return Extent(name, len(content), inline=True), {name: frame_blob(name, content)}
@@ -269,7 +269,7 @@ class BlobStore:
 
     @contextmanager
     def deleting_if_refused(self, extents: Collection[Extent], expiry: Expiry) -> Iterator[None]:
-        """Delete blobs if the block, which publishes them, is refused. Keep them if it is unknown whether they were
+        """Delete blobs if the ``with`` block fails to publish them. Keep them if it is unknown whether they were
         published.
         """
         try:
@@ -352,7 +352,7 @@ class BlobWriter:
         """Append bytes to the content of the blob.
 
         Raises:
-            LeaseLostError: a sweep has given up what was written before. Write the file again.
+            LeaseLostError: a sweep has discarded the bytes that were written before. Write the file again.
         """
         self.length += len(data)
         frames = self._framer.add(data)
@@ -381,7 +381,7 @@ class BlobWriter:
         """Make the blob durable; return the extent that covers it. May be called again after an error.
 
         Raises:
-            LeaseLostError: a sweep has given up what was written. Write the file again.
+            LeaseLostError: a sweep has discarded the bytes that were written. Write the file again.
         """
         if self._file is not None:
             self._close_file(self._file)
@@ -452,11 +452,11 @@ class Expiry:
     most_age_s: float
 
     def is_over(self) -> bool:
-        """Return whether the deadline is over, so that the blobs must not be published any more."""
+        """Return whether the deadline has passed, so that the blobs must no longer be published."""
         return self.since.age_s(self.clock) > self.most_age_s
 
     def is_near(self) -> bool:
-        """Return whether half of the time is over. Then a writer that gives up must leave its blobs to a sweep, because
-        a repair may have given them to a file.
+        """Return whether half of the time has passed. If so, a writer that fails must not delete its blobs but leave
+        them to a sweep, because a repair may have assigned them to a file.
         """
         return self.since.age_s(self.clock) > self.most_age_s / 2

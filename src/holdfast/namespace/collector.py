@@ -85,7 +85,7 @@ class Collector:
 
     Args:
         safety_age_s: how long garbage blobs are kept.
-        identity: of the namespace.
+        identity: the unique id of the namespace.
     """
 
     database: Backend
@@ -100,7 +100,7 @@ class Collector:
 
         Raises:
             CorruptDataError: a record is damaged; everything else is done. Run fsck.
-            NotFoundError, FencedError: the database has lost the namespace, or has another one by now.
+            NotFoundError, FencedError: the database no longer contains the namespace, or contains another one.
         """
         done, damage = CollectionResult(), _FirstDamage()
         for number, _ in enumerate(self._run_steps(done, damage), 1):
@@ -114,8 +114,8 @@ class Collector:
         """Remove deleted trees that still count in the usage of the given quotas (by quota id); return whether there
         were any.
 
-        HDFS counts a deleted tree no longer; here it counts until its collection, which no operation waits for. The
-        work is bounded: of very large trees, it removes a part.
+        Unlike in HDFS, a deleted tree counts until it is collected, which no operation waits for. The work is bounded:
+        of very large trees, only a part is removed.
         """
         work = self._collect_trees(CollectionResult(), _FirstDamage(), frozenset(quotas))
         return sum(1 for _ in islice(work, _MOST_RECLAIMING)) > 0

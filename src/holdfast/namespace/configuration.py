@@ -20,17 +20,17 @@ _MARK = "namespace.json"
 
 @dataclass(slots=True)
 class DataClaim:
-    """The claim of one namespace to the place of its blobs: an object beside them, so that no two namespaces share a
-    place.
+    """The claim of one namespace to the path of its blobs: an object beside them, so that no two namespaces share a
+    path.
 
-    A sweep notes as garbage what its own database does not name: beside another namespace it would delete that one's
-    files. So an object beside the blobs names the one namespace that may write and delete there. It is created only if
-    it does not exist, by ``init``, or by the first client that writes a blob; every process reads it before its first
-    blob. A claim is held at most once in a process: claims never change.
+    A sweep treats as garbage every blob that its own database does not refer to, so at a shared path it would delete
+    the files of the other namespace. So an object beside the blobs names the one namespace that may write and delete
+    there. It is created only if it does not exist, by ``init``, or by the first client that writes a blob; every
+    process reads it before its first blob. Claims never change, so a process makes its claim only once.
 
     Attributes:
-        name: of the namespace, for people.
-        identity: what no other namespace has.
+        name: the namespace's name, for people.
+        identity: the unique id of the namespace.
     """
 
     name: str

@@ -81,8 +81,8 @@ def read_entries(ctx: CommitContext, seqs: Iterable[int]) -> Iterator[LogEntry]:
 def find_decision(ctx: CommitContext, view: LogView, job: JobId, after: int) -> LogEntry | None:
     """Return the decision about `job` among the entries after number `after`; None if the job is undecided.
 
-    Guarantee: None is returned only after every retained entry after `after` has been searched. A decision that is
-    returned is durable: another driver, who has made it, may not have come so far.
+    Guarantee: None is returned only after every retained entry after `after` has been searched. A returned
+    decision has been made durable, because the driver that wrote it may have died before doing so.
 
     Raises:
         FencedError: no retained entry decides the job, and the log does not reach back to `after`, because it was
@@ -101,8 +101,8 @@ def find_decision(ctx: CommitContext, view: LogView, job: JobId, after: int) -> 
 def append_entry(ctx: CommitContext, entry: LogEntry, view: LogView, changes: Sequence[Change] = ()) -> LogEntry:
     """Append `entry` to the log, and return the log's entry: this one or, if another process was first, another.
 
-    Guarantee: the returned entry is part of the log's one order. It is `entry`, or the entry that has its number, or an
-    entry about the same job with a later number; see `VersionedLog.append`.
+    Guarantee: the returned entry has a permanent position in the log. It is `entry`, or the entry that has its number,
+    or an entry about the same job with a later number; see `VersionedLog.append`.
 
     Args:
         view: the log for which `entry` was decided.
@@ -124,7 +124,7 @@ def append_entry(ctx: CommitContext, entry: LogEntry, view: LogView, changes: Se
 
 
 def destination_gone_error(ctx: CommitContext) -> LogRemovedError:
-    """Return the error for a job whose record, or the log before it, no longer exists, though the job is undecided."""
+    """Return the error for an undecided job whose record, or whose destination's log, no longer exists."""
     return LogRemovedError(
         "the destination was renamed or deleted while the job ran, or its records were, perhaps by a failover: if it "
         "has another name now, look there for files of the job first; else run the job again",
@@ -150,7 +150,7 @@ def write_mark(ctx: CommitContext, entry: LogEntry, mark: str, data: bytes = b"{
     """Mark a decision as ``visible`` or ``done``. Idempotent.
 
     Raises:
-        LogRemovedError: the store makes transactions, and has lost the decision: it is as if it had not been made.
+        LogRemovedError: the store supports transactions, and has lost the decision, which counts as not made.
     """
     try:
         decision_log(ctx).mark(entry, mark, data)
@@ -212,7 +212,7 @@ def is_write_id_used(ctx: CommitContext, job: JobRecord, view: LogView) -> bool:
 
 
 def write_record(entry: LogEntry) -> tuple[str, bytes] | None:
-    """Return the path and the bytes of the record that the decision's write id is committed; None if it has none."""
+    """Return the path and bytes of the record of a commit's write id; None for an abort, or without a write id."""
     write_id = write_id_of(entry.record)
     if not write_id or entry.kind is not Kind.COMMIT:
         return None
@@ -238,8 +238,8 @@ def remember_write(ctx: CommitContext, entry: LogEntry) -> None:
 def forget_writes(ctx: CommitContext) -> None:
     """Delete the records of writes that were committed more than `KEPT_S` ago. Idempotent.
 
-    The time is that of the newest record but one, if our clock is ahead of it: a driver with a wrong clock, whose own
-    record may be the newest, forgets nothing that the store's clock keeps.
+    Ages are measured from this machine's time or that of the second newest record, whichever is earlier. So a driver
+    whose clock is ahead, and whose own record may be the newest, deletes no record that is young by the store's clock.
     """
     records = list(iter_objects(ctx.store, ctx.key(layout.WRITES)))
     if len(records) < 2:

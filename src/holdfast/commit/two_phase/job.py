@@ -142,7 +142,7 @@ def _require_conditional_writes(ctx: CommitContext, record: JobRecord, data: byt
 def commit_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOutcome:
     """Decide a job, then make its output visible.
 
-    Guarantee: returns only after the decision is in the log. From then on the job is committed, whatever happens (C8):
+    Guarantee: returns only after the decision is in the log. From then on the job stays committed (C8):
     a failure of the remaining work is reported in the outcome, never as a failed commit. Calling this again, even from
     another process, yields the same decision. If the job's stream batch or its write id is already committed, the job
     is aborted.
@@ -156,8 +156,8 @@ def commit_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOut
         DestinationExistsError: the mode is ``fail`` and another job has added data in the meantime, or the caller chose
             a file name that is taken. The job is undecided.
         FencedError: another process has aborted the job. Stop. `LogRemovedError`: the destination was renamed or
-            deleted while the job ran. Nothing of the job is visible there; after a lost reply and a rename, its files
-            may be at the new place: look, or else run it again.
+            deleted while the job ran. Nothing of the job is visible there. If a reply was lost and the destination
+            renamed, its files may be visible under the new name: check this before you run the job again.
         CorruptDataError: a manifest or a log record cannot be read (the job is undecided), or files of the job are lost
             (the job is committed).
         OutcomeUnknownError: the store did not confirm the decision. Call `abort_job`, which reads the log first.

@@ -30,7 +30,7 @@ class ManifestCache:
             self.size_bytes += len(data)
 
     def drop(self) -> None:
-        """Drop all manifests; the list stays."""
+        """Drop all cached manifests; the list of manifests stays cached."""
         self.data.clear()
         self.size_bytes = 0
 

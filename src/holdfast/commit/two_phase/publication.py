@@ -214,7 +214,7 @@ def publication_of_job(job: JobRecord) -> Publication:
 
 
 def choose_publication(store: ObjectStore) -> Publication:
-    """Choose a transaction if the store makes any; else atomic rename, because no byte is written twice; else uploads.
+    """Choose a transaction if the store supports it; else atomic rename, because it writes no byte twice; else uploads.
 
     Raises:
         UnsupportedError: the store has neither rename nor uploads.

@@ -419,7 +419,7 @@ def is_committed_batch(job: JobRecord, streams: Mapping[str, StreamMark]) -> boo
 
 
 def advance_streams(job: JobRecord, streams: Mapping[str, StreamMark]) -> Mapping[str, StreamMark]:
-    """Return the marks of all streams as they are once `job` is committed."""
+    """Return the progress of all streams after `job` is committed."""
     if job.stream is None:
         return streams
     mark = StreamMark(batch=job.stream.batch, checkpoint=job.stream.checkpoint)

@@ -155,7 +155,7 @@ def load_replaced(ctx: CommitContext, entry: LogEntry) -> Iterator[ReplacedFile]
 
 
 def iter_deletions(ctx: CommitContext, entry: LogEntry, files: Iterator[ReplacedFile]) -> Iterator[Delete]:
-    """Iterate over the deletions of the files that a decision replaces.
+    """Yield a `Delete` for each file that a decision replaces.
 
     Generated names are used only once, and any other file is deleted only if it still has the listed etag.
     """

@@ -379,11 +379,12 @@ def _is_decision_done(ctx: CommitContext, seq: int) -> bool:
 # --- at once ---------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFiles:
-    """The changes that do not depend on the state of the log, planned once.
+    """The changes of `commit_at_once` that do not depend on the state of the log, planned once.
 
     Attributes:
         completions: the job's files.
-        required: keys of records without which nothing may happen: they are where the destination is.
+        required: keys of records that must exist, or else the transaction fails: without them, the destination was
+            renamed or deleted.
         obsolete: keys of the records that are no longer needed after the decision.
         summary: the facts about the files for the job's report.
     """

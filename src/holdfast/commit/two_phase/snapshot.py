@@ -73,7 +73,7 @@ class Instant:
 
     @property
     def is_settled(self) -> bool:
-        """Check whether a plain listing shows only whole jobs: no decision waits to be carried out."""
+        """Check whether a plain listing shows only complete jobs, because every decision has been carried out."""
         return not self.waiting
 
 
@@ -212,9 +212,9 @@ def _parse_checksum(value: dict[str, Any]) -> tuple[str, int]:
 def find_changed(
     ctx: CommitContext, files: Iterable[VisibleFile], checksums: Mapping[str, int]
 ) -> Iterator[VisibleFile]:
-    """Read files, and yield those whose bytes are not the ones that `checksums` was made from, or cannot be read.
+    """Read files, and yield those that cannot be read, or whose bytes do not match `checksums`.
 
-    A file that a job replaces meanwhile is among them.
+    This includes files that a job replaces in the meantime.
     """
 
     def is_changed(file: VisibleFile) -> tuple[VisibleFile, bool]:

@@ -71,7 +71,7 @@ def refuse_old_calendar_values(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return rows of a file that uses the Julian calendar, after checking that this changes none of their values.
 
     Raises:
-        UnsupportedError: there is such a value.
+        UnsupportedError: a value may change.
     """
     for path, kind, numbers in time_columns(batch):
         first = GREGORIAN_DAY if pat.is_date32(kind) else FIRST_INSTANT_US
