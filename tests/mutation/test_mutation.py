@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import subprocess
 import sys
 import textwrap
@@ -161,7 +162,8 @@ def test_a_court_tells_mutants_that_a_test_notices_from_others(tmp_path: Path) -
     test = tmp_path / "test_trial.py"
     test.write_text(_TEST)
     command = [sys.executable, "-c", _TRIAL, str(test)]
-    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S)
+    environment = {**os.environ, "PYTEST_ADDOPTS": ""}  # options of this session are unknown there
+    run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=PATIENCE_S)
     found = json.loads(run.stdout.splitlines()[-1])
     own = {name: kind for name, kind in found.items() if name.startswith("hadoop.uri._normalize_store ")}
     assert set(own.values()) == {"killed", "survived"}, "that no store is empty was not asked"

@@ -38,11 +38,11 @@ class DataClaim:
     _is_held: bool = False
 
     def hold(self, store: ObjectStore, root: str) -> None:
-        """Claim the place of the blobs for this namespace, unless it has claimed it already.
+        """Claim the path of the blobs for this namespace, unless it has claimed it already.
 
         Raises:
-            InvalidRequestError: they belong to another namespace; nothing was written.
-            CorruptDataError: the mark cannot be read: see the message.
+            InvalidRequestError: another namespace has claimed the path; nothing was written.
+            CorruptDataError: the present claim cannot be read: see the message.
         """
         if self._is_held:
             return
@@ -55,7 +55,7 @@ class DataClaim:
         self._is_held = True
 
     def check(self, store: ObjectStore, root: str) -> bool:
-        """Return whether this namespace has claimed the place of the blobs; False if the place is free. For the errors,
+        """Return whether this namespace has claimed the path of the blobs; False if the path is free. For the errors,
         see `hold`.
         """
         try:
@@ -90,19 +90,19 @@ _LONGEST_S = 10**11
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """The settings of a namespace that all its clients share. They are a record of its database.
+    """The settings of a namespace that all its clients share, stored in its database.
 
     Attributes:
         name: the name in URLs: ``holdfast://name/path``.
         data: the URL of the object store for file contents, without credentials.
         data_options: options of that store which all clients share, as text by their documented names: its endpoint and
-            region. What a client gives itself goes before. Never credentials.
+            region. Options that a client gives itself take precedence. Never credentials.
         superuser, supergroup: who passes every permission check.
         inline_bytes: files up to this size live in the database.
         block_size, replication: what clients get if they do not ask for anything else.
         permissions: whether permissions are checked at all.
         safety_age_s: how long a blob that no file refers to is kept for readers and slow writers.
-        longest_age_s: the longest safety age before this one: a writer that runs may still count on it.
+        longest_age_s: the longest safety age before this one: a running writer may still count on it.
         created_ms: when the namespace was created, milliseconds since the epoch.
         identity: a token that no other namespace has; `DataClaim` needs it.
         layout: see `LAYOUT_VERSION`.
@@ -153,7 +153,7 @@ class Configuration:
 
     @property
     def claim(self) -> DataClaim:
-        """The claim of this namespace to the place of its blobs."""
+        """The claim of this namespace to the path of its blobs."""
         return DataClaim(self.name, self.identity or f"{self.name}-{self.created_ms}")
 
 
@@ -181,7 +181,7 @@ def check_same_namespace(found: Configuration, configuration: Configuration) -> 
     """Check that the namespace in a database has the wanted name and data URL.
 
     Raises:
-        InvalidRequestError: it is another namespace.
+        InvalidRequestError: the name or data URL differs.
     """
     if (found.name, found.data) != (configuration.name, configuration.data):
         if found.name == configuration.name:
@@ -203,10 +203,8 @@ def undo_creation(store: Backend, identity: str) -> None:
     """Remove a namespace that was just created and is still empty; do nothing if it was used, or if the database
     contains another one.
 
-    The database may have lost the creation, and have another namespace by now, which is as new.
-
     Args:
-        identity: of the namespace.
+        identity: of the namespace; after a crash, the database may contain another one that is as new.
     """
     found = store.get_many([CONFIGURATION, ROOT_KEY])
     if CONFIGURATION not in found or decode_configuration(found[CONFIGURATION]).identity != identity:

@@ -68,16 +68,17 @@ class DirectoryTimes:
         self._reset()
 
     def touch(self, touched: Mapping[bytes, SeenRecord], now_ms: int, changes: Changes[Any], version: int) -> None:
-        """Note that the entries of directories changed at `now_ms`, after an operation was committed, and write all
-        unwritten times if that is due.
+        """Remember that a committed operation changed the entries of directories at `now_ms`; write all unwritten times
+        if that is due.
 
-        Guarantee: raises nothing if the notes cannot be written, because the operation that calls this has taken effect
-        already. They are kept for the next time.
+        Guarantee: raises nothing if the times cannot be written, because the operation has taken effect already. They
+        are kept, and written later.
 
         Args:
             touched: the inodes of the directories by key, as the operation saw them.
-            changes: of the operation: notes follow directories, and end with the record of their time.
-            version: of what it has written.
+            changes: of the operation: a moved directory keeps its unwritten time; deleting the record of its
+                time drops it.
+            version: of the written records.
         """
         with self._lock:
             for key, entry in touched.items():
@@ -111,7 +112,7 @@ class DirectoryTimes:
         discarded.
 
         Raises:
-            UnavailableError, OutcomeUnknownError: the notes are kept, and may be written again.
+            UnavailableError, OutcomeUnknownError: the times are kept, and may be written again.
         """
         with self._lock:
             pending, self._pending = self._pending, {}
@@ -148,8 +149,8 @@ class DirectoryTimes:
             }
 
     def time_of(self, directory: int, written_ms: int) -> int:
-        """Return when the entries of a directory last changed, by memory or by `written_ms`, the time in the database;
-        0 if unknown.
+        """Return when the entries of a directory last changed: the later of the time in memory and
+        `written_ms`, the time in the database; 0 if unknown.
         """
         note = self._pending.get(directory)
         return written_ms if note is None else max(note.time_ms, written_ms)

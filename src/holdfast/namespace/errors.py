@@ -155,8 +155,8 @@ class TreeMovingError(UnavailableError):
 
 
 class UncheckedTreeError(UnavailableError):
-    """A recursive deletion needs a check of the caller's permissions in the whole tree first. `Namespace.delete` does
-    both; otherwise check them, then repeat.
+    """A recursive deletion needs a check of the caller's permissions in the whole tree first. `Namespace.delete`
+    checks them itself; otherwise check them, then repeat.
     """
 
     java_class: ClassVar[str] = "org.apache.hadoop.ipc.RetriableException"

@@ -19,14 +19,14 @@ from holdfast.transactions.base import Backend
 class FileReader:
     """Reads a file of the namespace as it was when it was opened: later writes do not change what is read.
 
-    A deleted file stays readable for the safety age of the namespace; a small one as long as the reader exists. Only a
-    file of very many small blobs may be lost at once.
+    A deleted file stays readable for the safety age of the namespace, and a small file as long as the reader exists.
+    Only a file of very many small blobs may become unreadable at once.
 
-    Guarantee: what is read are the bytes that were written; damaged ones are an error.
+    Guarantee: reads return the bytes that were written; damaged bytes raise an error.
 
     Attributes:
         path: the path under which it was opened, for messages.
-        loaded: what the records of small blobs have, by name.
+        loaded: the stored bytes of small blobs, by blob name.
     """
 
     database: Backend
@@ -110,8 +110,8 @@ class FileChecksum:
     their algorithms are equal.
 
     Attributes:
-        algorithm: such as ``MD5-of-0MD5-of-512CRC32C``: CRCs in a block (0 for files of one block), and bytes of a CRC.
-        value: 28 bytes: these two numbers, 4 and 8 bytes long and in the other order, then the MD5.
+        algorithm: such as ``MD5-of-0MD5-of-512CRC32C``: CRCs per block (0 for files of one block), and bytes per CRC.
+        value: 28 bytes: the bytes per CRC (4 bytes), the CRCs per block (8 bytes), then the MD5.
     """
 
     algorithm: str

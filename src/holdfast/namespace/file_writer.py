@@ -202,7 +202,7 @@ class FileWriter:
         closes the file.
 
         Raises:
-            OutcomeUnknownError: the lease is lost, and nothing tells what an earlier call without a reply has done.
+            OutcomeUnknownError: the lease is lost, and it is unknown what an earlier call without a reply has done.
         """
         operation = self._make_operation(closes=closes)
         may_be_published, before = self._may_be_published, (self._is_unknown, self._proof)
@@ -252,7 +252,7 @@ class FileWriter:
         """Discard an open file, and give its lease back; return whether it was open. What `sync` has published stays.
 
         Errors are suppressed: what is left is garbage.
-        In a child of the process that opened the file, nothing but this copy ends: the parent may be writing it.
+        In a child of the process that opened the file, only this copy is closed: the parent may be writing the file.
         """
         gives_up = self._is_open and self._pid == os.getpid()
         self._is_open = False

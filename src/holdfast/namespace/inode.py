@@ -68,7 +68,7 @@ class Inode:
             written later (`directory_times`).
         replication, block_size: what the client asked for; they are returned, and change nothing but space quotas.
         extents: the content, in order. While a file is written, what was synced so far.
-        cuts: how often the file was truncated: what was cut off may come again, and its etag must not.
+        cuts: how often the file was truncated: part of the etag, since bytes that were cut off may come again.
         writer: the holder of the lease if the file is being written, else empty.
         names_quota, space_quota: of a directory; None for no limit.
         quota_id: names the counters of what a directory with a quota uses; 0 without a quota. A directory that gets a
@@ -117,7 +117,7 @@ class Inode:
 
     def is_frozen(self, now_ms: int) -> bool:
         """Return whether the tree below this directory is being counted, so that no operation may change it. An expired
-        mark freezes nothing.
+        freeze does not count.
         """
         return bool(self.moving) and is_term_unexpired(self.moving_until_ms / 1000, now_ms / 1000, FREEZE_MS / 1000)
 
@@ -172,10 +172,10 @@ MOST_SKEW_S = 3600.0
 
 
 def is_term_unexpired(until_s: float, now_s: float, term_s: float) -> bool:
-    """Return whether a mark, a lock or a leadership that ends at `until_s` still holds at `now_s`.
+    """Return whether a freeze, a lock or a leadership that ends at `until_s` still holds at `now_s`.
 
-    An end that is further ahead than `term_s` and an hour of clock skew counts as over: else a process with a wrong
-    clock that dies would block its work for months. Safety does not depend on this: whoever has lost a lock finds out
+    An end that is further ahead than `term_s` and an hour of clock skew counts as over: otherwise a dead process whose
+    clock was wrong could block others for months. Safety does not depend on this: whoever has lost a lock finds out
     in the next transaction.
 
     Args:

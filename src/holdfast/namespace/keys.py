@@ -88,8 +88,8 @@ def entry_name_in_key(key: bytes) -> bytes:
 
 
 def id_in_key(key: bytes) -> int:
-    """Return the inode id (or, of a usage counter, the quota id) in the key of a record that has one: of kind l, r, w,
-    t or u.
+    """Return the id in the key of a record: an inode id for the kinds l, r, w and t, a quota id for a usage counter
+    (kind u).
     """
     return int.from_bytes(key[1:_BEHIND_ID], "big")
 
@@ -122,7 +122,7 @@ def blob_name_in_key(key: bytes) -> str:
     """Return the name of a blob, from the key of a small blob's bytes or of a garbage note.
 
     Raises:
-        CorruptDataError: it is not a name. Run fsck.
+        CorruptDataError: the name is not valid UTF-8. Run fsck.
     """
     try:
         return (key[_BEHIND_TIME:] if key[:1] == b"g" else key[1:]).decode()
@@ -141,8 +141,8 @@ def usage_key(quota_id: int, what: bytes) -> bytes:
 
 
 def directory_record_keys(directory_id: int, quota_id: int) -> list[bytes]:
-    """Return the keys of the records that a directory may have besides its inode: place, times, and usage counters if
-    `quota_id` is not 0. They are deleted with it.
+    """Return the keys of the records that a directory may have besides its inode: place (where it was
+    renamed to), times, and usage counters if `quota_id` is not 0. They are deleted with the directory.
     """
     keys = [place_key(directory_id), times_key(directory_id)]
     return [*keys, usage_key(quota_id, b"n"), usage_key(quota_id, b"s")] if quota_id else keys
@@ -154,8 +154,8 @@ def lease_key(file_id: int) -> bytes:
 
 
 def upload_key(token: str) -> bytes:
-    """Return the key of the record of a pending upload. For a token that is not valid Unicode, no upload has this
-    key.
+    """Return the key of the record of a pending upload. A token that is not valid Unicode gets a key that no upload
+    has.
     """
     return b"p" + token.encode(errors="backslashreplace")
 
@@ -166,5 +166,5 @@ def deleted_key(inode_id: int) -> bytes:
 
 
 def garbage_key(since_ms: int, blob: str) -> bytes:
-    """Return the key of a garbage note: no file refers to `blob` since `since_ms`, milliseconds since the epoch."""
+    """Return the key of a garbage note, which says since when no file refers to `blob`, in epoch milliseconds."""
     return b"g" + _TIME.pack(since_ms) + blob.encode()

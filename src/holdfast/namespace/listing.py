@@ -241,8 +241,8 @@ def walk_below(
     Args:
         enter: called with each directory and its path before its entries are read; may raise an error.
         see: called with each page of entries.
-        beginning: what the names in the directory itself start with.
-        after: the components, below the directory, of what was the last entry of an earlier walk.
+        beginning: skips those entries of the directory itself whose names do not start with this.
+        after: the last entry of an earlier walk, as components below the directory; this walk continues there.
     """
     enter(path, directory)
     waiting = [_iter_entries(reader, path, directory, see, beginning, after)]  # no recursion: a tree may be very deep

@@ -30,7 +30,7 @@ _TRIES = 50
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A right, to lead or to repair and sweep, that one process holds until a time.
+    """The right of one process, until a given time, to lead or to repair and sweep.
 
     Attributes:
         holder: the token of the process; no other one has it.
@@ -119,7 +119,7 @@ class MaintenanceLock:
         Raises:
             ConflictError: another process has the lock. Wait until it is done.
             FencedError: at the end of the block, the lock is lost: the database has undone the last commit, or another
-                process has taken over. If no other has, the lock is free.
+                process has taken over. Unless another process has it, the lock is free.
 
         Crash: the lock ends ten minutes after its last use.
         """
@@ -169,9 +169,9 @@ class MaintenanceLock:
         """Write the root inode unchanged, with a new version, so that every operation that began before fails to commit
         or is in later snapshots.
 
-        Files are published after their blobs. A publication that began before this call fails, or is in the snapshot
-        that comes after it; one that begins later knows that its blobs are too young for the listing, or refuses them
-        (`Publish`). For this, the time by which blobs are too young must have been taken before.
+        Blobs are stored before their file is published. A publication that began before this call fails, or is in later
+        snapshots. One that begins later refuses blobs (`Publish`) that are old enough for the caller to take them for
+        garbage. So the caller must take the time from which it counts ages before this call.
 
         Without a root there is nothing to change, and no publication takes effect.
 
@@ -236,9 +236,7 @@ def encode_damage_note(store_now_s: float) -> bytes:
 
 def read_damage_time_s(database: Backend) -> float:
     """Return when damaged records were last removed whose blobs a repair must still look for, by the object store's
-    clock; -1 for never.
-
-    A note that cannot be read counts for all blobs.
+    clock; -1 for never; infinity (all blobs) if the time cannot be read.
     """
     record = database.get_many([DAMAGED]).get(DAMAGED)
     if record is None:
@@ -254,7 +252,7 @@ def forget_damage(database: Backend, lock: MaintenanceLock, store_now_s: float, 
 
     Args:
         store_now_s: when that repair began, by the store's clock.
-        age_s: how old a blob had to be.
+        age_s: the age from which that repair considered a blob, seconds.
 
     Raises:
         FencedError: the lock is lost.

@@ -108,12 +108,12 @@ class Namespace:
     def as_user(self, user: str, groups: Sequence[str] = ()) -> Namespace:
         """Return this open namespace for calls on behalf of another user.
 
-        It shares the connections of this one, what it has read and the times that it has still to write. So it need not
-        be closed: closing it does nothing, and closing this one ends it too.
+        The result shares this one's connections, cache and unwritten modification times. So it need not be closed:
+        closing it does nothing, and closing this namespace ends it too.
 
         Args:
-            groups: of the user. Unlike `open_namespace`, this looks none up: pass `opening.groups_of_user(user)` for
-                those that this machine knows.
+            groups: of the user. Unlike `open_namespace`, they are not looked up: pass `opening.groups_of_user(user)`
+                for those that this machine knows.
 
         Raises:
             InvalidRequestError: no user can have the name.
@@ -234,13 +234,12 @@ class Namespace:
     ) -> FileWriter:
         """Open a new file that becomes visible, complete, when it is closed.
 
-        Guarantee: no reader sees the file before; with `overwrite`, all readers see the old file until then. Nothing is
-        reserved: of two writers without `overwrite`, the one that closes first wins.
+        Guarantee: until it is closed, no reader sees the file; with `overwrite`, all readers see the old file. Nothing
+        is reserved: of two writers without `overwrite`, the one that closes first wins.
 
         Args:
             parents: whether closing the file makes missing parents, also those that were deleted since it was opened.
-            check: whether to look first, and to raise the errors below at once. Closing the file raises them in any
-                case.
+            check: whether to check the path now, and raise the errors below. Closing the file raises them in any case.
 
         Raises:
             PathExistsError, DirectoryInTheWayError: see the message.
@@ -514,7 +513,7 @@ class Namespace:
         """Run a rename with `run`. If it moves a tree between quotas, freeze and count the tree first.
 
         Args:
-            run: carries it out.
+            run: runs the given rename.
         """
         try:
             return run(rename)

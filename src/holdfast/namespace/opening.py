@@ -52,8 +52,8 @@ def init_namespace(
         register: whether to write the name into this user's catalog.
 
     Raises:
-        InvalidRequestError: the database contains another namespace, or the catalog has the name of another one, or the
-            data are at the place of another one, or a URL is wrong. No namespace was created.
+        InvalidRequestError: the database contains another namespace, the catalog has the name for another one, the data
+            URL belongs to another one, or a URL is wrong. No namespace was created.
         NotFoundError, AccessDeniedError, UnavailableError: the database, the store of the data, or the catalog cannot
             be used; see the message. No namespace was created, or the database has crashed, and has lost it.
 
@@ -223,8 +223,8 @@ def reconfigure_namespace(
 ) -> Configuration:
     """Change parts of a namespace's configuration; return the new configuration. Only the superuser may.
 
-    Clients read the configuration when they open the namespace, so those that run keep what they have read. Nothing
-    depends on their agreement, with one exception: a writer counts on its blobs being left alone for the safety age. So
+    Clients read the configuration when they open the namespace, so running clients keep the old one. That does
+    no harm, with one exception: a writer counts on its blobs being left alone for the safety age. So
     the configuration also keeps the longest safety age that there ever was, for sweeps, which read it anew each time.
 
     Args:

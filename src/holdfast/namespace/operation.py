@@ -53,9 +53,9 @@ class OperationBatch:
     """Several operations that run as one transaction. Each of them sees the directories that earlier ones make.
 
     Attributes:
-        paths: those that errors name.
+        paths: those that error messages name.
         operations: returns the operations, anew for each try: there is at least one. Each concerns one path, all paths
-            differ, and none asks for a range.
+            differ, and none reads a range of keys.
     """
 
     paths: Sequence[NsPath]
@@ -128,8 +128,8 @@ class Changes(Generic[R]):
 class JoinedCommits:
     """The changes of many operations, joined into one commit. Inodes are kept encoded, to save memory.
 
-    Each piece of the operations has a snapshot of its own. That is as good as one for all: the commit takes effect only
-    if what every piece has seen is still there.
+    The operations read from several snapshots. That is as good as one snapshot: the commit takes effect only if all
+    that was read is unchanged.
     """
 
     reads: dict[bytes, int] = field(default_factory=dict)
@@ -142,7 +142,7 @@ class JoinedCommits:
     directories: dict[bytes, Inode] = field(default_factory=dict)
 
     def add_reads(self, view: View) -> tuple[bytes, ...]:
-        """Add the records that a piece has read; return the keys that earlier pieces have read in another version."""
+        """Add the records of a view; return the keys that an earlier view has in another version."""
         seen = view.versions().items()
         return tuple(key for key, version in seen if self.reads.setdefault(key, version) != version)
 
@@ -168,7 +168,7 @@ class JoinedCommits:
         return None if value is None else self.directories.get(key) or decode_inode(key, value)
 
     def to_commit(self) -> Commit:
-        """Return the one commit that validates the reads of all pieces and writes the changes of all operations."""
+        """Return the one commit that validates everything that was read, and writes the changes of all operations."""
         return Commit(
             reads={key: version for key, version in self.reads.items() if key not in self.inserts},
             inserts=self.inserts,
@@ -192,8 +192,8 @@ def charge_quotas(changes: Changes[R], ancestors: Iterable[Inode], *, names: int
     counter would exceed its quota.
 
     Args:
-        ancestors: the directories above what comes or goes.
-        names, space: the change; what goes is negative, and is never refused.
+        ancestors: the directories above the inode that is added or removed.
+        names, space: the change; a negative one is never refused.
     """
     for inode in ancestors:
         if inode.has_quota:

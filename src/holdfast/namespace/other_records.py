@@ -53,15 +53,15 @@ def trail_of_chain(chain: Chain, depth: int) -> Trail:
 
 
 def encode_trail_fields(trail: Trail) -> list[list[int | str]]:
-    """Encode a trail as the JSON list that `decode_trail_fields` decodes: pairs of id and name."""
+    """Encode a trail, the directories on a path, as a JSON list of pairs: id and name."""
     return [[number, name.decode()] for number, name in trail]
 
 
 def decode_trail_fields(fields: object) -> Trail:
-    """Decode a trail from its JSON list.
+    """Decode a trail, the directories on a path, from its JSON list.
 
     Raises:
-        ValueError, TypeError: it is not one.
+        ValueError, TypeError: the list is malformed.
     """
     if not isinstance(fields, list):
         raise TypeError("not a list")
@@ -69,15 +69,15 @@ def decode_trail_fields(fields: object) -> Trail:
 
 
 def encode_trail(trail: Trail) -> bytes:
-    """Return the value of a directory's place record: the trail to the directory, itself included."""
+    """Return the value of a place record, the directories down to a renamed directory."""
     return json.dumps(encode_trail_fields(trail), separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def decode_trail(key: bytes, value: bytes) -> Trail:
-    """Decode the trail in a directory's place record, given the record's key and value.
+    """Decode a place record, which says where a directory was last renamed to, given the record's key and value.
 
     Raises:
-        CorruptDataError: the record is not a place. Keep it, and run fsck.
+        CorruptDataError: the record is damaged. Keep it, and run fsck.
     """
     with corrupt_if_malformed("a directory's place", key):
         trail = decode_trail_fields(json.loads(value))
@@ -87,12 +87,12 @@ def decode_trail(key: bytes, value: bytes) -> Trail:
 
 
 def find_path(store: Backend, key: bytes, trail: Trail) -> NsPath | None:
-    """Find the present path of an inode, from its key and an older trail to its parent, by the places of renamed
-    directories.
+    """Find the present path of an inode, given its key and an older path; the records of renamed directories say what
+    has changed.
 
     Args:
-        key: of the inode.
-        trail: of its parent, at some time.
+        key: of the inode's record.
+        trail: the directories down to its parent, at some earlier time.
 
     Returns:
         None if the records contradict each other: they changed meanwhile.
@@ -146,7 +146,7 @@ class Lease:
         renewed_ms: when the writer was last heard of, milliseconds since the epoch. A wrong clock can only let another
             client recover the lease too early; the writer then fails, because every write of it validates the lease.
         key: the key of the file's inode.
-        trail: the directories above the file, when the file was opened or last renamed (`trails`).
+        trail: the directories above the file, when the file was opened or last renamed (`find_path`).
     """
 
     holder: str
@@ -193,8 +193,8 @@ class DeletedTree:
 
     Attributes:
         root: the inode of the directory.
-        path: where the tree was deleted.
-        since_ms: when, milliseconds since the epoch.
+        path: which the directory had.
+        since_ms: when it was deleted, milliseconds since the epoch.
         charged: ids of the quotas that count the tree until it is collected.
     """
 

@@ -119,10 +119,10 @@ class Caller:
             self.deny(directory, READ | EXECUTE, str(path))
 
     def check_removal(self, chain: Chain) -> None:
-        """Check that the caller may remove the target of a path from its directory: by w on the directory and its
-        sticky bit.
+        """Check that the caller may remove the target of a path from its directory: that needs write permission, and
+        ownership if the sticky bit is set.
 
-        Of an entry or a parent that does not exist, only the rest is checked.
+        If the target does not exist, only write permission is checked; without a parent, nothing.
 
         Raises:
             PermissionDeniedError: the caller may not remove it.

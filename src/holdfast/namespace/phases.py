@@ -78,12 +78,12 @@ class OperationRunner:
     """Runs operations in transactions of one database, with retries.
 
     Attributes:
-        hints: what this process last saw.
+        hints: the cache of inodes and leases.
         times: the modification times of directories, which are written later.
-        reclaim: called with the ids of quotas that are exceeded; collects what was deleted and is still counted, and
-            returns whether there was anything.
-        tries_without_locks: how often an operation loses against others before it locks what it reads; 0 is the
-            pessimistic way of paper 004, for comparison.
+        reclaim: called with the ids of quotas that are exceeded; collects deleted trees that still count, and returns
+            whether it found any.
+        tries_without_locks: after so many conflicts, an operation locks what it reads; 0 is the pessimistic mode of
+            paper 004, for comparison.
     """
 
     database: Backend
@@ -326,7 +326,7 @@ class LockingReader:
     """Reads records in a transaction and locks them: shared above the parents of the operation's paths, all others
     exclusively.
 
-    Two that have locked the same record shared, and then want to write it, would wait for each other.
+    The others are exclusive because two readers with a shared lock on a record that both then write would deadlock.
     """
 
     def __init__(self, hints: Hints, group: RelatedGroup, transaction: LockedTransaction) -> None:
@@ -349,8 +349,8 @@ class LockingReader:
         return self._records
 
     def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
-        """Read a page of a range of keys, without a lock on the range; `guards` are locked and read as in
-        `get_many`.
+        """Read a page of a range of keys, without a lock on the range; also lock and read the keys in `guards`,
+        as `get_many` does.
         """
         found = self.get_many(guards)
         page = self._transaction.scan(start, end, limit)

@@ -59,9 +59,9 @@ class SweepResult:
     """Counts what a sweep has found.
 
     Attributes:
-        blobs, blob_bytes: objects that nothing refers to.
-        records: times, places and counters of directories that do not exist; they are deleted.
-        uploads: blobs that were never finished; they are given up.
+        blobs, blob_bytes: objects that no file refers to.
+        records: times, renames and quota counters of directories that do not exist; they are deleted.
+        uploads: uploads of blobs that were never completed; they are aborted.
     """
 
     blobs: int = 0

@@ -220,15 +220,14 @@ class TreeCounter:
         return names, space
 
     def check_removal(self, path: NsPath, caller: Caller) -> int:
-        """Check that the caller may delete every entry of a tree; return the inode id of its root, 0 if that is no
-        directory.
+        """Check that the caller may delete every entry of a tree.
 
         Each directory with entries needs all permissions, and sticky ones let only owners remove entries.
 
-        Guarantee: the tree is checked as it was at one moment, in one snapshot. What others change later is not.
+        Guarantee: the tree is checked as it was at one moment, in one snapshot. Later changes are not checked.
 
         Returns:
-            The inode id of the directory; 0 if it does not exist.
+            The inode id of the directory; 0 if the path does not exist, or is a file.
 
         Raises:
             PermissionDeniedError: see the message.

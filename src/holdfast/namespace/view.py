@@ -24,7 +24,7 @@ _SPARE_READS = 20
 
 @dataclass(frozen=True, slots=True)
 class SeenRecord:
-    """A record as it was read: its version, and its inode, its value or its number."""
+    """A record as it was read: its version, and an inode, other bytes (`value`) or a counter (`number`)."""
 
     version: int
     inode: Inode | None
@@ -96,16 +96,15 @@ class Chain:
 
 @dataclass(slots=True)
 class View:
-    """The snapshot of the records that an operation reads: the inodes on its paths, its other records, and a page of a
-    range.
+    """The snapshot of the records that an operation reads.
 
     Attributes:
-        chains: one for each path of the operation.
-        entries: the existing records of the group: those of the chains, and those that the operation asked for.
-        absent: the keys of the group that have no record.
-        is_guess: whether it consists of hints: then it may be wrong, and proves nothing until a commit validates it.
-        page, has_more: the first records of the range for which the operation asked, and whether it has more. A guess
-            has none.
+        chains: the inodes on each path of the operation.
+        entries: the existing records by key: those on the paths, and those that the operation asked for.
+        absent: the keys that were read and have no record.
+        is_guess: whether the view comes from the cache: then it may be wrong, until a commit validates it.
+        page, has_more: the first records of the range for which the operation asked, and whether the range has more.
+            A view from the cache has none.
     """
 
     chains: tuple[Chain, ...]
@@ -304,9 +303,9 @@ def require_own_root(root: Inode | None, identity: str) -> None:
     """Check that the root directory exists and belongs to the namespace that this process has opened.
 
     A database that loses its newest commits may lose the creation of a namespace, and another one may then be created
-    there, with its data at another place. Clients of the first one may be alive: what they publish would lack its bytes
-    for all others, and what they delete would be the other one's. So the root names its namespace, and because every
-    operation reads and validates the root, none of theirs takes effect.
+    there, with its data at another place. Clients of the lost namespace may still run: files that they publish would
+    have no bytes at the new place, and they could delete files of the new namespace. So the root names its namespace,
+    and because every operation reads and validates the root, no operation of such a client takes effect.
 
     Args:
         identity: `Configuration.identity`, as this process has read it.

@@ -53,7 +53,7 @@ def parse_read_options(options: OptionSource) -> ReadOptions:
 
     Raises:
         InvalidRequestError: an option is unknown or invalid; the message says how to fix it. If the format is not
-            given, the format's options are checked later, once it is known.
+            given, its options are checked later, once it is known.
     """
     given = collect_options(options, READ_KEYS)
     store = parse_location(given)

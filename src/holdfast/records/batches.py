@@ -112,7 +112,7 @@ def track_batch_commits(
 
     Raises:
         ConflictError: the database has lost some of them.
-        UnavailableError, UnsupportedError: see `make_durable`; they have perhaps taken effect.
+        UnavailableError, UnsupportedError: see `make_durable`; the transactions may have taken effect.
 
     Crash: the record with the count remains, for `delete_old_commit_counts`.
     """
@@ -161,13 +161,14 @@ def delete_old_commit_counts(backend: Backend, environment: Environment, older_t
 
 
 def collect_dropped(database: Backend) -> int:
-    """Delete all records of dropped tables and work lists, and then the marks of the drops; return the number.
+    """Delete all records of dropped tables and work lists, and then the records that mark them as dropped; return the
+    number.
 
-    No transaction adds to them: each validates the definitions of the tables and lists that it uses.
+    No transaction adds to a dropped table or list: each validates the definitions of those that it uses.
 
-    Crash: the mark stays until everything below it is deleted, also if the database crashes and undoes deletions that
-    were not durable; call it again. If it undoes the drop itself, nothing more is deleted: others may use the table
-    or list again. Several callers may work side by side.
+    Crash: the mark stays until all records are deleted, also if the database crashes and undoes deletions that were
+    not durable; call it again. If the crash undoes the drop itself, nothing more is deleted: the table or list may be
+    used again. Several callers may work side by side.
     """
     return sum(
         _collect_dropped(database, mark, record.version) for mark, record in read_records(database, *dropped_range())

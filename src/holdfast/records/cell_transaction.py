@@ -49,7 +49,7 @@ class ReadSet(Protocol):
     """
 
     def get_many(self, keys: Sequence[bytes]) -> dict[bytes, Record]:
-        """Return the existing records of `keys`; those that were read before stay as they were."""
+        """Return the existing records of `keys`; a second read of one returns the first result."""
         ...
 
     def scan(self, start: bytes, end: bytes, limit: int | None, *, guard: bytes) -> list[tuple[bytes, Record]]:
@@ -62,24 +62,24 @@ class ReadSet(Protocol):
 
 
 def too_many_reads_error(most: int) -> InvalidRequestError:
-    """Return the error for a unit that reads more than `most` cells."""
+    """Return the error for a unit of work that reads more than `most` cells."""
     return InvalidRequestError(
         "the unit reads more cells than it may: read fewer, or raise the limit max_reads", max_reads=most
     )
 
 
 class CellTransaction(CellReader):
-    """A transaction over cells of tables: its reads and writes take effect together.
+    """A transaction over cells of tables, shared by units of work: its reads and writes take effect together.
 
     Guarantee: what it reads, apart from its own writes, was true at one instant if the commit succeeds. Until then a
-    function may see records that never existed together, so its loops must end anyway.
+    function may see records that never existed together: its loops must end even so.
 
     The instance belongs to one thread of one process. After `end`, or in a forked child, where what it writes would
     never be committed, every call is refused.
 
     Args:
         tables: returns a table by its name.
-        most_reads: how many records one unit may read.
+        most_reads: how many records one unit of work may read.
     """
 
     def __init__(self, read_set: ReadSet, tables: Callable[[str], Table], most_reads: int | None = None) -> None:
@@ -137,8 +137,8 @@ class CellTransaction(CellReader):
         Adds of several transactions do not conflict with each other, unless the table has a history.
 
         Raises:
-            InvalidRequestError: the amount is no integer; or the cell holds something else, and the transaction has
-                read or written it. If it has not, its commit is refused.
+            InvalidRequestError: the amount is no integer; or the cell holds no integer, and the transaction has read or
+                written the cell. If it has not, the commit is refused instead.
         """
         number = to_integer(amount)
         if number is None or not -MAX_NUMBER <= number <= MAX_NUMBER:
@@ -187,7 +187,7 @@ class CellTransaction(CellReader):
         return cell_key(self._table(table).id, row, column_bytes(column))
 
     def end_unit(self) -> None:
-        """End the present unit and keep its writes for the commit; later calls belong to the next unit."""
+        """End the present unit of work and keep its writes for the commit; later calls belong to the next."""
         shared = self._shared
         for key, write in self._own.items():
             self._bytes += _write_size(write) - _write_size(shared.get(key))
@@ -195,7 +195,7 @@ class CellTransaction(CellReader):
         self.drop_unit()
 
     def drop_unit(self) -> None:
-        """End the present unit and drop its writes; later calls belong to the next unit."""
+        """End the present unit of work and drop its writes; later calls belong to the next."""
         self._own.clear()
         self._reads = 0
 
@@ -210,7 +210,7 @@ class CellTransaction(CellReader):
 
     @property
     def written_bytes(self) -> int:
-        """Return the total size of the values that the units that have ended put."""
+        """Return the total size of the values that finished units of work have put."""
         return self._bytes
 
     @property

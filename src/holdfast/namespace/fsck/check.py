@@ -37,7 +37,7 @@ class CheckedNamespace:
     """The database, blobs and settings of a namespace that `check`, `repair` or `sweep` works on.
 
     Attributes:
-        safety_age_s: how old an unowned blob must be before it is one.
+        safety_age_s: the age in seconds from which a blob that no file refers to is unowned.
         identity: of the namespace.
     """
 
@@ -83,8 +83,9 @@ def check(
     Guarantee: what is reported was true at one moment. The namespace may be in use.
 
     Args:
-        reads: whether to read all blobs too, before the snapshot begins: those in the database are read in any case.
-        store_now_s: the time of the store's clock; None takes ours instead.
+        reads: whether to read the blobs of the object store too, before the snapshot begins; those in the database are
+            always read.
+        store_now_s: the time of the store's clock; None takes this process's clock.
         leased: see `Survey.read_records`.
 
     Raises:

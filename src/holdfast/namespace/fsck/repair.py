@@ -67,7 +67,7 @@ class RepairReport:
 
     Attributes:
         repaired: what was found and repaired, in order.
-        failed: what could not be repaired, though it is of a kind that can.
+        failed: what could not be repaired, although a repair exists for its kind.
         report: a check after all repairs.
         shelf: the directory in /lost+found; empty if there was no need for one.
     """
@@ -243,7 +243,7 @@ class Workbench:
         """Add an inode to this repair's directory in /lost+found, in one transaction with other changes; return whether
         it took effect.
 
-        A lease of the inode follows it.
+        The lease of a file gets the file's new key.
 
         Args:
             name: what it is called; a number is added if the name is taken.

@@ -56,7 +56,7 @@ class Survey:
     `open_survey`.
 
     Args:
-        now_ms: when the pass begins, milliseconds since the epoch.
+        now_ms: when the survey begins, milliseconds since the epoch.
     """
 
     def __init__(self, connection: sqlite3.Connection, now_ms: int) -> None:
@@ -259,10 +259,10 @@ def iter_records(reader: SnapshotReader, kind: bytes) -> Iterator[tuple[bytes, R
 def find_leased_files(reader: SnapshotReader) -> frozenset[int]:
     """Return the inode ids of all files that have a lease.
 
-    A sweep or a repair asks before it writes the root (`MaintenanceLock.rewrite_root`), and leaves the blobs of
-    these files alone. If a lease ends after that, and the database forgets its end, the writer may publish the blob
-    after all, and end the lease again. If it ended before, a database that forgets that forgets the write of the root
-    as well, and with it the lock.
+    A sweep or a repair calls this before it writes the root (`MaintenanceLock.rewrite_root`), and leaves the blobs of
+    these files alone. If a lease ends later, the database may lose its end in a crash; then the writer may still
+    publish its blobs. If a lease ended earlier, a database that loses its end also loses the write of the root, and
+    the lock.
     """
     return frozenset(id_in_key(key) for key, _ in iter_records(reader, b"l"))
 

@@ -39,10 +39,10 @@ class CreateObject(FileGroup):
     Group: that of `Publish`, and the upload, exclusively.
 
     Attributes:
-        file: the file to be. An upload knows its id, content and metadata by itself.
+        file: the operation that publishes the file; id, content and metadata come from `upload`, if any.
         upload: the token of the pending upload that it completes, which must exist; else empty.
         parts: those that complete the upload, in their order.
-        keys: gets the key of a new inode's record: it stays the same if a directory above the file is renamed.
+        keys: filled with the record key of a new inode, by its id; a rename of a directory above keeps the key.
     """
 
     path: NsPath
@@ -250,7 +250,7 @@ def _encode_rights(inode: Inode) -> bytes:
 
 
 def is_directory_unchanged(inode: Inode) -> bool:
-    """Check whether a directory was made for an object, and is unchanged since: other fields have their defaults."""
+    """Check whether a directory was made for an object, and its rights, quotas and attributes are unchanged."""
     return inode == Inode(
         id=inode.id,
         kind=InodeKind.DIRECTORY,
@@ -294,7 +294,7 @@ class AddPart(OnePath):
         path: of the file to be.
         token: of the upload.
         data: the bytes of a small part, by the name of its blob.
-        is_late: tells whether the part is so old by now that a sweep may take it for garbage (N3): see `Publish`.
+        is_late: returns whether the part is so old that a sweep may take it for garbage (N3); see `Publish`.
     """
 
     path: NsPath

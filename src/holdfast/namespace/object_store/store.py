@@ -397,8 +397,8 @@ class ChangeSet:
 
     Attributes:
         emptied: once the changes are made, the directories that have lost a file.
-        published: once they are made, ids of files that were created and the keys of their inodes: of one file at
-            least, unless none was.
+        published: once the changes are made, the id and the record key of at least one file that was created; empty
+            if none was.
     """
 
     namespace: Namespace

@@ -30,7 +30,7 @@ class GetStatus(OnePath):
     Group: the inodes on the path and the directory's time, as one snapshot; nothing is locked.
 
     Attributes:
-        times: what this process has not written yet.
+        times: directory times that this process has not written yet.
         access: permission bits that the caller needs on the inode itself; 0 for none.
     """
 
@@ -168,7 +168,7 @@ class SetXattr(OnePath):
     Attributes:
         name: with its namespace, such as ``user.origin``.
         value: None removes the attribute.
-        create, replace: the flags of HDFS: at least one must hold for the present state.
+        create, replace: HDFS's flags: whether a missing attribute may be created, and an existing one replaced.
     """
 
     path: NsPath

@@ -89,7 +89,7 @@ def check_path(chain: Chain, context: OperationContext, own_mark: str = "") -> N
     the path.
 
     Args:
-        own_mark: the token of a mark that does not stop the caller.
+        own_mark: the token of a freeze of the caller's own, which is no obstacle.
 
     Raises:
         ParentNotDirectoryError, PermissionDeniedError: see the message.
@@ -163,8 +163,8 @@ class _NewParents:
 def make_parents(
     changes: Changes[R], chain: Chain, context: OperationContext, *, mode: int | None, allowed: bool = True
 ) -> _NewParents:
-    """Add the missing directories above a path to the changes; return its parent, the trail to it, and how many are
-    new.
+    """Add the missing directories above a path to the changes; return its parent, the directories down to it, and how
+    many are new.
 
     Args:
         mode: of the new directories; None takes the mode of the deepest existing ancestor. Their owner may always write
@@ -222,16 +222,16 @@ def discard_blobs(changes: Changes[R], inode: Inode, now_ms: int) -> None:
     """Give up all blobs of a file: delete the records of small ones, and write garbage notes for the others, which
     readers may need for a while.
 
-    The file has been there since its times, by whatever clock. So if ours is behind, they are the better date.
+    The notes have the latest of `now_ms` and the file's own times, in case this process's clock is behind.
     """
     discard_extents(changes, inode.extents, max(now_ms, inode.mtime_ms, inode.atime_ms))
 
 
 def discard_extents(changes: Changes[R], extents: Iterable[Extent], since_ms: int) -> None:
-    """Give up the blobs of extents: delete the records of small ones, and note the others for the garbage collector.
+    """Give up the blobs of extents: delete the records of small ones, and write garbage notes for the others.
 
     Args:
-        since_ms: the time in the notes, milliseconds since the epoch.
+        since_ms: the time in the garbage notes, milliseconds since the epoch.
     """
     for extent in extents:
         if extent.inline:

@@ -76,9 +76,9 @@ class Publish(FileGroup):
         mtime_ms: the modification time of the new file; None for the present.
         is_repeated: whether an earlier call may have published the file: then it is only looked for, because meanwhile
             it may have been renamed or deleted, and its blobs must not belong to two files.
-        is_late: tells whether a blob is so old by now that a sweep, which sees no file that refers to it, may take it
-            for garbage (N3). It is asked after the view was read, and the view has the root, which every sweep changes
-            before it lists the blobs (`maintenance`): so no sweep comes in between.
+        is_late: returns whether a blob is so old that a sweep, which sees no file that refers to it, may take it for
+            garbage (N3). It is called after the view was read. The view contains the root, which every sweep rewrites
+            before it lists the blobs (`maintenance`), so a sweep that begins later makes the commit fail.
     """
 
     path: NsPath
@@ -213,13 +213,13 @@ class WriteUnderLease(FileGroup):
     Group: the inodes on the path, shared; the target and its lease, exclusively.
 
     Attributes:
-        path: the present one: see `trails`.
-        file_id: the id of the file: another file may have its path by now.
+        path: the present path; see `find_path`.
+        file_id: the id of the file: another file may now have the path.
         extents, data: what to add: see `Publish`. Extents that the file has already are not added again, so a writer
             may repeat them if it does not know whether they were added.
         closes: whether the writer is done: the lease ends.
         newest: the last blob of the file, as this writer knows it; empty if there was none, None if it does not matter.
-            A database that has lost commits may have less of the file: what follows would be in the wrong place.
+            If the database has lost commits, the file may be shorter: new extents would be at a wrong offset.
         proof: a blob that nothing but an earlier call with `closes` can have added: if the file has it, that call has
             closed the file. Empty if there was no such call, or if it had nothing to add.
     """

@@ -189,7 +189,7 @@ class Rename:
         return chains[2] if len(chains) == 3 and existing is not None and existing.is_directory else chains[1]
 
     def execute(self, view: View, context: OperationContext) -> Changes[NsPath]:
-        """Return the changes that move the inode, its lease or place, and its usage of quotas.
+        """Return the changes that move the inode, its quota usage, and its lease or place record.
 
         Raises:
             PathNotFoundError: the source, or the parent of the target, does not exist.
