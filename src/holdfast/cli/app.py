@@ -139,9 +139,9 @@ def database() -> None:
       holdfast database put sqlite:///var/lib/shop.db stock apples 5 --type int
       holdfast database scan sqlite:///var/lib/shop.db stock
 
-    A URL is that of a database: sqlite:///file, postgresql://user@host/database or mysql://user@host/database. A
-    password does not belong on a command line: set the variable HOLDFAST_DATABASE_<NAME> to the whole URL, and give
-    NAME in its place.
+    A cell is a value at a row and a column; computation units are functions that change cells. A URL is
+    sqlite:///file, postgresql://user@host/database or mysql://user@host/database. A password does not belong on a
+    command line: set the variable HOLDFAST_DATABASE_<NAME> to the URL, and give NAME instead.
     """
 
 
@@ -176,7 +176,7 @@ unknown. Credentials come from where every AWS tool has them, never from the com
 )
 @click.version_option(package_name="holdfast", prog_name="holdfast", message="%(prog)s %(version)s")
 def cli() -> None:
-    """Run a command."""
+    """Run the command that the arguments name; `_START` is the help."""
 
 
 def _handle_sigterm(number: int, frame: object) -> NoReturn:

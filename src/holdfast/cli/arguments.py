@@ -194,7 +194,7 @@ class ConnectionOptions:
         return self.given
 
     def options_of_any_store(self) -> tuple[StoreOptions, ...]:
-        """Return the connection options for each kind of store that has them, while the store's url is unknown.
+        """Return the connection options for each kind of store that has them; for use before the url is known.
 
         Raises:
             InvalidRequestError: an option contains a credential of an installed store (which the message does not

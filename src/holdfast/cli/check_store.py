@@ -227,7 +227,7 @@ def remove_directory(store: ObjectStore, prefix: str, pending: set[tuple[str, st
 
     Args:
         prefix: ends in ``/``.
-        pending: uploads that may be missing in the store's own listing.
+        pending: key and id of uploads to abort even if the store's listing omits them.
     """
     from holdfast.stores.base import batched_keys, iter_objects, iter_uploads, multipart
 

@@ -31,7 +31,7 @@ def committers(
       holdfast committers --why magic
 
     Choose a committer with --committer in holdfast write, or with option("committer", NAME) in Spark. two_phase is
-    right for most; --why COMMITTER tells what speaks for another one and against it.
+    right for most; --why COMMITTER shows the guarantees of another one, with reasons.
     """
     from holdfast.commit import TWO_PHASE, get_committer
     from holdfast.commit.registry import installed_committers

@@ -219,11 +219,11 @@ class Output:
         self.table(["field", "value"], rows)
 
     def side_by_side(self, title: str, names: Sequence[str], columns: Mapping[str, Sequence[str]]) -> None:
-        """Print a table with a narrow column for each of several things, or several tables on a narrow screen.
+        """Print a table of narrow columns, split into several tables on a narrow screen.
 
         Args:
             title, names: the heading and the cells of the first column.
-            columns: the cells of the others, by their headings, which continue on the next line behind a - or _.
+            columns: the cells of the other columns, by heading; headings are wrapped after each - or _.
         """
         heads = [re.sub("([-_])", r"\1\n", head) for head in columns]
         cells = list(columns.values())

@@ -171,9 +171,9 @@ def list_uploads(
       holdfast uploads list s3://bucket --older-than 7d
       holdfast uploads list s3://bucket --expect 0 || echo "something is pending"
 
-    Only uploads below URL are shown: for s3://bucket/dataset1, none of s3://bucket/dataset10. The state says to whom an
-    upload belongs: "over": its job has ended, and nothing can complete it; "unfinished": it is data of a job that may
-    still commit; "unknown": its job left no record below URL; "Hadoop's": a job of Hadoop's committers; another tool.
+    Only uploads below URL are shown: for s3://bucket/dataset1, none of s3://bucket/dataset10. States: "over": the
+    upload's job has ended, and nothing can complete it; "unfinished": the job may still commit; "unknown": the job left
+    no record below URL; "Hadoop's": a job of Hadoop's committers started it; "other tool": another tool did.
     """
     from holdfast.commit.upload_owners import find_pending_uploads
 

@@ -252,7 +252,7 @@ def decode_intents(key: str, data: bytes) -> tuple[FileOwner, tuple[str, ...]]:
 
     Raises:
         CorruptDataError: the record is damaged, `key` is that of another attempt's record, or a path is outside the
-            destination or names another attempt, whose file it is (C7).
+            destination or that of another attempt's file (C7).
     """
 
     def decode() -> tuple[FileOwner, tuple[str, ...]]:

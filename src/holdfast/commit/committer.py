@@ -112,11 +112,11 @@ class Committer:
         source: the paper or manual that describes it.
         needs: the capabilities that a store must have.
         modes: the save modes that it supports.
-        guarantees: its answers to the rows of `GUARANTEES`, by their names.
+        guarantees: whether it gives each guarantee of `GUARANTEES`, and why, by the guarantee's name.
         staging: whether it needs `CommitContext.staging`.
         keeps_log: whether it records the commits of its jobs in the destination's decision log.
         leaves_records: whether a job that died leaves records, so that `find_leftovers` can find the job.
-        setup: checks the destination and announces a job of this name; see `setup_job`.
+        setup: checks the destination and announces a job of the committer of this name; see `setup_job`.
         commit: makes a job's output visible; see `commit_job`.
         abort: see `abort_job`.
         name_file: returns the base name of an attempt's file with a number, counted from 0, and an extension.
@@ -126,8 +126,8 @@ class Committer:
             idempotent (scenario 21).
         find_leftovers: lists jobs that left data behind, including live ones, and what recovery may do with each.
             Raises `CorruptDataError` if a record that is needed cannot be read.
-        knows_job: returns whether the committer has stored records of a job in one of these folders, or in its own
-            place.
+        knows_job: returns whether records of a job are stored in one of these folders, or in the shared directory
+            of `staging`.
     """
 
     name: str

@@ -18,10 +18,10 @@ T = TypeVar("T")
 
 
 def ensure_durable(ctx: CommitContext, found: T, look: Callable[[], T]) -> T:
-    """Make what was found at the destination durable, before a caller relies on it; return what is found then.
+    """Make what was found at the destination durable, before a caller relies on it; repeat the search.
 
-    The process that wrote it may have died before its transaction was durable. Without transactions, or if nothing was
-    found, return `found` at once.
+    The process that wrote it may have died before its transaction was durable. On a store without transactions, or if
+    nothing was found, return `found` at once.
 
     Args:
         found: what a search has found; falsy for nothing.
@@ -78,7 +78,7 @@ def refuse_file_destination(ctx: CommitContext) -> None:
 
 
 def refuse_taken_paths(ctx: CommitContext, paths: Sequence[str] = (layout.SUCCESS,)) -> None:
-    """Check, before any task runs, that each of `paths` can be written. The default is the file that every job writes.
+    """Check, before any task runs, that each of `paths` can be written; by default ``_SUCCESS``.
 
     Raises:
         HoldfastError: a file cannot be created, for instance because a directory has the same name.

@@ -127,8 +127,8 @@ def find_abortable_keys(
 
     Returns:
         Two sets: the keys that were announced only by jobs that have ended, and the contested keys, which a job that
-        may still commit has announced too, or may have announced. An unreadable record spares every key that it might
-        name.
+        may still commit has announced too, or may have announced. Every key that an unreadable record might name is
+        contested.
 
     Args:
         records: keys of the intent records of jobs that have ended, in the context's own destination.

@@ -22,7 +22,7 @@ def log_entry_path(seq: int) -> str:
 
 
 def log_mark_path(seq: int, mark: str) -> str:
-    """Return the path of one of a decision's marks: ``visible`` or ``done``."""
+    """Return the path of the file that marks a decision as ``visible`` or ``done``."""
     return f"{LOG}{seq:020d}.{mark}"
 
 

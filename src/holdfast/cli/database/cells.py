@@ -71,8 +71,8 @@ def scan(
       holdfast database scan shop stock --json > stock.jsonl
 
     All rows come from one snapshot, and writers do not wait. With --json, each row is a line, {"row": …, "columns":
-    {…}}, which keeps the type of every value, and the whole table is printed. Rows that are not texts are shown in
-    JSON, and so are texts that look like it: the text "3" is not the integer 3.
+    {…}}, which keeps the type of every value, and the whole table is printed. Row keys that are not text are shown
+    in JSON, and so is text that looks like JSON: the text "3" is not the integer 3.
     """
     given = {"prefix": prefix, "start": start, "end": end}
     if prefix is not None and (start is not None or end is not None):
@@ -123,7 +123,7 @@ def get(
       holdfast database get shop prices apples --history
 
     Bytes are shown in hexadecimal, and arrays of more than 16 elements by their shape; --json has all of them. The exit
-    code is 2 if there is no such cell. In a history, each write of the cell has the next counter, also a deletion.
+    code is 2 if there is no such cell. In a history, the writes of the cell, deletions included, are numbered.
     """
     if raw and (run.out.json or history):
         raise InvalidRequestError("standard output takes the value alone: leave out --raw, or --json and --history")

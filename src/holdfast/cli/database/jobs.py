@@ -38,19 +38,19 @@ _JOB: tuple[Column, ...] = (
 
 @command(shape=OutputForm.LINES)
 def jobs(run: CommandRun, url: Url, name: Annotated[str | None, argument(required=False, type=require_filled)]) -> None:
-    """List jobs and how far they are, or show what the job NAME cost.
+    """List jobs with their progress, or show what the job NAME cost.
 
     Examples:
       holdfast database jobs sqlite:///var/lib/shop.db
       holdfast database jobs shop --json
       holdfast database jobs shop count
 
-    A job that is not finished either runs, or waits to be run again with its name. All jobs are shown as they were at
-    one instant. The share of a work list is not known, because units add units.
+    A job that is not finished is running, or waits to be run again under its name. All jobs are shown as they were at
+    one instant. An unfinished job on a work list has no percentage, because its units add more units.
 
-    With NAME, the figures are shown in all and by task: those of all its attempts, as of its last commit; what an
-    attempt did between its last commit and its death is not known. The times are those inside tasks; "other" is what
-    passes in Holdfast and in waits.
+    With NAME, the figures are shown in total and by task. A task's figures include all its attempts, as of its last
+    commit; what an attempt did between its last commit and its death is not known. The times are those inside tasks;
+    "other" is time in Holdfast itself and in waits.
     """
     from holdfast.units.jobs import list_jobs
     from holdfast.units.report import poll, state_of
@@ -93,13 +93,13 @@ def _show_job(run: CommandRun, state: JobState, report: JobReport) -> None:
 
 @command()
 def forget(run: CommandRun, url: Url, job: Annotated[str, argument(type=require_filled)]) -> None:
-    """Delete what is known of JOB.
+    """Delete the records of JOB, so that its name can be used again.
 
     Examples:
       holdfast database forget sqlite:///var/lib/shop.db count
 
-    What the units of the job have written stays. The name can be used again: then all units run again. Tasks of the job
-    that still run fail with their next commit, and so do drivers that still read its rows.
+    What the units of the job have written stays. A job that uses the name again runs all units again. Tasks of the old
+    job that still run fail at their next commit, and so do drivers that still read its rows.
     """
     from holdfast.units.jobs import forget_job
 
@@ -122,15 +122,15 @@ def watch(
     column: Annotated[str, option("--column", "The column with the values: numbers.", default="value")],
     every: Annotated[float, option("--every", "How often to look.", type=parse_age, default="1s")],
 ) -> None:
-    """Show the largest values in TABLE while units write to it.
+    """Show the largest values in TABLE while a job writes to it.
 
     Examples:
       holdfast database watch sqlite:///var/lib/shop.db words --job count
       holdfast database watch shop words --job count --top 20 --every 5s
       holdfast database watch shop words --job count --json | tail -n 1
 
-    Every view is read at one instant, and no unit waits for it. The last one shows the finished job; Ctrl-C ends the
-    command at any time.
+    Every view is one snapshot of the table, and the job does not wait for it. The last view shows the finished job;
+    Ctrl-C ends the command at any time.
     """
     from holdfast.units.watch import watch as views_of
 

@@ -46,7 +46,7 @@ def open_given_database(run: CommandRun, given: str, *, create: bool = False) ->
 
     Raises:
         HoldfastError: see `holdfast.records.open_database`; or the URL contains a password (which the message does not
-            show), or belongs to this process only.
+            show), or is ``memory://``, which no other process can open.
     """
     from holdfast.records import open_database
 

@@ -43,7 +43,7 @@ def create(
       holdfast database create sqlite:///var/lib/shop.db log --history all
 
     The database must exist, except for an SQLite file; what Holdfast needs in it is created. With --history, earlier
-    values of a cell stay, and all writers of a cell wait for each other. The history of a table cannot be changed.
+    values of a cell stay, and all writers of a cell wait for each other. A table's --history cannot be changed later.
     """
     from holdfast.records.tables import check_table_name
 

@@ -141,7 +141,7 @@ def chown(
       holdfast fs chown -R ann:staff holdfast://prod/user/ann
       holdfast fs chown :staff holdfast://prod/data
 
-    Only the superuser may change the owner; an owner may change the group to another one of the owner's own.
+    Only the superuser may change the owner; an owner may change the group to any group that the owner is in.
     """
     user, colon, group = owner.partition(":")
     if not (user or group) or (colon and not group):
@@ -265,7 +265,7 @@ def _change_all(
             show(f"changed {format_count(done, 'path')}")
 
     def together() -> Iterator[Item]:
-        """Yield what can change together; change the directories that lead to it."""
+        """Yield items to change in parallel; change directories before their entries, except late ones."""
         for top in find_items(run, urls, glob=glob):
             if not recursive:
                 yield top

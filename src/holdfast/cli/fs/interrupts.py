@@ -29,7 +29,7 @@ class StopFlag:
         """Check whether the threads are asked to stop.
 
         Raises:
-            StopRequested: they are.
+            StopRequested: the flag is set.
         """
         if self.asked:
             raise StopRequested
@@ -39,10 +39,9 @@ class StopFlag:
 def stop_threads_first() -> Iterator[StopFlag]:
     """Yield a `StopFlag` that Ctrl-C and SIGTERM set; the first signal takes its usual effect after the block.
 
-    An exception that a signal raises halfway through the start of a thread, or in the wait for threads, would leave
-    some of them behind. So the block has to end soon after it is asked to; an error that ends it gives way to the
-    signal. A second signal takes effect at once, for impatient users. Other threads than the main thread get no
-    signals, and signals that were ignored stay so.
+    An exception that a signal raises while threads are started or awaited would leave some of them running. So the
+    block has to end soon after the flag is set; if it ends with an error, the signal takes precedence. A second signal
+    takes effect at once. Only the main thread gets signals, and signals that were ignored stay ignored.
     """
     stop = StopFlag()
     arrived: list[int] = []

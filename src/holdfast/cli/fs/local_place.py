@@ -35,7 +35,7 @@ class LocalPlace:
         self._ids = ids
 
     def url(self, path: str) -> str:
-        """Return the path."""
+        """Return the path itself, for messages."""
         return path
 
     def name(self, path: str) -> str:
@@ -98,7 +98,7 @@ class LocalPlace:
         return found
 
     def read(self, entry: Entry, readers: int = 1) -> Iterator[bytes]:
-        """See `NamespacePlace`. One reader is as fast as the disk."""
+        """See `NamespacePlace`. Ignores `readers`: one is as fast as the disk."""
         with _convert_os_errors(entry.path), _open_local_file(entry.path) as file:
             while piece := file.read(PIECE_BYTES):
                 yield piece
@@ -172,7 +172,7 @@ class _LocalSink:
         os.unlink(self._hidden)
 
     def discard(self) -> None:
-        """Give the file up; see `Sink`. An impatient user's second Ctrl-C does not leave the hidden file behind."""
+        """Discard the file; see `Sink`. A second Ctrl-C does not interrupt the deletion of the hidden file."""
         with delay_signals():
             with contextlib.suppress(OSError):
                 self._file.close()

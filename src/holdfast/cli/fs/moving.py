@@ -27,7 +27,7 @@ def mv(
       holdfast fs mv holdfast://prod/data holdfast://prod/archive
       holdfast fs mv --glob 'holdfast://prod/in/*.csv' holdfast://prod/done/
 
-    If TARGET is a directory, SOURCE moves into it; so it has to be one for several sources. Each move is one step,
+    If TARGET is a directory, SOURCE moves into it; several sources need a directory. Each move is one step,
     however large the directory: every reader sees the old path or the new one.
     """
     from holdfast.cli.fs.items import PathErrors, find_items, find_path

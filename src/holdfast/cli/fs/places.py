@@ -37,11 +37,11 @@ class Entry:
     """A file or a directory to copy, in a namespace, in an object store or on this machine.
 
     Attributes:
-        path: the path or key, as this place spells it.
-        relative: the path below the directory that was listed, with ``/`` between its components; empty for what was
-            looked up by itself.
+        path: the path or key in the namespace, store or file system.
+        relative: the path below the directory that was listed, with ``/`` between its components; empty if no
+            directory was listed.
         size: size of a file in bytes; None if it is unknown, as that of a pipe.
-        etag: names the version of an object; empty if the place has no versions.
+        etag: names the version of an object; empty outside object stores.
     """
 
     path: str
@@ -75,7 +75,7 @@ class Sink(Protocol):
         """Complete the file and make it visible at its path.
 
         Raises:
-            ConflictError: a file has the path by now, and may not be replaced.
+            ConflictError: another file has appeared at the path, and may not be replaced.
         """
         ...
 
@@ -112,7 +112,7 @@ class NamespacePlace:
         """Return the path of `relative` in `directory`.
 
         Raises:
-            InvalidRequestError: no file at this place can have the path.
+            InvalidRequestError: the path is not allowed in this namespace, store or file system.
         """
         path = f"{directory.rstrip('/')}/{relative}"
         NsPath.parse(path)
@@ -309,7 +309,7 @@ class StorePlace:
     def create(self, path: str, *, overwrite: bool) -> Sink:
         """See `NamespacePlace`.
 
-        Whether something has the key was checked before: not every store can write conditionally.
+        Ignores `overwrite`, which the caller has checked: not every store can write conditionally.
         """
         return ObjectSink(self._ctx, path)
 

@@ -30,7 +30,7 @@ class Source:
 
     @property
     def url(self) -> str:
-        """What to call it in messages."""
+        """The URL or local path of the source, for messages."""
         return self.place.url(self.entry.path)
 
 
@@ -50,7 +50,7 @@ class Target:
 
     @property
     def url(self) -> str:
-        """What to call it in messages."""
+        """The URL or local path of the target, for messages."""
         return self.place.url(self.path)
 
 
@@ -210,7 +210,7 @@ def _add_tree(plan: Plan, source: Source, target: Target, top: str, found: Entry
     seen: set[str] = set()
 
     def need(relative: str) -> None:
-        """Make a directory, and those that it is in."""
+        """Add a directory to the plan, and its parents, unless they exist."""
         if relative in made:
             return
         if relative:

@@ -87,8 +87,8 @@ def quota(
       holdfast fs quota --space none holdfast://prod/user/ann
 
     A quota of names counts everything below the directory, and the directory itself. A quota of space counts bytes
-    times replication. What was deleted counts until holdfast namespace gc has removed it. A quota that you do not name
-    stays as it is. Only the superuser may set quotas; the directory is counted first, and cannot change meanwhile.
+    times replication. What was deleted counts until holdfast namespace gc has removed it. Only the quotas that you give
+    change. Only the superuser may set quotas; a directory without a quota is counted first, and frozen meanwhile.
     """
     from holdfast.cli.fs.items import PathErrors, display_names, find_items
 

@@ -93,8 +93,7 @@ _READERS = 4
 def transfer_files(plan: Plan, target: Target, problems: PathErrors, out: Output, *, threads: int) -> None:
     """Copy the files of a plan in parallel, report the result, and end the command.
 
-    Guarantee: every file at the target is complete. Files that were not copied when the command ends, for whatever
-    reason, are not there.
+    Guarantee: no file at the target is ever incomplete, even if the command is interrupted.
 
     Args:
         threads: how many files are copied at the same time.

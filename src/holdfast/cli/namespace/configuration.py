@@ -247,9 +247,9 @@ def change(
       holdfast namespace set prod --superuser hdfs
       holdfast namespace set prod --endpoint-url https://s3.example.org
 
-    Options of the object store, such as --endpoint-url and --region, are kept for all clients, as by init; to forget
-    them, repeat --data with the URL that it has. Programs that run already go on with the old configuration: start them
-    again, also holdfast namespace gc --every.
+    Options of the object store, such as --endpoint-url and --region, are kept for all clients, as by init; to remove
+    them, give --data with its present URL. Running programs keep the old configuration: restart them, including
+    holdfast namespace gc --every.
     """
     from holdfast.namespace.opening import reconfigure_namespace
     from holdfast.stores.registry import absolute_url, locate_url, shared_options

@@ -42,7 +42,7 @@ def fsck(
     reads: Annotated[bool, option("--read", "Read all blobs, and check their bytes.")],
     repair: Annotated[bool, option("--repair", "Repair what is found.")],
 ) -> None:
-    """Prove that a namespace is whole, or show what is wrong.
+    """Check that a namespace is undamaged, or show what is wrong.
 
     Examples:
       holdfast namespace fsck prod
@@ -51,11 +51,11 @@ def fsck(
       holdfast namespace fsck prod --repair
 
     Reads every record once, in one snapshot of the database, and lists the blobs in the object store; the namespace may
-    be in use. --read reads the blobs too, and finds bytes that are not those that were written. The exit code is 1 if
+    be in use. --read reads the blobs too, and finds bytes that differ from those written. The exit code is 1 if
     something is damaged. Leftovers of programs that died are shown, but are not damage.
 
-    --repair moves what belongs nowhere to /lost+found/<time>/ and never deletes the content of a file. Only the
-    superuser may repair.
+    --repair moves what has lost its place in the tree to /lost+found/<time>/ and never deletes the content of a file.
+    Only the superuser may repair.
     """
     if reads and repair:
         raise click.UsageError("no repair can bring back damaged bytes: give --read or --repair, and then the other")

@@ -133,7 +133,7 @@ class _Run(Generic[T]):
         return pending
 
     def require_first(self) -> None:
-        """Check that the file completed first has not gone with its directory: later ones would have made it again."""
+        """Check that the first file still exists: if the destination was moved or deleted, later files recreated it."""
         for key in self.completed[:1]:
             try:
                 self.measure.ctx.store.head(key)

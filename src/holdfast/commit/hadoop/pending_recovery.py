@@ -57,7 +57,7 @@ class PendingJob:
         sets: lists the names of the sets that the job's tasks have committed.
         load: loads the uploads that a record names: a set, or one of `attempts`.
         attempts: names of the records of attempts that have not committed.
-        ids_of: returns the ids of jobs that the file name in a path or key carries: such a file is that job's.
+        ids_of: returns the ids of the jobs to which a file belongs, according to the file name in its path or key.
         clean_up: aborts the job's pending uploads and deletes its records.
     """
 
@@ -234,7 +234,7 @@ def choose_action(job: PendingJob, found: JobState) -> tuple[Action, str]:
 
 
 def has_chosen_names(job: PendingJob, found: JobState) -> bool:
-    """Check whether the name of any visible file does not carry the job's id, so that the file may be another job's."""
+    """Check whether the name of any visible file lacks the job's id, so that the file may be another job's."""
     return any(job.job not in job.ids_of(key) for key in found.visible)
 
 
@@ -243,7 +243,7 @@ def make_leftover(ctx: CommitContext, job: PendingJob, found: JobState, decide: 
     """Return the leftover data of a job at the destination of `ctx`, with a recovery action.
 
     Args:
-        decide: returns the action, now and again before it is carried out.
+        decide: chooses the action; called at once, and again before the action is carried out.
     """
     action, reason = decide(job, found)
     return Leftover(

@@ -232,7 +232,7 @@ def find_magic_jobs(ctx: CommitContext) -> dict[JobId, float]:
 
 
 def has_records(ctx: CommitContext, job: JobId, folders: Sequence[str]) -> bool:
-    """Check whether one of these folders contains the job's magic directory; it may be another destination's (C7)."""
+    """Check whether one of these folders, maybe of other destinations (C7), contains the job's magic directory."""
 
     def is_home(folder: str) -> bool:
         try:

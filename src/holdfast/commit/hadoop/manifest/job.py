@@ -306,7 +306,7 @@ def _refuse_taken_target(ctx: CommitContext, file: ManifestFile) -> None:
 
 
 def is_same_file(file: ManifestFile, found: ObjectInfo) -> bool:
-    """Check whether `found` is `file`: a rename preserves size and etag. Without an etag, only sizes are compared."""
+    """Check whether `found` is the renamed `file`, with its size and etag. Without an etag, only sizes are compared."""
     return found.size_bytes == file.size_bytes and file.etag in ("", found.etag)
 
 

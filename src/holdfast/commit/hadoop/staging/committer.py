@@ -88,7 +88,7 @@ def _delete_scratch(ctx: CommitContext, owner: FileOwner) -> None:
 def setup_job(
     conflicts: ConflictPolicy, ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping[str, object]
 ) -> JobRecord | None:
-    """Check the destination, for existing data only if `conflicts.at_setup`, and write the record of a new job."""
+    """Check the destination (its existing data only if `conflicts.at_setup`), and write the record of a new job."""
     # If a mode is checked later, in tasks, it must not refuse or skip the destination now.
     later = mode in (SaveMode.FAIL, SaveMode.IGNORE) and not conflicts.at_setup
     job = make_job_record(ctx, committer, SaveMode.APPEND if later else mode, details)
@@ -183,7 +183,7 @@ def save_pendingset(
     """Upload the attempt's files, and save the pending set in the attempt's directory.
 
     Args:
-        then: called with the context of the job's part of the shared directory, once the set is there.
+        then: called with the context of the job's part of the shared directory, once the set is saved.
 
     Raises:
         HoldfastError: something failed, and every upload that was started is aborted, as far as possible.
@@ -289,7 +289,7 @@ def clean_up(measure: Measure, job: JobRecord, *, with_sets: bool = True) -> Non
 
 
 def has_records(ctx: CommitContext, job: JobId, folders: Sequence[str]) -> bool:
-    """Check whether the shared directory contains data of the job, whatever the destination's `folders` are."""
+    """Check whether the shared directory contains data of the job; ignore `folders`."""
     if ctx.staging is None:
         return False
     shared = shared_context(ctx, job)
@@ -297,7 +297,7 @@ def has_records(ctx: CommitContext, job: JobId, folders: Sequence[str]) -> bool:
 
 
 def staging_leftovers(ctx: CommitContext, *, committer: str) -> Iterator[Leftover]:
-    """List the jobs of `committer` in the shared directory, including live jobs, and late data of ended ones."""
+    """List the jobs of `committer` in the shared directory, including live jobs, and data written after a job's end."""
     for job, active_at_s, record in list_staged_jobs(ctx):
         if record is None:
             uploads = _count_late_uploads(ctx, job)

@@ -30,7 +30,7 @@ LoadSet = Callable[[str], PendingSet]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConflictPolicy:
-    """Says when a committer checks its destination for existing data, and which data it replaces.
+    """The rules for when a committer checks its destination for existing data, and which data it replaces.
 
     Attributes:
         at_setup: whether `setup_job` already refuses (``fail``) or skips (``ignore``) a destination that contains data.

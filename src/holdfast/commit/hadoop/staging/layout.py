@@ -133,7 +133,7 @@ def list_staged_jobs(ctx: CommitContext) -> Iterator[tuple[JobId, float, JobReco
 
 
 def job_destination(ctx: CommitContext, job: JobRecord) -> CommitContext | None:
-    """Return the context of a staged job's destination if it is this one or is below it; None if it is elsewhere."""
+    """Return the context of a staged job's destination; None if it lies outside the destination of `ctx`."""
     return _context_below(ctx, str(job.details.get(_DESTINATION, "")))
 
 
