@@ -112,7 +112,7 @@ def apply_writes(writes: Mapping[bytes, Write], transaction: Transaction) -> Non
 
 
 def encode_with_counter(counter: int, encoded: bytes) -> bytes:
-    """Return the record's value of a cell in a table with history: the update counter, then the encoded value.
+    """Return the value of a cell's record in a table with history: the update counter, then the encoded value.
 
     Args:
         encoded: empty for a deleted cell.
@@ -123,7 +123,7 @@ def encode_with_counter(counter: int, encoded: bytes) -> bytes:
 def split_counter(record: Record | None) -> tuple[int, Record | None]:
     """Split the record of a cell in a table with history into its update counter and the record of the value.
 
-    The latter is None if the cell is deleted or absent.
+    The record of the value is None if the cell is deleted or absent.
 
     Raises:
         CorruptDataError: the record has no counter.
@@ -140,7 +140,7 @@ def parse_limit(given: int | None) -> int | None:
     """Check the limit of a scan, and return it as a plain integer; None for no limit.
 
     Raises:
-        InvalidRequestError: it leaves no row, or is no integer of 63 bits.
+        InvalidRequestError: the limit is less than 1, or is no integer of 63 bits.
     """
     limit = to_integer(given)
     if given is not None and (limit is None or not 1 <= limit <= sys.maxsize):
@@ -217,10 +217,10 @@ def record_of_value(table: Table, key: bytes, stored: Record) -> Record | None:
 
 
 def name_cell_in_error(error: E, key: bytes | None = None) -> E:
-    """Return an error about a record's key as one that names the row and the column of the cell.
+    """Convert an error about a record's key into one that names the row and the column of the cell.
 
     Args:
-        key: of the record; without it, the key that the error names, if it does.
+        key: the key of the record; by default, the one in the error's variables, if any.
     """
     rest = dict(error.variables)
     named = key or rest.pop("key", None)
@@ -286,7 +286,7 @@ class CellReader(ABC):
         return next((columns for _row, columns in decode_rows(definition, self._cells_of_row(definition, row))), {})
 
     def columns(self, table: str, row: Row) -> list[str]:
-        """Return the names of the columns of a row, also of those whose values cannot be read."""
+        """Return the names of the columns of a row, including those whose values cannot be read."""
         definition = self._table(table)
         found = group_rows(definition, self._cells_of_row(definition, row))
         return [column for _row, columns in found for column in columns]
@@ -326,8 +326,8 @@ class TableSize:
     """The number of rows and cells of a table, and the size of its records.
 
     Attributes:
-        versions: earlier and present values in the history; 0 without one.
-        size_bytes: of keys and values of all its records, as the database is given them.
+        versions: earlier and present values in the history; 0 without a history.
+        size_bytes: size of the keys and values of all its records, without the database's overhead.
     """
 
     rows: int

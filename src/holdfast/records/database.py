@@ -85,9 +85,9 @@ class Database(CellCalls):
         """Create a table, and return it.
 
         Args:
-            history: how many values of each cell to keep: True for all. It makes all writes to a cell wait for each
-                other, also additions.
-            exist_ok: whether to return an existing table, if it has this history.
+            history: how many values of each cell to keep: True for all. With a history, all writes to a cell wait for
+                each other, even additions.
+            exist_ok: whether to return the existing table, if its history is the same.
 
         Raises:
             ConflictError: the table exists.
@@ -122,7 +122,7 @@ class Database(CellCalls):
         """Return the definition of a table.
 
         Raises:
-            NotFoundError: there is none with this name.
+            NotFoundError: no table has this name.
         """
         return read_table(name, self.backend, self.backend)
 
@@ -133,11 +133,11 @@ class Database(CellCalls):
     def drop_table(self, name: str) -> None:
         """Drop a table, with its history.
 
-        Guarantee: the table is gone in one step; then its cells are deleted in small transactions. Units that use the
-        table meanwhile fail, and change nothing.
+        Guarantee: the table is gone in one step; then its cells are deleted in small transactions. Units of running
+        jobs that use the table meanwhile fail, and change nothing.
 
         Raises:
-            NotFoundError: there is none with this name.
+            NotFoundError: no table has this name.
             ConflictError: the database has lost the drop, as in a failover: drop it again.
 
         Crash: the next call of `drop_table` or `collect` deletes the rest of the cells.
@@ -160,18 +160,18 @@ class Database(CellCalls):
             raise ConflictError("the database has lost the drop, perhaps in a failover: drop it again", table=name)
 
     def rename_table(self, name: str, to: str, *, replace: bool = False) -> Table:
-        """Give a table another name, and return it. Its cells stay where they are.
+        """Rename a table, and return it. Its cells stay where they are.
 
-        Guarantee: it has the new name, and no longer the old one, in one step. Units that use one of the two names
-        meanwhile fail, and change nothing.
+        Guarantee: the name changes in one step. Units of running jobs that use one of the two names meanwhile
+        fail, and change nothing.
 
         Args:
             replace: whether to drop, in the same step, a table that has the new name.
 
         Raises:
             NotFoundError: no table has the old name.
-            ConflictError: a table has the new name, and is not to be replaced; or the database has lost the step, as in
-                a failover: do it again.
+            ConflictError: a table has the new name, and `replace` is False; or the database has lost the change, as in
+                a failover: rename again.
 
         Crash: the next call of `drop_table` or `collect` deletes the rest of the cells of the replaced table.
         """
@@ -198,10 +198,10 @@ class Database(CellCalls):
         return table
 
     def collect(self, *, calls_older_than_s: float = _OLD_CALL_S) -> int:
-        """Delete what is left of dropped tables and work lists, and return how many records that were.
+        """Delete the records of dropped tables and work lists, and of dead `put_many` calls; return their number.
 
         Args:
-            calls_older_than_s: a `put_many` that began so many seconds ago, a week by default, is taken for dead.
+            calls_older_than_s: a `put_many` that began longer ago than this, by default a week, counts as dead.
         """
         deleted = delete_old_commit_counts(self.backend, self.environment, calls_older_than_s)
         return deleted + collect_dropped(self.backend)
@@ -210,22 +210,22 @@ class Database(CellCalls):
     def put_many(self, table: str, values: Iterable[tuple[Row, Value]], *, column: str = VALUE) -> int:
         """Write the cells of many rows, and return how many were given.
 
-        Guarantee: a transaction has up to 500 cells, or 2 MiB; in all, they are as many as needed, one after the other,
-        and all of them are durable when this returns. Memory is bounded, however many values there are. If a row comes
-        twice, the later value stays.
+        Guarantee: the cells are written by consecutive transactions of up to 500 cells, or 2 MiB, each; all of them are
+        durable when this returns. Memory is bounded, however many values there are. If a row comes twice, the later
+        value stays.
 
         Args:
             values: pairs of row and value.
 
         Raises:
-            InvalidRequestError: something is no such pair, or cannot be stored: those before it are perhaps written.
-            ConflictError: the database has lost some of them meanwhile, as in a failover; the others are written. Go on
+            InvalidRequestError: an item is no such pair, or cannot be stored; cells before it may be written.
+            ConflictError: the database has lost some cells meanwhile, as in a failover; the others are written. Proceed
                 as after a crash.
-            TransactionConflictError, UnavailableError, OutcomeUnknownError: see `transact`; those before are written.
-            UnsupportedError: the server does not let this user flush its log; they are written.
+            TransactionConflictError, UnavailableError, OutcomeUnknownError: see `transact`; earlier cells are written.
+            UnsupportedError: the server does not let this user flush its log; the cells are written.
 
-        Crash: the first of them are written. Call it again with the same values: cells that are written already are
-        written again, so where others have changed one meanwhile, or the table has a history, look before.
+        Crash: the first cells are written, perhaps all. Call it again with the same values. This writes those cells
+        again: if others have changed one meanwhile, or the table has a history, check first.
         """
         reads_first = bool(self.table(table).history)
         count = 0
@@ -279,9 +279,9 @@ class Database(CellCalls):
         it does nothing else that others can see.
 
         Raises:
-            TransactionConflictError: other transactions were first in every attempt; nothing happened.
-            InvalidRequestError: it adds to a cell that holds no integer; nothing happened.
-            OutcomeUnknownError: the reply was lost. Read before you repeat.
+            TransactionConflictError: every attempt conflicted with another transaction; nothing happened.
+            InvalidRequestError: the function adds to a cell that holds no integer; nothing happened.
+            OutcomeUnknownError: the reply was lost. Read before you repeat the call.
         """
         return self._transact_with_adds(function, attempts=attempts)
 
@@ -421,7 +421,7 @@ class DatabaseSnapshot(CellReader):
         """Return the definition of a table.
 
         Raises:
-            NotFoundError: there was none with this name.
+            NotFoundError: no table had this name.
         """
         return self._table(name)
 
@@ -438,7 +438,7 @@ class DatabaseSnapshot(CellReader):
 
         Args:
             start, end, prefix: see `Database.scan`.
-            after: go on behind this row, of the same scan.
+            after: yield only rows after this one, to continue a scan.
         """
         definition = self._table(table)
         return decode_rows(definition, self._cells(definition, *rows_range(definition, start, end, prefix, after)))

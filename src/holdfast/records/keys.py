@@ -32,7 +32,7 @@ def table_key(name: str) -> bytes:
 
 
 def table_name_in_key(key: bytes) -> str:
-    """Return the name of the table whose definition has a key."""
+    """Return the name of a table, given the key of its definition."""
     return key[len(TABLE) :].decode()
 
 
@@ -47,12 +47,12 @@ def dropped_key(dropped_id: int) -> bytes:
 
 
 def dropped_id_in_key(key: bytes) -> int:
-    """Return the id of the dropped table or work list whose mark has a key."""
+    """Return the id of a dropped table or work list, given a key from `dropped_key`."""
     return int(_ID.unpack_from(key, len(DROPPED))[0])
 
 
 def dropped_range() -> tuple[bytes, bytes]:
-    """Return the range of keys of the marks of all dropped tables and work lists."""
+    """Return the range of the keys from `dropped_key` for all dropped tables and work lists."""
     return DROPPED, end_of_prefix(DROPPED)
 
 
@@ -116,10 +116,10 @@ def cell_key(table_id: int, row: Row, column: bytes) -> bytes:
 
 
 def parse_cell_key(key: bytes) -> tuple[Row, str]:
-    """Return the row and the column of the cell whose record has a key.
+    """Return the row and the column of a cell, given the key of its record.
 
     Raises:
-        CorruptDataError: it is not the key of a cell.
+        CorruptDataError: the key is not that of a cell.
     """
     row, end = decode_row(key, len(CELL) + ID_BYTES)
     try:

@@ -31,7 +31,7 @@ def encode_row(row: Row) -> bytes:
     """Encode the name of a row as bytes that sort as the names do.
 
     Raises:
-        InvalidRequestError: it is of another type: convert it to a text.
+        InvalidRequestError: the name is not of the type `Row`, or cannot be encoded: convert it to a text.
     """
     if isinstance(row, tuple):
         if len(row) < 2:
@@ -51,7 +51,7 @@ def prefix_range(prefix: Row) -> tuple[bytes, bytes]:
 
 
 def end_of_prefix(prefix: bytes) -> bytes:
-    """Return the end of the range of all bytes that begin with `prefix`: the smallest bytes behind it."""
+    """Return the end (excluded) of the range of all byte strings that begin with `prefix`."""
     stripped = prefix.rstrip(b"\xff")
     return stripped[:-1] + bytes([stripped[-1] + 1]) if stripped else _LAST * (len(prefix) + 1)
 
@@ -89,13 +89,13 @@ def _encode_integer(number: int) -> bytes:
 def find_key_between_rows(low: bytes, high: bytes, start: int) -> bytes | None:
     """Return a key that divides a range of rows: where the type of the names changes, or halfway between two integers.
 
-    None if there is no such key. Longer integers have another type code, so that the middle of the bytes is far from
-    that of the numbers.
+    None if there is no such key. Halfway refers to the numbers, not to their bytes, whose type code depends on the
+    length.
 
     Args:
         low: a key with a row.
-        high: a greater key, or where a range ends: it may be cut, or hold an integer in more bytes than that needs.
-        start: where the row begins.
+        high: a greater key, or the end of a range, which may be truncated or hold an integer in more bytes than needed.
+        start: the position in the keys at which the row begins.
     """
     if low[:start] != high[:start]:
         high = low[:start] + _LAST
@@ -124,10 +124,10 @@ def _middle_integer(low: int, high: bytes, before: bytes) -> bytes | None:
 
 
 def decode_row(key: bytes, start: int = 0) -> tuple[Row, int]:
-    """Decode the name of a row, whose encoding begins at `start`; return it and the position behind it.
+    """Decode the name of a row, whose encoding begins at `start`; return the name and the position after it.
 
     Raises:
-        CorruptDataError: there is no such encoding.
+        CorruptDataError: the bytes are no valid encoding.
     """
     parts: list[Part] = []
     at = start

@@ -32,7 +32,7 @@ class RangeDivision:
     Attributes:
         points: keys in ascending order, each the first possible one of a row: `n` points divide the range into `n + 1`
             parts. All of a row's cells are in one part.
-        cells: the number of cells; None if there are more than the probes have counted.
+        cells: the number of cells; None if they are too many to be counted cheaply.
     """
 
     points: tuple[bytes, ...]

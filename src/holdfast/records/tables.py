@@ -64,7 +64,7 @@ def check_table_name(name: object) -> str:
     """Check that a text can be the name of a table, and return it.
 
     Raises:
-        InvalidRequestError: it cannot: change it.
+        InvalidRequestError: the text is no valid name: change it.
     """
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise InvalidRequestError(
@@ -80,7 +80,7 @@ def parse_history_length(history: object) -> int:
         history: True for all, False for no history (0), or a number.
 
     Raises:
-        InvalidRequestError: it is neither, or out of range.
+        InvalidRequestError: the argument is of another type, or out of range.
     """
     if isinstance(history, bool):
         return ALL_VERSIONS if history else 0
@@ -108,7 +108,7 @@ def read_table(name: str, reader: SnapshotReader | Transaction, database: Snapsh
 
     Args:
         reader: reads the definition.
-        database: where similar names are looked for.
+        database: searched for similar names, for the error message.
 
     Raises:
         NotFoundError: the database has no such table: create it.
@@ -128,7 +128,7 @@ class TableCache:
         self._known = {} if known is None else known
 
     def reading_through(self, reader: SnapshotReader) -> TableCache:
-        """Return a cache with the same entries, which reads definitions that are not cached by another reader."""
+        """Return a cache that shares these entries, and uses `reader` to read definitions that are not cached."""
         return TableCache(reader, self._known)
 
     def get(self, name: str) -> Table:

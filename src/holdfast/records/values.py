@@ -49,7 +49,7 @@ def encode_value(value: object) -> bytes:
     """Encode a value of a cell as bytes, with its type.
 
     Raises:
-        InvalidRequestError: the type is none of those above, or the value is too long: convert or split it.
+        InvalidRequestError: a cell cannot hold this type, or the value is too long: convert or split it.
     """
     encoded = _encode_by_type(value)
     if len(encoded) > MAX_ENCODED_BYTES:
@@ -145,13 +145,13 @@ def _encode_numpy(value: Any) -> bytes:
 
 
 def decode_value(encoded: bytes, number: int = 0) -> Value:
-    """Decode the value of a cell from its bytes and the number of its record.
+    """Decode the value of a cell, and add `number`, the sum of all adds since the value was written.
 
     Guarantee: what is not a valid encoding is refused; nothing in it is executed.
 
     Raises:
         CorruptDataError: the bytes are no valid encoding, or something was added to a value that is no integer.
-        UnsupportedError: it is an array, and numpy is not installed.
+        UnsupportedError: the value is an array, and numpy is not installed.
     """
     if number and not takes_adds(encoded):
         raise CorruptDataError("a number was added to what is no integer: keep the database and report it")
@@ -216,7 +216,7 @@ def parse_json(text: str) -> bool | list[Any] | dict[str, Any]:
     Python's own parser rounds numbers, and drops keys that occur twice.
 
     Raises:
-        InvalidRequestError: it is no JSON, a number or a text alone, or no value is equal to it.
+        InvalidRequestError: the text is no JSON, is a number or a string, or cannot be represented exactly.
     """
     try:
         value: object = json.loads(

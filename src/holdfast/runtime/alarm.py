@@ -18,7 +18,7 @@ _SHORTEST_S = 0.0005
 
 
 class TimeIsUp(BaseException):
-    """Raised inside a call whose time limit has passed. No `Exception`, which other code could catch by accident."""
+    """Raised inside a call whose time limit has passed. Not an `Exception`, which code could catch by accident."""
 
 
 class Alarm:
@@ -26,15 +26,15 @@ class Alarm:
 
     Works in the main thread only; in other threads calls run without a limit. A call into C is not interrupted.
 
-    The signal is repeated every second: for code that catches everything, and because the system may deliver it to
-    another thread, and Python 3.11 then notifies the main thread only when that thread does something else (`ceval.c`,
+    The signal is repeated every second: the call may catch `TimeIsUp`, or the system may deliver the signal to another
+    thread; Python 3.11 then notifies the main thread only when that other thread does something else (`ceval.c`,
     COMPUTE_EVAL_BREAKER). So a call may end a second late.
 
     An instance belongs to one thread. A timer that other code has set is lost. A call that uses the signal itself may
     lose its own limit, but not that of the next call.
 
     Args:
-        is_on: False to limit nothing, in simulated worlds.
+        is_on: False to limit nothing, in simulations.
 
     Source: signal(2), setitimer(2); "Signals and threads" in the manual of Python's `signal`.
     """
@@ -64,7 +64,7 @@ class Alarm:
 
     def limit(self, duration_s: float, call: Callable[[], T]) -> T:
         """Run `call` and return its result; raise `TimeIsUp` inside it once it has run for `duration_s` seconds, or at
-        its end if it has caught that. Limited calls must not be nested."""
+        its end if it has caught the exception. Limited calls must not be nested."""
         if not self._can_ring():
             return call()
         self._is_up = False

@@ -34,7 +34,7 @@ class Fork:
 
     Attributes:
         thread: the thread that forks.
-        is_late: whether an object has waited for so long that the others do not wait anymore.
+        is_late: whether an object has waited so long in `before_fork` that later objects should not wait.
     """
 
     def __init__(self, state: _ForkState) -> None:
@@ -106,10 +106,10 @@ def watch_forks(one: ForkListener) -> list[Fork]:
 
 
 def require_process(pid: int) -> None:
-    """Check that this process has the id `pid`, that of the process that opened a connection, so that it may use it.
+    """Check that this process opened a connection, given the id `pid` of the process that did.
 
     Raises:
-        UnavailableError: this is a child of that process: whatever it sends would be part of its parent's transaction.
+        UnavailableError: this is a forked child: what it sends would be part of the parent's transaction.
     """
     if pid != os.getpid():
         raise UnavailableError("the transaction belongs to the process that began it: begin another one here")
@@ -197,7 +197,7 @@ _collecting = threading.local()
 
 
 def is_collecting() -> bool:
-    """Check whether this thread is in a garbage collection, so that the caller is, or is called by, a finalizer."""
+    """Check whether this thread is in a garbage collection, that is, whether the caller runs within a finalizer."""
     return next(reversed(_phases), "") == "start" and getattr(_collecting, "start", None) is _phases["start"]
 
 
@@ -211,7 +211,7 @@ def finalize(act: Callable[[], object]) -> None:
     """Call `act`, the work of a finalizer, now; during a garbage collection, leave it to `finish_finalizers`.
 
     Args:
-        act: may belong to the object that is finalized, which exists for as long as it is needed.
+        act: may be a method of the finalized object; a postponed call keeps that object alive.
     """
     if is_collecting():
         _left.append(act)

@@ -102,16 +102,16 @@ class CellRange(InputPartition):
 class DatabaseReader(DataSourceReader):
     """Reads one table of a database in Spark: divides it among tasks, and yields its rows as Arrow batches.
 
-    Guarantee: each row of the table is in exactly one partition. A partition shows the table as it was at one instant,
-    and different partitions at different instants; so one partition shows the whole table at one instant. A value that
-    a column's type cannot hold exactly is an error.
+    Guarantee: each row of the table is in exactly one partition. Each partition reads a snapshot of its own, so only a
+    read with a single partition shows the whole table at one instant. A value that a column's type cannot hold exactly
+    is an error.
 
     Args:
         options: the options of the read.
         schema: the columns that Spark requests, in its order.
 
     Raises:
-        InvalidRequestError: no value has the type of a column, or a condition is not one on a range of rows.
+        InvalidRequestError: a column has a type that no value can have, or a condition does not select a range of rows.
     """
 
     def __init__(self, options: DatabaseReadOptions, schema: StructType) -> None:
@@ -260,7 +260,7 @@ def key_range(options: DatabaseReadOptions, table_id: int) -> tuple[bytes, bytes
     """Return the range of keys of the cells of all rows that meet the conditions of a read: its start and its end.
 
     Raises:
-        InvalidRequestError: a condition is not one on the order of the names of rows.
+        InvalidRequestError: a condition does not select a range of row names.
     """
     first, end = cells_range(table_id)
     start, name = first, options.row_columns[0]
@@ -293,11 +293,11 @@ _PASS = "pass a schema: spark.read.schema(…)"
 
 
 def infer_schema(options: DatabaseReadOptions) -> StructType:
-    """Return the schema of a table: the columns of the row's name, then the table's columns in alphabetical order.
+    """Infer a table's schema from a sample: the columns of the row's name, then the others in alphabetical order.
 
     Raises:
-        InvalidRequestError: the sample holds no values, values of several types in one column, or of a type that Spark
-            does not have.
+        InvalidRequestError: the sample is empty, or a column or the row's name has several types, or one that Spark
+            lacks.
         NotFoundError: the database or the table does not exist.
     """
     kinds: dict[str, DataType] = {}

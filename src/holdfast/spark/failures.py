@@ -28,7 +28,7 @@ def errors_without_traceback() -> Iterator[None]:
     Everything that Spark calls in a worker process runs in this context.
 
     PySpark sends the whole traceback to the driver, which prints it together with the JVM's. PySpark omits the
-    traceback if the environment variable below is set in the worker process, which ends after the error anyway.
+    traceback if ``SPARK_HIDE_TRACEBACK`` is set in the worker process, which ends after the error anyway.
     """
     try:
         yield

@@ -38,7 +38,7 @@ _PLAN_CHUNK = 64
 class SplitGroup(InputPartition):
     """The input of one Spark task: parts of files, and how to read them.
 
-    It has all that planning found out, because Spark copies the reader before planning.
+    Contains all results of planning, because Spark copies the reader before planning.
 
     Attributes:
         splits: the parts of files that the task reads.
@@ -77,7 +77,7 @@ def select_columns(found: StructType, columns: Sequence[str]) -> StructType:
     """Return a schema with only the named columns, in their order.
 
     Raises:
-        InvalidRequestError: one does not exist.
+        InvalidRequestError: a column does not exist.
     """
     names = {field.name.lower(): field for field in found.fields}
     for name in columns:

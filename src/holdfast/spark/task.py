@@ -127,10 +127,10 @@ class Task:
 
     @cached_property
     def filesystem(self) -> AbstractFileSystem:
-        """A filesystem of fsspec that writes files of this task, for libraries that take one and a path.
+        """An fsspec filesystem that writes files of this task, for libraries that take a filesystem and a path.
 
-        Paths are relative to the destination. An exception that makes a library close a file must leave the function
-        of the job: the file looks complete.
+        Paths are relative to the destination. If an exception makes a library close a file, let it leave the job's
+        function, since the file looks complete.
         """
         from holdfast.spark.task_filesystem import TaskFileSystem  # deferred: few tasks need fsspec
 
@@ -181,7 +181,7 @@ class TaskFunction:
     """A user's ``function(task, rows)`` in the form in which Spark pickles it, and calls it in its tasks.
 
     Attributes:
-        number: of the call of `Job.run` in the job.
+        number: the number of this call of `Job.run` within the job.
     """
 
     function: Callable[..., Any]

@@ -180,7 +180,7 @@ class Complete:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """A change that deletes an object if it exists and has the given etag, as listings return it; empty for any."""
+    """A change that deletes an object if it exists with the given etag, as in listings; an empty etag matches any."""
 
     key: str
     etag: str = ""
@@ -188,7 +188,7 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Require:
-    """A condition: all changes are refused unless this object exists and has the given etag; empty for any etag."""
+    """A condition: all changes are refused unless this object exists with the given etag; an empty etag matches any."""
 
     key: str
     etag: str = ""
@@ -196,7 +196,7 @@ class Require:
 
 @dataclass(frozen=True, slots=True)
 class RequireEmpty:
-    """A condition: all changes are refused if an object exists below this directory, whose key ends in ``/``."""
+    """A condition: all changes are refused if an object exists below the directory `key`, which ends in ``/``."""
 
     key: str
 
@@ -343,7 +343,7 @@ class MultipartStore(ObjectStore, Protocol):
 
 
 class TransactionalStore(MultipartStore, Protocol):
-    """A store that makes many changes in one step; `RenameStore.check_targets` checks what `apply` would put."""
+    """A store that makes many changes in one step. `RenameStore.check_targets` checks the keys for `apply`."""
 
     def apply(self, changes: Sequence[Change]) -> None:
         """Make all changes, or none of them.
@@ -361,7 +361,8 @@ class TransactionalStore(MultipartStore, Protocol):
         Raises:
             PreconditionError: a condition does not hold; the variable ``key`` of the error names its key. Nothing
                 happened. After a lost reply, the reason may be that an earlier call of the caller took effect.
-            NotFoundError: an upload does not exist; ``key`` names its key. Nothing happened. The same holds.
+            NotFoundError: an upload does not exist; ``key`` names its key. Nothing happened. After a lost reply,
+                the reason may be the same.
             InvalidRequestError: a change is not possible; ``key`` names its key. The key is invalid or occurs twice, or
                 a part is missing; or, in a store with directories, a file would stand below a file or in place of a
                 directory, even one that the same call deletes: delete it in an earlier call. Nothing happened.
@@ -375,7 +376,7 @@ class TransactionalStore(MultipartStore, Protocol):
         Call it before you report that something is stored.
 
         Args:
-            written: pending uploads with their parts, and objects, that must exist then: a database that crashed
+            written: pending uploads with their parts, and objects, which must still exist: a database that crashed
                 before this call may have lost them. A store that loses nothing does not check this.
 
         Raises:

@@ -16,7 +16,7 @@ def check_key(key: str, max_bytes: int = MAX_KEY_BYTES) -> None:
     """Reject a key that some store would reject or change: empty, with a leading slash, not UTF-8, too long.
 
     Args:
-        max_bytes: the limit of the store, if it accepts longer keys than S3: the same one in all of its calls.
+        max_bytes: the store's limit, if it accepts longer keys than S3; a store passes the same limit in all calls.
 
     Raises:
         InvalidRequestError: the key is rejected; the message says why.

@@ -51,12 +51,12 @@ _Collect: TypeAlias = "Callable[[_Work], Sequence[Any]]"
 
 
 class UnitInput(NamedTuple):
-    """The rows or pairs from which the units of a job are made, before they are brought to tasks.
+    """The rows or pairs from which the units of a job are made, before they are shuffled to tasks.
 
     Attributes:
         keys: where the keys of the units come from.
         parallelism: how many tasks a job has by default.
-        arranged: takes a number of tasks, and brings each row to the task of its key; Spark may do that at once.
+        arranged: shuffles the rows to a given number of tasks by key; Spark may run the shuffle immediately.
     """
 
     keys: str
@@ -71,7 +71,7 @@ class ShuffledRows:
     Attributes:
         collect: runs a function in each task, over its rows. Spark keeps the files of a shuffle, so the second pass
             over an RDD does not evaluate the source; over Spark Connect, which has no RDDs, each pass does.
-        in_slots: runs a function in as many tasks without rows.
+        in_slots: returns a function like `collect`, for the same number of tasks but without rows.
         ids_of, pairs_of: return the ids of the units of rows, or their keys and values.
     """
 
@@ -84,8 +84,8 @@ class ShuffledRows:
     def survey(self, *, repeats: bool) -> JobInput:
         """Count and digest the units of each task: the first pass over the rows; see `holdfast.units.job_input`.
 
-        It takes all columns: a source may have other rows if some are left out, as a CSV file has whose malformed lines
-        are dropped.
+        Reads all columns: if some are left out, a source may return other rows, such as a CSV file whose malformed
+        lines are dropped.
         """
         ids_of = self.ids_of
 
@@ -108,7 +108,7 @@ class ShuffledRows:
 
 
 def run_workers(spark: SparkSession, task: UnitsTask) -> None:
-    """Run one worker of a work list's job in each of Spark's tasks, until the list is at its end."""
+    """Run one worker of a work list's job in each of Spark's tasks, until the list has no units left."""
 
     def work(slot: int, rows: Iterable[Any]) -> Iterator[tuple[int, bytes]]:
         _consume_rows(rows)
@@ -155,8 +155,7 @@ def parse_input(data: Any, key: str | Sequence[str] | None) -> UnitInput:
     """Check the data and the key of a job: the rows of a DataFrame, or the pairs of an RDD.
 
     Raises:
-        InvalidRequestError: it is neither, or has no such key.
-        UnsupportedError: the RDD's application is not classic.
+        InvalidRequestError: the data is neither of the two, or does not have the key.
     """
     if hasattr(type(data), "repartitionAndSortWithinPartitions"):  # a DataFrame of Spark Connect has every attribute
         if key is not None:

@@ -167,13 +167,13 @@ class TransactionalMap:
 
         Args:
             key, tasks: see `run`.
-            job: how the names of the jobs begin, of which each batch is one. The ids of the query and the batch follow.
-                Each function of a ``foreachBatch`` needs its own.
+            job: prefix of the job names: each batch is a job, named by the prefix and the ids of query and batch.
+                Each function of a ``foreachBatch`` needs its own prefix.
 
         Raises:
             InvalidRequestError: no job can have such a name.
-            InputChangedError: from the function: query or source have changed since a batch began that Spark repeats.
-            InvalidRequestError: from the function, too: another one has the name, and has begun the batch.
+            InputChangedError: from the function: Spark repeats a batch, and the query or source has changed since.
+            InvalidRequestError: also from the function: another with this prefix has already run for the batch.
         """
         check_job_prefix(job)
 
@@ -199,7 +199,7 @@ class TransactionalMap:
 
         Args:
             work_list: its name; units add to it with ``txn.emit``.
-            job: see `run`. A job that is finished refuses keys that were added since: they need another name.
+            job: see `run`. A finished job refuses keys that were added later: run them as a job with another name.
             tasks: how many long-lived workers; by default as many as Spark runs at the same time. If fewer run at the
                 same time, they do all the work, and the others find nothing left to do.
 
@@ -339,10 +339,10 @@ class TransactionalReduce(TransactionalMap):
 def add_job_to_errors(backend: Backend, job: str) -> Iterator[list[int]]:
     """Add the name of a job, and how many of its units are done, to Holdfast's errors in a ``with`` block.
 
-    For other errors, which cannot carry it, it is logged.
+    For other errors, which cannot carry this information, it is logged.
 
-    Yields a list to which the block appends the id of the job that it has begun. If that is forgotten meanwhile, it is
-    not known how many of its units have taken effect, whether or not another job has its name by now.
+    Yields a list to which the block appends the id of the job that it has begun. If the record of that job is deleted
+    meanwhile, the number of units is left out, even if a newer job has the same name.
     """
     begun: list[int] = []
     try:
@@ -372,10 +372,10 @@ def _progress_figures(backend: Backend, job: str, begun: Sequence[int]) -> dict[
 
 @contextmanager
 def report_changed_rows(job: Job) -> Iterator[None]:
-    """Raise an `InputChangedError` in place of the first pass's errors about rows, if the job already has an input.
+    """Replace the first pass's errors about rows by an `InputChangedError`, if the job already has an input.
 
-    The rows are then not those with which the job began. What else the first pass advises, another key or a function
-    for all rows of a key, would be refused.
+    The job then began with other rows. What those errors advise, another key or a function for all rows of a key, would
+    be refused.
     """
     try:
         yield

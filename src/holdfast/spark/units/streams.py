@@ -55,22 +55,22 @@ _lock = threading.Lock()
 
 
 def check_job_prefix(prefix: str) -> None:
-    """Check that names of jobs can begin with a text.
+    """Check that a text can be the prefix of job names.
 
     Raises:
-        InvalidRequestError: they cannot.
+        InvalidRequestError: the text cannot be a prefix.
     """
     job_key(prefix)
     job_key(_job_name(prefix, _LONGEST_ID, _LONGEST_NUMBER))
 
 
 def batch_of_query(prefix: str, batch: DataFrame, number: int) -> Batch:
-    """Return the stream's batch with which Spark is calling the function of `foreachBatch`.
+    """Return the stream's batch for which Spark is calling the function of `foreachBatch`.
 
     Raises:
-        InvalidRequestError: no stream calls this; or a job with this name has run in this call of the function. If it
-            is that of another function, its work would count as this one's.
-        UnsupportedError: the stream is one of Spark Connect.
+        InvalidRequestError: no stream calls this; or this call of `foreachBatch` has already begun a job with this
+            prefix. If another function did so, its work would count as this one's.
+        UnsupportedError: the stream runs on Spark Connect.
     """
     spark = batch.sparkSession
     if not is_classic(spark):

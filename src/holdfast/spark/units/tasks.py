@@ -35,8 +35,8 @@ class UnitsTask:
         run: id of the job's run to which the tasks belong.
         job_input: the units of each task; None for a work list.
         is_reduce: whether rows with the same key are one unit.
-        emit_to: the work list to which units add, as it was when the job was started; None if there is none. If
-            another one has its name by now, its items are not for this job.
+        emit_to: the work list to which units add, as found when the job was started; None if they add to none. A newer
+            list with the same name is not used.
     """
 
     function: UnitFunction
@@ -64,7 +64,7 @@ class UnitsTask:
             yield shard, b""
 
     def run_worker(self, slot: int) -> Iterator[tuple[int, bytes]]:
-        """Run units from the work list, until it is at its end; yield the worker's number and ``b""``."""
+        """Run units from the work list, until none is left; yield the worker's number and ``b""``."""
         with errors_without_traceback():
             assert self.emit_to is not None, "a worker has a work list"
             with self._open_execution() as (execution, backend):
@@ -105,7 +105,7 @@ def key_of_row(row: Any, columns: tuple[str, ...]) -> Row:
     """Return the key of a unit from the key columns of a DataFrame's row.
 
     Raises:
-        InvalidRequestError: a column of it is null.
+        InvalidRequestError: a key column is null.
     """
     parts = tuple([bytes(row[name]) if isinstance(row[name], bytearray) else row[name] for name in columns])
     if None in parts:

@@ -128,7 +128,7 @@ def check_apply_impossible(subject: Subject) -> None:
 
 
 def check_apply_file_and_directory(subject: Subject) -> None:
-    """Check that `apply` puts no file below a file or in place of a directory, even if it deletes that one."""
+    """Check that `apply` puts no file below a file or in place of a directory, even if the call deletes either."""
     subject.write("victim", "file", "dir/sub/only")
     for gone, made in (("file", "file/a"), ("file", "file/a/b"), ("dir/sub/only", "dir"), ("dir/sub/only", "dir/sub")):
         put = Put(subject.key(made), b"1")

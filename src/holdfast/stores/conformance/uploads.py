@@ -200,7 +200,7 @@ def check_small_part(subject: Subject) -> None:
 
 
 def check_list_uploads(subject: Subject) -> None:
-    """Check that exactly the pending uploads below a directory are listed: not one to ``dataset1``, as Swift did."""
+    """Check that exactly the uploads below ``dataset1/`` are listed: not one to ``dataset1``, which Swift listed."""
     names = ("dataset1", "dataset1/a", "dataset1/b/c", "dataset1/b/c", "dataset10/a", "dataset1-old/a")
     made = [(subject.key(name), subject.uploads.create_upload(subject.key(name))) for name in names]
     below = sorted(upload for upload in made if upload[0].startswith(subject.key("dataset1/")))

@@ -293,7 +293,7 @@ class _LocalFile:
         watch_forks(self)
 
     def before_fork(self, fork: Fork) -> bool:
-        """Write out what is buffered: a child would write its copy of it again, when it drops the file or ends."""
+        """Flush the buffer: a child would write its copy of the bytes again, when it drops the file or ends."""
         with contextlib.suppress(OSError, ValueError):  # the bytes stay, and the next call fails; or it is closed
             self._file.flush()
         return True
