@@ -257,7 +257,7 @@ def print_all_committers(budget: Budget, out: Output) -> bool:
 
 
 def print_guarantee_table(table: Table, out: Output) -> bool:
-    """Print the table of committers and their guarantees, and where it differs from the declarations or the papers.
+    """Print the table of committers and their guarantees, and its differences from declarations or papers 000 and 002.
 
     Returns:
         Whether each answer is as declared, or differs for a known reason."""

@@ -58,7 +58,7 @@ SETTINGS = CommitSettings(part_size_bytes=1 << 20, conflict_attempts=6, roll_for
 def time_of_actor(actor: str) -> float:
     """Return the simulated time at which an actor runs, in seconds since the epoch.
 
-    Recovery runs when only the objects of the main job are old enough to be taken for abandoned."""
+    Actors outside the main job run two hours later: only the main job's objects are old enough for recovery."""
     return START_S if actor in ("driver", "second driver") or actor.startswith("task ") else LATER_S
 
 
@@ -198,7 +198,7 @@ def _ask_cluster(port: Port, operation: str, *args: object) -> object:
 
 # --- drivers ----------------------------------------------------------------------------------------------------------
 def start_job_or_report(setting: Setting, port: Port, mode: SaveMode, batch: int | None) -> JobRecord | None:
-    """Set up a job and return its record; if that fails or the mode skips the job, report the outcome, return None."""
+    """Set up a job and return its record; if the setup fails or skips the job, report that outcome and return None."""
     ctx = setting.context(port)
     try:
         if batch is None:

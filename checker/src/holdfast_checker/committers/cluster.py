@@ -39,7 +39,7 @@ class AttemptState(enum.Enum):
 
 
 class JobPhase(enum.Enum):
-    """The phase of a simulated job, from start to commit or abort; with two drivers, that of the one further along."""
+    """The phase of a simulated job, from start to commit or abort; with two drivers, the more advanced phase."""
 
     STARTING = "starts"
     RUNNING = "waits for its tasks"
@@ -87,7 +87,7 @@ class ClusterState:
     offers: tuple[CommitAnnouncement, ...] = ()
 
     def outcome_of(self, who: str) -> str:
-        """Return the outcome of the job that actor `who` learned at its end; an empty string if it has not ended."""
+        """Return the job outcome that actor `who` has learned; an empty string if the actor has not learned any."""
         return next((told.outcome for told in self.told if told.who == who), "")
 
 

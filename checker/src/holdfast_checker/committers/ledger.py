@@ -62,15 +62,15 @@ class CommitAnnouncement:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """All decisions and marks that were ever written to the decision log of a destination.
+    """All decisions ever written to a destination's decision log, and the marks that they are visible or done.
 
     Attributes:
         base: number of the newest decision when the history started; this decision and all earlier ones are done.
         decisions: the decisions after `base`, in the order in which they were made.
         visible, done: numbers of the decisions that were marked visible or done, in the order of the marks; a second
             mark of the same kind is ignored.
-        offers: the offers of jobs that run as a single call.
-        wrong: a forbidden change of the log; empty if there was none.
+        offers: the commit announcements of jobs that run as a single atomic call.
+        wrong: describes a forbidden change of the log; empty if none was made.
     """
 
     base: int = 0
@@ -81,7 +81,7 @@ class Ledger:
     wrong: str = ""
 
     def with_record(self, seq: int, kind: str, data: bytes, *, created: bool = False) -> Ledger:
-        """Return the ledger extended by a decision or mark that a process has written to the decision log.
+        """Return the ledger extended by a record written to the decision log: a decision, or its visible or done mark.
 
         Args:
             created: whether the put required that no record existed. If it did, and the number was used before, the log
@@ -127,8 +127,8 @@ class LoggedImage(StoreSnapshot):
 class LoggedStore(StoreResource):
     """A simulated store that also records, in a `Ledger`, every decision that was ever written to the decision log.
 
-    The call ``notes`` returns how many decisions are marked visible: a reader calls it when its read begins and ends.
-    A `Stroke` makes the call ``note`` to add a `CommitAnnouncement`.
+    The call ``notes`` returns how many decisions are marked visible: a reader makes it when its read begins and ends.
+    A job that runs as one atomic call (`Stroke`) makes the call ``note`` to add a `CommitAnnouncement`.
     """
 
     def set_initial_contents(self, image: StoreSnapshot) -> None:
@@ -181,7 +181,7 @@ def ledger_of_store(view: View, name: str) -> Ledger:
 
 
 def extend_ledger(before: Ledger, image: StoreSnapshot) -> Ledger:
-    """Return the ledger `before`, extended by all decisions and marks that are new in the store's contents `image`."""
+    """Return the ledger `before`, extended by new decisions and new visible or done marks in store contents `image`."""
     for seq, kind, data in _log_records_in_image(image):
         while kind == "json" and seq > before.base + len(before.decisions) + 1:  # made and trimmed, so done
             missed = Decision(before.base + len(before.decisions) + 1, "", commits=False, batch=None, data=b"")

@@ -94,7 +94,7 @@ def pending_chosen_paths(waiting: Iterable[Decision], submissions: Mapping[str, 
 
 
 def describe_invalid_decision(old: Shown, made: Sequence[Decision], submissions: Mapping[str, Submission]) -> str:
-    """Describe the first decision that the model forbids after those before it; empty string if all are valid."""
+    """Describe the first decision that the model forbids, given the earlier ones; empty string if all are valid."""
     batches: dict[tuple[str, int], int] = {}
     for one in made:
         if not one.commits:
@@ -141,7 +141,7 @@ class AllowedFiles:
 
 
 def allowed_files_after(old: Shown, ledger: Ledger, submissions: Mapping[str, Submission]) -> AllowedFiles:
-    """Return what a plain listing may show after the decisions of a ledger, given which are visible and done."""
+    """Return what a plain listing may show, given a ledger's decisions and which of them are marked visible or done."""
     found = AllowedFiles({path: frozenset({origin}) for path, origin in old.items()})
     found.reasons.update(dict.fromkeys(old, "no decision replaces it"))
     for one in ledger.decisions:
@@ -284,7 +284,7 @@ def _judge_read_paths(
 
 # --- a step -----------------------------------------------------------------------------------------------------------
 def describe_success_regression(before: View, after: View) -> str:
-    """Describe how a step deletes ``_SUCCESS`` or sets it back to an earlier decision; empty if it does neither."""
+    """Describe how a step deletes ``_SUCCESS`` or makes it report an earlier decision; empty if neither."""
     was, now = (decision_number_in_success(cast("StoreSnapshot", view.states[DESTINATION])) for view in (before, after))
     if was is None or (now is not None and now >= was):
         return ""

@@ -73,7 +73,7 @@ def relative_path(key: str) -> str:
 
 
 def is_bookkeeping_record(name: str) -> bool:
-    """Check whether an object's description names a record that decides nothing, such as a draft or a mark."""
+    """Check whether a description names an object that commits or aborts no job, such as a draft or a done mark."""
     return name.startswith(_BOOKKEEPING) or name.endswith(("record", "marker"))
 
 
@@ -169,7 +169,7 @@ class _CallWords:
     actors: tuple[str, ...]
 
     def owner(self, token: str) -> str:
-        """Return the actor that made a token; a token starts with the number of its actor."""
+        """Return the name of the actor that created a token, an id that starts with the actor's number."""
         number = int(token[:4], 16) - 1
         return self.actors[number] if 0 <= number < len(self.actors) else "another live job"
 

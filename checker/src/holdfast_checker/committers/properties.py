@@ -99,7 +99,7 @@ def finished_driver(before: View, after: View) -> str:
 
 
 def drivers_told(view: View, outcome: str) -> list[ToldOutcome]:
-    """Return the entries of the drivers that have learned the given outcome of the tested job."""
+    """Return the `ToldOutcome` of each driver that has learned the given outcome of the tested job."""
     return [told for told in cluster_state(view).told if told.outcome == outcome and "driver" in told.who]
 
 

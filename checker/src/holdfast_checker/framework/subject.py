@@ -168,13 +168,13 @@ class Subject(Generic[S]):
         name: what users type.
         title: what is checked, in a few words.
         build: builds the world of a scene; a tracker records the goals that histories reach.
-        narrate: returns the words for a world.
+        narrate: returns functions that describe a world's calls and states.
         rules: the properties by name, the one whose violation is the most harmful first.
         goals: by name.
         scenes, small, others: the quick scenes; larger ones, which take minutes; and those that are explored only if
             they are named.
-        find: returns a scene whose name follows a rule; None if it does not.
-        walk: the scene of random walks, unless another one is named; None to draw scenes.
+        find: builds an unlisted scene from a name such as ``crash+recovery``; None for an invalid name.
+        walk: the scene of random walks, unless another one is named; None to draw scenes at random.
         declared: returns what `holdfast committers` declares about a property; None for a subject without declarations.
     """
 

@@ -83,7 +83,7 @@ class History:
         return History(tuple(sorted(found, key=lambda one: (one.invoked, one.who))), position)
 
     def add_notes(self, who: str, *notes: object) -> History:
-        """Return the history in which the notes are appended to the operation that the actor has not ended yet."""
+        """Return the history with `notes`, such as reads and writes, appended to the actor's open operation."""
         last = self._open_operation(who)
         return self._with_change(last, replace(last, notes=(*last.notes, *notes)), self.position)
 
@@ -128,7 +128,7 @@ class Recorder:
         return [Alternative(state=history.end(actor, *cast("tuple[Outcome, object]", args)))]
 
     def footprint(self, call: Call) -> Footprint:
-        """Return accesses that let two invocations commute, and two ends, but not an invocation and an end."""
+        """Return accesses for partial-order reduction: two invocations commute, or two ends, but not one of each."""
         who = str(call.args[0])
         if call.operation == "mark":
             return frozenset({Access(HISTORY, kind, writes=True, below=True) for kind in ("invoked/", "ended/")})

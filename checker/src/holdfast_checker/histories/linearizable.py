@@ -208,7 +208,7 @@ def judge_with_crashes(
     model: Model,
     undone: Callable[[Operation], Operation | None] = lambda operation: None,
 ) -> str:
-    """Check linearizability of a history in which database crashes undid some commits, whichever these are.
+    """Check linearizability of a history in which database crashes undid some unknown commits.
 
     Returns:
         An empty string if the history is linearizable for some choice of undone commits; else an explanation.
@@ -216,14 +216,14 @@ def judge_with_crashes(
     Args:
         operations: without the recorded crashes.
         crashes: the recorded crashes.
-        undone: returns what remains of an operation that is undone, such as what its caller still believes.
+        undone: returns the replacement of an undone operation, such as what its caller still believes; None to omit.
     """
     if not crashes:
         return judge_linearizable(operations, model).words
     count = sum(cast("int", one.args[0]) for one in crashes)
 
     def likelihood(lost: frozenset[int]) -> tuple[int, int]:
-        """Put those first that are as many as the lost commits, and of them the newest."""
+        """Return a sort key for sets of undone operations: closest in size to `count` first, then newest."""
         return abs(len(lost) - count), -sum(operations[number].invoked for number in lost)
 
     def without(lost: frozenset[int]) -> list[Operation]:

@@ -139,9 +139,9 @@ class Resource(Protocol):
     def state_after_death(self, state: object, actor: str) -> object:
         """Return the state of the resource after an actor crashed.
 
-        Apart from changes in the footprint of the call that the dead actor would have made next, a death must not take
-        possibilities away from other actors; it may add some. So a death, like that call, can be moved to an earlier
-        place in a history.
+        A death may add possibilities for other actors, but must not remove any, except by changes in the footprint of
+        the call that the dead actor would have made next. Then a death can be moved to an earlier position in a
+        history, as that call can.
         """
         ...
 

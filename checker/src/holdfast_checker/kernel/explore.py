@@ -100,7 +100,7 @@ class _Search:
             self.queue.append(number)
 
     def expand(self, number: int, *, full: bool = False) -> None:
-        """Take every step from a state, or, if it can be reduced, only those of the actors that may move first."""
+        """Take the steps from a state: those of its ample set if it has one and `full` is false, else all steps."""
         state, space = self.states[number], self.space
         if self.reduce and not full and (group := space.ample_set(state)):
             self.shortcuts[number] = group
@@ -136,7 +136,7 @@ class _Search:
         self.result.findings[name] = Counterexample(self.result.world, name, broke, choices)
 
     def spoiled(self) -> list[int]:
-        """Return the states in which the reduction, given what is known by now, must not be made."""
+        """Return the states whose reduction to an ample set has become invalid, given the calls that are now known."""
         taken = self.shortcuts.items()
         return [state for state, group in taken if not self.space.is_ample_set(self.states[state], group)]
 

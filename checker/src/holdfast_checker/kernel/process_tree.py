@@ -72,11 +72,11 @@ class ProcessTrees:
         return self._starts[actor]
 
     def after(self, actor: int, place: LocalState, number: int, states: Mapping[str, object]) -> LocalState:
-        """Return the local state that an actor reaches from `place` when its call gets the reply with this number.
+        """Return the local state that follows the local state `place` when its call gets the reply with this number.
 
         Args:
-            states: the states of the resources after the call. If the place is not known yet, the actor runs on as if
-                no other actor moved, so that one run finds many places.
+            states: the states of the resources after the call. If the result is not known yet, the actor runs on as if
+                no other actor moved, so that one run finds many local states.
         """
         found = place.next.get(number)
         return self._run_process(actor, place, self._replies.values[number], states) if found is None else found

@@ -64,10 +64,10 @@ class _Shrinker:
         return True
 
     def follow(self, proposal: _Choices) -> _History | None:
-        """Return the history that a proposal leads to, up to the step that breaks the property; None if none breaks it.
+        """Replay proposed choices, and return the history up to the violation; None if the property is not violated.
 
-        If the property is judged at the end of histories, actors go on without faults after the proposal, first the
-        actor that moved last.
+        Impossible choices are skipped. If the property is judged at the end of histories, actors go on without faults
+        after the last choice, first the actor that moved last.
         """
         space, state = self._space, self._space.initial_state()
         steps: list[Step] = []
@@ -189,8 +189,8 @@ def shrink_counterexample(
 ) -> Counterexample:
     """Minimize a counterexample: return one for the same property whose execution is simpler, or the same one.
 
-    Guarantee: the history is no harder to tell than the given one, and can be replayed. It is the same in every run,
-    unless `until` ended the search.
+    Guarantee: the result is no more complex (actors, faults, switches, steps) than the given one, and can be replayed.
+    The result is the same in every run, unless `until` ended the search.
 
     Args:
         replays: the maximum number of changes to try; to try a change costs one replay.

@@ -47,7 +47,7 @@ class RandomHistories:
         depth: number of steps in the longest history.
         faults: how often each fault happened.
         findings: the first counterexample of each violated property, not minimized.
-        numbers: the number of each of these histories.
+        numbers: the history number of each finding, by property name.
     """
 
     seed: int
@@ -82,7 +82,7 @@ class _Schedule:
         return self._order
 
     def went(self, actor: int, step: int) -> None:
-        """Learn that an actor took step number `step` of the history, after which priorities may change."""
+        """Record that an actor took step number `step`; after some steps, the actor gets the lowest priority."""
         if step in self._changes:
             self._order = [*(one for one in self._order if one != actor), actor]
 

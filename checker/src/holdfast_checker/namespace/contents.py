@@ -81,7 +81,7 @@ class NamespaceContents:
 
     @cached_property
     def lost_data(self) -> tuple[str, ...]:
-        """The names of the blobs with bytes inside the database that files refer to, but that are missing."""
+        """The names of blobs that files refer to, whose bytes must be in the database, but are missing."""
         inline = [one.blob for inode in self.inodes.values() for one in inode.extents if one.inline]
         return tuple(blob for blob in inline if data_key(blob) not in self.records)
 

@@ -52,7 +52,7 @@ class Tree:
 
     Attributes:
         nodes: by path, sorted; the root is the empty path.
-        silent: writers that have not renewed their lease since it could expire.
+        silent: writers whose lease may have expired, since they have not renewed it.
         uploads: the paths of uploads that are not completed, by name, sorted.
         users: the actors that are ordinary users; all others are the superuser.
         mistaken: writers and uploads that have published bytes which a crash of the database has undone.
@@ -159,7 +159,7 @@ class MutableTree:
         """Return the file at a path, which must exist.
 
         Raises:
-            RefusedError: the path does not exist, or is a directory; `directory` is the error's name in that case.
+            RefusedError: the path does not exist, or is a directory (then `directory` is the error's name).
         """
         found = self.existing_node(path)
         if found.is_directory:
@@ -358,7 +358,7 @@ def believe(state: MutableTree, writer: str) -> None:
 
 
 def recover(state: MutableTree, path: Path) -> object:
-    """End the lease of a file in the model, whoever holds it."""
+    """End the lease of a file in the model, regardless of its holder."""
     state.nodes[path] = replace(state.existing_file(path), writer="")
     return True
 

@@ -16,19 +16,19 @@ class Scene(subject.Scene):
     """The declaration of a simulated world of a namespace: its clients, background processes, and faults.
 
     Attributes:
-        start: calls that were made before the history.
+        start: calls made before the history.
         scripts: by actor, its calls, one after the other.
-        knows: paths that each actor looked at before the history began; None for all that there were.
+        knows: paths that each client looks up before the history begins; None for all paths that exist then.
         users: the clients that are ordinary users, with their own names; all others are the superuser.
         locks: whether operations lock what they read, as they do after many conflicts.
-        collectors: how many processes collect what was deleted, and how often each.
-        elects: whether only one of them works at a time, if clocks are right.
-        sweepers: how many processes look for blobs that nobody owns, and note them as garbage.
-        is_slow: whether what clients write is old at once for a sweep: they are that slow.
-        later: whether much time may pass, once.
+        collectors: for each garbage collector process, how many rounds it runs.
+        elects: whether collectors elect a leader, so that only one works at a time, if clocks are right.
+        sweepers: how many processes look for blobs that no file refers to, and record them as garbage.
+        is_slow: whether clients are so slow that the blobs they write are at once old enough to be swept.
+        later: whether so much time may pass, once, that leases expire.
         crashes: how often the database crashes, and loses any number of the newest commits; only without `locks`.
         inline: whether the bytes of files are in the database.
-        is_large: whether the scene has many ten thousands of states if a fault of each kind happens.
+        is_large: whether the scene has tens of thousands of states if a fault of each kind happens.
     """
 
     start: Calls = ()

@@ -85,9 +85,9 @@ class Narrator:
     """A set of functions that put the calls, faults and states of one kind of world into words.
 
     Attributes:
-        act: puts a call into words; for a death, the call that is not made.
+        act: puts a call into words; if the actor crashes first, the call that is not made.
         fault: describes the fault of a call, to be appended to the words of the act: ``, but the reply is lost``. Never
-            called for a death.
+            called for a crash.
         holds: describes the state in a few short lines, by title. The titles are always the same.
     """
 

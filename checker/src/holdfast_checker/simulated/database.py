@@ -43,8 +43,7 @@ class DatabaseImage:
     """The immutable state of a simulated transaction database: its records, late commits, and undoable commits.
 
     Attributes:
-        late: groups of commits that are on their way, each with its first version, in the order of these; their callers
-            have given up waiting.
+        late: groups of delayed commits whose callers have given up waiting, each with its first version, sorted by it.
         crashes: how often the database may still crash.
         unsaved: what the records were before each commit that a crash may undo, the oldest first.
     """
@@ -62,10 +61,10 @@ def to_records(found: Mapping[bytes, Record]) -> Records:
 
 
 class DatabaseResource:
-    """A simulated transaction database: a resource whose calls are those of a backend, and failures of a server.
+    """A simulated transaction database: a resource with the calls of a backend, and two for failures of the server.
 
-    The calls are `get_many`, `scan`, `commit_group` and `make_durable`. `carry_out` is the arrival of a late group of
-    commits. `crash` takes away any number of the newest commits after the last `make_durable`; all processes live on.
+    The backend's calls are `get_many`, `scan`, `commit_group` and `make_durable`. `carry_out` delivers a late group of
+    commits. `crash` undoes any number of the newest commits after the last `make_durable`; no other process crashes.
 
     Args:
         start: the records at the start of every history.
@@ -85,7 +84,7 @@ class DatabaseResource:
         return (image.records, canonical_key(image.late)) if image.late else image.records
 
     def waits_for(self, state: object, call: Call) -> None:
-        """Return None: a late commit of any actor may unblock a call."""
+        """Return None (no particular actor): even a late commit may unblock a call."""
 
     def state_after_death(self, state: object, actor: str) -> object:
         return state
@@ -214,7 +213,7 @@ def scan_records(records: Records, start: object, end: object, limit: object, gu
 
 # --- what every simulated database does -------------------------------------------------------------------------------
 def failed_call(state: object) -> Alternative:
-    """Return the alternative in which a call on a database raises `UnavailableError` without having had an effect."""
+    """Return the outcome of a call on a database that raises `UnavailableError` and has no effect."""
     error = UnavailableError("the database is not available: retry later")
     return Alternative(state=state, reply=Reply(error=error), label="fails", fault=Fault.FAILURE)
 

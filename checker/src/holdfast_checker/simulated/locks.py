@@ -60,7 +60,7 @@ class LockedImage(DatabaseImage):
         return any(one.key == key and one.holder != actor and (exclusive or one.exclusive) for one in self.locks)
 
     def is_locked(self, keys: Mapping[bytes, bool], actor: str) -> bool:
-        """Check whether other actors' locks prevent `actor` from locking one of these keys, exclusively if True."""
+        """Check whether others' locks prevent `actor` from locking one of `keys` (True means an exclusive lock)."""
         return any(self.has_conflicting_lock(key, actor, exclusive=exclusive) for key, exclusive in keys.items())
 
     def without(self, actor: str) -> LockedImage:
@@ -93,9 +93,10 @@ class WaitableDatabase(DatabaseResource):
 
 
 class LockableDatabase(WaitableDatabase):
-    """A `WaitableDatabase` with locks: `lock` a record and read it, `apply` and `release`; `until_free` waits.
+    """A `WaitableDatabase` with locks: `lock` also reads the record, `apply` commits, `release` rolls back.
 
-    The death of a process releases its locks, which may spare others an error; so its actors must not be mortal.
+    `until_free` waits for locks. The actors must not be mortal: a crash of one would release its locks, and could spare
+    others an error.
     """
 
     def initial_state(self) -> LockedImage:
@@ -159,7 +160,7 @@ class LockableDatabase(WaitableDatabase):
 def lock_alternatives(image: LockedImage, actor: str, key: bytes, exclusive: bool) -> list[Alternative]:
     """Return the outcomes of a call that locks and reads a record; an empty list if the actor must wait.
 
-    The reply is the record, or None, without a lock, if the record does not exist for this actor."""
+    The reply is the record. If the record does not exist, the reply is None, and nothing is locked."""
     record = image.records.as_dict().get(key)
     if record is None:
         return [Alternative(state=image, reply=Reply(None))]

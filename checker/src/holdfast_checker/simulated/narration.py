@@ -24,10 +24,10 @@ class SentenceTemplate:
 
     Attributes:
         verb: present tense, third person.
-        things: the number of the argument that has the objects of the verb; None for none.
+        things: the index of the argument that contains the objects of the verb; None for no objects.
         tail: the rest of the sentence; ``{0}`` stands for the first argument in words, and ``{reply}`` for the reply: a
-            tail with a reply is left out if there is none.
-        weight: how much the call matters; a call that changes the records is always a turn.
+            tail with ``{reply}`` is left out if the call has no reply.
+        weight: how much the call matters; for a call that changes the records, always `Weight.WORK`.
     """
 
     verb: str
@@ -60,11 +60,11 @@ class DatabaseWords:
     """The vocabulary with which a narrator describes calls and records of a simulated database.
 
     Attributes:
-        key: says what the record of a key is, given the records.
-        value: says what a record holds; empty if that does not matter.
+        key: describes what the record with a key is, given all records.
+        value: describes what a record contains; empty if that does not matter.
         holds: describes the state in a few short lines, by title, in addition to late commits.
         calls: templates of further calls.
-        say: puts further values into words; None for one that it does not know.
+        say: describes other values in words; returns None for unknown ones.
     """
 
     key: Callable[[bytes, Mapping[bytes, Record]], str]

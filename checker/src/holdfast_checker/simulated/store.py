@@ -83,7 +83,7 @@ class StoreResource:
         self._initial = image
 
     def define_atomic_call(self, name: str, stroke: Stroke) -> None:
-        """Register a program that actors can run under this name as one atomic call ``stroke``."""
+        """Register a program under a name, by which actors can run it with the call ``stroke``, as one atomic step."""
         self._strokes[name] = stroke
 
     def state_key(self, state: object) -> Hashable:

@@ -33,9 +33,9 @@ class SimulatedStore:
 
     Args:
         blur: takes the key and the bytes of a put, and returns the bytes to store. It leaves out data that depend on
-            the process's history and that nobody reads, so that fewer states differ.
-        piecemeal: whether a listing takes two steps, as on a file system, so that it may show one of the changes
-            between these steps without another. A listing that does not fit on one page takes one step.
+            the process's history and that no process reads, so that fewer states differ.
+        piecemeal: whether a listing takes two steps, as on a file system, and may show some of the changes made between
+            these steps and miss others. A listing that does not fit on one page takes one step.
     """
 
     def __init__(

@@ -33,7 +33,7 @@ def commit_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOut
 
 
 def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
-    """Do nothing: files of an aborted job stay visible, so C5 does not hold."""
+    """Do nothing: files of an aborted job stay visible, which violates C5 (abortable)."""
     return JobOutcome(job=job.job, committed=job_has_succeeded(measure.ctx, job.job))
 
 

@@ -51,7 +51,7 @@ def commit_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOut
 
 
 def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
-    """Abort the job's pending uploads; the files of committed tasks stay visible, which violates C5."""
+    """Abort the job's pending uploads; the files of committed tasks stay visible, which violates C5 (abortable)."""
     left = _abort_pending_uploads(measure, job.job)
     return JobOutcome(job=job.job, committed=False, finished=not left, pending_reason=left)
 

@@ -108,7 +108,10 @@ def commit_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOut
 
 
 def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
-    """Delete the job's files, unless ``_SUCCESS`` names the job. Attempts that still write leave files (C5)."""
+    """Delete the job's files, unless ``_SUCCESS`` names the job.
+
+    Attempts that are still writing leave files, which violates C5 (abortable).
+    """
     committed = job_has_succeeded(measure.ctx, job.job)
     if not committed:
         _remove_files(measure.ctx, _has_mark_of_job(job.job))

@@ -30,7 +30,7 @@ class ScriptedTransaction:
     Attributes:
         repeats: how often the actor starts over if the outcome is unknown, or the database was not available.
         attempts: maximum number of attempts if the transaction conflicts.
-        looks: whether it reads the guard before it creates records: see `run_script`.
+        looks: whether it reads the guard record of a range before it creates records there: see `run_script`.
     """
 
     script: Script
@@ -55,7 +55,7 @@ class _AttemptRecords:
         self._is_open = False
 
     def begin(self) -> None:
-        """Record that an attempt begins; the one before it, if it is open, has failed."""
+        """Record that an attempt begins, and that the previous one has failed if it is still open."""
         self.end(Outcome.FAILED)
         self._port.call(Call(HISTORY, "invoke", (self._who, "transaction", ())))
         self._is_open = True
@@ -125,9 +125,9 @@ def _run_transaction(port: Port, store: Backend, setting: Environment, work: Scr
 
 
 def commit_as_group(handle: Callable[[Port], Backend], scripts: Sequence[Script], port: Port) -> None:
-    """Commit several transactions as a group in one call, as the program of an actor; then those that depend on others.
+    """Commit several transactions in order, each group of independent ones in one call: the program of an actor.
 
-    No transaction may create a record in a range whose records another one counts.
+    No transaction may create a record in a range whose records another transaction counts.
     """
     store = handle(port)
     left = []

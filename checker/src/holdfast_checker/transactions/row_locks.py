@@ -136,7 +136,7 @@ def lock_records(port: Port, steps: Sequence[Step]) -> dict[bytes, Record]:
 
 
 def lock_record(port: Port, step: Step) -> Record | None:
-    """Lock the record of a step and return it; if there is none, create a placeholder row, which locks its absence.
+    """Lock the record of a step and return it; if it does not exist, create a placeholder row, which locks its absence.
 
     Raises:
         UnavailableError: others keep creating and deleting the record.
@@ -160,7 +160,7 @@ def lock_absence(port: Port, key: bytes) -> bool:
     """Lock the absence of a record by creating a placeholder row until the transaction ends.
 
     Returns:
-        Whether it was created; if not, the record exists by now."""
+        Whether the row was created; if not, the record exists already."""
     return _try_create_row(port, key) is None
 
 

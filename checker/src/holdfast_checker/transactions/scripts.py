@@ -35,9 +35,9 @@ EVERYTHING: Step = ("everything",)
 
 
 def guard_key(name: str) -> str:
-    """Return the key of the guard record of a name: writers of the name and scans of its range both read or write it.
+    """Return the key of the guard record of a name, which protects scans of its directory from inserts.
 
-    There is one guard for each directory, and one for all names without a directory."""
+    Writers of the name and scans both access it. Each directory has its own; names without a directory share one."""
     directory, slash, _rest = name.partition("/")
     return f"guard of {directory}" if slash else "guard"
 
@@ -140,17 +140,17 @@ class _Player:
 
     # --- writes that depend on reads ----------------------------------------------------------------------------------
     def append(self, name: str, mark: str) -> None:
-        """Append a mark to the text of a record."""
+        """Append `mark` to the text of a record."""
         found = self.get(name)
         self.put(name, (found[0] if found else "") + mark)
 
     def create(self, name: str, value: str) -> None:
-        """Insert a record if there is none."""
+        """Insert a record if it does not exist."""
         if self.get(name) is None:
             self.insert(name, value)
 
     def remove(self, name: str) -> None:
-        """Delete a record if there is one."""
+        """Delete a record if it exists."""
         if self.get(name) is not None:
             self.delete(name)
 
@@ -180,7 +180,7 @@ class _Player:
 
 
 def read_guard_record(transaction: Transaction, guard: bytes) -> None:
-    """Read the guard record of a range, as every transaction must before it creates a record there."""
+    """Read the record that protects scans of a range, as every transaction must before it creates a record there."""
     transaction.get(guard)
 
 
@@ -195,17 +195,17 @@ def run_script(
 ) -> None:
     """Run the steps of a script on a transaction of the shipped code.
 
-    A step ("unless", key) ends the script if the record exists. The other steps are methods of the player.
+    A step ("unless", key) ends the script if the record exists. The other steps are calls of methods of `_Player`.
 
     Args:
         played: records the plain steps, also if one of them fails.
         prefix: prepended to the names in the script to get keys.
-        looks: whether the transaction reads the guard before it creates records; needed if any transaction counts
-            ranges.
+        looks: whether the transaction reads the guard record of a range before it creates records there; needed if any
+            transaction counts ranges.
         pause: called after each step.
 
     Raises:
-        MixedStateError: see `_ScriptPlayer.together`.
+        MixedStateError: two records that are always written together differ.
     """
     player = _Player(transaction, played, prefix, looks)
     for kind, *arguments in script:

@@ -164,7 +164,7 @@ def lose_rows(around: ActorContext, job: str, port: Port) -> None:
 
 
 def end_early(around: ActorContext, run: str, port: Port) -> None:
-    """End a run of a job before its attempts have ended, like a driver that gives up; report units without effect."""
+    """End a run of a job early, like a driver that gives up while attempts run; report which units had no effect."""
     database, environment = around.open(port)
     with suppress(UnavailableError):
         end_run(database, around.jobs["job"], run, environment)

@@ -58,7 +58,7 @@ class UnitsImage(LockedImage):
     """The state of the simulated database of computation units.
 
     Attributes:
-        ends: how actors that run units have ended, in the order of their reports.
+        ends: how actors that run units have ended, sorted by actor.
     """
 
     ends: tuple[AttemptEnd, ...] = ()
@@ -75,7 +75,7 @@ class UnitsImage(LockedImage):
 class UnitsDatabase(LockableDatabase):
     """The simulated database of computation units: a `LockableDatabase` that also knows how task attempts have ended.
 
-    It adds the calls `report` (how an attempt ended), `await` (that end), and `idle` (wait for the work list).
+    It adds the calls `report` (how an attempt ended), `await` (until it has), and `idle` (until the work list changes).
 
     Args:
         actors: the names of all actors, in order.
@@ -164,7 +164,7 @@ class UnitsHandle(LockingDatabase):
         self._seen: tuple[tuple[bytes, int], ...] | None = None
 
     def wait(self) -> bool:
-        """Block until the watched range differs from the last read; return whether a lease expired in the meantime."""
+        """Block until the watched range differs from the last read, or a lease expires; return whether one expired."""
         if self._seen is None:
             return False
         return bool(self._port.call(Call(DATABASE, "idle", (*self._watched, self._seen))))

@@ -25,10 +25,10 @@ class ActorSpec:
         shard: which task, or which worker.
         after: the attempt whose death or failure makes Spark start this one; empty to start at any time.
         drives: whether it begins the job, runs all its tasks and ends it: a driver.
-        without: units that are not in the input that a driver is given, although others' inputs have them.
+        without: units that are missing in this driver's input, although other drivers have them.
         run: the run of the job to which the attempt belongs, if a run may end before its attempts.
-        group, rounds, most_deferred, is_locked: see `UnitSettings`; the last is buffering on the server.
-        reads_ahead: whether a commit reads the cells of the units that follow, which they name beforehand.
+        group, rounds, most_deferred, is_locked: see `UnitSettings`; `is_locked` means buffering on the server.
+        reads_ahead: whether a commit also reads the cells that the next units have declared to read.
     """
 
     job: str = "job"
@@ -50,15 +50,15 @@ class Scene(subject.Scene):
 
     Attributes:
         start: the cells at the start.
-        jobs: the units of each task, by job. A job is begun before the history, unless a run drives it.
-        runs: by actor.
+        jobs: the units of each task, by job. A job is begun before the history, unless an actor is its driver.
+        runs: what each actor runs, by its name.
         work: units of the work list; `items` are on the list at the start, others are emitted.
         fails: units whose function may fail.
         drops: whether an administrator drops the table of cells meanwhile, and creates it again.
         forgets: a job that an administrator forgets meanwhile; empty for none.
         ends: a run of the job ``job`` that its driver gives up meanwhile; empty for none.
         crashes: how often the database crashes; each time it loses any number of commits that are not durable.
-        mortal: whether actors may crash, if the budgets allow it: the locks of the dead would be released.
+        mortal: whether actors may crash, if the budgets allow it; False with locks, since a crash would release them.
         is_large: whether the scene has 100,000 states and more if a call fails or a reply is lost.
     """
 

@@ -127,7 +127,7 @@ class _ScriptPlayer:
         self.put(row, (found if isinstance(found, int) else 0) + 1)
 
     def create(self, row: str, value: Value) -> None:
-        """Write a cell if there is none."""
+        """Write a cell if it does not exist."""
         if self.read(row) is None:
             self.put(row, value)
 
@@ -194,4 +194,4 @@ class _DictionaryCells:
         self.values.pop(cast("str", row), None)
 
     def emit(self, key: Row) -> None:
-        """Do nothing: the work list is judged by itself."""
+        """Do nothing: the work list is checked separately."""

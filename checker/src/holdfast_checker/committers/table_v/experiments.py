@@ -33,7 +33,7 @@ EXPERIMENTS: Mapping[str, Scene] = read_scene_group("experiments")
 
 
 def build_experiment(committer: Committer, name: str) -> World:
-    """Build the simulated world of a Table V experiment, with the committer under test."""
+    """Build the simulated world of an experiment for Table V of paper 000, with the committer under test."""
     scene = EXPERIMENTS[name]
     world = build_world(committer, replace(scene, properties=()))
     stores = {name: one for name, one in world.resources.items() if isinstance(one, StoreResource)}

@@ -92,7 +92,7 @@ class Cell:
 
     Attributes:
         holds: the answer that exploration found to the paper's question.
-        circumstances: those in which the bad answer was found, as named in `holdfast.guarantees`; "" if it needs none.
+        circumstances: those of the bad answers found, as named in `holdfast.guarantees`; "" for an unconditional one.
         because: what exploration found, in one sentence.
         counterexample: the history that decides the answer, or that shows a circumstance; it can be replayed.
         states: number of states explored for the answer.
@@ -115,7 +115,7 @@ class Cell:
 
     @property
     def paper(self) -> bool | None:
-        """Return the answer of papers 000 or 002; None if they have none."""
+        """Return the answer that paper 000 or 002 gives; None if neither does."""
         return _YES[PAPERS.get(self.committer.name, SceneFields()).get(self.row.name)]
 
     @property
@@ -178,8 +178,8 @@ class Question(NamedTuple):
         property: name of the property that breaks if the answer is bad.
         worlds: names of experiments.
         when: the circumstance about which the question asks; empty if it asks about none.
-        decides: whether a bad answer makes the attribute bad, as the paper asks; if not, it names a circumstance in
-            which a good attribute becomes bad.
+        decides: whether a bad answer makes the attribute bad, as the paper asks; if not, the attribute is bad only in
+            the circumstance `when`.
     """
 
     property: str
@@ -306,7 +306,7 @@ class _RowEvidence:
 
     @property
     def asked(self) -> tuple[str, ...]:
-        """The properties to judge: none if the row is declared not to hold, and a counterexample was found."""
+        """The properties still to judge: empty once a counterexample is found and the row is declared not to hold."""
         parts = (part for part, whole in PART_OF.items() if whole == self.row.name)
         return () if self.broke and not self.declared.holds else (self.row.name, *parts)
 
