@@ -18,7 +18,7 @@ OR = "; or "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class GuaranteeAnswer:
     """A statement of whether a committer gives one of the guarantees.
 
     Attributes:
@@ -37,14 +37,14 @@ class Answer:
         return tuple(self.unless.split(OR)) if self.unless else ()
 
 
-def yes(why: str, unless: str = "") -> Answer:
+def yes(why: str, unless: str = "") -> GuaranteeAnswer:
     """Build the answer that a committer gives a guarantee."""
-    return Answer(holds=True, unless=unless, why=why)
+    return GuaranteeAnswer(holds=True, unless=unless, why=why)
 
 
-def no(why: str, unless: str = "") -> Answer:
+def no(why: str, unless: str = "") -> GuaranteeAnswer:
     """Build the answer that a committer does not give a guarantee."""
-    return Answer(holds=False, unless=unless, why=why)
+    return GuaranteeAnswer(holds=False, unless=unless, why=why)
 
 
 # --- circumstances that reverse an answer; each becomes a note below the table ----------------------------------------
@@ -74,7 +74,7 @@ NOT_YET_VISIBLE = "nothing of it is visible before its job commit"
 
 
 # --- answers that several committers give -----------------------------------------------------------------------------
-AS_PAPERS: Mapping[str, Answer] = {
+AS_PAPERS: Mapping[str, GuaranteeAnswer] = {
     "abortable-job": yes(NOT_YET_VISIBLE),
     "recoverable-job": no(STARTS_OVER),
     "C3": no(LAST_WINS),

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from holdfast.cli.check_store import StoreFindings, store_verdict
+from holdfast.cli.check_store import StoreFindings, judge_committer_safety
 from holdfast.commit import get_committer
 from holdfast.errors import UnavailableError
 from holdfast.runtime import SystemIds
@@ -76,7 +76,7 @@ def _rows(reports: Mapping[str, StoreFindings]) -> Iterator[str]:
     yield "| pending uploads are listed | " + " | ".join(one.upload_listing.value for one in reports.values()) + " |"
     for committer in ("two_phase", "magic"):
         chosen = get_committer(committer)
-        words = (store_verdict(chosen, one.capabilities, findings(one.results))[0] for one in reports.values())
+        words = (judge_committer_safety(chosen, one.capabilities, findings(one.results))[0] for one in reports.values())
         yield f"| `{committer}` | " + " | ".join(words) + " |"
 
 

@@ -22,7 +22,7 @@ from holdfast.commit import (
     open_context,
 )
 from holdfast.commit.hadoop.magic.files import pendingset_path
-from holdfast.commit.hadoop.staging.layout import list_pendingsets, shared_context
+from holdfast.commit.hadoop.staging.layout import list_pendingsets, staged_job_context
 from holdfast.commit.layout import iter_visible
 from holdfast.s3_server import SeaweedServer
 from holdfast.stores.base import iter_objects, iter_uploads, multipart
@@ -111,7 +111,7 @@ def test_hadoop_loads_and_validates_our_sets(jvm: HadoopJvm, ctx: CommitContext,
         path = f"s3a://{BUCKET}/{ctx.key(pendingset_path(job.job, 0))}"
     else:
         (name,) = list_pendingsets(ctx, job)
-        path = f"file:///{shared_context(ctx, job.job).key(name)}".replace("////", "///")
+        path = f"file:///{staged_job_context(ctx, job.job).key(name)}".replace("////", "///")
     loaded = load_set(jvm, path)
     assert (loaded.getVersion(), loaded.getJobId(), loaded.size()) == (3, job.job, 6)
     parts = {commit.getDestinationKey(): commit.getPartCount() for commit in loaded.getCommits()}
@@ -179,7 +179,7 @@ def test_hadoops_staging_job_commit_completes_uploads_of_ours(
     job = start(ctx, by)
     run_task(ctx, job, 0, {f"day=1/{name}": data for name, data in files_of(0).items()}, by)
     (name,) = list_pendingsets(ctx, job)
-    shared = shared_context(ctx, job.job)
+    shared = staged_job_context(ctx, job.job)
     hadoop = hadoop_job(jvm, ctx, job, committer)
     hadoop.set_up()
     hadoop.run_task(1, {"day=2/x": b"theirs"})

@@ -13,8 +13,8 @@ from holdfast.commit import COMMITTERS, CommitContext, JobRecord, SaveMode, Task
 from holdfast.commit.hadoop.magic.files import magic_work_path, pendingset_path
 from holdfast.commit.hadoop.pending import MARKER_LENGTH, decode_pendingset
 from holdfast.commit.layout import iter_visible
-from holdfast.commit.leftovers import Action
-from holdfast.commit.success_file import read_success
+from holdfast.commit.leftovers import RecoveryAction
+from holdfast.commit.success_file import read_success_file
 from holdfast.s3_server import SeaweedServer
 from holdfast.stores.base import iter_objects, iter_uploads, multipart
 from holdfast.stores.interceptors import InterceptedStore, Operation
@@ -112,7 +112,7 @@ def test_life_of_a_job(place: Place) -> None:
     assert outcome.committed and outcome.finished
     assert visible(ctx) == {**files_of(0), **files_of(1), "large": LARGE, "empty": b""}
     assert debris(ctx) == []
-    report = read_success(ctx)
+    report = read_success_file(ctx)
     assert report is not None and len(report["filenames"]) == 10
     ctx.close()
 
@@ -168,10 +168,10 @@ def test_a_driver_that_dies(place: Place, completed: int) -> None:
     assert MAGIC.leaves_records
     (left,) = MAGIC.find_leftovers(ctx)
     found = len(visible(ctx))  # calls that were under way are finished
-    expected = Action.BACK if not found else Action.CLEAN if found == 8 else Action.FORWARD
+    expected = RecoveryAction.BACK if not found else RecoveryAction.CLEAN if found == 8 else RecoveryAction.FORWARD
     assert left.action is expected and left.files == found
     left.recover()
-    assert visible(ctx) == ({} if expected is Action.BACK else {**files_of(0), **files_of(1)})
+    assert visible(ctx) == ({} if expected is RecoveryAction.BACK else {**files_of(0), **files_of(1)})
     assert debris(ctx) == []
     dying.close()
     ctx.close()

@@ -13,7 +13,7 @@ import pytest
 
 from holdfast.commit import COMMITTERS, CommitContext, JobRecord, SaveMode, TaskCommit, open_context
 from holdfast.commit.layout import iter_visible
-from holdfast.commit.leftovers import Action
+from holdfast.commit.leftovers import RecoveryAction
 from tests.patience import PATIENCE_S
 
 MANIFEST = COMMITTERS["manifest"]
@@ -105,4 +105,4 @@ def test_driver_killed_in_job_commit(tmp_path: Path) -> None:
         if not died:
             assert nth > 9
             break
-    assert seen == {Action.BACK, Action.FORWARD, Action.CLEAN}
+    assert seen == {RecoveryAction.BACK, RecoveryAction.FORWARD, RecoveryAction.CLEAN}

@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 import holdfast
 from holdfast.commit import COMMITTERS, TWO_PHASE, Kind, open_context, read_history, recover
 from holdfast.commit.layout import iter_visible
-from holdfast.commit.leftovers import Action
+from holdfast.commit.leftovers import RecoveryAction
 from holdfast.errors import DestinationExistsError, FencedError, InvalidRequestError
 from holdfast.s3_server import SeaweedServer
 from holdfast.spark.task import Task
@@ -181,7 +181,7 @@ def test_a_driver_that_dies_leaves_the_job_to_recovery(rows: DataFrame, tmp_path
     job.run(rows, save_each)
     assert visible(target) == []
     ctx = open_context(str(target))
-    assert [ended.action for ended in recover(ctx).jobs] == [Action.BACK]
+    assert [ended.action for ended in recover(ctx).jobs] == [RecoveryAction.BACK]
     ctx.close()
     assert [path.name for path in (target / "_holdfast").iterdir()] == ["log"]
     with pytest.raises(FencedError):  # the driver was alive after all

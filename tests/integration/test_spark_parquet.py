@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType
 
 import holdfast
 from holdfast.formats.parquet import PARQUET
-from holdfast.formats.schema_json import SPARK_SCHEMA_KEY, spark_schema_json
+from holdfast.formats.schema_json import SPARK_SCHEMA_KEY, arrow_schema_to_json
 from tests.variants import variants
 
 pytestmark = [
@@ -268,7 +268,7 @@ def test_every_reader_finds_the_values_in_every_encoding(spark: SparkSession, tm
     }
     assert {path for path, found in names.items() if "DELTA_LENGTH_BYTE_ARRAY" in found} == {"digest", "bytes"}
     plain = pa.Table.from_batches([batch])
-    notes = {SPARK_SCHEMA_KEY: spark_schema_json(batch.schema)}
+    notes = {SPARK_SCHEMA_KEY: arrow_schema_to_json(batch.schema)}
     pq.write_table(plain.replace_schema_metadata(notes), tmp_path / "plain.parquet", use_dictionary=False)
     for vectorized in ("true", "false"):
         spark.conf.set("spark.sql.parquet.enableVectorizedReader", vectorized)

@@ -12,15 +12,15 @@ from tests.mutation.coverage import Coverage, functions_of, live_functions, modu
 def test_what_ran_is_noted_also_in_other_threads() -> None:
     coverage = Coverage("holdfast.commit")
     assert coverage.ran == set()
-    layout.is_record("_a")
+    layout.is_holdfast_record("_a")
     with coverage.watching():
-        layout.write_record_path("a")
+        layout.write_id_record_path("a")
         thread = threading.Thread(target=layout.log_entry_path, args=(1,))
         thread.start()
         thread.join()
-    layout.is_record("_a")
+    layout.is_holdfast_record("_a")
     assert coverage.ran == {
-        ("holdfast.commit.layout", "write_record_path"),
+        ("holdfast.commit.layout", "write_id_record_path"),
         ("holdfast.commit.layout", "log_entry_path"),
     }
 

@@ -14,7 +14,7 @@ from holdfast.commit import TWO_PHASE, CommitContext, JobRecord, SaveMode, read_
 from holdfast.commit.context import open_context
 from holdfast.commit.records import StreamBatch
 from holdfast.commit.two_phase.decision_log import WRITE_ID, read_log
-from holdfast.commit.two_phase.streams import join_batch, plan_batch
+from holdfast.commit.two_phase.streams import announce_stream_batch, plan_batch
 from holdfast.errors import AccessDeniedError, ConflictError, CorruptDataError, InvalidRequestError
 from holdfast.stores.base import iter_objects
 from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
@@ -187,7 +187,7 @@ def test_a_stream_waits_for_its_own_stuck_batch() -> None:
 
 
 def batch(ctx: CommitContext, number: int, mode: SaveMode = SaveMode.APPEND) -> JobRecord:
-    job = join_batch(ctx, plan_batch(ctx, mode, {}), StreamBatch(stream="s", checkpoint="c", batch=number))
+    job = announce_stream_batch(ctx, plan_batch(ctx, mode, {}), StreamBatch(stream="s", checkpoint="c", batch=number))
     assert job is not None
     return job
 
@@ -300,6 +300,6 @@ def test_a_directory_with_replaced_files_must_be_writable(tmp_path: Path, monkey
     with pytest.raises(AccessDeniedError, match="check owner"):
         commit_file(ctx, "day=0/new", SaveMode.OVERWRITE)
     assert read_log(ctx).head == 1
-    monkeypatch.undo()
+    monkeypatch.revert_completions()
     assert commit_file(ctx, "day=0/new", SaveMode.OVERWRITE).finished
     ctx.close()

@@ -22,8 +22,8 @@ from holdfast.commit import (
 from holdfast.commit.layout import is_hidden
 from holdfast.commit.records import JobRecord, SaveMode
 from holdfast.commit.two_phase import roll_forward
-from holdfast.commit.two_phase.decision_log import WRITE_ID, find_by_write_id, read_log
-from holdfast.commit.two_phase.streams import join_batch, plan_batch
+from holdfast.commit.two_phase.decision_log import WRITE_ID, find_job_by_write_id, read_log
+from holdfast.commit.two_phase.streams import announce_stream_batch, plan_batch
 from holdfast.commit.writes import TOKEN, find_job_by_file_names, find_job_by_token
 from holdfast.errors import HoldfastError, LogRemovedError, NotFoundError, OutcomeUnknownError, UnavailableError
 from holdfast.namespace.object_store.store import ChangeSet, NamespaceStore
@@ -175,7 +175,7 @@ def test_a_destination_that_is_moved_right_after_the_decision_has_lost_nothing(
     other = crashing.world.client()
 
     def move() -> None:
-        monkeypatch.undo()
+        monkeypatch.revert_completions()
         if event == "rename":
             other.rename(f"/{HOME}", "/moved")
         else:
@@ -198,7 +198,7 @@ def test_after_a_lost_reply_and_a_rename_the_job_is_to_be_looked_for(monkeypatch
     settle = NamespaceStore._settle_changes
 
     def lose_reply(store: NamespaceStore, made: ChangeSet) -> None:
-        monkeypatch.undo()
+        monkeypatch.revert_completions()
         settle(store, made)
         crashing.world.client().rename(f"/{HOME}", "/moved")
         raise OutcomeUnknownError("no reply")
@@ -220,7 +220,7 @@ def test_a_decision_after_a_lost_one_is_refused(monkeypatch: pytest.MonkeyPatch)
     lost, apply = crashing.database.newest, NamespaceStore.apply
 
     def fail_over(store: NamespaceStore, changes: Sequence[Change]) -> None:
-        monkeypatch.undo()
+        monkeypatch.revert_completions()
         crashing.database.forget(lost)
         TWO_PHASE.commit_job(bob, other, others, TASKS)
         apply(store, changes)
@@ -242,14 +242,14 @@ def test_the_abort_of_a_first_job_that_is_lost_leaves_nothing_in_the_way(
     crashing = Crashing(keeps=False)
     job = start(crashing.ctx)
     crashing.database.forget_nothing_before()
-    shipped = roll_forward.write_mark
+    shipped = roll_forward.write_decision_mark
 
     def fail_over(*args: Any) -> None:
         crashing.crash()
         shipped(*args)
 
     with monkeypatch.context() as failing:
-        failing.setattr(roll_forward, "write_mark", fail_over)
+        failing.setattr(roll_forward, "write_decision_mark", fail_over)
         by(crashing.ctx, job)
     recover(crashing.context())
     run_job(crashing.context(), "next")
@@ -259,7 +259,7 @@ def test_the_abort_of_a_first_job_that_is_lost_leaves_nothing_in_the_way(
 
 
 _FOUND: dict[str, Callable[[CommitContext, JobRecord], object]] = {
-    "write id": lambda ctx, _job: find_by_write_id(ctx, read_log(ctx), "daily"),
+    "write id": lambda ctx, _job: find_job_by_write_id(ctx, read_log(ctx), "daily"),
     "token of the call": lambda ctx, _job: find_job_by_token(ctx, "call"),
     "names of its files": lambda ctx, job: find_job_by_file_names(ctx, job.job.rpartition("-")[2]),
     "mode ignore": lambda ctx, _job: TWO_PHASE.setup_job(ctx, SaveMode.IGNORE) is None,
@@ -303,7 +303,10 @@ def test_a_batch_of_another_driver_that_is_lost_is_not_taken_for_committed(monke
     while at <= calls:
         crashing = Crashing()
         plans = [plan_batch(crashing.ctx, SaveMode.APPEND, {}) for _ in range(2)]
-        jobs = [join_batch(crashing.ctx, plan, StreamBatch(stream="s", checkpoint="c", batch=1)) for plan in plans]
+        jobs = [
+            announce_stream_batch(crashing.ctx, plan, StreamBatch(stream="s", checkpoint="c", batch=1))
+            for plan in plans
+        ]
         dead, live = (one for one in jobs if one is not None)
         others = [run_task(crashing.ctx, dead, task, "dead") for task in range(TASKS)]
         reports = [run_task(crashing.ctx, live, task, "live") for task in range(TASKS)]
@@ -328,12 +331,12 @@ def test_a_batch_that_its_tasks_leave_out_is_durable(monkeypatch: pytest.MonkeyP
     """Its driver dies as soon as it is decided, and Spark repeats it: nothing is written, and nothing is committed."""
     crashing = Crashing()
     batch = StreamBatch(stream="s", checkpoint="c", batch=1)
-    job = join_batch(crashing.ctx, plan_batch(crashing.ctx, SaveMode.APPEND, {}), batch)
+    job = announce_stream_batch(crashing.ctx, plan_batch(crashing.ctx, SaveMode.APPEND, {}), batch)
     assert job is not None
     reports = [run_task(crashing.ctx, job, task, "new") for task in range(TASKS)]
     _decide_and_die(crashing, job, reports, monkeypatch)
     ctx = crashing.context()
-    assert join_batch(ctx, plan_batch(ctx, SaveMode.APPEND, {}), batch) is None
+    assert announce_stream_batch(ctx, plan_batch(ctx, SaveMode.APPEND, {}), batch) is None
     crashing.crash()
     assert crashing.contents() == expected("new")
 
@@ -372,7 +375,7 @@ def test_a_reader_sees_no_mixture_of_two_histories(monkeypatch: pytest.MonkeyPat
     lost, iter_visible = crashing.database.newest, layout.iter_visible
 
     def fail_over(*args: Any) -> Iterator[tuple[str, ObjectInfo]]:
-        monkeypatch.undo()
+        monkeypatch.revert_completions()
         listed = list(iter_visible(*args))
         crashing.database.forget(lost)
         run_job(crashing.context(), "bob")
@@ -401,7 +404,7 @@ def test_a_certain_deletion_that_is_lost_is_no_success(monkeypatch: pytest.Monke
     with pytest.raises(UnavailableError, match="has lost what it had committed"):
         store.apply([Delete("kept/a", etag)])
     assert store.get("kept/a") == b"1"
-    monkeypatch.undo()
+    monkeypatch.revert_completions()
     store.apply([Delete("kept/a", etag)])
     assert list(iter_objects(store, "kept/")) == []
 

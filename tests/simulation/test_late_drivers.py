@@ -15,7 +15,7 @@ import pytest
 from holdfast.commit import TWO_PHASE, CommitContext, JobOutcome, SaveMode, read_history, recover, verify
 from holdfast.commit.records import JobRecord, StreamBatch
 from holdfast.commit.two_phase.decision_log import WRITE_ID
-from holdfast.commit.two_phase.streams import BatchPlan, join_batch, plan_batch
+from holdfast.commit.two_phase.streams import BatchPlan, announce_stream_batch, plan_batch
 from holdfast.errors import FencedError, HoldfastError, OutcomeUnknownError
 from holdfast.stores.base import ObjectPage
 from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
@@ -181,7 +181,7 @@ BATCH = StreamBatch(stream="s", checkpoint="c", batch=0)
 
 
 def announced(ctx: CommitContext, plan: BatchPlan) -> JobRecord:
-    job = join_batch(ctx, plan, BATCH)
+    job = announce_stream_batch(ctx, plan, BATCH)
     assert job is not None
     return job
 

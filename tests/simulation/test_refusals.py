@@ -13,8 +13,8 @@ from holdfast.commit import TWO_PHASE, CommitContext, SaveMode, read_history, re
 from holdfast.commit.intents import QUIET_S
 from holdfast.commit.layout import iter_job_folders
 from holdfast.commit.records import StreamBatch
-from holdfast.commit.success_file import read_success
-from holdfast.commit.two_phase.streams import join_batch, plan_batch
+from holdfast.commit.success_file import read_success_file
+from holdfast.commit.two_phase.streams import announce_stream_batch, plan_batch
 from holdfast.errors import AccessDeniedError, UnsupportedError
 from holdfast.stores.base import ObjectPage, PutMode, Update, iter_objects
 from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
@@ -92,7 +92,7 @@ def test_a_server_without_if_match_gets_its_reports() -> None:
     for number in range(3):
         outcome = run_job(ctx, f"job{number}")
         assert outcome.finished
-        assert (read_success(ctx) or {}).get("jobId") == outcome.job
+        assert (read_success_file(ctx) or {}).get("jobId") == outcome.job
 
 
 def test_a_damaged_list_of_replaced_files_blocks_no_other_job() -> None:
@@ -155,7 +155,7 @@ def test_a_batch_whose_record_cannot_be_read_is_spared_by_its_stream() -> None:
     ctx = world.context()
 
     def batch(number: int):  # type: ignore[no-untyped-def]  # a job
-        return join_batch(
+        return announce_stream_batch(
             ctx, plan_batch(ctx, SaveMode.APPEND, {}), StreamBatch(stream="s", checkpoint="c", batch=number)
         )
 

@@ -14,7 +14,7 @@ import pytest
 
 from holdfast.commit import TWO_PHASE, CommitContext, JobOutcome, JobRecord, SaveMode, StreamBatch, TaskCommit, recover
 from holdfast.commit.two_phase.decision_log import read_log
-from holdfast.commit.two_phase.streams import join_batch, plan_batch, roll_forward_decisions
+from holdfast.commit.two_phase.streams import announce_stream_batch, plan_batch, roll_forward_decisions
 from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.stores.base import iter_objects
 from holdfast.stores.interceptors import InterceptedStore, Operation
@@ -52,7 +52,7 @@ def write_tasks(ctx: CommitContext, batch: StreamBatch, name: str, mode: SaveMod
     """Create the writer and run the tasks."""
     plan = plan_batch(ctx, mode, {"name": name})
     for task in range(TASKS):
-        reports.job = join_batch(ctx, plan, batch)
+        reports.job = announce_stream_batch(ctx, plan, batch)
         if reports.job is not None:
             reports.commits.append(run_task(ctx, reports.job, task, name))
 
@@ -211,7 +211,7 @@ def test_a_task_of_a_dead_driver_starts_late(publication: str) -> None:
     world = World(publication)
     late = plan_batch(world.context(), SaveMode.APPEND, {})
     write_batch(world.context(), batch_of(0), "zero")
-    job = join_batch(world.context(), late, batch_of(0))
+    job = announce_stream_batch(world.context(), late, batch_of(0))
     assert job is not None, "its plan is of before"
     run_task(world.context(), job, 0, "zombie")
     assert world.leftovers() != []

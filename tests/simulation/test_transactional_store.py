@@ -24,10 +24,10 @@ from holdfast.commit import (
     verify,
 )
 from holdfast.commit.layout import SUCCESS, log_entry_path
-from holdfast.commit.two_phase.decision_log import WRITE_ID, find_by_write_id, read_log
+from holdfast.commit.two_phase.decision_log import WRITE_ID, find_job_by_write_id, read_log
 from holdfast.commit.two_phase.records import ReplacedFile
 from holdfast.commit.two_phase.replacement import ReplacementPlan
-from holdfast.commit.two_phase.streams import join_batch, plan_batch
+from holdfast.commit.two_phase.streams import announce_stream_batch, plan_batch
 from holdfast.errors import (
     AccessDeniedError,
     CorruptDataError,
@@ -425,12 +425,12 @@ def test_a_batch_is_committed_with_its_mark() -> None:
     world = World("transaction")
     batch = StreamBatch(stream="s", checkpoint="c", batch=0)
     plans = [plan_batch(world.context(), SaveMode.APPEND, {}) for _ in range(2)]
-    jobs = [join_batch(world.context(), plan, batch) for plan in plans]
+    jobs = [announce_stream_batch(world.context(), plan, batch) for plan in plans]
     assert jobs[0] is not None and jobs[1] is not None
     first, again = (run_tasks(world.context(), job, "new") for job in jobs if job is not None)
     late = before_the_transaction(world, lambda: TWO_PHASE.commit_job(world.context(), jobs[0], first, TASKS))  # type: ignore[arg-type]  # checked above
     assert not TWO_PHASE.commit_job(late, jobs[1], again, TASKS).committed
-    assert join_batch(world.context(), plans[0], replace(batch, batch=1)) is not None
+    assert announce_stream_batch(world.context(), plans[0], replace(batch, batch=1)) is not None
     assert sorted(world.contents()) == expected("new")
     assert [decision.entry.kind.value for decision in read_history(world.context()).decisions] == ["commit"]
 
@@ -449,7 +449,7 @@ def test_a_write_id_is_recorded_in_the_transaction() -> None:
     with pytest.raises(SimulatedCrash):
         TWO_PHASE.commit_job(world.context(store=InterceptedStore(world.store, die)), job, messages, TASKS)
     ctx = world.context()
-    found = find_by_write_id(ctx, read_log(ctx), "daily")
+    found = find_job_by_write_id(ctx, read_log(ctx), "daily")
     assert found is not None and (found.job, found.finished) == (job.job, True)
     assert not TWO_PHASE.commit_job(ctx, twin, its_messages, TASKS).committed
     assert world.contents() == expected("new")

@@ -11,8 +11,8 @@ import pytest
 from holdfast.commit import TWO_PHASE, CommitContext, JobOutcome, Kind, SaveMode, read_history, recover
 from holdfast.commit.layout import WRITES
 from holdfast.commit.records import Totals
-from holdfast.commit.two_phase.decision_log import KEPT_S, WRITE_ID, find_by_write_id, read_log
-from holdfast.commit.writes import QUIET_S, refuse_running
+from holdfast.commit.two_phase.decision_log import KEPT_S, WRITE_ID, find_job_by_write_id, read_log
+from holdfast.commit.writes import QUIET_S, refuse_running_write
 from holdfast.errors import ConflictError, CorruptDataError, HoldfastError
 from holdfast.stores.base import Overwrite, iter_objects
 from holdfast.stores.interceptors import Operation
@@ -33,7 +33,7 @@ from tests.simulation.world import (
 
 def write(ctx: CommitContext, name: str, write_id: str = "nightly", mode: SaveMode = SaveMode.APPEND) -> JobOutcome:
     """Run a write from start to end, as `holdfast.write` does; `name` determines its content."""
-    found = find_by_write_id(ctx, read_log(ctx), write_id)
+    found = find_job_by_write_id(ctx, read_log(ctx), write_id)
     if found is not None:
         return JobOutcome(job=found.job, committed=False)  # type: ignore[arg-type]  # the id survives only as text
     job = TWO_PHASE.setup_job(ctx, mode, {WRITE_ID: write_id})
@@ -53,7 +53,7 @@ def test_a_repeated_write_writes_nothing_and_returns_the_first(publication: str,
     first = write(world.context(), "one", mode=mode)
     again = write(world.context(), "two", mode=mode)
     assert (first.committed, again.committed, again.job) == (True, False, first.job)
-    found = find_by_write_id(world.context(), read_log(world.context()), "nightly")
+    found = find_job_by_write_id(world.context(), read_log(world.context()), "nightly")
     assert found is not None
     assert (found.job, found.totals.files, found.finished) == (first.job, 2 * TASKS, True)
     assert_settled(world, expected("one"))
@@ -144,10 +144,10 @@ def test_a_write_that_failed_leaves_its_write_id_free() -> None:
     job = TWO_PHASE.setup_job(ctx, SaveMode.APPEND, {WRITE_ID: "nightly"})
     assert job is not None
     with pytest.raises(ConflictError, match=r"is running.*five minutes"):
-        refuse_running(ctx, "nightly")
-    refuse_running(ctx, "another")
+        refuse_running_write(ctx, "nightly")
+    refuse_running_write(ctx, "another")
     TWO_PHASE.abort_job(ctx, job)
-    refuse_running(ctx, "nightly")
+    refuse_running_write(ctx, "nightly")
     assert write(ctx, "one").committed
 
 
@@ -163,7 +163,7 @@ def test_an_abort_that_died_halfway_leaves_its_write_id_free() -> None:
         except SimulatedCrash:
             view = read_log(world.context())
             undone += len(view.unfinished)
-            assert find_by_write_id(world.context(), view, "nightly") is None
+            assert find_job_by_write_id(world.context(), view, "nightly") is None
         else:
             break
     assert undone, "an abort that was decided and not done was seen"
@@ -173,7 +173,7 @@ def test_a_quiet_job_blocks_no_other_write() -> None:
     world = World("upload")
     assert TWO_PHASE.setup_job(world.context(), SaveMode.APPEND, {WRITE_ID: "nightly"}) is not None
     world.clock.sleep(QUIET_S + 1)
-    refuse_running(world.context(), "nightly")
+    refuse_running_write(world.context(), "nightly")
 
 
 def test_a_slow_writer_returns_the_outcome_of_the_faster_one() -> None:
@@ -205,7 +205,7 @@ def test_a_record_that_cannot_be_read_stops_the_write(data: bytes) -> None:
 def test_totals_are_those_of_the_first() -> None:
     world = World("upload")
     write(world.context(), "one")
-    found = find_by_write_id(world.context(), read_log(world.context()), "nightly")
+    found = find_job_by_write_id(world.context(), read_log(world.context()), "nightly")
     assert found is not None
     assert found.totals == Totals(files=4, size_bytes=sum(map(len, expected("one"))), rows=4)
 
@@ -215,8 +215,8 @@ def test_a_write_whose_decision_is_not_carried_out_yet_is_found_unfinished() -> 
     dying = world.context(Fault(FaultMode.CRASH_BEFORE, Operation.COMPLETE_UPLOAD))
     with pytest.raises(SimulatedCrash):
         write(dying, "one")
-    found = find_by_write_id(world.context(), read_log(world.context()), "nightly")
+    found = find_job_by_write_id(world.context(), read_log(world.context()), "nightly")
     assert found is not None and (found.committed, found.finished) == (True, False)
     recover(world.context())
-    found = find_by_write_id(world.context(), read_log(world.context()), "nightly")
+    found = find_job_by_write_id(world.context(), read_log(world.context()), "nightly")
     assert found is not None and (found.committed, found.finished) == (True, True)

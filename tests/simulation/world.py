@@ -59,7 +59,9 @@ class At:
 def allow_nesting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Allow nested destinations, as older data may have: each job must still leave the others alone (C7)."""
     for module in ("job", "decision"):
-        monkeypatch.setattr(f"holdfast.commit.two_phase.{module}.refuse_nested", lambda ctx, **_options: None)
+        monkeypatch.setattr(
+            f"holdfast.commit.two_phase.{module}.refuse_nested_destination", lambda ctx, **_options: None
+        )
     monkeypatch.setattr("holdfast.commit.two_phase.replacement.refuse_inner_destination", lambda ctx, folder: None)
 
 

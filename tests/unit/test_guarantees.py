@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.commit import COMMITTERS, TWO_PHASE
-from holdfast.guarantees import GUARANTEES, Answer, Guarantee
+from holdfast.guarantees import GUARANTEES, Guarantee, GuaranteeAnswer
 from holdfast_checker.specimens import SPECIMENS
 from tests.table_v import TABLE_V
 
@@ -64,7 +64,7 @@ def as_markdown() -> str:
     """
     notes: list[str] = []
 
-    def cell(answer: Answer) -> str:
+    def cell(answer: GuaranteeAnswer) -> str:
         word = "yes" if answer.holds else "no"
         notes.extend(one for one in answer.circumstances if one not in notes)
         numbers = ", ".join(str(notes.index(one) + 1) for one in answer.circumstances)

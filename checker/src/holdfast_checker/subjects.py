@@ -6,7 +6,7 @@ from typing import Any
 
 from holdfast.commit import Committer
 from holdfast.commit.two_phase.committer import TWO_PHASE
-from holdfast.guarantees import Answer
+from holdfast.guarantees import GuaranteeAnswer
 from holdfast_checker.committers.actors import Scene
 from holdfast_checker.committers.features import FEATURES, combine_features, parse_features
 from holdfast_checker.committers.goals import GOALS, WITHOUT_LOG
@@ -64,7 +64,7 @@ def _scene_of_feature_names(name: str) -> Scene | None:
     return None
 
 
-def declared_guarantee(committer: Committer, name: str) -> Answer | None:
+def declared_guarantee(committer: Committer, name: str) -> GuaranteeAnswer | None:
     """Return the declared guarantee of a committer about a property, as `holdfast committers` shows it, or None."""
     return committer.guarantees.get(PART_OF.get(name, name))
 

@@ -66,7 +66,7 @@ def parse_time_ms(text: str) -> int:
     return round(found.timestamp() * 1000)
 
 
-def require_filled(text: str) -> str:
+def refuse_empty_value(text: str) -> str:
     """Return the value of an option unchanged, but refuse an empty one: it is most likely an unset shell variable."""
     if not text:
         raise click.BadParameter("the value is empty: give one")
@@ -102,7 +102,7 @@ def refuse_password(url: str, variable: str) -> None:
         )
 
 
-def parse_pairs(texts: Iterable[str], *, reserved: Mapping[str, str] | None = None) -> list[tuple[str, str]]:
+def parse_key_value_pairs(texts: Iterable[str], *, reserved: Mapping[str, str] | None = None) -> list[tuple[str, str]]:
     """Parse ``KEY=VALUE`` strings into names and values, as the user wrote them.
 
     Args:
@@ -122,7 +122,7 @@ def parse_pairs(texts: Iterable[str], *, reserved: Mapping[str, str] | None = No
         if (own := parameters.get(fold_name(name))) is not None:
             raise InvalidRequestError(f"this option has its own parameter: use {own}", option=name)
         pairs.append((name, value))
-    _refuse_secrets(GivenOption.of(name, value, name) for name, value in pairs)
+    _refuse_credential_options(GivenOption.of(name, value, name) for name, value in pairs)
     return pairs
 
 
@@ -136,10 +136,13 @@ def parse_option_pairs(
         urls: the urls of the stores that the command opens, except for urls in the options themselves.
 
     Raises:
-        InvalidRequestError: a string is refused for a reason of `parse_pairs`, or a url has an unknown scheme.
+        InvalidRequestError: `parse_key_value_pairs` refuses a string, or a url has an unknown scheme.
     """
-    pairs = [GivenOption.of(name, value, f"--option {name}") for name, value in parse_pairs(texts, reserved=reserved)]
-    _refuse_secrets(pairs, [*urls, *(one.text for one in pairs if one.name in _PLACES)])
+    pairs = [
+        GivenOption.of(name, value, f"--option {name}")
+        for name, value in parse_key_value_pairs(texts, reserved=reserved)
+    ]
+    _refuse_credential_options(pairs, [*urls, *(one.text for one in pairs if one.name in _PLACES)])
     return pairs
 
 
@@ -147,7 +150,7 @@ _PLACES = frozenset({"shareddir", "reportdir"})
 """The names, as `fold_name` returns them, of options whose values are urls."""
 
 
-def _refuse_secrets(given: Iterable[GivenOption], urls: Iterable[str] = ()) -> None:
+def _refuse_credential_options(given: Iterable[GivenOption], urls: Iterable[str] = ()) -> None:
     """Refuse options that contain credentials of the built-in stores, or of the stores at `urls`."""
     secret = secret_names(providers_for(urls))
     for one in given:
@@ -172,8 +175,8 @@ class ConnectionOptions:
     given: tuple[GivenOption, ...] = ()
 
     @classmethod
-    def taken(cls, given: dict[str, Any]) -> ConnectionOptions:
-        """Remove the values of `reach_options` from a command's parameters; return them as a `ConnectionOptions`."""
+    def take_from_parameters(cls, given: dict[str, Any]) -> ConnectionOptions:
+        """Remove the values of `make_connection_options` from a command's parameters, and return them."""
         found: list[GivenOption] = []
         for flag in _list_store_flags():
             value = given.pop(_flag_parameter_name(flag))
@@ -190,7 +193,7 @@ class ConnectionOptions:
             InvalidRequestError: an option contains a credential of this store (which the message does not show), or the
                 url has an unknown scheme.
         """
-        _refuse_secrets(self.given, [url])
+        _refuse_credential_options(self.given, [url])
         return self.given
 
     def options_of_any_store(self) -> tuple[StoreOptions, ...]:
@@ -203,7 +206,7 @@ class ConnectionOptions:
         if not self.given:
             return ()  # no search for installed stores
         providers = installed_providers()
-        _refuse_secrets(self.given, [f"{provider.schemes[0]}://" for provider in providers])
+        _refuse_credential_options(self.given, [f"{provider.schemes[0]}://" for provider in providers])
         return parse_store_options(self.given, providers)
 
     def open(
@@ -251,7 +254,7 @@ def _make_flag_callback(flag: CommandFlag) -> Callable[[click.Context, click.Par
     return prepare
 
 
-def reach_options() -> list[click.Parameter]:
+def make_connection_options() -> list[click.Parameter]:
     """Return click's options for the connection to a store, such as ``--endpoint-url``; see `Reach.taken`."""
     return [
         *(
@@ -276,7 +279,7 @@ def _parse_store_options(ctx: click.Context, parameter: click.Parameter, texts: 
     """Parse ``--store-option`` into options, as in `Reach.given`."""
     reserved = {flag.option: flag.flag for flag in _list_store_flags() if flag.option}
     try:
-        pairs = parse_pairs(texts, reserved=reserved)
+        pairs = parse_key_value_pairs(texts, reserved=reserved)
     except InvalidRequestError as error:
         raise click.BadParameter(str(error)) from None
     return [GivenOption.of(name, text, f"--store-option {name}") for name, text in pairs]

@@ -16,7 +16,7 @@ import click
 from holdfast.cli.command import CommandRun, ResourceKind, Url, command, option
 from holdfast.cli.committers import committer_support
 from holdfast.cli.failures import PROBLEM
-from holdfast.cli.output import Column, Output, to_documents
+from holdfast.cli.output import Output, ResultColumn, to_documents
 from holdfast.errors import HoldfastError
 from holdfast.wording import format_count
 
@@ -60,7 +60,7 @@ def check_store(
     out = run.out
     found = _test_store(url, drivers, rounds, run)
     topics = findings(found.results)
-    verdicts = {name: store_verdict(one, found.capabilities, topics) for name, one in COMMITTERS.items()}
+    verdicts = {name: judge_committer_safety(one, found.capabilities, topics) for name, one in COMMITTERS.items()}
     word, why = verdicts[TWO_PHASE.name]
     rows = [(name, *answer) for name, answer in verdicts.items()]
     out.document(
@@ -98,28 +98,28 @@ _LISTED = {
     "NOT_AT_ALL": "not at all: jobs use their own records instead",
 }
 _TOPIC = (
-    Column("name", "topic", lambda one: one.topic.name),
-    Column("rests_on_it", None, lambda one: one.topic.weight.value),
-    Column("holds", "holds", lambda one: not one.failed, lambda holds: "yes" if holds else "NO"),
-    Column("checks", None, lambda one: one.checks),
-    Column("", "passed", lambda one: f"{one.checks - len(one.failed)} of {one.checks}"),
-    Column("failed", None, lambda one: sorted(one.failed)),
-    Column("otherwise", None, lambda one: one.topic.otherwise if one.failed else None),
-    Column("", "consequence", lambda one: _describe_consequence(one)),
+    ResultColumn("name", "topic", lambda one: one.topic.name),
+    ResultColumn("rests_on_it", None, lambda one: one.topic.weight.value),
+    ResultColumn("holds", "holds", lambda one: not one.failed, lambda holds: "yes" if holds else "NO"),
+    ResultColumn("checks", None, lambda one: one.checks),
+    ResultColumn("", "passed", lambda one: f"{one.checks - len(one.failed)} of {one.checks}"),
+    ResultColumn("failed", None, lambda one: sorted(one.failed)),
+    ResultColumn("otherwise", None, lambda one: one.topic.otherwise if one.failed else None),
+    ResultColumn("", "consequence", lambda one: _describe_finding_consequence(one)),
 )
 _VERDICT = (
-    Column("name", "committer", lambda one: one[0]),
-    Column("here", "here", lambda one: one[1]),
-    Column("reason", "", lambda one: one[2] or None, lambda reason: reason or ""),
+    ResultColumn("name", "committer", lambda one: one[0]),
+    ResultColumn("here", "here", lambda one: one[1]),
+    ResultColumn("reason", "", lambda one: one[2] or None, lambda reason: reason or ""),
 )
 
 
-def _describe_consequence(one: Finding) -> str:
+def _describe_finding_consequence(one: Finding) -> str:
     names = f" ({', '.join(one.odd_names)})" if one.odd_names else ""
     return f"{one.topic.otherwise}{names}" if one.failed else ""
 
 
-def store_verdict(committer: Committer, known: Capabilities, topics: Sequence[Finding]) -> tuple[str, str]:
+def judge_committer_safety(committer: Committer, known: Capabilities, topics: Sequence[Finding]) -> tuple[str, str]:
     """Return whether a committer is safe on the tested store: ``safe`` or another word, and the reason."""
     from holdfast.commit.committer import CONDITIONAL_WRITES, HIDDEN_WRITES, MULTIPART
     from holdfast.stores.conformance.topics import Weight
@@ -162,10 +162,10 @@ def _test_store(url: str, drivers: int, rounds: int, run: CommandRun) -> StoreFi
     with run.reach.open(url) as ctx, contextlib.ExitStack() as stack:
         directory = ctx.key(f"_holdfast-check-{ctx.ids.token()}/")
         pending: set[tuple[str, str]] = set()
-        stack.enter_context(_remove_afterwards(ctx, directory, pending, run.out))
+        stack.enter_context(_remove_test_data_afterwards(ctx, directory, pending, run.out))
         others = [stack.enter_context(run.reach.open(url)).store for _ in range(drivers)]  # like separate drivers
         progress = stack.enter_context(run.out.progress())
-        handles = [InterceptedStore(store, partial(_note_uploads, pending)) for store in (ctx.store, *others)]
+        handles = [InterceptedStore(store, partial(_track_pending_uploads, pending)) for store in (ctx.store, *others)]
         report = run_conformance(
             handles[0],
             handles[1],
@@ -185,7 +185,7 @@ def _test_store(url: str, drivers: int, rounds: int, run: CommandRun) -> StoreFi
 
 
 @contextlib.contextmanager
-def _remove_afterwards(
+def _remove_test_data_afterwards(
     ctx: CommitContext, directory: str, pending: set[tuple[str, str]], out: Output
 ) -> Iterator[None]:
     """Remove at the end whatever the block wrote, even after an error; report what cannot be removed."""
@@ -212,7 +212,7 @@ def _remove_afterwards(
                     path.rmdir()
 
 
-def _note_uploads(pending: set[tuple[str, str]], call: StoreCall, proceed: Callable[[], T]) -> T:
+def _track_pending_uploads(pending: set[tuple[str, str]], call: StoreCall, proceed: Callable[[], T]) -> T:
     """Keep the keys and ids of pending uploads, for servers that do not list them."""
     answer = proceed()
     if call.operation.value == "create_upload":

@@ -27,12 +27,12 @@ import click
 
 from holdfast.cli.arguments import (
     ConnectionOptions,
+    make_connection_options,
     parse_age,
     parse_byte_count,
     parse_time_ms,
-    reach_options,
+    refuse_empty_value,
     refuse_password,
-    require_filled,
 )
 from holdfast.cli.failures import PROBLEM, as_holdfast_error, exit_code
 from holdfast.cli.output import Output, discard_stdout
@@ -135,7 +135,7 @@ class _DeclaredParameter(NamedTuple):
 _METAVARS: Mapping[object, str] = {
     parse_age: "AGE",
     parse_byte_count: "SIZE",
-    require_filled: "NAME",
+    refuse_empty_value: "NAME",
     parse_time_ms: "TIME",
 }
 
@@ -252,7 +252,7 @@ class CommandRun:
             )
         return self._namespaces[name]
 
-    def database_of(self, name: str) -> str:
+    def find_namespace_database_url(self, name: str) -> str:
         """Return the database URL of the namespace `name`; the URL may contain a password, so do not print it."""
         from holdfast.namespace.catalog import find_database_url
 
@@ -281,7 +281,11 @@ def command(
     def declare(function: Callable[..., None]) -> click.Command:
         @functools.wraps(function)
         def run(*, out: Output, **given: Any) -> None:
-            reach = ConnectionOptions.taken(given) if opens is not ResourceKind.NOTHING else ConnectionOptions()
+            reach = (
+                ConnectionOptions.take_from_parameters(given)
+                if opens is not ResourceKind.NOTHING
+                else ConnectionOptions()
+            )
             users = [given.pop(one) for one in ("database", "user")] if opens is ResourceKind.NAMESPACES else []
             this = CommandRun(out, reach, *users)
             try:
@@ -294,7 +298,10 @@ def command(
 
         text, examples = _split_help(function)
         parameters = [*_build_parameters(function), *_namespace_options(opens)]
-        parameters += [*(reach_options() if opens is not ResourceKind.NOTHING else ()), *_output_options(shape)]
+        parameters += [
+            *(make_connection_options() if opens is not ResourceKind.NOTHING else ()),
+            *_output_options(shape),
+        ]
         has_h = any("-h" in one.opts for one in parameters)
         kind = _HyphenArgumentsCommand if takes_hyphens else click.Command
         return kind(
@@ -333,8 +340,8 @@ def _namespace_options(opens: ResourceKind) -> list[click.Parameter]:
         return []
     about_database = "Database of the namespace, if the catalog does not know it."
     return [
-        click.Option(["--database"], type=require_filled, metavar="URL", help=about_database),
-        click.Option(["--user"], type=require_filled, metavar="NAME", help="Act as this user.  [default: you]"),
+        click.Option(["--database"], type=refuse_empty_value, metavar="URL", help=about_database),
+        click.Option(["--user"], type=refuse_empty_value, metavar="NAME", help="Act as this user.  [default: you]"),
     ]
 
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 from holdfast.cli.command import CommandRun, ResourceKind, argument, command, option
-from holdfast.cli.output import Column, Output
+from holdfast.cli.output import Output, ResultColumn
 from holdfast.errors import AccessDeniedError
 
 if TYPE_CHECKING:
     from holdfast.commit import CommitContext, Committer
-    from holdfast.guarantees import Answer
+    from holdfast.guarantees import GuaranteeAnswer
     from holdfast.stores.base import Capabilities
 
 _WHY = option("--why", "Show only this committer, with the reason for each answer.", metavar="COMMITTER")
@@ -65,28 +65,28 @@ def committers(
                     "title": row.title,
                     "meaning": row.meaning,
                     "wanted": row.wanted,
-                    "answers": {one.name: _answer_fields(one.guarantees[row.name]) for one in chosen},
+                    "answers": {one.name: _guarantee_answer_to_json(one.guarantees[row.name]) for one in chosen},
                 }
                 for row in GUARANTEES
             ],
         }
     )
     columns = (
-        Column("", "committer", lambda one: one.name + (" (default)" if one is TWO_PHASE else "")),
-        Column("", None if known is None else "here", lambda one: here[one.name][0]),
-        Column("", "what it does", lambda one: here[one.name][1] or at_once.get(one.name) or one.summary),
-        Column("", "needs" if known is None else None, lambda one: "; ".join(need.what for need in one.needs)),
+        ResultColumn("", "committer", lambda one: one.name + (" (default)" if one is TWO_PHASE else "")),
+        ResultColumn("", None if known is None else "here", lambda one: here[one.name][0]),
+        ResultColumn("", "what it does", lambda one: here[one.name][1] or at_once.get(one.name) or one.summary),
+        ResultColumn("", "needs" if known is None else None, lambda one: "; ".join(need.what for need in one.needs)),
     )
     out.show(columns, chosen)
     if why:
         answers = [(row.title, row.meaning, chosen[0].guarantees[row.name]) for row in GUARANTEES]
         out.table(
             ["guarantee", "meaning", "holds", "why"],
-            [(title, meaning, _format_answer(answer), answer.why) for title, meaning, answer in answers],
+            [(title, meaning, _format_guarantee_answer(answer), answer.why) for title, meaning, answer in answers],
         )
     else:
         marks = {one.name: [_format_answer_mark(one.guarantees[row.name]) for row in GUARANTEES] for one in chosen}
-        out.side_by_side("guarantee", [row.title for row in GUARANTEES], marks)
+        out.print_split_table("guarantee", [row.title for row in GUARANTEES], marks)
         out.say("* with an exception, which holdfast committers --why COMMITTER names")
 
 
@@ -119,14 +119,14 @@ def committer_support(committer: Committer, capabilities: Capabilities) -> tuple
 
 
 # --- guarantees -------------------------------------------------------------------------------------------------------
-def _answer_fields(answer: Answer) -> dict[str, object]:
+def _guarantee_answer_to_json(answer: GuaranteeAnswer) -> dict[str, object]:
     return {"holds": answer.holds, "unless": answer.unless or None, "why": answer.why}
 
 
-def _format_answer(answer: Answer) -> str:
+def _format_guarantee_answer(answer: GuaranteeAnswer) -> str:
     word = "yes" if answer.holds else "no"
     return f"{word}, unless {answer.unless}" if answer.unless else word
 
 
-def _format_answer_mark(answer: Answer) -> str:
+def _format_answer_mark(answer: GuaranteeAnswer) -> str:
     return ("yes" if answer.holds else "no") + "*" * bool(answer.unless)

@@ -74,7 +74,7 @@ def _convert_spark_error(error: Exception) -> HoldfastError:
     from holdfast.spark.failures import find_worker_problem
 
     return find_worker_problem(str(error)) or ConflictError(
-        f"Spark failed, nothing was written: {_extract_key_line(error)}"
+        f"Spark failed, nothing was written: {_extract_useful_message_lines(error)}"
     )
 
 
@@ -86,7 +86,7 @@ _MOST = 400
 """Maximum number of characters that are shown of another library's error."""
 
 
-def _extract_key_line(error: Exception) -> str:
+def _extract_useful_message_lines(error: Exception) -> str:
     """Return the most useful lines of a message.
 
     For a Python traceback, this is the last line. For a Java stack trace, these are the first line and the root cause,

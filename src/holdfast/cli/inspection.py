@@ -9,10 +9,10 @@ import click
 from holdfast.cli.command import CommandRun, ResourceKind, Url, argument, command, option
 from holdfast.cli.failures import PROBLEM
 from holdfast.cli.output import (
-    Column,
     Output,
-    as_text,
+    ResultColumn,
     duration_text,
+    format_json_value,
     format_with_commas,
     size_text,
     time_text,
@@ -94,23 +94,23 @@ def _format_batch(decision: Decision) -> str:
     return f"{batch.stream}, {batch.batch}" if batch else ""
 
 
-_STREAM = Column("", "stream, batch", _format_batch)
-_DECISION: tuple[Column, ...] = (
-    Column("seq", "#", lambda one: one.entry.seq),
-    Column("job", "job", lambda one: one.entry.job),
-    Column("kind", None, lambda one: one.entry.kind.value),
-    Column("state", None, lambda one: one.state),
-    Column("", "outcome", lambda one: _STATES.get((one.entry.kind.value, one.state), "aborted, cleanup pending")),
-    Column("mode", "mode", lambda one: one.entry.record.mode.value),
-    Column("committer", None, lambda one: one.entry.record.committer),
-    Column("started_at", None, lambda one: time_text(one.entry.record.started_at_s)),
-    Column("decided_at", None, lambda one: time_text(one.entry.decided_at_s)),
-    Column("tasks", None, lambda one: one.entry.tasks),
-    Column("files", "files", lambda one: one.entry.totals.files, format_with_commas),
-    Column("rows", "rows", lambda one: one.entry.totals.rows, format_with_commas),
-    Column("bytes", "size", lambda one: one.entry.totals.size_bytes, size_text),
-    Column("stream", None, lambda one: one.entry.record.stream.stream if one.entry.record.stream else None),
-    Column("batch", None, lambda one: one.entry.record.stream.batch if one.entry.record.stream else None),
+_STREAM = ResultColumn("", "stream, batch", _format_batch)
+_DECISION: tuple[ResultColumn, ...] = (
+    ResultColumn("seq", "#", lambda one: one.entry.seq),
+    ResultColumn("job", "job", lambda one: one.entry.job),
+    ResultColumn("kind", None, lambda one: one.entry.kind.value),
+    ResultColumn("state", None, lambda one: one.state),
+    ResultColumn("", "outcome", lambda one: _STATES.get((one.entry.kind.value, one.state), "aborted, cleanup pending")),
+    ResultColumn("mode", "mode", lambda one: one.entry.record.mode.value),
+    ResultColumn("committer", None, lambda one: one.entry.record.committer),
+    ResultColumn("started_at", None, lambda one: time_text(one.entry.record.started_at_s)),
+    ResultColumn("decided_at", None, lambda one: time_text(one.entry.decided_at_s)),
+    ResultColumn("tasks", None, lambda one: one.entry.tasks),
+    ResultColumn("files", "files", lambda one: one.entry.totals.files, format_with_commas),
+    ResultColumn("rows", "rows", lambda one: one.entry.totals.rows, format_with_commas),
+    ResultColumn("bytes", "size", lambda one: one.entry.totals.size_bytes, size_text),
+    ResultColumn("stream", None, lambda one: one.entry.record.stream.stream if one.entry.record.stream else None),
+    ResultColumn("batch", None, lambda one: one.entry.record.stream.batch if one.entry.record.stream else None),
 )
 
 
@@ -132,11 +132,11 @@ def history(
     newest = found.decisions[-limit:]
     now_s = ctx.clock.now_s()
     undecided = (
-        Column("job", None, lambda job: job.job),
-        Column("mode", None, lambda job: job.record.mode.value if job.record else None),
-        Column("started_at", None, lambda job: time_text(job.record.started_at_s) if job.record else None),
-        Column("quiet_s", None, lambda job: round(now_s - job.active_at_s, 1)),
-        Column("task_attempts_reported", None, lambda job: job.manifests),
+        ResultColumn("job", None, lambda job: job.job),
+        ResultColumn("mode", None, lambda job: job.record.mode.value if job.record else None),
+        ResultColumn("started_at", None, lambda job: time_text(job.record.started_at_s) if job.record else None),
+        ResultColumn("quiet_s", None, lambda job: round(now_s - job.active_at_s, 1)),
+        ResultColumn("task_attempts_reported", None, lambda job: job.manifests),
     )
     decisions = to_documents(_DECISION, newest)
     out.document({"url": ctx.url, "decisions": decisions, "undecided": to_documents(undecided, found.open_jobs)})
@@ -184,7 +184,7 @@ def verify(
         try:
             _require_history(ctx)
         except InvalidRequestError:
-            _note_hadoop_jobs(ctx, out)
+            _report_hadoop_jobs(ctx, out)
             raise
         report = compare(ctx, read=read)
     totals = report.totals
@@ -216,7 +216,7 @@ def verify(
     out.say(f"verified: {ctx.url} ({what})")
 
 
-def _note_hadoop_jobs(ctx: CommitContext, out: Output) -> None:
+def _report_hadoop_jobs(ctx: CommitContext, out: Output) -> None:
     """Report unfinished jobs of Hadoop's committers, which may explain files at a destination without a log."""
     from holdfast.commit.registry import FOREIGN
 
@@ -228,12 +228,12 @@ def _note_hadoop_jobs(ctx: CommitContext, out: Output) -> None:
 
 # --- show -------------------------------------------------------------------------------------------------------------
 _SPENT = (
-    Column("", "stage or operation", lambda one: one[0]),
-    Column("", "count", lambda one: one[1].count, format_with_commas),
-    Column("", "failed", lambda one: one[1].failures, format_with_commas),
-    Column("", "least ms", lambda one: one[1].min_ms, format_with_commas),
-    Column("", "most ms", lambda one: one[1].max_ms, format_with_commas),
-    Column("", "total ms", lambda one: one[1].total_ms, format_with_commas),
+    ResultColumn("", "stage or operation", lambda one: one[0]),
+    ResultColumn("", "count", lambda one: one[1].count, format_with_commas),
+    ResultColumn("", "failed", lambda one: one[1].failures, format_with_commas),
+    ResultColumn("", "least ms", lambda one: one[1].min_ms, format_with_commas),
+    ResultColumn("", "most ms", lambda one: one[1].max_ms, format_with_commas),
+    ResultColumn("", "total ms", lambda one: one[1].total_ms, format_with_commas),
 )
 
 
@@ -250,17 +250,19 @@ def show(run: CommandRun, where: Annotated[str, argument("URL_OR_FILE")]) -> Non
     --json.
     """
     from holdfast.commit.statistics import decode_statistics
-    from holdfast.commit.success_file import parse_success
+    from holdfast.commit.success_file import parse_success_file
 
     out = run.out
-    report = parse_success(*_load_report(run.store(where)))
+    report = parse_success_file(*_load_report(run.store(where)))
     out.document({"report": report or None})
     if not report:
         out.say("an empty _SUCCESS: a job of Hadoop's file committer succeeded, without a report")
         return
     for title, found in (("report", report), *((name, report.get(name)) for name in ("metrics", "diagnostics"))):
         if isinstance(found, dict):
-            plain = [(name, as_text(one)) for name, one in found.items() if isinstance(one, str | int | float)]
+            plain = [
+                (name, format_json_value(one)) for name, one in found.items() if isinstance(one, str | int | float)
+            ]
             out.table([title, ""], [one for one in plain if one[1]])
     try:
         statistics = decode_statistics(report.get("iostatistics"))

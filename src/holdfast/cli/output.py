@@ -1,7 +1,7 @@
 """Print results: tables for a person or one JSON document for a program; notes and progress go to stderr.
 
-A command declares what it knows of the things that it lists once, as a tuple of `Column`: `to_documents` makes JSON
-of it, and `Output.show` a table.
+A command declares what it knows of the things that it lists once, as a tuple of `ResultColumn`: `to_documents` makes
+JSON of it, and `Output.show` a table.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _dump_json(value: Mapping[str, object], indent: int | None = None) -> str:
 
 
 # --- what is known of things ------------------------------------------------------------------------------------------
-def as_text(value: object) -> str:
+def format_json_value(value: object) -> str:
     """Format a JSON value of a result for a person."""
     if isinstance(value, bool):
         return "yes" if value else "no"
@@ -81,7 +81,7 @@ def format_with_commas(number: int | None) -> str:
     return "-" if number is None else f"{number:,}"
 
 
-class Column(NamedTuple):
+class ResultColumn(NamedTuple):
     """A column of a command's result: a field of JSON documents and a column of tables.
 
     Attributes:
@@ -94,15 +94,15 @@ class Column(NamedTuple):
     key: str
     title: str | None
     value: Callable[[Any], object]
-    text: Callable[[Any], str] = as_text
+    text: Callable[[Any], str] = format_json_value
 
 
-def to_document(columns: Sequence[Column], thing: object) -> dict[str, object]:
+def to_document(columns: Sequence[ResultColumn], thing: object) -> dict[str, object]:
     """Return one listed object as a JSON object, with a field for each column that has a key."""
     return {one.key: one.value(thing) for one in columns if one.key}
 
 
-def to_documents(columns: Sequence[Column], things: Iterable[object]) -> list[dict[str, object]]:
+def to_documents(columns: Sequence[ResultColumn], things: Iterable[object]) -> list[dict[str, object]]:
     """Return listed objects as JSON objects, each with a field for each column that has a key."""
     return [to_document(columns, thing) for thing in things]
 
@@ -164,7 +164,7 @@ class Output:
         if not self.json:
             _print_line(escape_controls(text))
 
-    def show(self, columns: Sequence[Column], things: Iterable[object]) -> None:
+    def show(self, columns: Sequence[ResultColumn], things: Iterable[object]) -> None:
         """Print objects as a table for a person, a row for each; numbers are right-aligned."""
         shown = [one for one in columns if one.title is not None]
         rows = [[one.value(thing) for one in shown] for thing in things]
@@ -176,7 +176,7 @@ class Output:
         texts = [[one.text(value) for one, value in zip(shown, row, strict=True)] for row in rows]
         self.table([one.title or "" for one in shown], texts, right=[*numbers])
 
-    def lines(self, columns: Sequence[Column], things: Sequence[object], *, nothing: str = "") -> None:
+    def lines(self, columns: Sequence[ResultColumn], things: Sequence[object], *, nothing: str = "") -> None:
         """Print objects: with ``--json`` as a line of JSON for each, else as a table.
 
         Args:
@@ -213,12 +213,12 @@ class Output:
             texts: formats the values of some fields for a person.
         """
         rows = [
-            (name.removesuffix("_s").replace("_", " "), (texts or {}).get(name, as_text)(value))
+            (name.removesuffix("_s").replace("_", " "), (texts or {}).get(name, format_json_value)(value))
             for name, value in values.items()
         ]
         self.table(["field", "value"], rows)
 
-    def side_by_side(self, title: str, names: Sequence[str], columns: Mapping[str, Sequence[str]]) -> None:
+    def print_split_table(self, title: str, names: Sequence[str], columns: Mapping[str, Sequence[str]]) -> None:
         """Print a table of narrow columns, split into several tables on a narrow screen.
 
         Args:

@@ -10,7 +10,7 @@ from holdfast.cli.arguments import parse_age
 from holdfast.cli.command import CommandRun, ResourceKind, Url, Yes, command, option
 from holdfast.cli.failures import PROBLEM
 from holdfast.cli.inspection import EMPTY, NO_LOG, is_destination_empty, require_nonempty
-from holdfast.cli.output import Column, Output, duration_text, to_documents
+from holdfast.cli.output import Output, ResultColumn, duration_text, to_documents
 from holdfast.wording import format_count
 
 if TYPE_CHECKING:
@@ -22,15 +22,15 @@ _IDLE = "End undecided jobs idle for so long, e.g. 15m or 2d; 0s for all.  [defa
 _UNFENCED = "Work on a store without conditional writes, as allowUnfenced does for jobs. No job may be running."
 
 _JOB = (
-    Column("job", None, lambda job: job.job),
-    Column("committer", None, lambda job: job.committer),
-    Column("action", None, lambda job: job.action.value),
-    Column("reason", None, lambda job: job.reason),
-    Column("files", None, lambda job: job.files),
-    Column("uploads", None, lambda job: job.uploads),
-    Column("lost", None, lambda job: job.lost),
-    Column("left_alone", None, lambda job: job.is_alive),
-    Column("foreign", None, lambda job: job.is_foreign),
+    ResultColumn("job", None, lambda job: job.job),
+    ResultColumn("committer", None, lambda job: job.committer),
+    ResultColumn("action", None, lambda job: job.action.value),
+    ResultColumn("reason", None, lambda job: job.reason),
+    ResultColumn("files", None, lambda job: job.files),
+    ResultColumn("uploads", None, lambda job: job.uploads),
+    ResultColumn("lost", None, lambda job: job.lost),
+    ResultColumn("left_alone", None, lambda job: job.is_alive),
+    ResultColumn("foreign", None, lambda job: job.is_foreign),
 )
 
 
@@ -105,7 +105,7 @@ def _report_recovery(
     figures = {name: getattr(report, name) for name in _FIGURES}
     out.document({"url": url, "dry_run": dry_run, "jobs": to_documents(_JOB, report.jobs), **figures})
     for job in report.jobs:
-        out.say(_describe_job(job, older_than_s, foreign, dry_run, url))
+        out.say(_describe_recovered_job(job, older_than_s, foreign, dry_run, url))
     for note in report.notes:
         out.say(f"note: {note}")
     for what, sentence in report.pending.items():
@@ -119,7 +119,9 @@ def _report_recovery(
         out.say(f"nothing to do: {url} has no unfinished jobs")
 
 
-def _describe_job(job: RecoveredJob, older_than_s: float, foreign: ForeignJobPolicy, dry_run: bool, url: str) -> str:
+def _describe_recovered_job(
+    job: RecoveredJob, older_than_s: float, foreign: ForeignJobPolicy, dry_run: bool, url: str
+) -> str:
     """Describe what was done with a job, or why it was left alone and how to end it."""
     what = f"job {job.job} ({job.committer}): {job.reason}"
     if job.is_foreign and job.is_alive:
@@ -145,13 +147,13 @@ def _describe_job(job: RecoveredJob, older_than_s: float, foreign: ForeignJobPol
 
 # --- uploads ----------------------------------------------------------------------------------------------------------
 _UPLOAD = (
-    Column("path", None, lambda one: one.path),
-    Column("upload_id", None, lambda one: one.upload.upload_id),
-    Column("age_s", "age", lambda one: round(one.age_s, 1), duration_text),
-    Column("job", None, lambda one: one.job or None),
-    Column("state", "state", lambda one: one.state.value),
-    Column("committer", "committer", lambda one: one.committer or None, lambda name: name or ""),
-    Column("", "path", lambda one: one.path),
+    ResultColumn("path", None, lambda one: one.path),
+    ResultColumn("upload_id", None, lambda one: one.upload.upload_id),
+    ResultColumn("age_s", "age", lambda one: round(one.age_s, 1), duration_text),
+    ResultColumn("job", None, lambda one: one.job or None),
+    ResultColumn("state", "state", lambda one: one.state.value),
+    ResultColumn("committer", "committer", lambda one: one.committer or None, lambda name: name or ""),
+    ResultColumn("", "path", lambda one: one.path),
 )
 
 

@@ -7,11 +7,13 @@ from typing import Annotated
 
 import click
 
-from holdfast.cli.arguments import require_filled
+from holdfast.cli.arguments import refuse_empty_value
 from holdfast.cli.command import CommandRun, command, option
 from holdfast.cli.failures import PROBLEM
 
-_BUCKETS = option("--bucket", "Make this bucket; repeatable.", metavar="NAME", type=require_filled, default=["bucket"])
+_BUCKETS = option(
+    "--bucket", "Make this bucket; repeatable.", metavar="NAME", type=refuse_empty_value, default=["bucket"]
+)
 _PLACE = click.Path(file_okay=False, path_type=Path)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-from holdfast.cli.arguments import WordChoice, parse_option_pairs, parse_pairs
+from holdfast.cli.arguments import WordChoice, parse_key_value_pairs, parse_option_pairs
 from holdfast.cli.command import CommandRun, ResourceKind, Url, argument, command, option
 from holdfast.cli.output import Output, size_text
 from holdfast.errors import HoldfastError, InvalidRequestError, NotFoundError
@@ -66,7 +66,7 @@ def write(
     maxRecordsPerFile=100000, targetFileSize=256m, writeId=NAME and compression=zstd; for a name that is wrong, the
     error suggests the nearest ones.
     """
-    reader_options = dict(parse_pairs(input_options, reserved={"path": "INPUT"}))
+    reader_options = dict(parse_key_value_pairs(input_options, reserved={"path": "INPUT"}))
     source = WriteInput(input_path, input_format or find_input_format(input_path), reader_options, input_schema)
     flags: list[tuple[str, str, str | None]] = [  # option, its value, and how the user named it
         ("path", "URL", url),
@@ -75,7 +75,7 @@ def write(
         ("committer", "--committer", committer),
     ]
     given = [GivenOption.of(name, text, spelled) for name, spelled, text in flags if text is not None]
-    request = _parse_request([*given, *run.reach.options(url), *parse_option_pairs(options, urls=[url])], mode)
+    request = _parse_write_request([*given, *run.reach.options(url), *parse_option_pairs(options, urls=[url])], mode)
     try:
         result = _write_with_spark(source, request, master, run.out)
     except (KeyboardInterrupt, SystemExit):
@@ -84,7 +84,7 @@ def write(
     _report_write(result, request.options, run.out)
 
 
-def _parse_request(given: Sequence[GivenOption], mode: str | None) -> WriteRequest:
+def _parse_write_request(given: Sequence[GivenOption], mode: str | None) -> WriteRequest:
     """Parse the options of the write into a request.
 
     Requests that cannot work are refused here, before Spark starts, which takes seconds.

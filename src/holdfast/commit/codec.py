@@ -76,7 +76,7 @@ class PackedLines:
         return bytes(self._packed) + self._packer.copy().flush()
 
 
-def iter_lines(key: str, data: bytes) -> Iterator[dict[str, Any]]:
+def iter_json_lines(key: str, data: bytes) -> Iterator[dict[str, Any]]:
     """Iterate over the objects in lines of JSON, compressed or not, decompressing them lazily.
 
     Raises:
@@ -102,19 +102,19 @@ def parse_json_object(line: bytes) -> dict[str, Any]:
     return value  # type: ignore[no-any-return]  # checked in the line above
 
 
-def text_field(value: dict[str, Any], name: str, *, empty: bool = False) -> str:
+def read_text_field(value: dict[str, Any], name: str, *, empty: bool = False) -> str:
     """Return the string in field `name`; an empty string is an error unless `empty` is True."""
     found = value[name]
     require_valid(isinstance(found, str) and (empty or bool(found)), f"{name} is not a text")
     return str(found)
 
 
-def optional_text(value: dict[str, Any], name: str) -> str:
+def read_optional_text_field(value: dict[str, Any], name: str) -> str:
     """Return the string in field `name`; an empty string if the field is missing or null."""
-    return "" if value.get(name) is None else text_field(value, name, empty=True)
+    return "" if value.get(name) is None else read_text_field(value, name, empty=True)
 
 
-def texts_field(value: dict[str, Any], name: str) -> dict[str, str]:
+def read_text_map_field(value: dict[str, Any], name: str) -> dict[str, str]:
     """Return the object in field `name`, whose values must be strings; empty if the field is missing or null."""
     found = {} if value.get(name) is None else value[name]
     require_valid(isinstance(found, dict), f"{name} is not an object")
@@ -122,16 +122,16 @@ def texts_field(value: dict[str, Any], name: str) -> dict[str, str]:
     return dict(found)
 
 
-def count_field(value: dict[str, Any], name: str) -> int:
+def read_count_field(value: dict[str, Any], name: str) -> int:
     """Return the count in field `name`: an integer from 0 to 2**63 - 1."""
     found = value[name]
     require_valid(type(found) is int and 0 <= found < 2**63, f"{name} is not a count")
     return int(found)
 
 
-def crc_field(value: dict[str, Any]) -> int:
+def read_crc_field(value: dict[str, Any]) -> int:
     """Return the CRC-32 in field ``crc32``: an integer of 32 bits."""
-    found = count_field(value, "crc32")
+    found = read_count_field(value, "crc32")
     require_valid(found < 2**32, "crc32 is not a checksum")
     return found
 
@@ -146,13 +146,13 @@ def sha256_hex(data: bytes) -> str:
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
-def totals_fields(totals: Totals) -> dict[str, int]:
+def encode_totals(totals: Totals) -> dict[str, int]:
     """Convert counts to the JSON fields ``files``, ``bytes`` and ``rows`` of a record."""
     return {"files": totals.files, "bytes": totals.size_bytes, "rows": totals.rows}
 
 
-def job_fields(record: JobRecord) -> dict[str, object]:
-    """Convert a job's description to the JSON fields of a record; the inverse of `parse_job`."""
+def encode_job_fields(record: JobRecord) -> dict[str, object]:
+    """Convert a job's description to the JSON fields of a record; the inverse of `parse_job_fields`."""
     return {
         "job": record.job,
         "committer": record.committer,
@@ -168,7 +168,7 @@ def job_fields(record: JobRecord) -> dict[str, object]:
 
 def encode_job(record: JobRecord) -> bytes:
     """Encode a job's record as one line of JSON."""
-    return encode_json_line({"format": _JOB_FORMAT, **job_fields(record)})
+    return encode_json_line({"format": _JOB_FORMAT, **encode_job_fields(record)})
 
 
 def encode_intents(owner: FileOwner, paths: Sequence[str]) -> bytes:
@@ -186,9 +186,9 @@ def encode_intents(owner: FileOwner, paths: Sequence[str]) -> bytes:
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
-def job_id_field(value: dict[str, Any]) -> JobId:
+def read_job_id_field(value: dict[str, Any]) -> JobId:
     """Check the field ``job`` and return the job id in it."""
-    found = text_field(value, "job")
+    found = read_text_field(value, "job")
     require_valid(is_job_id(found), "job is not a job id")
     return JobId(found)
 
@@ -196,41 +196,43 @@ def job_id_field(value: dict[str, Any]) -> JobId:
 def parse_totals(value: dict[str, Any]) -> Totals:
     """Check the fields ``files``, ``bytes`` and ``rows``, and return the counts in them."""
     return Totals(
-        files=count_field(value, "files"), size_bytes=count_field(value, "bytes"), rows=count_field(value, "rows")
+        files=read_count_field(value, "files"),
+        size_bytes=read_count_field(value, "bytes"),
+        rows=read_count_field(value, "rows"),
     )
 
 
-def seconds_field(value: dict[str, Any], name: str) -> float:
+def read_seconds_field(value: dict[str, Any], name: str) -> float:
     """Check the field `name` and return the time in it, in seconds since the epoch."""
     found = value[name]
     require_valid(type(found) in (int, float) and 0 <= found < 1e12, f"{name} is not a time")
     return float(found)
 
 
-def parse_job(value: dict[str, Any]) -> JobRecord:
-    """Check the JSON fields that `job_fields` wrote; return the job's description. For errors, see `decode_record`."""
+def parse_job_fields(value: dict[str, Any]) -> JobRecord:
+    """Check the JSON fields of `encode_job_fields`; return the job's description. For errors, see `decode_record`."""
     details = value["details"]
     require_valid(isinstance(details, dict), "details is not an object")
     require_valid(all(is_unicode(text) for text in details.values() if isinstance(text, str)), "details are no Unicode")
     return JobRecord(
-        job=job_id_field(value),
-        committer=text_field(value, "committer"),
-        publication=text_field(value, "publication", empty=True),
+        job=read_job_id_field(value),
+        committer=read_text_field(value, "committer"),
+        publication=read_text_field(value, "publication", empty=True),
         mode=SaveMode(value["mode"]),
-        base_seq=count_field(value, "base_seq"),
-        started_at_s=seconds_field(value, "started_at_s"),
+        base_seq=read_count_field(value, "base_seq"),
+        started_at_s=read_seconds_field(value, "started_at_s"),
         details=details,
-        stream=_read_stream(value["stream"]) if "stream" in value else None,
+        stream=_parse_stream_batch(value["stream"]) if "stream" in value else None,
         announced=value.get("announced") is True,
     )
 
 
-def _read_stream(value: Any) -> StreamBatch:
+def _parse_stream_batch(value: Any) -> StreamBatch:
     require_valid(isinstance(value, dict), "stream is not an object")
     return StreamBatch(
-        stream=text_field(value, "stream"),
-        checkpoint=text_field(value, "checkpoint"),
-        batch=count_field(value, "batch"),
+        stream=read_text_field(value, "stream"),
+        checkpoint=read_text_field(value, "checkpoint"),
+        batch=read_count_field(value, "batch"),
     )
 
 
@@ -240,7 +242,7 @@ def decode_job(key: str, data: bytes) -> JobRecord:
     def decode() -> JobRecord:
         value = parse_json_object(data)
         require_valid(value["format"] == _JOB_FORMAT, "format is unknown")
-        record = parse_job(value)
+        record = parse_job_fields(value)
         require_valid(f"{record.job}/" in key, "the record belongs to another job")
         return record
 
@@ -259,13 +261,15 @@ def decode_intents(key: str, data: bytes) -> tuple[FileOwner, tuple[str, ...]]:
         lines = data.splitlines()
         header = parse_json_object(lines[0] if lines else b"null")
         require_valid(header["format"] == _INTENTS_FORMAT, "format is unknown")
-        owner = FileOwner(job_id_field(header), count_field(header, "task"), AttemptId(text_field(header, "attempt")))
+        owner = FileOwner(
+            read_job_id_field(header), read_count_field(header, "task"), AttemptId(read_text_field(header, "attempt"))
+        )
         number = key.rpartition("-")[2].partition(".")[0]
         require_valid(number.isascii() and number.isdigit(), "its key has no number")
         place = layout.intents_path(owner.job, owner.task, owner.attempt, int(number))
         require_valid(key.endswith(place), "the record belongs to another attempt")
-        paths = tuple(text_field(parse_json_object(line), "path") for line in lines[1:])
-        require_valid(count_field(header, "files") == len(paths), "paths are missing")
+        paths = tuple(read_text_field(parse_json_object(line), "path") for line in lines[1:])
+        require_valid(read_count_field(header, "files") == len(paths), "paths are missing")
         for path in paths:
             require_valid(layout.is_safe_path(path), "path leaves the destination")
             require_valid(file_owner(path) in (None, owner), "path belongs to another attempt")

@@ -16,7 +16,7 @@ from holdfast.commit.sinks import RenameSink, UploadSink
 from holdfast.commit.success_file import encode_report
 from holdfast.commit.task import TaskAttempt, TaskScope
 from holdfast.errors import HoldfastError, InvalidRequestError, UnsupportedError
-from holdfast.guarantees import Answer
+from holdfast.guarantees import GuaranteeAnswer
 from holdfast.stores.base import Capabilities, Support
 
 _DEFAULTS = CommitSettings()
@@ -135,7 +135,7 @@ class Committer:
     source: str
     needs: tuple[Need, ...]
     modes: frozenset[SaveMode] = HADOOP_MODES
-    guarantees: Mapping[str, Answer] = field(repr=False)
+    guarantees: Mapping[str, GuaranteeAnswer] = field(repr=False)
     staging: bool = False
     keeps_log: bool = False
     leaves_records: bool = True
@@ -263,5 +263,5 @@ def _save_report(ctx: CommitContext, report: JobReport) -> None:
         _log.warning("the report of job %s could not be saved in %s: %s", report.job, ctx.reports.url, error)
 
 
-def leave_to_cleanup(ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
+def leave_attempt_to_cleanup(ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
     """Abort a task attempt without a request: its files are discarded already, and the job's cleanup does the rest."""

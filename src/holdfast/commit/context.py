@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from holdfast.commit.records import JobRecord, SaveMode
-from holdfast.commit.statistics import STORE_STATISTICS, Recorder, Statistics
+from holdfast.commit.statistics import STORE_STATISTICS, Statistics, StatisticsRecorder
 from holdfast.errors import AccessDeniedError, InvalidRequestError
 from holdfast.runtime import Clock, Environment, Ids, Runner, ThreadRunner
 from holdfast.stores.base import ObjectStore
@@ -35,7 +35,9 @@ the table; the job then stays undecided.
 """
 
 
-def replace_only(ctx: CommitContext, job: JobRecord, table: Mapping[str, object] | None) -> Mapping[str, object] | None:
+def refuse_append_to_table(
+    ctx: CommitContext, job: JobRecord, table: Mapping[str, object] | None
+) -> Mapping[str, object] | None:
     """Check a job that writes arbitrary files, not rows: it may replace a table, but not add to one (a `Contract`).
 
     Raises:
@@ -151,7 +153,7 @@ class CommitContext:
     environment: Environment = field(default_factory=Environment)
     settings: CommitSettings = field(default_factory=CommitSettings)
     progress: Progress = ignore_progress
-    contract: Contract = replace_only
+    contract: Contract = refuse_append_to_table
     partition: Callable[[str], str] = str
 
     def __post_init__(self) -> None:
@@ -233,7 +235,7 @@ class Measure:
     """
 
     def __init__(self, ctx: CommitContext) -> None:
-        self.recorder = Recorder(ctx.clock)
+        self.recorder = StatisticsRecorder(ctx.clock)
         self.stage_name = ""
         self.ctx = replace(ctx, store=InterceptedStore(ctx.store, self.recorder.observed))
         self._store = ctx.store

@@ -8,9 +8,9 @@ from typing import TypeVar, cast
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import JobId, file_owner, new_job_id
-from holdfast.commit.nested_destinations import refuse_nested
+from holdfast.commit.nested_destinations import refuse_nested_destination
 from holdfast.commit.records import JobRecord, SaveMode, Totals
-from holdfast.commit.success_file import read_success
+from holdfast.commit.success_file import read_success_file
 from holdfast.errors import CorruptDataError, DestinationExistsError, InvalidRequestError, NotFoundError
 from holdfast.stores.base import RenameStore, as_transactional, batched_keys
 
@@ -48,7 +48,7 @@ def count_job_files(ctx: CommitContext, job: JobId) -> Totals:
     return totals
 
 
-def delete_visible(ctx: CommitContext, in_scope: Callable[[str], bool] = lambda path: True) -> int:
+def delete_visible_files(ctx: CommitContext, in_scope: Callable[[str], bool] = lambda path: True) -> int:
     """Delete the visible files whose path `in_scope` accepts, and return their number.
 
     Raises:
@@ -132,7 +132,7 @@ def make_job_record(
     refuse_file_destination(ctx)
     refuse_taken_paths(ctx)
     if ctx.settings.check_nesting:
-        refuse_nested(ctx, first=mode in REPLACING or not _has_success_report(ctx))
+        refuse_nested_destination(ctx, first=mode in REPLACING or not _has_success_report(ctx))
     if is_job_to_be_skipped(ctx, mode):
         return None
     ctx.store.delete(ctx.key(layout.SUCCESS))
@@ -148,12 +148,12 @@ def make_job_record(
 def _has_success_report(ctx: CommitContext) -> bool:
     """Check whether an earlier job wrote its report here; if so, that job already checked for nested destinations."""
     try:
-        return bool(read_success(ctx))
+        return bool(read_success_file(ctx))
     except CorruptDataError:
         return False
 
 
-def new_truncating_job(
+def start_truncating_job(
     ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping[str, object]
 ) -> JobRecord | None:
     """Create a job like `make_job_record`; in mode ``overwrite``, delete the destination's data before any task runs.
@@ -164,5 +164,5 @@ def new_truncating_job(
     """
     job = make_job_record(ctx, committer, mode, details)
     if job is not None and mode is SaveMode.OVERWRITE:
-        delete_visible(ctx)
+        delete_visible_files(ctx)
     return job

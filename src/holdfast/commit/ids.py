@@ -70,17 +70,17 @@ _ATTEMPT_PATTERN = re.compile(rf"attempt_({_JOB})_m_(\d{{6,9}})_([0-9a-f]{{12}})
 _SPARK_FILE = re.compile(rf"part-\d{{5,9}}-({_JOB})-c\d{{3,9}}(?:\.[A-Za-z0-9_.]+)?")
 
 
-def task_name(job: JobId, task: int) -> str:
+def make_hadoop_task_id(job: JobId, task: int) -> str:
     """Return Hadoop's ``TaskID``: ``task_<job>_m_000003``."""
     return f"task_{job}_m_{task:06d}"
 
 
-def attempt_name(owner: FileOwner) -> str:
+def make_hadoop_attempt_id(owner: FileOwner) -> str:
     """Return Hadoop's ``TaskAttemptID``, numbered with random digits: ``attempt_<job>_m_000003_<attempt>``."""
     return f"attempt_{owner.job}_m_{owner.task:06d}_{owner.attempt}"
 
 
-def attempt_owner(name: str) -> FileOwner | None:
+def parse_hadoop_attempt_id(name: str) -> FileOwner | None:
     """Parse an attempt's name; return None if it is not one."""
     match = _ATTEMPT_PATTERN.fullmatch(name)
     return None if match is None else FileOwner(JobId(match[1]), int(match[2]), AttemptId(match[3]))

@@ -140,7 +140,7 @@ def find_abortable_keys(
     contested = set() if all_read else wanted - own
     # This comes after the listing of uploads, so the record of every listed upload exists by now (C7).
     for home in sorted({home for key in own for home in layout.iter_folders_above(key)}):
-        alive, all_read = _read_announced_keys(ctx, home, _list_live_records(ctx, home, has_ended))
+        alive, all_read = _read_announced_keys(ctx, home, _list_live_intent_records(ctx, home, has_ended))
         contested |= own & alive if all_read else own
     return own - contested, contested
 
@@ -154,13 +154,13 @@ def find_announcers(ctx: CommitContext, uploads: Iterable[UploadInfo]) -> dict[s
     found: dict[str, set[JobId]] = {}
     unnamed = {upload.key for upload in uploads if layout.job_in_key(upload.key) is None}
     for home in sorted({home for key in unnamed for home in layout.iter_folders_above(key)}):
-        for job, keys in _read_records(ctx, home, (record for _, record in _list_intent_records(ctx, home))):
+        for job, keys in _read_intent_records(ctx, home, (record for _, record in _list_intent_records(ctx, home))):
             for key in unnamed.intersection(keys):
                 found.setdefault(key, set()).add(job)
     return found
 
 
-def find_owners(ctx: CommitContext, uploads: Sequence[UploadInfo]) -> Callable[[str], list[JobId]]:
+def find_owning_jobs(ctx: CommitContext, uploads: Sequence[UploadInfo]) -> Callable[[str], list[JobId]]:
     """Return a function from the key of one of the uploads to the jobs that may own it, oldest first.
 
     That is the job in the key, or else all jobs that announced it.
@@ -187,17 +187,17 @@ def _list_intent_records(ctx: CommitContext, home: str) -> Iterator[tuple[JobId,
         # The credentials cover only this destination; see `holdfast.commit.two_phase.pending_uploads`.
 
 
-def _list_live_records(ctx: CommitContext, home: str, has_ended: Callable[[JobId, str], bool]) -> Iterator[str]:
+def _list_live_intent_records(ctx: CommitContext, home: str, has_ended: Callable[[JobId, str], bool]) -> Iterator[str]:
     return (record for job, record in _list_intent_records(ctx, home) if not has_ended(job, home + layout.JOBS))
 
 
 def _read_announced_keys(ctx: CommitContext, home: str, records: Iterable[str]) -> tuple[set[str], bool]:
     """Return the keys that records name, and whether all records could be read."""
-    found = list(_read_records(ctx, home, records))
+    found = list(_read_intent_records(ctx, home, records))
     return {key for _, keys in found for key in keys}, all(job for job, _ in found)
 
 
-def _read_records(ctx: CommitContext, home: str, records: Iterable[str]) -> Iterator[tuple[JobId, list[str]]]:
+def _read_intent_records(ctx: CommitContext, home: str, records: Iterable[str]) -> Iterator[tuple[JobId, list[str]]]:
     """Read records, and yield the job and the keys of each; the job is empty if the record cannot be read."""
 
     def read(record: str) -> tuple[JobId, list[str]] | None:

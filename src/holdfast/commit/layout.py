@@ -26,7 +26,7 @@ def log_mark_path(seq: int, mark: str) -> str:
     return f"{LOG}{seq:020d}.{mark}"
 
 
-def write_record_path(digest: str) -> str:
+def write_id_record_path(digest: str) -> str:
     """Return the path of the record which shows that a write is committed; `digest` is that of the write id."""
     return f"{WRITES}{digest}.json"
 
@@ -100,7 +100,7 @@ def iter_folders_above(key: str) -> Iterator[str]:
             yield key[: position + 1]
 
 
-def is_record(path: str) -> bool:
+def is_holdfast_record(path: str) -> bool:
     """Check whether a file is ``_SUCCESS``, a log record, the record of a write id, or a job's ``job.json``.
 
     Args:

@@ -12,7 +12,7 @@ from holdfast.errors import CorruptDataError, HoldfastError
 from holdfast.stores.base import UploadInfo
 
 
-class Action(str, enum.Enum):
+class RecoveryAction(str, enum.Enum):
     """What recovery may do with a dead job."""
 
     FORWARD = "roll forward"
@@ -36,7 +36,7 @@ class Leftover:
     committer: str
     job: str
     active_at_s: float
-    action: Action
+    action: RecoveryAction
     reason: str
     recover: Callable[[], None]
     files: int = 0
@@ -63,7 +63,7 @@ class RecoveredJob:
 
     committer: str
     job: str
-    action: Action
+    action: RecoveryAction
     reason: str
     files: int = 0
     uploads: int = 0
@@ -96,22 +96,22 @@ class RecoveryReport:
     @property
     def rolled_forward(self) -> list[str]:
         """Return the jobs whose output is completely visible now."""
-        return self._list_jobs_with_action(Action.FORWARD)
+        return self._list_jobs_with_action(RecoveryAction.FORWARD)
 
     @property
     def rolled_back(self) -> list[str]:
         """Return the jobs that were rolled back: none of their output is left."""
-        return self._list_jobs_with_action(Action.BACK)
+        return self._list_jobs_with_action(RecoveryAction.BACK)
 
     @property
     def cleaned_up(self) -> list[str]:
         """Return the jobs that had already ended, and whose leftovers were cleaned up."""
-        return self._list_jobs_with_action(Action.CLEAN)
+        return self._list_jobs_with_action(RecoveryAction.CLEAN)
 
     @property
     def kept(self) -> list[str]:
         """Return the jobs that recovery kept, because a person must decide how to end them."""
-        return self._list_jobs_with_action(Action.KEEP)
+        return self._list_jobs_with_action(RecoveryAction.KEEP)
 
     @property
     def left_alone(self) -> list[str]:
@@ -128,15 +128,15 @@ class RecoveryReport:
         failures = self.damaged if isinstance(error, CorruptDataError) else self.pending
         failures[what] = str(error)
 
-    def _list_jobs_with_action(self, action: Action) -> list[str]:
+    def _list_jobs_with_action(self, action: RecoveryAction) -> list[str]:
         return [job.job for job in self.jobs if job.action is action and not job.is_alive]
 
 
-def end_leftover(
+def end_leftover_job(
     report: RecoveryReport, leftover: Leftover, *, is_alive: bool, dry_run: bool, is_foreign: bool = False
 ) -> None:
     """Carry out a job's recovery action, unless `is_alive` or `dry_run`, and add the job to `report`."""
-    if not (is_alive or dry_run or leftover.action is Action.KEEP):
+    if not (is_alive or dry_run or leftover.action is RecoveryAction.KEEP):
         try:
             leftover.recover()
         except HoldfastError as error:

@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from holdfast.commit import layout
-from holdfast.commit.codec import decode_record, parse_json_object, text_field
+from holdfast.commit.codec import decode_record, parse_json_object, read_text_field
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import is_job_id
 from holdfast.commit.records import Kind
@@ -38,7 +38,7 @@ def destination_has_no_commit(ctx: CommitContext, view: LogView) -> bool:
     return not view.visible and not _has_commit(ctx, view)
 
 
-def refuse_nested(ctx: CommitContext, *, first: bool, deciding: bool = False) -> None:
+def refuse_nested_destination(ctx: CommitContext, *, first: bool, deciding: bool = False) -> None:
     """Refuse a destination that lies inside another one or contains one.
 
     Costs one listing of a few keys for each folder above the destination. With `first`, everything below the
@@ -58,7 +58,7 @@ def refuse_nested(ctx: CommitContext, *, first: bool, deciding: bool = False) ->
     """
     if not ctx.settings.check_nesting or (deciding and not first):
         return
-    for _done in ctx.runner.map(lambda folder: _check_above(ctx, folder, deciding), _folders_above(ctx)):
+    for _done in ctx.runner.map(lambda folder: _check_folder_above(ctx, folder, deciding), _folders_above(ctx)):
         pass
     if first:
         refuse_inner_logs(ctx, layout.iter_keys_below(ctx.store, ctx.prefix), deciding=deciding)
@@ -71,14 +71,14 @@ def refuse_inner_logs(ctx: CommitContext, keys: Iterable[str], *, deciding: bool
         keys: the store keys below the destination, without the keys in its own folder ``_holdfast/``.
         deciding: also raise for announced jobs.
 
-    Raises: as for `refuse_nested`.
+    Raises: as for `refuse_nested_destination`.
     """
     known: set[str] = set()
     for key in keys:
         if layout.HOME not in key:
             continue
         if deciding and (inner := _folder_containing(ctx, key, layout.JOBS)) is not None:
-            raise _in_progress_error(ctx, inner)
+            raise _make_nested_job_error(ctx, inner)
         inner = _folder_containing(ctx, key, layout.LOG)
         if inner is not None and inner not in known:
             known.add(inner)
@@ -142,7 +142,7 @@ def _folders_above(ctx: CommitContext) -> list[str]:
     return [folder for folder in above if not layout.is_hidden(ctx.prefix[len(folder) :].rstrip("/"))]
 
 
-def _check_above(ctx: CommitContext, folder: str, deciding: bool) -> None:
+def _check_folder_above(ctx: CommitContext, folder: str, deciding: bool) -> None:
     try:
         # List jobs before the log: if a job's record is deleted between the two listings, the job is in the log.
         announced = deciding and _has_announced(ctx, folder)
@@ -156,7 +156,7 @@ def _check_above(ctx: CommitContext, folder: str, deciding: bool) -> None:
     except AccessDeniedError:
         return  # the credentials cover only this destination; see `holdfast.commit.two_phase.pending_uploads`
     if announced:
-        raise _in_progress_error(ctx, folder)
+        raise _make_nested_job_error(ctx, folder)
 
 
 def _has_log(ctx: CommitContext, folder: str) -> bool:
@@ -221,8 +221,8 @@ def _decode_outline(path: str, seq: int, data: bytes) -> _DecisionOutline:
         value = parse_json_object(data)
         return _DecisionOutline(
             seq=seq,
-            token=text_field(value, "token"),
-            after=text_field(value, "after", empty=True),
+            token=read_text_field(value, "token"),
+            after=read_text_field(value, "after", empty=True),
             kind=Kind(value["kind"]),
         )
 
@@ -239,7 +239,7 @@ def _folder_url(ctx: CommitContext, folder: str) -> str:
     return base + folder.rstrip("/")
 
 
-def _in_progress_error(ctx: CommitContext, folder: str) -> ConflictError:
+def _make_nested_job_error(ctx: CommitContext, folder: str) -> ConflictError:
     return ConflictError(
         "a job is writing to a destination inside or around this one, and only one of the two can exist: write to "
         "another directory, or if that job is dead, run holdfast recover on its destination and this job again",

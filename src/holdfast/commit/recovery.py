@@ -14,10 +14,17 @@ from functools import partial
 from holdfast.commit.committer import UNFENCED, Committer
 from holdfast.commit.context import CommitContext
 from holdfast.commit.layout import iter_folders_above
-from holdfast.commit.leftovers import Action, ForeignJobPolicy, Leftover, RecoveryReport, end_leftover, is_job_quiet
+from holdfast.commit.leftovers import (
+    ForeignJobPolicy,
+    Leftover,
+    RecoveryAction,
+    RecoveryReport,
+    end_leftover_job,
+    is_job_quiet,
+)
 from holdfast.commit.registry import FOREIGN, installed_committers
-from holdfast.commit.task import abort_named_uploads, find_named_uploads
-from holdfast.commit.two_phase.recovery import recover_log
+from holdfast.commit.task import abort_uploads_by_name, find_uploads_by_name
+from holdfast.commit.two_phase.recovery import recover_logged_jobs
 from holdfast.errors import HoldfastError
 
 UNKNOWN = "unknown"
@@ -58,12 +65,12 @@ def recover(
     Crash: anywhere; run it again.
     """
     report = RecoveryReport()
-    recover_log(ctx, report, older_than_s=older_than_s, dry_run=dry_run, accept_damage=accept_damage)
+    recover_logged_jobs(ctx, report, older_than_s=older_than_s, dry_run=dry_run, accept_damage=accept_damage)
     for leftover in find_leftovers(ctx, committers, on_error=report.add_failure):
         reported = {job.job for job in report.jobs} | report.damaged.keys() | report.pending.keys()
         if leftover.job not in reported:
             quiet = is_job_quiet(leftover.active_at_s, ctx.clock.now_s(), older_than_s)
-            end_leftover(report, leftover, is_alive=not quiet, dry_run=dry_run)
+            end_leftover_job(report, leftover, is_alive=not quiet, dry_run=dry_run)
     if foreign is not None:
         for system in FOREIGN:
             system.end(ctx, report, foreign, dry_run, accept_damage)
@@ -114,15 +121,15 @@ def _find_orphaned_jobs(committers: Collection[Committer], ctx: CommitContext) -
     """
     if ctx.store.capabilities.multipart is None:
         return
-    for job, uploads in sorted(find_named_uploads(ctx).items()):
+    for job, uploads in sorted(find_uploads_by_name(ctx).items()):
         above = list(iter_folders_above(posixpath.commonprefix([upload.key for upload in uploads])))
         if not any(committer.knows_job(ctx, job, above) for committer in committers):
             yield Leftover(
                 committer=UNKNOWN,
                 job=job,
                 active_at_s=max(upload.initiated_at_s for upload in uploads),
-                action=Action.BACK,
+                action=RecoveryAction.BACK,
                 reason="its uploads are pending and it has no records",
-                recover=partial(abort_named_uploads, ctx, job),
+                recover=partial(abort_uploads_by_name, ctx, job),
                 uploads=len(uploads),
             )

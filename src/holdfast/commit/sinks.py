@@ -23,19 +23,19 @@ from holdfast.stores.base import MultipartStore, ObjectInfo, Part, RenameStore, 
 def part_size(number: int, base_bytes: int) -> int:
     """Return the size of part `number`. Sizes double every 1,000 parts, so 10,000 parts hold 8 TB at a base of 8 MiB.
 
-    Parts that are sent early because of the attempt's budget are smaller, which lowers this limit: see `PartBudget`.
+    Parts that are sent early because of the attempt's budget are smaller, which lowers this limit (`PartBufferBudget`).
     """
     return base_bytes << min(number // 1000, 9)
 
 
 @dataclass(slots=True)
-class PartBudget:
+class PartBufferBudget:
     """Limits the bytes buffered in an attempt's open sinks. Above the limit, the fullest sink sends a part early."""
 
     limit_bytes: int
     sinks: dict[str, UploadSink] = field(default_factory=dict)
 
-    def settle(self) -> None:
+    def send_excess_parts(self) -> None:
         """Send parts of the fullest sinks early, until the buffers are within the limit or too small for a part."""
         while sum(sink.waiting_bytes for sink in self.sinks.values()) > self.limit_bytes:
             fullest = max(self.sinks.values(), key=lambda sink: sink.waiting_bytes)
@@ -61,7 +61,7 @@ class UploadSink:
         path: str,
         *,
         background: BackgroundExecutor,
-        budget: PartBudget,
+        budget: PartBufferBudget,
         base_part_bytes: int,
         metadata: Mapping[str, str],
         on_uploaded: Callable[[FileEntry], None] | None = None,
@@ -109,7 +109,7 @@ class UploadSink:
         self._crc32 = zlib.crc32(view, self._crc32)
         while len(self._buffer) >= (size := part_size(self._sent, self._base_part_bytes)):
             self._send_part(size)
-        self._budget.settle()
+        self._budget.send_excess_parts()
         return len(view)
 
     def send_early(self) -> bool:

@@ -116,7 +116,7 @@ class _Tally:
         return RunTimes(self.count, self.failures, *(round(s * 1000) for s in (self.total_s, self.min_s, self.max_s)))
 
 
-class Recorder:
+class StatisticsRecorder:
     """Collects statistics. Thread-safe.
 
     Args:

@@ -75,7 +75,7 @@ def encode_report(report: JobReport) -> bytes:
     return json.dumps(document, indent=2, ensure_ascii=False).encode() + b"\n"
 
 
-def read_success(ctx: CommitContext) -> SuccessReport | None:
+def read_success_file(ctx: CommitContext) -> SuccessReport | None:
     """Read the report in ``_SUCCESS``; None if there is no file, an empty mapping if the file is empty.
 
     Hadoop's FileOutputCommitter writes an empty file.
@@ -87,10 +87,10 @@ def read_success(ctx: CommitContext) -> SuccessReport | None:
         data = ctx.store.get(ctx.key(layout.SUCCESS))
     except NotFoundError:
         return None
-    return parse_success(layout.SUCCESS, data)
+    return parse_success_file(layout.SUCCESS, data)
 
 
-def parse_success(key: str, data: bytes) -> SuccessReport:
+def parse_success_file(key: str, data: bytes) -> SuccessReport:
     """Parse a report and keep unknown fields; raise `CorruptDataError`, with `key`, if it is not in Hadoop's format."""
     if not data.strip():
         return {}
@@ -103,14 +103,14 @@ def parse_success(key: str, data: bytes) -> SuccessReport:
     return report
 
 
-def report_seq(report: SuccessReport | None) -> int:
+def report_decision_number(report: SuccessReport | None) -> int:
     """Return the number of the decision that a report describes; 0 if another tool wrote the report."""
     diagnostics = (report or {}).get("diagnostics")
     text = diagnostics.get("holdfast.seq") if isinstance(diagnostics, dict) else None
     return (parse_digits(text) if isinstance(text, str) else None) or 0
 
 
-def write_success(ctx: CommitContext, report: JobReport, seq: int) -> None:
+def write_success_file(ctx: CommitContext, report: JobReport, seq: int) -> None:
     """Write ``_SUCCESS`` for decision `seq`, unless the file already describes a later decision (C6).
 
     So a slow process that rolls an earlier decision forward does not replace the report of a later job.
@@ -147,7 +147,7 @@ def _choose_put_mode(ctx: CommitContext, key: str, seq: int, refused: str) -> Pu
     """
     try:
         found = ctx.store.head(key)
-        if report_seq(_parse_leniently(key, ctx.store.get(key))) > seq:
+        if report_decision_number(_parse_report_leniently(key, ctx.store.get(key))) > seq:
             return None
     except NotFoundError:
         return Create()
@@ -155,15 +155,15 @@ def _choose_put_mode(ctx: CommitContext, key: str, seq: int, refused: str) -> Pu
     return Overwrite() if found.etag == refused else Update(found.etag)
 
 
-def _parse_leniently(key: str, data: bytes) -> SuccessReport | None:
+def _parse_report_leniently(key: str, data: bytes) -> SuccessReport | None:
     """Parse a report; return None if it is damaged, so that a commit replaces it instead of failing."""
     try:
-        return parse_success(key, data)
+        return parse_success_file(key, data)
     except CorruptDataError:
         return None
 
 
-def report_success(
+def write_success_report(
     measure: Measure,
     job: JobRecord,
     *,
@@ -200,7 +200,7 @@ def report_success(
     return JobOutcome(job=job.job, committed=True, totals=totals, report=report)
 
 
-def clean_up_at_end(measure: Measure, outcome: JobOutcome, clean_up: Callable[[], object]) -> JobOutcome:
+def clean_up_after_job(measure: Measure, outcome: JobOutcome, clean_up: Callable[[], object]) -> JobOutcome:
     """Clean up after a job that has ended, and return its outcome.
 
     An error is not raised but added to the outcome: an abort must not hide the error that caused it, and a committed
@@ -216,14 +216,14 @@ def clean_up_at_end(measure: Measure, outcome: JobOutcome, clean_up: Callable[[]
     return outcome
 
 
-def report_names_job(report: SuccessReport | None, job: str) -> bool:
+def is_job_named_in_report(report: SuccessReport | None, job: str) -> bool:
     """Check whether a ``_SUCCESS`` report names `job`; if so, the job has finished all but its cleanup."""
     return report is not None and report.get("jobId") == job
 
 
-def job_has_succeeded(ctx: CommitContext, job: str) -> bool:
+def has_job_succeeded(ctx: CommitContext, job: str) -> bool:
     """Check whether ``_SUCCESS`` names this job. A report that cannot be parsed names no job."""
     try:
-        return report_names_job(read_success(ctx), job)
+        return is_job_named_in_report(read_success_file(ctx), job)
     except CorruptDataError:
         return False

@@ -15,7 +15,7 @@ from holdfast.commit.ids import AttemptId, FileOwner, JobId, file_owner, job_in_
 from holdfast.commit.intents import Intents
 from holdfast.commit.layout import is_hidden
 from holdfast.commit.records import FileEntry, JobRecord, TaskCommit, Totals
-from holdfast.commit.sinks import FileSink, PartBudget, UploadSink
+from holdfast.commit.sinks import FileSink, PartBufferBudget, UploadSink
 from holdfast.errors import HoldfastError, InvalidRequestError, NotFoundError, OutcomeUnknownError
 from holdfast.runtime import BackgroundExecutor
 from holdfast.stores.base import Complete, Part, Require, UploadInfo, as_transactional, iter_uploads, multipart
@@ -36,12 +36,12 @@ def count_totals(files: tuple[FileEntry, ...]) -> Totals:
     return totals
 
 
-def report_task(owner: FileOwner, files: tuple[FileEntry, ...]) -> TaskCommit:
+def make_task_report(owner: FileOwner, files: tuple[FileEntry, ...]) -> TaskCommit:
     """Return an attempt's report with only counts in it, for a committer whose driver finds the files itself."""
     return TaskCommit(job=owner.job, task=owner.task, attempt=owner.attempt, totals=count_totals(files))
 
 
-def reported_totals(commits: Sequence[TaskCommit]) -> Totals:
+def sum_reported_totals(commits: Sequence[TaskCommit]) -> Totals:
     """Return the sum of the totals that tasks reported. Use this sum only for reports, never for a decision."""
     totals = Totals()
     for commit in commits:
@@ -68,7 +68,7 @@ class TaskScope:
     job: JobRecord
     owner: FileOwner
     background: BackgroundExecutor
-    budget: PartBudget
+    budget: PartBufferBudget
     intents: Intents
     measure: Measure
 
@@ -104,7 +104,7 @@ class TaskAttempt:
             job=job,
             owner=owner,
             background=background,
-            budget=PartBudget(ctx.settings.part_buffer_bytes),
+            budget=PartBufferBudget(ctx.settings.part_buffer_bytes),
             intents=Intents(measure.ctx, owner, background),
             measure=measure,
         )
@@ -279,7 +279,9 @@ def is_file_published(ctx: CommitContext, file: FileEntry, written_by: AttemptId
     return written_by is None or found.metadata.get(ATTEMPT_METADATA) in allowed
 
 
-def ensure_moved(ctx: CommitContext, path: str, move: Callable[[], object], is_there: Callable[[bool], bool]) -> bool:
+def ensure_file_moved(
+    ctx: CommitContext, path: str, move: Callable[[], object], is_there: Callable[[bool], bool]
+) -> bool:
     """Publish or move a file, again if the store's reply was lost, and return whether it is at its target.
 
     If a reply was lost, or another process has moved the file, the next call of `move` raises `NotFoundError`, and
@@ -361,7 +363,7 @@ def complete_upload(
         OutcomeUnknownError: the reply was lost three times.
     """
     store = multipart(ctx.store)
-    return ensure_moved(
+    return ensure_file_moved(
         ctx,
         file.path,
         lambda: store.complete_upload(ctx.key(file.path), file.upload_id, parts or file.upload_parts),
@@ -370,7 +372,7 @@ def complete_upload(
 
 
 # --- uploads that only their names identify ---------------------------------------------------------------------------
-def find_named_uploads(ctx: CommitContext) -> dict[JobId, list[UploadInfo]]:
+def find_uploads_by_name(ctx: CommitContext) -> dict[JobId, list[UploadInfo]]:
     """Return pending uploads to visible paths, grouped by the job ids in Hadoop's file names.
 
     Uploads to hidden directories are left out: they belong to committers that later move the files.
@@ -383,9 +385,9 @@ def find_named_uploads(ctx: CommitContext) -> dict[JobId, list[UploadInfo]]:
     return jobs
 
 
-def abort_named_uploads(ctx: CommitContext, job: JobId) -> None:
+def abort_uploads_by_name(ctx: CommitContext, job: JobId) -> None:
     """Abort the pending uploads whose file names contain the job's id. Idempotent."""
     store = multipart(ctx.store)
-    pending = find_named_uploads(ctx).get(job, [])
+    pending = find_uploads_by_name(ctx).get(job, [])
     for _done in ctx.runner.map(lambda upload: store.abort_upload(upload.key, upload.upload_id), pending):
         pass

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import job_in_file_name
-from holdfast.commit.intents import find_owners
-from holdfast.commit.leftovers import Action, Leftover
+from holdfast.commit.intents import find_owning_jobs
+from holdfast.commit.leftovers import Leftover, RecoveryAction
 from holdfast.commit.recovery import UNKNOWN, find_leftovers
 from holdfast.commit.registry import FOREIGN
 from holdfast.commit.two_phase.committer import TWO_PHASE
@@ -88,7 +88,7 @@ class _UploadOwners:
     def __init__(self, ctx: CommitContext, uploads: Sequence[UploadInfo]) -> None:
         self._live = LiveJobs(ctx)
         self._leftovers = _map_leftovers(ctx) if any(job_in_file_name(upload.key) for upload in uploads) else {}
-        self._owners_of = find_owners(ctx, uploads)
+        self._owners_of = find_owning_jobs(ctx, uploads)
         self._foreign = {ids: owner for system in FOREIGN for ids, owner in system.owners(ctx, uploads).items()}
 
     def owner_of(self, upload: UploadInfo) -> tuple[str, str, UploadState]:
@@ -110,7 +110,10 @@ class _UploadOwners:
         leftover = self._leftovers.get(job)
         if leftover is None or leftover.committer == UNKNOWN:
             return "", UploadState.UNKNOWN
-        return leftover.committer, UploadState.OVER if leftover.action is Action.CLEAN else UploadState.UNFINISHED
+        return (
+            leftover.committer,
+            UploadState.OVER if leftover.action is RecoveryAction.CLEAN else UploadState.UNFINISHED,
+        )
 
 
 def _map_leftovers(ctx: CommitContext) -> dict[str, Leftover]:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import JobId, file_owner
-from holdfast.commit.intents import find_owners
+from holdfast.commit.intents import find_owning_jobs
 from holdfast.commit.leftovers import FOREIGN_QUIET_S
 from holdfast.commit.records import Kind, SaveMode, Totals
 from holdfast.commit.registry import FOREIGN
-from holdfast.commit.success_file import read_success, report_seq
+from holdfast.commit.success_file import read_success_file, report_decision_number
 from holdfast.commit.two_phase.decision_log import read_log
 from holdfast.commit.two_phase.pending_uploads import LiveJobs, find_uploads
 from holdfast.commit.two_phase.publication import UPLOADS
@@ -87,9 +87,9 @@ def verify(ctx: CommitContext, *, read: bool = False) -> VerifyReport:
     for decision in history.decisions:
         if decision.state != "done":
             report.problems.append(_describe_unfinished(ctx, decision))
-    _judge_success(success, history, report)
-    _judge_pending(ctx, history, report)
-    _judge_foreign(ctx, report)
+    _judge_success_file(success, history, report)
+    _judge_pending_uploads(ctx, history, report)
+    _judge_foreign_jobs(ctx, report)
     if read:
         _judge_contents(ctx, history, listed, report)
     return report
@@ -100,7 +100,7 @@ def _read_consistently(ctx: CommitContext) -> tuple[History, tuple[VisibleFile, 
     for _ in range(_ATTEMPTS):
         before = read_log(ctx)
         try:
-            found = read_history(ctx), read_snapshot(ctx).files, read_success(ctx)
+            found = read_history(ctx), read_snapshot(ctx).files, read_success_file(ctx)
         except NotFoundError:
             if read_log(ctx) == before:
                 raise
@@ -173,20 +173,20 @@ def _judge_other_jobs(history: History, found: dict[JobId, Totals], report: Veri
             )
 
 
-def _judge_success(success: Mapping[str, object] | None, history: History, report: VerifyReport) -> None:
+def _judge_success_file(success: Mapping[str, object] | None, history: History, report: VerifyReport) -> None:
     commits = [d.entry for d in history.decisions if d.entry.kind is Kind.COMMIT and d.state == "done"]
     if not commits:
         return
     newest = commits[-1]
     if success is None:
         report.problems.append("_SUCCESS is missing although a job committed: something deleted it")
-    elif report_seq(success) == 0:
+    elif report_decision_number(success) == 0:
         report.notes.append("_SUCCESS was written by another tool after the last job")
     elif success.get("jobId") != newest.job:
         report.problems.append(f"_SUCCESS describes job {success.get('jobId')}, but the last job is {newest.job}")
 
 
-def _judge_pending(ctx: CommitContext, history: History, report: VerifyReport) -> None:
+def _judge_pending_uploads(ctx: CommitContext, history: History, report: VerifyReport) -> None:
     for job in history.open_jobs:
         report.notes.append(
             f"job {job.job} is undecided: running, or dead (then run holdfast recover; --older-than 0s ends it at "
@@ -199,14 +199,14 @@ def _judge_pending(ctx: CommitContext, history: History, report: VerifyReport) -
     report.pending_uploads = len(found)
     if note:
         report.notes.append(note)
-    owners_of = find_owners(ctx, found)
+    owners_of = find_owning_jobs(ctx, found)
     for upload in found:
         owners = owners_of(upload.key)
         if owners and all(jobs.has_ended(one, upload.key) for one in owners):
             report.notes.append(f"an upload of finished job {owners[0]} is pending: run holdfast recover")
 
 
-def _judge_foreign(ctx: CommitContext, report: VerifyReport) -> None:
+def _judge_foreign_jobs(ctx: CommitContext, report: VerifyReport) -> None:
     """Report other systems' jobs: as problems if they are partly visible or dead, as notes if they may be running."""
     for system in FOREIGN:
         for found in system.find(ctx, False, False):

@@ -13,10 +13,10 @@ from holdfast.commit.committer import Committer
 from holdfast.commit.context import CommitContext
 from holdfast.commit.destination import ensure_durable
 from holdfast.commit.ids import JobId, is_job_id
-from holdfast.commit.leftovers import Action, Leftover
+from holdfast.commit.leftovers import Leftover, RecoveryAction
 from holdfast.commit.records import JobOutcome, JobRecord, Kind, SaveMode, Totals
 from holdfast.commit.recovery import find_leftovers
-from holdfast.commit.success_file import read_success
+from holdfast.commit.success_file import read_success_file
 from holdfast.commit.two_phase.decision_log import read_entry, read_log, write_id_of
 from holdfast.commit.two_phase.recovery import list_open_jobs, read_history
 from holdfast.errors import ConflictError, CorruptDataError, NotFoundError
@@ -31,7 +31,7 @@ QUIET_S = 300.0
 _TOKEN = re.compile(r"[0-9a-f]{12}")
 
 
-class JobIds:
+class WriteJobIds:
     """A source of ids that makes the job id of a write end in the write's token.
 
     So the leftover data of a write can be found by file names even if the committer stores no record of the job.
@@ -63,10 +63,10 @@ def find_job_by_token(ctx: CommitContext, token: str) -> JobOutcome | None:
     Args:
         token: the value of `TOKEN` in the job's details.
     """
-    return ensure_durable(ctx, _find_in_records(ctx, token), lambda: _find_in_records(ctx, token))
+    return ensure_durable(ctx, _find_job_in_records(ctx, token), lambda: _find_job_in_records(ctx, token))
 
 
-def _find_in_records(ctx: CommitContext, token: str) -> JobOutcome | None:
+def _find_job_in_records(ctx: CommitContext, token: str) -> JobOutcome | None:
     view = read_log(ctx)
     for seq in range(view.head, view.oldest - 1, -1):
         try:
@@ -75,10 +75,10 @@ def _find_in_records(ctx: CommitContext, token: str) -> JobOutcome | None:
             break  # this entry and all before it have just been trimmed
         if entry.kind is Kind.COMMIT and entry.record.details.get(TOKEN) == token:
             return JobOutcome(job=entry.job, committed=True, totals=entry.totals, finished=seq in view.done)
-    return _find_in_report(ctx, token)
+    return _find_job_in_report(ctx, token)
 
 
-def refuse_running(ctx: CommitContext, write_id: str) -> None:
+def refuse_running_write(ctx: CommitContext, write_id: str) -> None:
     """Refuse to start a write while another job with the same write id is running.
 
     A job that has been quiet for `QUIET_S` does not count: its driver may be dead. If the driver is alive after all,
@@ -98,9 +98,9 @@ def refuse_running(ctx: CommitContext, write_id: str) -> None:
             )
 
 
-def _find_in_report(ctx: CommitContext, token: str) -> JobOutcome | None:
+def _find_job_in_report(ctx: CommitContext, token: str) -> JobOutcome | None:
     try:
-        report = read_success(ctx) or {}
+        report = read_success_file(ctx) or {}
     except CorruptDataError:
         return None  # another tool wrote the file
     if _mapping_field(report, "diagnostics").get(f"holdfast.{TOKEN}") != token or report.get("success") is not True:
@@ -119,10 +119,10 @@ def find_job_by_file_names(ctx: CommitContext, token: str) -> JobOutcome | None:
 
     Guarantee: never returns files of a write with another token. On a store with transactions, they are durable.
     """
-    return ensure_durable(ctx, _find_in_names(ctx, token), lambda: _find_in_names(ctx, token))
+    return ensure_durable(ctx, _find_job_in_names(ctx, token), lambda: _find_job_in_names(ctx, token))
 
 
-def _find_in_names(ctx: CommitContext, token: str) -> JobOutcome | None:
+def _find_job_in_names(ctx: CommitContext, token: str) -> JobOutcome | None:
     name = re.compile(rf"\d{{17}}-{re.escape(token)}(?![0-9a-f])")
     totals, job = Totals(), ""
     for path, info in layout.iter_visible(ctx.store, ctx.prefix):
@@ -195,9 +195,9 @@ def end_write(ctx: CommitContext, committer: Committer, token: str) -> EndedWrit
     written = find_job_by_token(ctx, token)
     if written is not None:
         return EndedWrite(end=WriteEnd.COMMITTED, job=written.job)
-    if leftover is not None and leftover.action is Action.FORWARD:
+    if leftover is not None and leftover.action is RecoveryAction.FORWARD:
         return EndedWrite(end=WriteEnd.COMMITTED, job=leftover.job)
-    if leftover is not None and leftover.action is Action.KEEP:
+    if leftover is not None and leftover.action is RecoveryAction.KEEP:
         return EndedWrite(end=WriteEnd.KEPT, job=leftover.job, reason=leftover.reason)
     return _abort_job_by_files(ctx, committer, token, leftover.job if leftover is not None else "")
 

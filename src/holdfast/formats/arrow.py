@@ -11,7 +11,7 @@ import pyarrow as pa
 from holdfast.errors import CorruptDataError
 from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, ReadRequest
 from holdfast.formats.columns.conversion import BatchBuffer, plain_schema, to_plain_batch
-from holdfast.formats.columns.types import BEYOND, KINDS, NANOSECONDS, check_types
+from holdfast.formats.columns.types import BEYOND, KINDS, NANOSECONDS, check_types_supported
 from holdfast.formats.streams import input_file, output_stream
 from holdfast.stores.provider import choice
 
@@ -86,7 +86,7 @@ ARROW: FileFormat[ArrowOptions] = FileFormat(
     holds=frozenset(KINDS) - {"geometry", "geography"} | BEYOND,
     reasons={"time of nanoseconds": NANOSECONDS},
     magic=b"ARROW1",
-    check_schema=lambda schema: check_types(ARROW, schema),
+    check_schema=lambda schema: check_types_supported(ARROW, schema),
     extension=lambda options: f".{options.compression}.arrow" if options.compression else ".arrow",
     open_writer=_ArrowWriter,
     read_schema=_read_schema,

@@ -21,14 +21,14 @@ from holdfast.errors import CorruptDataError, HoldfastError, InvalidRequestError
 from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, ReadRequest
 from holdfast.formats.columns.arrow_types import child_fields, is_string
 from holdfast.formats.columns.conversion import (
-    build_batch,
-    map_children,
+    build_record_batch,
+    map_child_fields,
     plain_schema,
     reinterpret_bits,
     to_plain_batch,
 )
 from holdfast.formats.columns.dates import check_years, has_old_calendar, refuse_old_calendar_values
-from holdfast.formats.columns.types import BASE, INTERVALS, NESTED, TIMES, check_map_keys, check_types
+from holdfast.formats.columns.types import BASE, INTERVALS, NESTED, TIMES, check_map_keys, check_types_supported
 from holdfast.stores.provider import choice
 
 _SYNC_BYTES = 1024 * 1024
@@ -127,7 +127,7 @@ def _avro_schema(schema: pa.Schema, options: AvroOptions) -> dict[str, Any]:
 
 def _check_schema(schema: pa.Schema) -> None:
     _import_fastavro()  # fail before the job starts: if the package is missing, every task would fail
-    check_types(AVRO, schema)
+    check_types_supported(AVRO, schema)
     check_map_keys("Avro", plain_schema(schema))
     for field in plain_schema(schema):
         _check_field(field, field.name)
@@ -153,7 +153,7 @@ def _numeric_field(field: pa.Field) -> pa.Field:
         return pa.field(field.name, pa.int64(), field.nullable)
     if pat.is_date32(field.type):
         return pa.field(field.name, pa.int32(), field.nullable)
-    return pa.field(field.name, map_children(field.type, _numeric_field), field.nullable)
+    return pa.field(field.name, map_child_fields(field.type, _numeric_field), field.nullable)
 
 
 def _pairs_to_dictionary(pairs: Sequence[tuple[str, Any]], item: Callable[[Any], Any]) -> dict[str, Any]:
@@ -207,7 +207,7 @@ class _AvroWriter:
             column if column.type.equals(field.type) else reinterpret_bits(column, field.type)
             for column, field in zip(plain.columns, self._numeric, strict=True)
         ]
-        for row in build_batch(columns, self._numeric, plain.num_rows).to_pylist():
+        for row in build_record_batch(columns, self._numeric, plain.num_rows).to_pylist():
             self._writer.write({name: self._changes[name](value) for name, value in row.items()})
         self._buffered = min(self._buffered + plain.nbytes, _SYNC_BYTES)
 
@@ -358,7 +358,7 @@ def _read_batches(
                 "an Avro file contains a value that does not match its schema, such as a decimal with too many digits: "
                 "use another file"
             ) from error
-        batch = build_batch(arrays, present, len(rows))
+        batch = build_record_batch(arrays, present, len(rows))
         rows.clear()
         return refuse_old_calendar_values(batch) if old_calendar else batch
 

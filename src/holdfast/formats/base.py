@@ -167,10 +167,10 @@ class FileFormat(Generic[Opt]):
         """
         from holdfast.formats.columns.conversion import (
             convert_to_requested,
-            needed_schema,
+            select_needed_schema,
         )  # with pyarrow, which a commit needs not
 
-        needed = needed_schema(schema, columns, row_filter)
+        needed = select_needed_schema(schema, columns, row_filter)
         for batch in self.read(source, ReadRequest(schema, needed, row_filter), options, row_groups):
             yield convert_to_requested(batch, needed, columns, row_filter)
 

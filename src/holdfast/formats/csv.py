@@ -21,15 +21,15 @@ import pyarrow.csv as pa_csv
 from holdfast.errors import CorruptDataError, InvalidRequestError
 from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, ReadRequest
 from holdfast.formats.columns.arrow_types import is_string
-from holdfast.formats.columns.conversion import build_batch
-from holdfast.formats.columns.types import BASE, INTERVALS, NESTED, TIMES, check_columns
+from holdfast.formats.columns.conversion import build_record_batch
+from holdfast.formats.columns.types import BASE, INTERVALS, NESTED, TIMES, check_columns_supported
 from holdfast.formats.lines import (
     CODEC_EXTENSIONS,
     CODEC_PARSERS,
     LineWriter,
     concatenate_bytes,
     format_scalars,
-    parse_texts,
+    parse_text_values,
     read_blocks,
 )
 from holdfast.stores.provider import as_boolean
@@ -180,8 +180,8 @@ def _read_batches(
                 reason=str(error)[:120],
             ) from error
         if block:
-            arrays = [parse_texts(table[name].combine_chunks(), field) for name, field in present]
-            yield build_batch(arrays, pa.schema([field for _, field in present]), table.num_rows)
+            arrays = [parse_text_values(table[name].combine_chunks(), field) for name, field in present]
+            yield build_record_batch(arrays, pa.schema([field for _, field in present]), table.num_rows)
 
 
 def _mask_escapes(data: bytes, options: CsvOptions) -> bytes:
@@ -257,7 +257,7 @@ def _parse_single_character(text: str) -> str:
     return character
 
 
-def _reader_options(options: CsvOptions) -> Mapping[str, str]:
+def _make_spark_reader_options(options: CsvOptions) -> Mapping[str, str]:
     """Return the options for Spark's reader, which by default would read empty strings as null."""
     return {
         "header": str(options.header).lower(),
@@ -291,9 +291,9 @@ CSV: FileFormat[CsvOptions] = FileFormat(
     },
     is_text=True,
     extension=lambda options: f".csv{CODEC_EXTENSIONS[options.codec]}",
-    check_schema=lambda schema: check_columns(CSV, schema),
+    check_schema=lambda schema: check_columns_supported(CSV, schema),
     open_writer=_open_writer,
     read=_read_batches,
     by_position=True,
-    reader_options=_reader_options,
+    reader_options=_make_spark_reader_options,
 )

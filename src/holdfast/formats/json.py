@@ -20,8 +20,8 @@ import pyarrow.types as pat
 from holdfast.errors import CorruptDataError, InvalidRequestError
 from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, ReadRequest
 from holdfast.formats.columns.arrow_types import child_fields, is_binary
-from holdfast.formats.columns.conversion import build_batch, plain_schema
-from holdfast.formats.columns.types import BASE, INTERVALS, NESTED, TIMES, check_map_keys, check_types
+from holdfast.formats.columns.conversion import build_record_batch, plain_schema
+from holdfast.formats.columns.types import BASE, INTERVALS, NESTED, TIMES, check_map_keys, check_types_supported
 from holdfast.formats.lines import (
     CODEC_EXTENSIONS,
     CODEC_PARSERS,
@@ -29,7 +29,7 @@ from holdfast.formats.lines import (
     concatenate_bytes,
     decode_lines,
     format_scalars,
-    parse_texts,
+    parse_text_values,
     read_blocks,
     whole_lines_length,
 )
@@ -64,7 +64,7 @@ def _open_writer(sink: ByteSink, schema: pa.Schema, options: JsonOptions) -> Lin
 
 
 def _check_schema(schema: pa.Schema) -> None:
-    check_types(JSON, schema)
+    check_types_supported(JSON, schema)
     check_map_keys("JSON", plain_schema(schema))
 
 
@@ -176,7 +176,7 @@ def _read_batches(
         for start in range(0, len(lines), _READ_ROWS):
             rows = [_parse_row(line) for line in lines[start : start + _READ_ROWS]]
             arrays = [_build_column([row.get(field.name.lower()) for row in rows], field) for field in wanted.needed]
-            yield build_batch(arrays, wanted.needed, len(rows))
+            yield build_record_batch(arrays, wanted.needed, len(rows))
 
 
 def _parse_row(line: str) -> dict[str, Any]:
@@ -223,7 +223,7 @@ def _build_array(values: list[Any], field: pa.Field) -> Any:
         elements = [one for value in values if value is not None for one in value]
         return pa.ListArray.from_arrays(_compute_offsets(values), _build_array(elements, kind.value_field), type=kind)
     if pat.is_temporal(kind):
-        return parse_texts(pa.array(values, pa.string()), field)
+        return parse_text_values(pa.array(values, pa.string()), field)
     if pat.is_floating(kind):
         values = [None if value is None else float(value) for value in values]
     elif is_binary(kind):

@@ -141,7 +141,7 @@ def format_scalars(values: Any) -> Any:
     return pc.if_else(pc.is_inf(values), pc.if_else(pc.less(values, 0), "-Infinity", "Infinity"), text)
 
 
-def parse_texts(texts: Any, field: pa.Field) -> Any:
+def parse_text_values(texts: Any, field: pa.Field) -> Any:
     """Parse strings that `format_scalars` returned; null stays null.
 
     Raises:

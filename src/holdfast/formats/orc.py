@@ -33,16 +33,16 @@ from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, ReadReque
 from holdfast.formats.columns.arrow_types import child_fields
 from holdfast.formats.columns.conversion import (
     BatchBuffer,
-    build_batch,
+    build_record_batch,
     child_arrays,
-    map_children,
+    map_child_fields,
     plain_schema,
     reinterpret_bits,
     to_plain_batch,
     with_child_arrays,
 )
 from holdfast.formats.columns.dates import FIRST_INSTANT_US, GREGORIAN_DAY, time_columns
-from holdfast.formats.columns.types import BASE, NANOSECONDS, NESTED, check_columns
+from holdfast.formats.columns.types import BASE, NANOSECONDS, NESTED, check_columns_supported
 from holdfast.formats.orc_reader import open_orc
 from holdfast.formats.streams import output_stream
 from holdfast.stores.provider import choice
@@ -84,7 +84,7 @@ def _stored_field(field: pa.Field) -> pa.Field:
         return pa.field(field.name, pa.int64(), True, {_SPARK_TYPE: _INTERVAL})
     if pat.is_time(kind):
         return pa.field(field.name, pa.int64(), True, {_SPARK_TYPE: _TIME})
-    return pa.field(field.name, map_children(kind, _stored_field), True)
+    return pa.field(field.name, map_child_fields(kind, _stored_field), True)
 
 
 def _to_stored_table(table: pa.Table) -> pa.Table:
@@ -195,7 +195,7 @@ def _logical_field(field: pa.Field) -> pa.Field:
     elif pat.is_timestamp(field.type):
         kind = pa.timestamp("us", "UTC")
     else:
-        kind = map_children(field.type, _logical_field)
+        kind = map_child_fields(field.type, _logical_field)
     return pa.field(field.name, kind, field.nullable)
 
 
@@ -207,7 +207,7 @@ def _read_batches(
     source: BinaryIO, wanted: ReadRequest, options: OrcOptions, groups: Sequence[int] | None
 ) -> Iterator[Any]:
     rows = open_orc(source)
-    _require_names(rows.names, wanted.schema)
+    _require_column_names(rows.names, wanted.schema)
     names = {name.lower() for name in wanted.needed.names}
     found = [name for name in rows.names if name.lower() in names] or rows.names[:1]
     logical = pa.schema([_logical_field(rows.schema.field(name)) for name in found])
@@ -217,13 +217,13 @@ def _read_batches(
             arrays = [
                 reinterpret_bits(column, field.type) for column, field in zip(stored.columns, logical, strict=True)
             ]
-            yield build_batch(arrays, logical, stored.num_rows)
+            yield build_record_batch(arrays, logical, stored.num_rows)
     finally:  # also if the caller wants no more rows
         del rows
         _return_free_memory()
 
 
-def _require_names(names: Sequence[str], schema: pa.Schema) -> None:
+def _require_column_names(names: Sequence[str], schema: pa.Schema) -> None:
     """Refuse files in which old Hive did not store the names of the columns: all columns would be null."""
     known = {name.lower() for name in schema.names}
     if known and list(names) == [f"_col{index}" for index in range(len(names))] and not known.intersection(names):
@@ -245,7 +245,7 @@ ORC: FileFormat[OrcOptions] = FileFormat(
     },
     magic=b"ORC",
     extension=lambda options: ".orc" if options.compression == "uncompressed" else f".{options.compression}.orc",
-    check_schema=lambda schema: check_columns(ORC, schema),
+    check_schema=lambda schema: check_columns_supported(ORC, schema),
     open_writer=_OrcWriter,
     read_schema=_read_schema,
     read=_read_batches,

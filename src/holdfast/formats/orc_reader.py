@@ -59,10 +59,10 @@ from holdfast.formats.orc_tail import (
     OrcTail,
     decode_message,
     encode_message,
+    make_uncompressed_chunks,
     message_fields,
     number_field,
     read_tail,
-    uncompressed_chunks,
     with_number_fields,
 )
 from holdfast.formats.streams import input_file
@@ -217,17 +217,17 @@ _DIRECT_V2 = 2
 def _schema_view(source: BinaryIO, tail: OrcTail) -> BinaryIO:
     """Return a view for reading the schema only: timestamps have a time zone, CHAR and VARCHAR are strings."""
     changed = OrcTail(_replace_kinds(tail.footer, _NANOSECONDS), tail.postscript, tail.metadata)
-    return cast(BinaryIO, _View(source, [_ViewPart(b"ORC"), _ViewPart(changed.encoded())]))
+    return cast(BinaryIO, _PatchedFileView(source, [_ViewPart(b"ORC"), _ViewPart(changed.encoded())]))
 
 
 def _seconds_view(source: BinaryIO, tail: OrcTail) -> BinaryIO:
     """Return a view with seconds in place of timestamps, counted from the start of 2015 in the stripe's time zone."""
-    return _changed_view(source, tail, _SECONDS, lambda footer: (b"", footer))
+    return _make_changed_view(source, tail, _SECONDS, lambda footer: (b"", footer))
 
 
 def _nanoseconds_view(source: BinaryIO, tail: OrcTail) -> BinaryIO:
     """Return a view in which timestamps have only their fractions: all are in the first second of 2015 in UTC."""
-    return _changed_view(source, tail, _NANOSECONDS, lambda footer: _zero_seconds(tail, footer))
+    return _make_changed_view(source, tail, _NANOSECONDS, lambda footer: _zero_seconds(tail, footer))
 
 
 def _zero_seconds(tail: OrcTail, footer: list[Field]) -> tuple[bytes, list[Field]]:
@@ -254,11 +254,11 @@ def _zero_seconds(tail: OrcTail, footer: list[Field]) -> tuple[bytes, list[Field
 def _encode_zeros(tail: OrcTail, values: int, is_new: bool) -> bytes:
     """Encode a stream of at least `values` zeros."""
     run, length = (_ZEROS_RUN, _ZEROS) if is_new else (_OLD_ZEROS_RUN, _OLD_ZEROS)
-    return uncompressed_chunks(run * (values // length + 1), tail.compression, tail.block_bytes)
+    return make_uncompressed_chunks(run * (values // length + 1), tail.compression, tail.block_bytes)
 
 
 # --- a modified tail --------------------------------------------------------------------------------------------------
-def _changed_view(
+def _make_changed_view(
     source: BinaryIO,
     tail: OrcTail,
     kinds: Mapping[int, int],
@@ -281,7 +281,7 @@ def _changed_view(
     for stripe in tail.stripes:
         data, fields = change(tail.stripe_footer(source, stripe))
         without_zone = [field for field in fields if field[0] != ZONE]
-        footer = uncompressed_chunks(encode_message(without_zone), tail.compression, tail.block_bytes)
+        footer = make_uncompressed_chunks(encode_message(without_zone), tail.compression, tail.block_bytes)
         lengths = {OFFSET: position, DATA_BYTES: stripe.data_bytes + len(data)}
         stripes.append(
             (STRIPES, encode_message(with_number_fields(stripe.fields, {**lengths, FOOTER_BYTES: len(footer)})))
@@ -290,7 +290,7 @@ def _changed_view(
         position += stripe.streams_bytes + len(data) + len(footer)
     rest = [field for field in _replace_kinds(tail.footer, kinds) if field[0] != STRIPES]
     changed = OrcTail((*rest, *stripes), tail.postscript, tail.metadata)
-    return cast(BinaryIO, _View(source, [*parts, _ViewPart(changed.encoded())]))
+    return cast(BinaryIO, _PatchedFileView(source, [*parts, _ViewPart(changed.encoded())]))
 
 
 def _replace_kinds(footer: Iterable[Field], kinds: Mapping[int, int]) -> tuple[Field, ...]:
@@ -313,7 +313,7 @@ class _ViewPart:
         self.offset = offset
 
 
-class _View(io.RawIOBase):
+class _PatchedFileView(io.RawIOBase):
     """A readable, seekable file made of consecutive parts."""
 
     def __init__(self, source: BinaryIO, parts: Sequence[_ViewPart]) -> None:

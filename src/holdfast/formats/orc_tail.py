@@ -106,7 +106,7 @@ def _encode_varint(value: int) -> bytes:
 _NONE, _ZLIB, _SNAPPY, _ZSTD = 0, 1, 2, 5
 
 
-def uncompressed_chunks(data: bytes, compression: int, block_bytes: int) -> bytes:
+def make_uncompressed_chunks(data: bytes, compression: int, block_bytes: int) -> bytes:
     """Divide data into ORC's chunks, each marked as not compressed, for a file whose other chunks are compressed."""
     if compression == _NONE:
         return data
@@ -115,7 +115,7 @@ def uncompressed_chunks(data: bytes, compression: int, block_bytes: int) -> byte
 
 
 def decompress_chunks(data: bytes, compression: int) -> bytes:
-    """Join the chunks of a stream, and decompress those that are compressed: the inverse of `uncompressed_chunks`."""
+    """Join the chunks of a stream, and decompress those that are compressed; inverse of `make_uncompressed_chunks`."""
     if compression == _NONE:
         return data
     plain, position = bytearray(), 0
@@ -232,7 +232,7 @@ class OrcTail:
 
     def encoded(self) -> bytes:
         """Encode the tail as the last bytes of a file, with uncompressed messages."""
-        footer = uncompressed_chunks(encode_message(self.footer), self.compression, self.block_bytes)
+        footer = make_uncompressed_chunks(encode_message(self.footer), self.compression, self.block_bytes)
         lengths = {_PS_FOOTER_LENGTH: len(footer), _PS_METADATA_LENGTH: len(self.metadata)}
         postscript = encode_message(with_number_fields(self.postscript, lengths))
         return self.metadata + footer + postscript + bytes([len(postscript)])

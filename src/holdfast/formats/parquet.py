@@ -20,10 +20,16 @@ import pyarrow.parquet as pq
 import pyarrow.types as pat
 
 from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, ReadRequest
-from holdfast.formats.columns.conversion import BatchBuffer, leaf_columns, map_children, plain_schema, to_plain_batch
-from holdfast.formats.columns.types import BASE, BEYOND, NANOSECONDS, NESTED, check_columns
-from holdfast.formats.parquet_reader import SparkFile
-from holdfast.formats.schema_json import SPARK_SCHEMA_KEY, spark_schema_json
+from holdfast.formats.columns.conversion import (
+    BatchBuffer,
+    leaf_columns,
+    map_child_fields,
+    plain_schema,
+    to_plain_batch,
+)
+from holdfast.formats.columns.types import BASE, BEYOND, NANOSECONDS, NESTED, check_columns_supported
+from holdfast.formats.parquet_reader import SparkTypedParquetFile
+from holdfast.formats.schema_json import SPARK_SCHEMA_KEY, arrow_schema_to_json
 from holdfast.formats.streams import output_stream
 from holdfast.stores.provider import MIB, as_boolean, choice, number
 
@@ -95,19 +101,19 @@ def _choose_encoding(values: Any, codec: str, dictionary: bool | None) -> tuple[
     repeats = dictionary is None and pc.count_distinct(values).as_py() <= _MOST_DISTINCT * len(values)
     usual = "RLE_DICTIONARY" if repeats else "PLAIN"
     tried = values.slice(0, _TRIAL_VALUES)
-    size = _trial_bytes(tried, usual, codec)
+    size = _measure_encoded_bytes(tried, usual, codec)
     # Ids, event times and numbers below a bound: their differences take few bits, and packing them takes less time than
     # compression, which finds next to nothing in them afterwards.
     steps_codec = "none" if codec == "snappy" else codec
-    if _is_integer(values.type) and _trial_bytes(tried, "DELTA_BINARY_PACKED", steps_codec) <= _PAYS * size:
+    if _is_integer(values.type) and _measure_encoded_bytes(tried, "DELTA_BINARY_PACKED", steps_codec) <= _PAYS * size:
         return "DELTA_BINARY_PACKED", steps_codec
-    if repeats or codec != "snappy" or size <= _BARELY_SMALLER * _trial_bytes(tried, usual, "none"):
+    if repeats or codec != "snappy" or size <= _BARELY_SMALLER * _measure_encoded_bytes(tried, usual, "none"):
         return usual, codec
     if _is_bytes(values.type):
         # Of random digests, Snappy only compresses the lengths between them, and is slow because it finds these. Apart
         # from its values, these lengths take no space, and Snappy soon skips what it cannot compress.
         return "DELTA_LENGTH_BYTE_ARRAY", codec
-    return usual, "none" if size > _PAYS * _trial_bytes(tried, usual, "none") else codec
+    return usual, "none" if size > _PAYS * _measure_encoded_bytes(tried, usual, "none") else codec
 
 
 def _is_integer(kind: pa.DataType) -> bool:
@@ -121,7 +127,7 @@ def _is_bytes(kind: pa.DataType) -> bool:
     return any(is_one(kind) for is_one in (pat.is_string, pat.is_binary, pat.is_large_string, pat.is_large_binary))
 
 
-def _trial_bytes(values: Any, name: str, codec: str) -> int:
+def _measure_encoded_bytes(values: Any, name: str, codec: str) -> int:
     """Return the size of the values' pages, without a dictionary, which more values would share."""
     table, into = pa.table({"x": values}), pa.BufferOutputStream()
     with pq.ParquetWriter(
@@ -177,26 +183,26 @@ _INFIX = {"none": "", "snappy": ".snappy", "gzip": ".gz", "zstd": ".zstd", "lz4"
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
-def _allow_nulls_below(schema: pa.Schema) -> pa.Schema:
+def _allow_nulls_in_structs(schema: pa.Schema) -> pa.Schema:
     """Return the schema in which every field below a nullable struct is nullable too.
 
     If a struct is null, Spark passes nulls even for its NOT NULL fields, and pyarrow would reject these nulls.
     """
-    return pa.schema([field.with_type(_with_nulls_below(field.type, field.nullable)) for field in schema])
+    return pa.schema([field.with_type(_allow_nulls_in_type(field.type, field.nullable)) for field in schema])
 
 
-def _with_nulls_below(kind: pa.DataType, nullable: bool) -> pa.DataType:
+def _allow_nulls_in_type(kind: pa.DataType, nullable: bool) -> pa.DataType:
     def below(field: pa.Field) -> pa.Field:
         nulls = field.nullable or (nullable and pat.is_struct(kind))
-        return pa.field(field.name, _with_nulls_below(field.type, nulls), nulls)
+        return pa.field(field.name, _allow_nulls_in_type(field.type, nulls), nulls)
 
-    return map_children(kind, below)
+    return map_child_fields(kind, below)
 
 
 class _ParquetWriter:
     def __init__(self, sink: ByteSink, schema: pa.Schema, options: ParquetOptions) -> None:
-        self._plain = _allow_nulls_below(plain_schema(schema))
-        self._spark_json = spark_schema_json(schema)
+        self._plain = _allow_nulls_in_structs(plain_schema(schema))
+        self._spark_json = arrow_schema_to_json(schema)
         self._options = options
         self._buffer = BatchBuffer(self._plain)
         self._stream = output_stream(sink)
@@ -256,17 +262,17 @@ class _ParquetWriter:
 
 # --- reading ----------------------------------------------------------------------------------------------------------
 def _read_schema(source: BinaryIO, options: ParquetOptions) -> pa.Schema:
-    return SparkFile(source).schema
+    return SparkTypedParquetFile(source).schema
 
 
 def _read_batches(
     source: BinaryIO, wanted: ReadRequest, options: ParquetOptions, groups: Sequence[int] | None
 ) -> Iterator[Any]:
-    return SparkFile(source).batches(wanted, groups)
+    return SparkTypedParquetFile(source).batches(wanted, groups)
 
 
 def _plan_splits(source: BinaryIO, options: ParquetOptions, split_bytes: int) -> list[list[int] | None]:
-    metadata = SparkFile(source).metadata
+    metadata = SparkTypedParquetFile(source).metadata
     splits: list[list[int] | None] = []
     current: list[int] = []
     size = 0
@@ -299,7 +305,7 @@ PARQUET: FileFormat[ParquetOptions] = FileFormat(
     magic=b"PAR1",
     void_becomes_any=False,  # it is stored as integers, which Spark cannot read as most other types
     extension=lambda options: f"{_INFIX[options.compression]}.parquet",
-    check_schema=lambda schema: check_columns(PARQUET, schema),
+    check_schema=lambda schema: check_columns_supported(PARQUET, schema),
     open_writer=_ParquetWriter,
     read_schema=_read_schema,
     read=_read_batches,

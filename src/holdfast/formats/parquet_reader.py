@@ -1,7 +1,7 @@
 """Determine the types that Spark gives to the columns of a Parquet file, and how to convert their values.
 
 Some types can be converted to Spark's by an Arrow cast (`spark_typed_field`). Other columns need a conversion that
-depends on the file's footer (`column_changes`).
+depends on the file's footer (`find_column_changes`).
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from holdfast.errors import MALFORMED, CorruptDataError, UnsupportedError
 from holdfast.formats.base import ReadRequest
 from holdfast.formats.columns.arrow_types import child_fields, is_string
 from holdfast.formats.columns.conversion import (
-    build_batch,
+    build_record_batch,
     child_arrays,
-    map_children,
+    map_child_fields,
     with_child_arrays,
 )
 from holdfast.formats.columns.dates import has_old_calendar, refuse_old_calendar_values
 from holdfast.formats.columns.types import refuse_shredded_variant
 from holdfast.formats.filters import RowFilter
-from holdfast.formats.schema_json import SPARK_SCHEMA_KEY, recognize_schema
+from holdfast.formats.schema_json import SPARK_SCHEMA_KEY, restore_spark_types
 from holdfast.formats.streams import input_file
 
 _INSTANT = pa.timestamp("us", "UTC")
@@ -61,7 +61,7 @@ def _spark_type(kind: pa.DataType) -> pa.DataType:
         return pa.binary()
     if pat.is_large_list(kind):
         return pa.list_(spark_typed_field(kind.value_field))
-    return map_children(kind, spark_typed_field)
+    return map_child_fields(kind, spark_typed_field)
 
 
 # --- conversions that depend on the footer ----------------------------------------------------------------------------
@@ -80,7 +80,9 @@ class ColumnChange:
     apply: Callable[[Any], Any]
 
 
-def column_changes(schema: pa.Schema, columns: Iterable[Any], notes: Mapping[bytes, bytes]) -> dict[int, ColumnChange]:
+def find_column_changes(
+    schema: pa.Schema, columns: Iterable[Any], notes: Mapping[bytes, bytes]
+) -> dict[int, ColumnChange]:
     """Return the conversions that columns of a Parquet file need, by position; most files need none.
 
     Args:
@@ -89,13 +91,13 @@ def column_changes(schema: pa.Schema, columns: Iterable[Any], notes: Mapping[byt
         notes: the key-value metadata of the footer.
     """
     walk = _SchemaWalk(iter(columns))
-    noted = _spark_types(notes.get(b"org.apache.spark.sql.parquet.row.metadata"))
+    noted = _parse_spark_types(notes.get(b"org.apache.spark.sql.parquet.row.metadata"))
     found = ((index, walk.change(field.type, noted.get(field.name))) for index, field in enumerate(schema))
     return {index: change for index, change in found if change is not None}
 
 
 @functools.lru_cache(maxsize=8)  # the files of a table usually have the same text
-def _spark_types(text: bytes | None) -> Mapping[str, object]:
+def _parse_spark_types(text: bytes | None) -> Mapping[str, object]:
     """Parse Spark's schema JSON and map the columns to their types in it; empty if the writer did not store it."""
     try:
         return {} if text is None else _fields_by_name(json.loads(text))
@@ -160,11 +162,13 @@ def _cast_change(kind: pa.DataType) -> ColumnChange:
     return ColumnChange(kind, lambda array: array.cast(kind))
 
 
-def _refuse_column(_: Any) -> NoReturn:
+def _refuse_unsupported_column(_: Any) -> NoReturn:
     raise UnsupportedError("a column of the files is not supported: leave it out with the option columns")
 
 
-_UNREADABLE = ColumnChange(pa.month_day_nano_interval(), _refuse_column)  # such schemas are rejected by column name
+_UNREADABLE = ColumnChange(
+    pa.month_day_nano_interval(), _refuse_unsupported_column
+)  # such schemas are rejected by column name
 
 
 # --- nested columns ---------------------------------------------------------------------------------------------------
@@ -177,7 +181,7 @@ def _nested_change(kind: pa.DataType, parts: Sequence[ColumnChange | None]) -> C
         part = next(changed)
         return field if part is None else field.with_type(part.type)
 
-    became = map_children(kind, change)
+    became = map_child_fields(kind, change)
     return ColumnChange(became, lambda array: _rebuild_nested(array, became, parts))
 
 
@@ -196,7 +200,7 @@ def _rebuild_nested(array: Any, kind: pa.DataType, parts: Sequence[ColumnChange 
 _READ_ROWS = 64 * 1024
 
 
-class SparkFile:
+class SparkTypedParquetFile:
     """An open Parquet file whose columns have Spark's types.
 
     Args:
@@ -222,7 +226,7 @@ class SparkFile:
         columns = (physical.column(index) for index in range(len(physical.names)))
         self._old_calendar = has_old_calendar(self._file.metadata.metadata or {})
         self._physical: pa.Schema = self._file.schema_arrow
-        self._changes = column_changes(self._physical, columns, self._file.metadata.metadata or {})
+        self._changes = find_column_changes(self._physical, columns, self._file.metadata.metadata or {})
 
     @property
     def metadata(self) -> Any:
@@ -234,7 +238,7 @@ class SparkFile:
         """Return the columns with Spark's types; a type that Spark does not know stays as it is."""
         fields = (self._changed_field(index, field) for index, field in enumerate(self._physical))
         found = pa.schema([spark_typed_field(field) for field in fields])
-        return recognize_schema(found, (self.metadata.metadata or {}).get(SPARK_SCHEMA_KEY))
+        return restore_spark_types(found, (self.metadata.metadata or {}).get(SPARK_SCHEMA_KEY))
 
     def _changed_field(self, index: int, field: pa.Field) -> pa.Field:
         return field.with_type(self._changes[index].type) if index in self._changes else field
@@ -280,7 +284,7 @@ class SparkFile:
             if change is not None:
                 arrays[position] = change.apply(arrays[position])
         fields = [pa.field(name, array.type) for name, array in zip(batch.schema.names, arrays, strict=True)]
-        return build_batch(arrays, pa.schema(fields), batch.num_rows)
+        return build_record_batch(arrays, pa.schema(fields), batch.num_rows)
 
     def _prune_row_groups(self, schema: pa.Schema, row_filter: RowFilter, groups: list[int]) -> list[int]:
         """Drop the row groups in which, according to their statistics, no row can pass the filter."""
@@ -312,5 +316,5 @@ class SparkFile:
 
 def _batches_without_columns(rows: int) -> Iterator[pa.RecordBatch]:
     while rows > 0:
-        yield build_batch([], pa.schema([]), min(rows, _READ_ROWS))
+        yield build_record_batch([], pa.schema([]), min(rows, _READ_ROWS))
         rows -= _READ_ROWS

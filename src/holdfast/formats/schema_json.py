@@ -17,8 +17,8 @@ import pyarrow.types as pat
 
 from holdfast.errors import MALFORMED, CorruptDataError, InvalidRequestError
 from holdfast.formats.columns.arrow_types import child_fields, is_binary, is_list, is_string
-from holdfast.formats.columns.conversion import map_children
-from holdfast.formats.columns.types import VARIANT, attach_spark_json, spark_json_of, special_struct
+from holdfast.formats.columns.conversion import map_child_fields
+from holdfast.formats.columns.types import VARIANT, attach_spark_json, name_special_struct, spark_json_of
 
 SPARK_SCHEMA_KEY = b"org.apache.spark.sql.parquet.row.metadata"
 """The key of a Parquet footer under which Spark stores its own schema."""
@@ -49,7 +49,7 @@ _LARGEST_PRECISION = 38
 
 
 # --- to Spark's JSON --------------------------------------------------------------------------------------------------
-def spark_schema_json(schema: pa.Schema) -> str:
+def arrow_schema_to_json(schema: pa.Schema) -> str:
     """Convert an Arrow schema to the JSON of a Spark `StructType`.
 
     Raises:
@@ -91,7 +91,7 @@ def _type_json(kind: pa.DataType, spark: Any) -> object:
         return word if _DAY_TIME.fullmatch(word) else "interval day to second"
     if pat.is_time(kind):
         return word if _TIME.fullmatch(word) else "time(6)"
-    if special_struct(kind) == "variant":
+    if name_special_struct(kind) == "variant":
         return "variant"
     if is_binary(kind):
         return "binary"
@@ -132,7 +132,7 @@ def _is_same_type(one: Any, other: Any) -> bool:
 
 
 # --- from Spark's JSON ------------------------------------------------------------------------------------------------
-def recognize_schema(schema: pa.Schema, spark_json: bytes | str | None) -> pa.Schema:
+def restore_spark_types(schema: pa.Schema, spark_json: bytes | str | None) -> pa.Schema:
     """Add to the schema of a file what only Spark's JSON tells: VARIANT, intervals, collations, column metadata.
 
     Args:
@@ -169,7 +169,7 @@ def _recognize_type(kind: pa.DataType, spark: Any) -> pa.DataType:
         words = iter([known.get(field.name) for field in child_fields(kind)])
     else:
         words = iter([spark.get("elementType")])
-    return map_children(kind, lambda field: field.with_type(_recognize_type(field.type, next(words))))
+    return map_child_fields(kind, lambda field: field.with_type(_recognize_type(field.type, next(words))))
 
 
 def arrow_schema_from_json(text: str) -> pa.Schema:

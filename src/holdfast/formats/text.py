@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from holdfast.errors import InvalidRequestError
 from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, ReadRequest
-from holdfast.formats.columns.types import BEYOND, KINDS, check_types
+from holdfast.formats.columns.types import BEYOND, KINDS, check_types_supported
 from holdfast.formats.lines import (
     CODEC_EXTENSIONS,
     CODEC_PARSERS,
@@ -45,7 +45,7 @@ def _check_schema(schema: pa.Schema) -> None:
         raise InvalidRequestError(
             "a text file has exactly one string column: select one, or use csv or json", columns=schema.names
         )
-    check_types(TEXT, schema)
+    check_types_supported(TEXT, schema)
 
 
 def _open_writer(sink: ByteSink, schema: pa.Schema, options: TextOptions) -> LineWriter:

@@ -96,7 +96,9 @@ def directory_info(path: str) -> dict[str, Any]:
     return {"name": path, "size": 0, "type": "directory"}
 
 
-def find_below(root: str, ls: Callable[[str], list[dict[str, Any]]], maxdepth: int | None) -> dict[str, dict[str, Any]]:
+def list_tree_infos(
+    root: str, ls: Callable[[str], list[dict[str, Any]]], maxdepth: int | None
+) -> dict[str, dict[str, Any]]:
     """Return fsspec's info dictionaries of everything below a path, by path; for a file, only its own; empty if the
     path does not exist.
 

@@ -66,7 +66,7 @@ class WritingText(TextFile):
             finalize(self.buffer.discard)
 
 
-def open_layers(open_binary: Callable[..., Any], path: str, mode: str, options: dict[str, Any]) -> Any:
+def open_binary_or_text(open_binary: Callable[..., Any], path: str, mode: str, options: dict[str, Any]) -> Any:
     """Open a file, binary or text, so that it is discarded and not published if its ``with`` block fails.
 
     Args:

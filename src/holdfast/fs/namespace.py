@@ -20,8 +20,8 @@ from holdfast.fs.arguments import (
     FileRange,
     as_path_list,
     directory_info,
-    find_below,
     hint_at_patterns,
+    list_tree_infos,
     parse_moves,
     read_ranges,
     read_slice,
@@ -34,9 +34,9 @@ from holdfast.fs.files import (
     ReadingNamespaceFile,
     WritingNamespaceFile,
     open_append,
-    open_layers,
+    open_binary_or_text,
 )
-from holdfast.fs.opening import Options, SharedNamespace, forget_if_lost, shared_namespace
+from holdfast.fs.opening import FileSystemOptions, SharedNamespace, forget_lost_namespace, get_shared_namespace
 from holdfast.namespace import Namespace
 from holdfast.namespace.catalog import SCHEME, read_catalog
 from holdfast.namespace.errors import (
@@ -86,7 +86,7 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
         groups: str | Sequence[str] | None = None,
         **options: Any,
     ) -> None:
-        self._options = Options.parse(database, user, groups, options)
+        self._options = FileSystemOptions.parse(database, user, groups, options)
         super().__init__(**self._options.of_fsspec)
         self._environment = Environment()
         self._held: dict[str, SharedNamespace] = {}
@@ -148,7 +148,7 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
         if held is None:
             if self._is_bound:
                 raise InvalidRequestError("this filesystem serves only one namespace: create another", name=name)
-            held = self._held.setdefault(name, shared_namespace(self._options.address(name)))
+            held = self._held.setdefault(name, get_shared_namespace(self._options.address(name)))
         return name, held.namespace, inner
 
     def _locate_existing(self, path: str) -> tuple[str, Namespace, str]:
@@ -166,7 +166,7 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
             return list(self._held)
         if self._options.database is None:
             return sorted(read_catalog())
-        return [shared_namespace(self._options.only_address(self._options.database)).namespace.configuration.name]
+        return [get_shared_namespace(self._options.only_address(self._options.database)).namespace.configuration.name]
 
     def invalidate_cache(self, path: str | None = None) -> None:
         """Drop open namespaces whose database was replaced or has lost them, so that the next call reopens them.
@@ -174,7 +174,7 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
         There is no other cache. Files that are still open cannot be published.
         """
         for name, held in [] if self._is_bound else list(self._held.items()):
-            if forget_if_lost(held):
+            if forget_lost_namespace(held):
                 self._held.pop(name, None)
 
     # --- listing ------------------------------------------------------------------------------------------------------
@@ -241,7 +241,7 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
             PermissionError: a directory may not be listed: the result would be incomplete.
         """
         root = self._strip_protocol(path)
-        found = self._find_whole_tree(root) if root and maxdepth is None else find_below(root, self.ls, maxdepth)
+        found = self._find_whole_tree(root) if root and maxdepth is None else list_tree_infos(root, self.ls, maxdepth)
         if not withdirs:
             found = {name: entry for name, entry in found.items() if entry["type"] != "directory"}
         elif root and self.isdir(root):
@@ -373,7 +373,7 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
             FileNotFoundError, FileExistsError, IsADirectoryError, PermissionError: as Python's `open`.
             BeingWrittenError: another writer appends to the file.
         """
-        return open_layers(super().open, path, mode, options)
+        return open_binary_or_text(super().open, path, mode, options)
 
     def _open(
         self,

@@ -78,7 +78,7 @@ _open: weakref.WeakValueDictionary[NamespaceAddress, SharedNamespace] = weakref.
 _lock = threading.Lock()
 
 
-def shared_namespace(address: NamespaceAddress) -> SharedNamespace:
+def get_shared_namespace(address: NamespaceAddress) -> SharedNamespace:
     """Return the open namespace of this process for an address; open it if there is none.
 
     Raises: see `open_namespace`.
@@ -91,10 +91,10 @@ def shared_namespace(address: NamespaceAddress) -> SharedNamespace:
         return found
 
 
-def forget_if_lost(shared: SharedNamespace) -> bool:
+def forget_lost_namespace(shared: SharedNamespace) -> bool:
     """Return whether the database of an open namespace was removed or replaced, or no longer contains the namespace.
 
-    If so, the next `shared_namespace` opens the namespace again; the old object remains unusable.
+    If so, the next `get_shared_namespace` opens the namespace again; the old object remains unusable.
 
     Raises:
         HoldfastError: the answer is unknown, because the database cannot be reached.
@@ -109,13 +109,13 @@ def forget_if_lost(shared: SharedNamespace) -> bool:
         return True
 
 
-def _renew_after_fork() -> None:
+def _reset_namespaces_after_fork() -> None:
     """Begin anew after a fork: another thread of the parent may have held the lock."""
     global _open, _lock
     _open, _lock = weakref.WeakValueDictionary(), threading.Lock()
 
 
-os.register_at_fork(after_in_child=_renew_after_fork)
+os.register_at_fork(after_in_child=_reset_namespaces_after_fork)
 
 
 _OF_FSSPEC = ("asynchronous", "loop", "batch_size", "use_listings_cache", "listings_expiry_time", "max_paths")
@@ -123,7 +123,7 @@ _OF_FSSPEC = ("asynchronous", "loop", "batch_size", "use_listings_cache", "listi
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class FileSystemOptions:
     """The parsed options of a `NamespaceFileSystem`.
 
     Attributes:
@@ -143,7 +143,7 @@ class Options:
     @staticmethod
     def parse(
         database: str | None, user: str | None, groups: str | Sequence[str] | None, options: Mapping[str, Any]
-    ) -> Options:
+    ) -> FileSystemOptions:
         """Parse and check the keyword arguments of a `NamespaceFileSystem`.
 
         Raises:
@@ -157,7 +157,7 @@ class Options:
             raise InvalidRequestError("the database needs a URL such as sqlite:///directory/file.db: change it")
         of_stores = {name: value for name, value in options.items() if name not in _OF_FSSPEC}
         store_options, secrets = _parse_store_options(of_stores)
-        return Options(
+        return FileSystemOptions(
             database=database,
             user=user,
             groups=None if groups is None else tuple(groups),

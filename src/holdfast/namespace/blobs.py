@@ -20,7 +20,7 @@ from holdfast.errors import (
     InvalidRequestError,
     NotFoundError,
 )
-from holdfast.namespace.configuration import DataClaim
+from holdfast.namespace.configuration import BlobPathClaim
 from holdfast.namespace.errors import LeaseLostError
 from holdfast.namespace.inode import Extent
 from holdfast.runtime import Clock, Ids, Moment
@@ -49,7 +49,7 @@ def content_size(stored: int) -> int:
     return frames * _CONTENT + max(rest - _SUM, 0)
 
 
-def stored_range(start: int, length: int) -> tuple[int, int]:
+def compute_stored_range(start: int, length: int) -> tuple[int, int]:
     """Return where the frames that contain a range of content are in the stored blob: their start and their length in
     bytes.
 
@@ -59,7 +59,7 @@ def stored_range(start: int, length: int) -> tuple[int, int]:
     return first * _FRAME, (end - first) * _FRAME
 
 
-class Framer:
+class BlobFramer:
     """Splits the content of a blob into frames of 64 KiB and adds a checksum to each."""
 
     def __init__(self, blob: str) -> None:
@@ -94,16 +94,16 @@ class Framer:
 
 def frame_blob(blob: str, content: bytes | bytearray) -> bytes:
     """Return the bytes to store for the whole content of a blob: frames with checksums."""
-    framer = Framer(blob)
+    framer = BlobFramer(blob)
     return framer.add(content) + framer.end()
 
 
-def unframe(blob: str, start: int, length: int, stored: bytes) -> bytes:
+def unframe_blob_range(blob: str, start: int, length: int, stored: bytes) -> bytes:
     """Verify the checksums of stored frames, and return a range of the content in them.
 
     Args:
         start, length: the range in the content of the blob.
-        stored: the frames at `stored_range(start, length)`.
+        stored: the frames at `compute_stored_range(start, length)`.
 
     Raises:
         CorruptDataError: the frames are damaged, or too short; its variable ``offset`` is where the damage begins
@@ -135,7 +135,7 @@ def unframe(blob: str, start: int, length: int, stored: bytes) -> bytes:
     return bytes(pieces[0]) if len(pieces) == 1 else b"".join(pieces)
 
 
-def find_damage(blob: str, start: int, stored: bytes) -> int | None:
+def find_damaged_frame(blob: str, start: int, stored: bytes) -> int | None:
     """Return where the first damaged frame begins in the content of a blob; None if all frames are intact.
 
     Args:
@@ -192,14 +192,14 @@ class BlobStore:
     store: ObjectStore
     root: str
     ids: Ids
-    claim: DataClaim | None = None
+    claim: BlobPathClaim | None = None
 
     def hold(self) -> None:
         """Claim the path of the blobs for this namespace if it is free; must be called before a blob is written or
         deleted.
 
         Raises:
-            InvalidRequestError, CorruptDataError: see `DataClaim`; nothing was changed.
+            InvalidRequestError, CorruptDataError: see `BlobPathClaim`; nothing was changed.
         """
         if self.claim is not None:
             self.claim.hold(self.store, self.root)
@@ -208,7 +208,7 @@ class BlobStore:
         """Check that the path of the blobs does not belong to another namespace; claim nothing.
 
         Raises:
-            InvalidRequestError, CorruptDataError: see `DataClaim`.
+            InvalidRequestError, CorruptDataError: see `BlobPathClaim`.
         """
         if self.claim is not None:
             self.claim.check(self.store, self.root)
@@ -268,7 +268,7 @@ class BlobStore:
             raise
 
     @contextmanager
-    def deleting_if_refused(self, extents: Collection[Extent], expiry: Expiry) -> Iterator[None]:
+    def delete_if_publishing_fails(self, extents: Collection[Extent], expiry: PublishDeadline) -> Iterator[None]:
         """Delete blobs if the ``with`` block fails to publish them. Keep them if it is unknown whether they were
         published.
         """
@@ -297,14 +297,14 @@ class BlobStore:
             CorruptDataError: the blob is missing, damaged, or shorter than its file says: see the message.
         """
         try:
-            stored = self.store.get(self.key(blob), *stored_range(start, length))
+            stored = self.store.get(self.key(blob), *compute_stored_range(start, length))
         except NotFoundError as error:
             raise CorruptDataError(
                 "a blob of the file is missing: open the file again, since what is deleted or replaced is kept for the "
                 "safety age only, by the clock of whoever did that; if that fails, run holdfast namespace fsck",
                 blob=blob,
             ) from error
-        return unframe(blob, start, length, stored)
+        return unframe_blob_range(blob, start, length, stored)
 
     def delete_many(self, blobs: Sequence[str]) -> None:
         """Delete blobs by name, 1000 in a request. Those that do not exist are ignored.
@@ -330,7 +330,7 @@ class BlobWriter:
         self._key = blobs.key(name)
         self.name = name
         self.length = 0
-        self._framer = Framer(name)
+        self._framer = BlobFramer(name)
         self._buffer = bytearray()
         self._upload_id: str | None = None
         self._parts: list[Part] = []
@@ -438,7 +438,7 @@ class BlobWriter:
 
 
 @dataclass(frozen=True, slots=True)
-class Expiry:
+class PublishDeadline:
     """The deadline by which stored blobs must be published: afterwards a sweep may delete them, because no file refers
     to them.
 

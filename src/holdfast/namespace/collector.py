@@ -184,14 +184,14 @@ class Collector:
         for number in tree.charged:
             changes.adds[usage_key(number, b"n")] = -(files + (0 if page.records else 1))
             changes.adds[usage_key(number, b"s")] = -space
-        gone = self._leave_out_missing(changes)
+        gone = self._leave_out_missing_counters(changes)
         if not isinstance(self.database.commit(changes.to_commit(View((), entries, gone))), Committed):
             return False  # another collector was first
         done.files += files
         done.trees += not page.records
         return bool(page.records)
 
-    def _leave_out_missing(self, changes: Changes[None]) -> set[bytes]:
+    def _leave_out_missing_counters(self, changes: Changes[None]) -> set[bytes]:
         """Leave out the counters of quotas that do not exist anymore; return their keys.
 
         They must still be missing when the changes take effect: a database that loses its newest commits may have such
@@ -240,7 +240,7 @@ class Collector:
         """
         for page in scan_pages(self.database, kind_range(b"g")[0], garbage_key(until_ms, ""), _PAGE):
             changes: Changes[None] = Changes(None)
-            blobs = self._keep_durable_notes(page, _blobs_in_notes(page, damage))
+            blobs = self._keep_durable_notes(page, _parse_blobs_in_notes(page, damage))
             changes.deletes.update(blobs)
             if changes.deletes:
                 self.blobs.delete_many(list(blobs.values()))
@@ -261,7 +261,7 @@ class Collector:
     def _redate_future_notes(self, now_ms: int, damage: _FirstDamage) -> Iterator[None]:
         """Give notes from the future the present time: a client whose clock was wrong has written them."""
         for page in scan_pages(self.database, garbage_key(now_ms + _MOST_SKEW_MS, ""), kind_range(b"g")[1], _PAGE):
-            blobs = _blobs_in_notes(page, damage)
+            blobs = _parse_blobs_in_notes(page, damage)
             changes: Changes[None] = Changes(None)
             changes.deletes.update(blobs)
             changes.values.update({garbage_key(now_ms, blob): b"" for blob in blobs.values()})
@@ -274,7 +274,7 @@ class Collector:
         return max(int(self.clock.now_s() * 1000), 0)
 
 
-def _blobs_in_notes(page: ScanPage, damage: _FirstDamage) -> dict[bytes, str]:
+def _parse_blobs_in_notes(page: ScanPage, damage: _FirstDamage) -> dict[bytes, str]:
     """Return the blobs that garbage notes name, by the keys of the notes."""
     found = {}
     for key, _ in page.records:

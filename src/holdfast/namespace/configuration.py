@@ -19,7 +19,7 @@ _MARK = "namespace.json"
 
 
 @dataclass(slots=True)
-class DataClaim:
+class BlobPathClaim:
     """The claim of one namespace to the path of its blobs: an object beside them, so that no two namespaces share a
     path.
 
@@ -104,7 +104,7 @@ class Configuration:
         safety_age_s: how long a blob that no file refers to is kept for readers and slow writers.
         longest_age_s: the longest safety age before this one: a running writer may still count on it.
         created_ms: when the namespace was created, milliseconds since the epoch.
-        identity: a token that no other namespace has; `DataClaim` needs it.
+        identity: a token that no other namespace has; `BlobPathClaim` needs it.
         layout: see `LAYOUT_VERSION`.
     """
 
@@ -152,9 +152,9 @@ class Configuration:
         return max(self.safety_age_s, self.longest_age_s)
 
     @property
-    def claim(self) -> DataClaim:
+    def claim(self) -> BlobPathClaim:
         """The claim of this namespace to the path of its blobs."""
-        return DataClaim(self.name, self.identity or f"{self.name}-{self.created_ms}")
+        return BlobPathClaim(self.name, self.identity or f"{self.name}-{self.created_ms}")
 
 
 def _are_option_texts(options: object) -> bool:
@@ -199,7 +199,7 @@ def check_same_namespace(found: Configuration, configuration: Configuration) -> 
         )
 
 
-def undo_creation(store: Backend, identity: str) -> None:
+def remove_new_namespace(store: Backend, identity: str) -> None:
     """Remove a namespace that was just created and is still empty; do nothing if it was used, or if the database
     contains another one.
 

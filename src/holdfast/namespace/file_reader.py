@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from holdfast.errors import CorruptDataError, InvalidRequestError
-from holdfast.namespace.blobs import BlobStore, stored_range, unframe
+from holdfast.namespace.blobs import BlobStore, compute_stored_range, unframe_blob_range
 from holdfast.namespace.inode import CRC_BYTES, Extent, Inode
 from holdfast.namespace.keys import data_key
 from holdfast.namespace.listing import FileStatus, make_status
@@ -93,8 +93,8 @@ class FileReader:
                     blob=extent.blob,
                 )
             value = record.value
-        first, count = stored_range(start, length)
-        return unframe(extent.blob, start, length, value[first : first + count])
+        first, count = compute_stored_range(start, length)
+        return unframe_blob_range(extent.blob, start, length, value[first : first + count])
 
 
 # --- the checksum that HDFS would have --------------------------------------------------------------------------------

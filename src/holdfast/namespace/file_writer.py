@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TypeVar
 
 from holdfast.errors import ConflictError, FencedError, HoldfastError, InvalidRequestError, OutcomeUnknownError
-from holdfast.namespace.blobs import BlobStore, BlobWriter, Expiry
+from holdfast.namespace.blobs import BlobStore, BlobWriter, PublishDeadline
 from holdfast.namespace.errors import FeatureUnsupportedError, LeaseLostError
 from holdfast.namespace.inode import Extent, Inode, check_times
 from holdfast.namespace.keys import lease_key
@@ -51,10 +51,10 @@ class FileWriter:
     def __init__(
         self,
         blobs: BlobStore,
-        file: WrittenFile,
+        file: FilePublisher,
         *,
         inline_bytes: int,
-        expiry: Callable[[], Expiry],
+        expiry: Callable[[], PublishDeadline],
         size: int = 0,
         newest: str = "",
     ) -> None:
@@ -67,8 +67,8 @@ class FileWriter:
         self._newest = newest  # of those that are known to be published
         self._small = bytearray()
         self._blob: BlobWriter | None = None
-        self._blob_expiry: Expiry | None = None  # the blob's date in the store is not before its beginning
-        self._first_expiry: Expiry | None = None  # that of the oldest blob that is durable
+        self._blob_expiry: PublishDeadline | None = None  # the blob's date in the store is not before its beginning
+        self._first_expiry: PublishDeadline | None = None  # that of the oldest blob that is durable
         self._extents: tuple[Extent, ...] = ()  # durable, and not known to be published
         self._data: dict[str, bytes] = {}  # the small ones of them
         self._may_be_published = False  # so blobs stay, even if an error promises that nothing happened
@@ -155,7 +155,7 @@ class FileWriter:
             raise FeatureUnsupportedError("sync needs a lease: use create_with_lease", path=self.path)
         self._seal_extent()
         self._synced, self._proof = len(self._extents), ""
-        with self.publishing(closes=False) as operation:
+        with self.prepare_publish_operation(closes=False) as operation:
             self._file.publish(operation)
         self._may_be_published = self._is_unknown = False
         self._newest = self._extents[-1].blob if self._extents else self._newest
@@ -176,9 +176,9 @@ class FileWriter:
         """
         if not self._is_open:
             return None
-        self._check_whole()
+        self._check_still_writable()
         self._seal_extent()
-        with self.publishing() as operation:
+        with self.prepare_publish_operation() as operation:
             inode = self._file.publish(operation)
         self._is_open = False
         return inode
@@ -197,7 +197,7 @@ class FileWriter:
         return sum(map(len, self._data.values()))
 
     @contextmanager
-    def publishing(self, *, closes: bool = True) -> Iterator[Publish | WriteUnderLease]:
+    def prepare_publish_operation(self, *, closes: bool = True) -> Iterator[Publish | WriteUnderLease]:
         """Yield the operation that publishes the durable content, which the block must run; with `closes`, it also
         closes the file.
 
@@ -257,15 +257,15 @@ class FileWriter:
         gives_up = self._is_open and self._pid == os.getpid()
         self._is_open = False
         if gives_up:
-            self._give_up()
+            self._discard_unpublished()
         return gives_up
 
     def _check_open(self) -> None:
         if not self._is_open or self._is_prepared:
             raise InvalidRequestError("the file is closed: open it again to write to it", path=self.path)
-        self._check_whole()
+        self._check_still_writable()
 
-    def _check_whole(self) -> None:
+    def _check_still_writable(self) -> None:
         if self._pid != os.getpid():  # both processes would publish their copies, and one of them would be lost
             raise InvalidRequestError(
                 "the file was opened by another process: write and close it there", path=self.path
@@ -298,7 +298,7 @@ class FileWriter:
             return
         self._extents += (extent,)
 
-    def _give_up(self) -> None:
+    def _discard_unpublished(self) -> None:
         """Remove what no file refers to, and give the lease back."""
         with suppress(HoldfastError):
             if self._blob is not None:
@@ -330,7 +330,7 @@ _MOVES = 20
 _RENEWAL_S = SOFT_LIMIT_MS / 1000 / 2
 
 
-class WrittenFile:
+class FilePublisher:
     """Publishes the content of one file for its writer, and follows the file if it is renamed while it is written under
     a lease.
 
@@ -353,7 +353,9 @@ class WrittenFile:
         """
         files = [replace(operation, path=self.path)]
         try:
-            return _repeat_until_in_place(self._operations, files, lambda: self._operations.run(files[0], self._caller))
+            return _repeat_until_paths_current(
+                self._operations, files, lambda: self._operations.run(files[0], self._caller)
+            )
         finally:
             self.path = files[0].path
 
@@ -402,12 +404,12 @@ def publish_files(operations: OperationRunner, caller: Caller, files: list[Publi
     for path, count in Counter(one.path for one in files).items():
         if count > 1:
             raise InvalidRequestError("a path occurs twice in one step: write each file once", path=str(path))
-    _repeat_until_in_place(
+    _repeat_until_paths_current(
         operations, files, lambda: operations.run(OperationBatch([one.path for one in files], lambda: files), caller)
     )
 
 
-def _repeat_until_in_place(
+def _repeat_until_paths_current(
     operations: OperationRunner, files: list[Publish | WriteUnderLease], run: Callable[[], R]
 ) -> R:
     """Run operations on files, again as long as one of the files is found at another path."""

@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import TypeVar, overload
 
 from holdfast.errors import InvalidRequestError
-from holdfast.namespace.blobs import BlobStore, Expiry
+from holdfast.namespace.blobs import BlobStore, PublishDeadline
 from holdfast.namespace.collector import AfterStep, CollectionResult, Collector
 from holdfast.namespace.configuration import Configuration, load_configuration
 from holdfast.namespace.directory_times import DirectoryTimes
@@ -34,7 +34,7 @@ from holdfast.namespace.errors import (
     UncountedTreeError,
 )
 from holdfast.namespace.file_reader import FileChecksum, FileReader, hdfs_checksum
-from holdfast.namespace.file_writer import FileWriter, WrittenFile, publish_files
+from holdfast.namespace.file_writer import FilePublisher, FileWriter, publish_files
 from holdfast.namespace.fsck import CheckedNamespace, Progress, RepairReport, Report, check, ignore_progress, repair
 from holdfast.namespace.fsck.survey import CLOSING_S
 from holdfast.namespace.inode import DIRECTORY_MODE, FILE_MODE
@@ -250,15 +250,15 @@ class Namespace:
             self.operations.check(template, self.caller)
         return self._make_writer(template)
 
-    def expiry(self) -> Expiry:
+    def expiry(self) -> PublishDeadline:
         """Return the deadline by which blobs stored from now on must be published without a lease (N3)."""
         clock = self.environment.clock
-        return Expiry(clock, Moment.of(clock), max(self.configuration.safety_age_s, CLOSING_S))
+        return PublishDeadline(clock, Moment.of(clock), max(self.configuration.safety_age_s, CLOSING_S))
 
     def _make_writer(self, template: Publish | WriteUnderLease, size: int = 0, newest: str = "") -> FileWriter:
         return FileWriter(
             self.blobs,
-            WrittenFile(self.operations, self.caller, template),
+            FilePublisher(self.operations, self.caller, template),
             inline_bytes=self.configuration.inline_bytes,
             expiry=self.expiry,
             size=size,
@@ -282,7 +282,7 @@ class Namespace:
         """Create a file with the given content in one transaction; with `overwrite`, replace an existing one."""
         file, expiry = self._make_publication(path, overwrite, FILE_MODE, True, None, None), self.expiry()
         extents, stored = self.blobs.put(file.file_id, bytes(data), self.configuration.inline_bytes)
-        with self.blobs.deleting_if_refused(extents, expiry):
+        with self.blobs.delete_if_publishing_fails(extents, expiry):
             self.operations.run(replace(file, extents=extents, data=stored, is_late=expiry.is_over), self.caller)
 
     def publish_many(self, files: Sequence[FileWriter]) -> None:
@@ -300,7 +300,7 @@ class Namespace:
         if not files:
             return
         with ExitStack() as stack:
-            operations = [stack.enter_context(file.publishing()) for file in files]
+            operations = [stack.enter_context(file.prepare_publish_operation()) for file in files]
             publish_files(self.operations, self.caller, operations)
         for file in files:
             file.mark_published()

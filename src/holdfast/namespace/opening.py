@@ -26,7 +26,7 @@ from holdfast.namespace.configuration import (
     create_namespace,
     decode_configuration,
     load_configuration,
-    undo_creation,
+    remove_new_namespace,
 )
 from holdfast.namespace.keys import CONFIGURATION
 from holdfast.namespace.namespace import Namespace
@@ -89,7 +89,7 @@ def init_namespace(
             replace(blobs, claim=found.claim).hold()
         except InvalidRequestError:  # another one was created at the same moment, with the same data URL
             if is_new:
-                undo_creation(store, configuration.identity)
+                remove_new_namespace(store, configuration.identity)
             raise
     if register:
         register_namespace(configuration.name, database, environment.clock)

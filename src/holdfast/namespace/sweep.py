@@ -36,7 +36,7 @@ from holdfast.namespace.fsck.check import CheckedNamespace, hold_maintenance_loc
 from holdfast.namespace.fsck.findings import Progress, ignore_progress
 from holdfast.namespace.fsck.survey import (
     CLOSING_S,
-    Survey,
+    NamespaceSurvey,
     add_blobs,
     find_leased_files,
     open_survey,
@@ -116,14 +116,14 @@ def sweep_namespace(
             )
 
 
-def find_unowned_objects(survey: Survey) -> Iterator[tuple[str, int]]:
+def find_unowned_objects(survey: NamespaceSurvey) -> Iterator[tuple[str, int]]:
     """Yield name and size in bytes of each blob of the object store that no file refers to and no writer can still
     publish.
     """
     return ((unpack_name(name), size) for name, size in survey.query("unowned"))
 
 
-def _note_unowned(survey: Survey, lock: MaintenanceLock, since_ms: int, progress: Progress) -> tuple[int, int]:
+def _note_unowned(survey: NamespaceSurvey, lock: MaintenanceLock, since_ms: int, progress: Progress) -> tuple[int, int]:
     """Note unowned blobs as garbage; return their number and size."""
     blobs = blob_bytes = 0
     for rows in _split_into_batches(find_unowned_objects(survey), _PAGE):
@@ -135,7 +135,7 @@ def _note_unowned(survey: Survey, lock: MaintenanceLock, since_ms: int, progress
     return blobs, blob_bytes
 
 
-def _delete_strays(survey: Survey, lock: MaintenanceLock) -> int:
+def _delete_strays(survey: NamespaceSurvey, lock: MaintenanceLock) -> int:
     """Delete records of directories that do not exist; return their number."""
     records = 0
     strays = itertools.chain.from_iterable(map(survey.query, ("stray-time", "stray-place", "stray-usage")))
@@ -166,7 +166,7 @@ def _find_old_uploads(blobs: BlobStore, store_now_s: float, age_s: float) -> lis
 
 
 def _abort_abandoned_uploads(
-    blobs: BlobStore, survey: Survey, lock: MaintenanceLock, uploads: Iterable[UploadInfo]
+    blobs: BlobStore, survey: NamespaceSurvey, lock: MaintenanceLock, uploads: Iterable[UploadInfo]
 ) -> int:
     """Abort the uploads whose writers have no lease; return their number. What is no blob of a namespace stays.
 

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 
 from holdfast.commit import CommitContext, JobOutcome, SaveMode
 from holdfast.commit.destination import is_job_to_be_skipped
-from holdfast.commit.two_phase.decision_log import find_by_write_id, read_log
+from holdfast.commit.two_phase.decision_log import find_job_by_write_id, read_log
 from holdfast.commit.writes import find_job_by_file_names, find_job_by_token
 from holdfast.errors import HoldfastError, InvalidRequestError, OutcomeUnknownError
 from holdfast.options.keywords import (
@@ -116,7 +116,7 @@ def _find_earlier(options: WriteOptions) -> JobResult | None:
     if not options.write_id:
         return None
     with _open_context(options) as ctx:
-        found = find_by_write_id(ctx, read_log(ctx), options.write_id)
+        found = find_job_by_write_id(ctx, read_log(ctx), options.write_id)
     return None if found is None else JobResult.of(options.store.url, found)
 
 
@@ -171,7 +171,7 @@ def _find_result(options: WriteOptions, *, succeeded: bool) -> JobResult:
         found = find_job_by_token(ctx, token)
         if found is None and succeeded and options.write_id:
             # Another write with the same id was committed while this one ran.
-            found = find_by_write_id(ctx, read_log(ctx), options.write_id)
+            found = find_job_by_write_id(ctx, read_log(ctx), options.write_id)
         is_missing = found is None and succeeded
         # In mode ignore, nothing was written if there are data; if there are none, the job has run, and is lost.
         if is_missing and options.mode is SaveMode.IGNORE and is_job_to_be_skipped(ctx, options.mode):

@@ -22,9 +22,9 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pyspark.sql.types import StructType
 
 from holdfast.commit import TWO_PHASE, JobRecord, SaveMode, StreamBatch, get_committer, require_fit
-from holdfast.commit.two_phase.decision_log import find_by_write_id, read_log
-from holdfast.commit.two_phase.streams import join_batch, plan_batch, roll_forward_decisions
-from holdfast.commit.writes import JobIds, refuse_running
+from holdfast.commit.two_phase.decision_log import find_job_by_write_id, read_log
+from holdfast.commit.two_phase.streams import announce_stream_batch, plan_batch, roll_forward_decisions
+from holdfast.commit.writes import WriteJobIds, refuse_running_write
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.options.write import StreamOptions, WriteOptions
 from holdfast.spark.failures import errors_without_traceback, refuse_table
@@ -63,12 +63,12 @@ class HoldfastWriter(DataSourceArrowWriter):
             self._job: JobRecord | None = None
             self._table = table
             if options.write_id:
-                if find_by_write_id(ctx, view, options.write_id) is not None:
+                if find_job_by_write_id(ctx, view, options.write_id) is not None:
                     return
-                refuse_running(ctx, options.write_id)
+                refuse_running_write(ctx, options.write_id)
             self._table = table.fit_to_table(ctx, view)
             committer = get_committer(options.committer)
-            named = ctx.with_environment(ids=JobIds(options.token, ctx.ids))
+            named = ctx.with_environment(ids=WriteJobIds(options.token, ctx.ids))
             require_fit(committer, ctx, options.mode)
             self._job = committer.setup_job(named, options.mode, self._table.details)
 
@@ -160,7 +160,7 @@ class HoldfastStreamWriter(DataSourceStreamArrowWriter):
             if not first and self._table.options.mode is SaveMode.APPEND:
                 return TaskReport(task, None)
             with self._table.open_destination() as ctx:
-                job = join_batch(ctx, self._plan, self._read_stream_batch(context))
+                job = announce_stream_batch(ctx, self._plan, self._read_stream_batch(context))
                 if job is None:
                     for _ in batches:  # Spark requires the rows to be consumed
                         pass

@@ -24,9 +24,9 @@ from holdfast.commit.layout import iter_visible
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import FORMATS, FileFormat, FormatOptions, format_of_bytes, format_of_path, get_format
 from holdfast.formats.columns.arrow_types import is_binary, is_list, is_string
-from holdfast.formats.columns.conversion import map_children
-from holdfast.formats.columns.types import check_names
-from holdfast.formats.schema_json import arrow_schema_from_json, spark_schema_json
+from holdfast.formats.columns.conversion import map_child_fields
+from holdfast.formats.columns.types import check_unique_names
+from holdfast.formats.schema_json import arrow_schema_from_json, arrow_schema_to_json
 from holdfast.stores.base import ObjectInfo
 from holdfast.table.contract import TableRecord
 from holdfast.table.files import ListedFile, file_opener, name_path_in_errors
@@ -49,7 +49,7 @@ def arrow_to_table_fields(schema: Iterable[pa.Field]) -> Fields:
 
 def _table_field(column: pa.Field) -> Mapping[str, Any]:
     try:
-        found: Mapping[str, Any] = json.loads(spark_schema_json(pa.schema([column])))["fields"][0]
+        found: Mapping[str, Any] = json.loads(arrow_schema_to_json(pa.schema([column])))["fields"][0]
     except InvalidRequestError as error:
         raise InvalidRequestError(
             f"Spark has no type for a column of the existing files: use another destination, {OR_OVERWRITE}",
@@ -75,7 +75,7 @@ def _stored_field(field: pa.Field) -> pa.Field:
     elif is_list(kind):
         kind = pa.list_(_stored_field(kind.value_field.with_name("element")))
     else:
-        kind = map_children(kind, _stored_field)
+        kind = map_child_fields(kind, _stored_field)
     return pa.field(field.name, kind, True)
 
 
@@ -143,7 +143,7 @@ def _read_columns(
     def look(file: ListedFile) -> tuple[ListedFile, Fields, bool]:
         with name_path_in_errors(file.path), open_file(file) as source:
             schema = file_format.read_schema(source, options)
-            check_names(schema)
+            check_unique_names(schema)
             found = arrow_to_table_fields(schema)
             return file, found, is_stored_plainly(schema, found)
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from holdfast.errors import InvalidRequestError
-from holdfast.formats.columns.types import check_names, kind_of_column
+from holdfast.formats.columns.types import check_unique_names, kind_of_column
 from holdfast.table.partition_values import parse_values, partition_texts
 from holdfast.wording import suggest_nearest
 
@@ -118,7 +118,7 @@ def resolve_partition_columns(schema: pa.Schema, partition_by: Sequence[str]) ->
             error suggests the nearest names), is named twice, is called "" or something that makes readers skip the
             directory, or has a type that directory names cannot represent; or all columns are partition columns.
     """
-    check_names(schema)
+    check_unique_names(schema)
     exact = set(schema.names)
     folded = {name.lower(): name for name in schema.names}
     resolved: list[str] = []

@@ -24,7 +24,7 @@ import pyarrow as pa
 from holdfast.commit import VisibleFile
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import FileFormat, FormatOptions, RowFilter, require_all
-from holdfast.formats.columns.conversion import keep_rows
+from holdfast.formats.columns.conversion import filter_rows
 from holdfast.table.files import ListedFile as ListedFile
 from holdfast.table.files import name_path_in_errors
 from holdfast.table.partition import parse_partition_path, raw_partition_values
@@ -187,7 +187,7 @@ def _prune_files(
     numbered = pa.record_batch(
         [*columns, pa.array(range(len(files)), pa.int64())], names=[*schema.partition_by, _FILE_NUMBER]
     )
-    kept = keep_rows(numbered, row_filter)
+    kept = filter_rows(numbered, row_filter)
     return [files[number] for number in kept.column(len(columns)).to_pylist()]
 
 
@@ -263,7 +263,7 @@ def read_splits(
                 if batch.num_rows:
                     whole = _append_constants(batch, whole_schema, constants)
                     if late is not None:
-                        whole = keep_rows(whole, late).select(list(columns))
+                        whole = filter_rows(whole, late).select(list(columns))
                     if whole.num_rows:
                         yield whole
 

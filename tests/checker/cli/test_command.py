@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from holdfast.guarantees import Answer
+from holdfast.guarantees import GuaranteeAnswer
 from holdfast_checker.specimens import COMPARED
 from holdfast_checker.subjects import SUBJECTS, find_subject
 from tests.unit.cli.destinations import run
@@ -53,7 +53,7 @@ def test_the_worst_violation_is_told_and_each_other_has_its_command() -> None:
 
 
 def test_an_undeclared_violation_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(COMPARED["file-v2"].guarantees, "C4", Answer(holds=True, why=""))  # type: ignore[arg-type]  # a dict
+    monkeypatch.setitem(COMPARED["file-v2"].guarantees, "C4", GuaranteeAnswer(holds=True, why=""))  # type: ignore[arg-type]  # a dict
     assert "This is NOT DECLARED" in run("check", *_BROKEN).stdout
     monkeypatch.delitem(COMPARED["file-v2"].guarantees, "C4")  # type: ignore[arg-type]  # a dict
     assert "There is no declaration about this property" in run("check", *_BROKEN).stdout

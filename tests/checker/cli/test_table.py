@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from holdfast.cli.output import Output
-from holdfast.guarantees import Answer
+from holdfast.guarantees import GuaranteeAnswer
 from holdfast_checker.cli.report import print_guarantee_table
 from holdfast_checker.committers.table_v.table import PAPERS, REASONS, Table, build_table
 from tests.unit.cli.destinations import run
@@ -34,7 +34,7 @@ def test_differences_are_shown_with_their_reason(
     table: Table, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cell = table.cell("committed-output-observable", "direct")
-    said = {**cell.committer.guarantees, cell.row.name: Answer(holds=False, why="said so")}
+    said = {**cell.committer.guarantees, cell.row.name: GuaranteeAnswer(holds=False, why="said so")}
     odd = replace(cell, committer=replace(cell.committer, guarantees=said), holds=True)
     changed = replace(table, cells={**table.cells, (cell.row.name, "direct"): odd})
     monkeypatch.setitem(PAPERS["direct"], cell.row.name, "no")

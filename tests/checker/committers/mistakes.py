@@ -21,13 +21,13 @@ from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, JobReport,
 from holdfast.commit.task import TaskScope, count_totals
 from holdfast.commit.two_phase import roll_forward, snapshot
 from holdfast.commit.two_phase.decision import JobDecision, StuckDecision
-from holdfast.commit.two_phase.decision_log import append_entry, find_decision, write_mark
+from holdfast.commit.two_phase.decision_log import append_entry, find_decision, write_decision_mark
 from holdfast.commit.two_phase.job import abort_job, commit_job
 from holdfast.commit.two_phase.manifests import ManifestCache, PreparedOutput
 from holdfast.commit.two_phase.pending_uploads import LiveJobs, UploadRecords
-from holdfast.commit.two_phase.publication import Publication, publication_of_job
+from holdfast.commit.two_phase.publication import PublicationMethod, find_job_publication
 from holdfast.commit.two_phase.records import LogEntry, decode_entry, decode_manifest, encode_entry
-from holdfast.commit.two_phase.replacement import delete_replaced
+from holdfast.commit.two_phase.replacement import delete_replaced_files
 from holdfast.commit.two_phase.roll_forward import JobSummary
 from holdfast.errors import FencedError, OutcomeUnknownError, UnavailableError
 from holdfast.stores.base import Change, Part, UploadInfo, iter_objects
@@ -231,7 +231,7 @@ def delete_replaced_first(
     accept_damage: bool,
 ) -> JobSummary | None:
     """In place of `_publish_all`: delete what the job replaces, then publish its files."""
-    delete_replaced(ctx, entry)
+    delete_replaced_files(ctx, entry)
     return shipped(ctx, entry, cache, accept_damage)
 
 
@@ -243,13 +243,13 @@ def mark_visible_first(
     accept_damage: bool,
 ) -> JobSummary | None:
     """In place of `_publish_all`: mark the decision visible, then publish its files."""
-    write_mark(ctx, entry, "visible")
+    write_decision_mark(ctx, entry, "visible")
     return shipped(ctx, entry, cache, accept_damage)
 
 
 def mark_done_first(shipped: Callable[..., None], ctx: CommitContext, entry: LogEntry) -> None:
     """In place of `clean_up_decided_job`: mark the decision done, then clean up."""
-    write_mark(ctx, entry, "done")
+    write_decision_mark(ctx, entry, "done")
     shipped(ctx, entry)
 
 
@@ -317,7 +317,7 @@ def delete_then_rename(
 
 
 def help_nobody(shipped: Callable[..., list[StuckDecision]], ctx: CommitContext, view: LogView) -> list[StuckDecision]:
-    """In place of `help_earlier_jobs`: leave earlier decisions to their drivers."""
+    """In place of `roll_forward_earlier_jobs`: leave earlier decisions to their drivers."""
     return []
 
 
@@ -325,7 +325,7 @@ def help_nobody(shipped: Callable[..., list[StuckDecision]], ctx: CommitContext,
 def publish_in_task(shipped: Callable[..., TaskCommit], scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
     """In place of the task commit: publish the files, then write the manifest."""
     for file in files:
-        publication_of_job(scope.job).publish_file(scope.ctx, file, scope.owner.attempt)
+        find_job_publication(scope.job).publish_file(scope.ctx, file, scope.owner.attempt)
     return shipped(scope, files)
 
 
@@ -351,7 +351,7 @@ def abort_every_upload_of_the_job(
 ) -> None:
     """In place of the task abort: abort every pending upload of the job."""
     left = UploadRecords(listing=UploadListing.BY_DIRECTORY)
-    publication_of_job(job).sweep(ctx, lambda found, key: found == job.job, left)
+    find_job_publication(job).sweep(ctx, lambda found, key: found == job.job, left)
     shipped(ctx, job, owner)
 
 
@@ -401,7 +401,7 @@ def sweep_with_limit_only(
     shipped: Callable[..., tuple[int, int]],
     ctx: CommitContext,
     jobs: LiveJobs,
-    publication: Publication,
+    publication: PublicationMethod,
     listing: UploadListing,
     *,
     quiet_s: float = QUIET_S,

@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from holdfast.commit import SaveMode, layout, task
-from holdfast.commit.committer import leave_to_cleanup
+from holdfast.commit.committer import leave_attempt_to_cleanup
 from holdfast.commit.ids import file_name
 from holdfast.commit.two_phase import cleanup, decision, job, publication, recovery, roll_forward, snapshot
 from holdfast.commit.two_phase.committer import TWO_PHASE, commit_task
-from holdfast.commit.two_phase.decision import help_earlier_jobs
+from holdfast.commit.two_phase.decision import roll_forward_earlier_jobs
 from holdfast.commit.two_phase.decision_log import append_entry, job_exists
 from holdfast.commit.two_phase.pending_uploads import LiveJobs
 from holdfast.stores.base import iter_uploads
@@ -134,7 +134,7 @@ _EXPIRING = replace(
     properties=("C1", "C2", "C3", "C4"),
 )
 
-_BARE_PREFIX = swap(publication._list_below, mistakes.list_below_bare_prefix)
+_BARE_PREFIX = swap(publication._list_uploads_below, mistakes.list_below_bare_prefix)
 
 MUTANTS = (
     # --- the decision -------------------------------------------------------------------------------------------------
@@ -226,7 +226,7 @@ MUTANTS = (
     Mutant(
         name="unknown-completion-is-success",
         slip="A completion that was not answered is considered done.",
-        swaps=(swap(task.ensure_moved, mistakes.take_silence_for_completion),),
+        swaps=(swap(task.ensure_file_moved, mistakes.take_silence_for_completion),),
         scene=_FAILURE,
         breaks=("C1",),
     ),
@@ -248,7 +248,7 @@ MUTANTS = (
     Mutant(
         name="no-helping",
         slip="A job decides without rolling earlier decisions forward: their drivers will do that.",
-        swaps=(swap(help_earlier_jobs, mistakes.help_nobody),),
+        swaps=(swap(roll_forward_earlier_jobs, mistakes.help_nobody),),
         scene=_NEXT_OVERWRITES,
         breaks=("C9",),
         change=_other_job_later,
@@ -278,7 +278,7 @@ MUTANTS = (
     Mutant(
         name="task-abort-sweeps-job",
         slip="An attempt that may not commit aborts every pending upload of its job.",
-        swaps=(swap(leave_to_cleanup, mistakes.abort_every_upload_of_the_job),),
+        swaps=(swap(leave_attempt_to_cleanup, mistakes.abort_every_upload_of_the_job),),
         scene=SCENES["asking"],
         breaks=("C9",),
     ),
@@ -310,7 +310,7 @@ MUTANTS = (
     Mutant(
         name="recovery-keeps-uploads",
         slip="Recovery ends jobs, and leaves the uploads of late attempts.",
-        swaps=(swap(cleanup.clean_up, mistakes.sweep_with_limit_only),),
+        swaps=(swap(cleanup.clean_up_ended_jobs, mistakes.sweep_with_limit_only),),
         scene=_SPECULATION,
         breaks=("no-leftovers",),
     ),
@@ -332,7 +332,7 @@ MUTANTS = (
     Mutant(
         name="reader-looks-once",
         slip="A reader does not check again whether the log changed while it listed the files.",
-        swaps=(swap(snapshot._log_instant, mistakes.see_no_change),),
+        swaps=(swap(snapshot._summarize_log_state, mistakes.see_no_change),),
         scene=_READER,
         breaks=("whole-reads",),
     ),

@@ -15,17 +15,17 @@ import pytest
 from holdfast.commit.committer import TaskReports
 from holdfast.commit.context import CommitContext, Measure
 from holdfast.commit.layout import SUCCESS
-from holdfast.commit.leftovers import Action, RecoveredJob, RecoveryReport
+from holdfast.commit.leftovers import RecoveredJob, RecoveryAction, RecoveryReport
 from holdfast.commit.records import JobOutcome, JobRecord, JobReport
-from holdfast.commit.success_file import encode_report, write_success
+from holdfast.commit.success_file import encode_report, write_success_file
 from holdfast.commit.two_phase import recovery, replacement, roll_forward, snapshot
 from holdfast.commit.two_phase.cleanup import clean_up_decided_job
-from holdfast.commit.two_phase.decision_log import write_mark
+from holdfast.commit.two_phase.decision_log import write_decision_mark
 from holdfast.commit.two_phase.job import abort_job, commit_job
 from holdfast.commit.two_phase.manifests import ManifestCache, PreparedOutput
 from holdfast.commit.two_phase.records import LogEntry
-from holdfast.commit.two_phase.replacement import ReplacementPlan, delete_replaced, plan_replaced
-from holdfast.commit.two_phase.roll_forward import JobSummary, report_job
+from holdfast.commit.two_phase.replacement import ReplacementPlan, delete_replaced_files, plan_replaced_files
+from holdfast.commit.two_phase.roll_forward import JobSummary, make_job_report
 from holdfast.versioned_log import LogView, VersionedLog
 from holdfast_checker.committers.features import combine_features, parse_features
 from tests.checker.committers.planting import Swap, planted, swap
@@ -46,7 +46,7 @@ def _delete_nothing(shipped: Callable[..., int], ctx: CommitContext, entry: LogE
 
 
 def _done_first(shipped: Callable[..., int], ctx: CommitContext, entry: LogEntry) -> int:
-    write_mark(ctx, entry, "done")
+    write_decision_mark(ctx, entry, "done")
     return shipped(ctx, entry)
 
 
@@ -65,7 +65,9 @@ def _abort_as_recovery(
     shipped: Callable[..., None], ctx: CommitContext, record: JobRecord, report: RecoveryReport
 ) -> None:
     abort_job(Measure(ctx), record)
-    report.jobs.append(RecoveredJob(committer=record.committer, job=record.job, action=Action.BACK, reason="none"))
+    report.jobs.append(
+        RecoveredJob(committer=record.committer, job=record.job, action=RecoveryAction.BACK, reason="none")
+    )
 
 
 def _report_first(
@@ -75,7 +77,7 @@ def _report_first(
     cache: ManifestCache | None,
     accept_damage: bool,
 ) -> JobSummary | None:
-    write_success(ctx, report_job(Measure(ctx), entry, JobSummary()), entry.seq)
+    write_success_file(ctx, make_job_report(Measure(ctx), entry, JobSummary()), entry.seq)
     return shipped(ctx, entry, cache, accept_damage)
 
 
@@ -154,15 +156,17 @@ _SLIPS = (
     _Slip(
         name="replaced-data-stay",
         scene="overwrite",
-        swap=swap(delete_replaced, _delete_nothing),
+        swap=swap(delete_replaced_files, _delete_nothing),
     ),
     _Slip(
         name="done-before-the-deletes",
         scene="overwrite",
-        swap=swap(delete_replaced, _done_first),
+        swap=swap(delete_replaced_files, _done_first),
     ),
     _Slip(
-        name="clean-up-before-visible", scene="one-task+recovery+driver-dies", swap=swap(write_mark, _clean_up_first)
+        name="clean-up-before-visible",
+        scene="one-task+recovery+driver-dies",
+        swap=swap(write_decision_mark, _clean_up_first),
     ),
     _Slip(
         name="report-before-publication",
@@ -172,12 +176,12 @@ _SLIPS = (
     _Slip(
         name="report-goes-back",
         scene="appends+at-once",
-        swap=swap(write_success, _report_as_it_comes),
+        swap=swap(write_success_file, _report_as_it_comes),
     ),
     _Slip(
         name="replaced-list-planned-once",
         scene="overwrite+appends+at-once",
-        swap=swap(plan_replaced, _plan_once),
+        swap=swap(plan_replaced_files, _plan_once),
     ),
     _Slip(
         name="partition-by-bare-prefix",
@@ -187,7 +191,7 @@ _SLIPS = (
     _Slip(
         name="reader-compares-heads-alone",
         scene="one-task+overwrite+reader",
-        swap=swap(snapshot._log_instant, _head_alone),
+        swap=swap(snapshot._summarize_log_state, _head_alone),
     ),
     _Slip(
         name="gaps-are-believed",

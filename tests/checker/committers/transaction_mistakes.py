@@ -14,7 +14,7 @@ from holdfast.commit.context import CommitContext
 from holdfast.commit.records import JobRecord
 from holdfast.commit.two_phase.manifests import PreparedOutput
 from holdfast.commit.two_phase.records import LogEntry, ReplacedFile
-from holdfast.commit.two_phase.roll_forward import JobFiles
+from holdfast.commit.two_phase.roll_forward import TransactionPlan
 from holdfast.errors import OutcomeUnknownError
 from holdfast.stores.base import Change, Create, Delete, Overwrite, Put, Require, RequireEmpty, as_transactional
 from holdfast.versioned_log import LogView, RecordStore
@@ -131,8 +131,8 @@ def delete_whatever_is_there(
 
 
 def complete_over_anything(
-    shipped: Callable[..., JobFiles], ctx: CommitContext, job: JobRecord, prepared: PreparedOutput
-) -> JobFiles:
+    shipped: Callable[..., TransactionPlan], ctx: CommitContext, job: JobRecord, prepared: PreparedOutput
+) -> TransactionPlan:
     """In place of `plan_files`: replace whatever exists under the job's names."""
     planned = shipped(ctx, job, prepared)
     return replace(planned, completions=[replace(one, mode=Overwrite()) for one in planned.completions])

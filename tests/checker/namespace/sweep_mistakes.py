@@ -13,7 +13,7 @@ from typing import Any
 from holdfast.errors import NotFoundError
 from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.fsck.findings import Progress, ignore_progress
-from holdfast.namespace.fsck.survey import Row, Survey
+from holdfast.namespace.fsck.survey import NamespaceSurvey, Row
 from holdfast.namespace.inode import Extent
 from holdfast.namespace.keys import data_key, garbage_key, upload_key
 from holdfast.namespace.namespace import Namespace
@@ -82,7 +82,9 @@ def ignore_uploads(shipped: Callable[..., Iterator[Row]], key: bytes, record: Re
     return iter(())
 
 
-def ignore_leases(shipped: Callable[..., Iterator[tuple[str, int]]], survey: Survey) -> Iterator[tuple[str, int]]:
+def ignore_leases(
+    shipped: Callable[..., Iterator[tuple[str, int]]], survey: NamespaceSurvey
+) -> Iterator[tuple[str, int]]:
     """In place of `find_unowned_objects`: take an old blob for one that no writer will publish."""
     survey._connection.execute("DELETE FROM leased")
     return shipped(survey)
@@ -90,7 +92,7 @@ def ignore_leases(shipped: Callable[..., Iterator[tuple[str, int]]], survey: Sur
 
 def list_the_young(
     shipped: Callable[..., None],
-    survey: Survey,
+    survey: NamespaceSurvey,
     blobs: BlobStore,
     store_now_s: float,
     age_s: float,

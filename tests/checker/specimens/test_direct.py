@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.commit import SaveMode
-from holdfast.commit.success_file import read_success
+from holdfast.commit.success_file import read_success_file
 from holdfast.errors import ConflictError, DestinationExistsError, NotFoundError
 from holdfast.stores.base import iter_uploads
 from holdfast.stores.interceptors import Operation
@@ -21,10 +21,10 @@ def test_life_of_a_job() -> None:
     ctx = bucket.context()
     job = bucket.start(ctx)
     attempt = open_attempt(bucket, ctx, job, 0, {"a/x": b"0123456789", "empty": b""})
-    assert bucket.visible() == {"a/x": b"0123456789", "empty": b""} and read_success(ctx) is None
+    assert bucket.visible() == {"a/x": b"0123456789", "empty": b""} and read_success_file(ctx) is None
     outcome = bucket.commit(ctx, job, [attempt.commit()])
     assert outcome.committed and (outcome.totals.files, outcome.totals.size_bytes) == (2, 10)
-    report = read_success(ctx)
+    report = read_success_file(ctx)
     assert report is not None and report["jobId"] == job.job and bucket.debris() == []
     assert bucket.commit(ctx, job, [attempt.commit()]).committed, "scenario 8: it can be repeated"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.commit.leftovers import Action
+from holdfast.commit.leftovers import RecoveryAction
 from holdfast.commit.recovery import UNKNOWN
-from holdfast.commit.success_file import read_success
+from holdfast.commit.success_file import read_success_file
 from holdfast.errors import InvalidRequestError, NotFoundError, OutcomeUnknownError, UnavailableError
 from holdfast.stores.interceptors import InterceptedStore, Operation
 from holdfast_checker.specimens import EMR
@@ -28,7 +28,7 @@ def test_life_of_a_job() -> None:
     assert bucket.visible() == {"a": b"123456789", "b": b""} and uploads(bucket) == []
     outcome = bucket.commit(ctx, job, commits)
     assert outcome.committed and outcome.finished and outcome.totals.files == 2 and outcome.totals.size_bytes == 9
-    report = read_success(ctx)
+    report = read_success_file(ctx)
     assert report is not None and report["jobId"] == job.job and report["filenames"] == []
     assert bucket.debris() == []
 
@@ -124,7 +124,7 @@ def test_messages_are_checked() -> None:
     job = bucket.start(ctx)
     with pytest.raises(InvalidRequestError, match="exactly once"):
         EMR.commit_job(ctx, job, [bucket.run_task(ctx, job, 0, [b"1"])], 2)
-    assert read_success(ctx) is None
+    assert read_success_file(ctx) is None
 
 
 def test_everything_dies_in_a_task() -> None:
@@ -136,7 +136,7 @@ def test_everything_dies_in_a_task() -> None:
             bucket.run_task(faulty_context(bucket, Fault(FaultMode.CRASH_AFTER, nth=nth)), job, 0, [b"12345", b"6"])
         except SimulatedCrash:
             for left in orphans(bucket.context()).values():
-                assert (left.committer, left.job, left.action) == (UNKNOWN, job.job, Action.BACK)
+                assert (left.committer, left.job, left.action) == (UNKNOWN, job.job, RecoveryAction.BACK)
                 left.recover()
             assert uploads(bucket) == []
             assert all(path.endswith(f"{job.job}-c00{path[4]}.txt") for path in bucket.visible())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.commit.success_file import read_success
+from holdfast.commit.success_file import read_success_file
 from holdfast.errors import OutcomeUnknownError
 from holdfast.stores.base import iter_uploads
 from holdfast.stores.interceptors import Operation
@@ -16,7 +16,7 @@ from tests.unit.commit.committer_jobs import Bucket
 
 
 def success_names(bucket: Bucket) -> list[str]:
-    report = read_success(bucket.context())
+    report = read_success_file(bucket.context())
     assert report is not None
     names = report["filenames"]
     assert isinstance(names, list)

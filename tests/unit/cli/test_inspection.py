@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.commit import TWO_PHASE, SaveMode, StreamBatch, open_context
-from holdfast.commit.two_phase.streams import join_batch, plan_batch
+from holdfast.commit.two_phase.streams import announce_stream_batch, plan_batch
 from tests.servers.moto import MotoServer
 from tests.unit.cli.destinations import commit_table, on_screen, run, start_table
 
@@ -260,7 +260,7 @@ def test_history_names_stream_and_batch(url: str) -> None:
     commit_table(url)
     assert "batch" not in run("history", url).output
     with contextlib.closing(open_context(url)) as ctx:
-        job = join_batch(
+        job = announce_stream_batch(
             ctx,
             plan_batch(ctx, SaveMode.APPEND, {"format": "parquet"}),
             StreamBatch(stream="flights", checkpoint="query-1", batch=7),

@@ -16,7 +16,7 @@ import pyarrow.parquet
 import pytest
 
 from holdfast.commit import TWO_PHASE, SaveMode, open_context
-from holdfast.formats.schema_json import spark_schema_json
+from holdfast.formats.schema_json import arrow_schema_to_json
 from tests.servers.moto import MotoServer
 from tests.unit.cli.destinations import commit_table, on_screen, run
 
@@ -68,7 +68,7 @@ def test_columns_come_from_the_log_not_from_the_first_file(tmp_path: Path) -> No
     schema = pa.schema([("id", pa.int64()), ("name", pa.string()), ("at", pa.timestamp("us", "UTC"))])
     at = datetime.datetime(2020, 1, 2, tzinfo=datetime.timezone.utc)
     wide = {"name": pa.array(["a"]), "at": pa.array([at], schema.field("at").type), "id": pa.array([1], pa.int32())}
-    kept = {"format": "parquet", "schema": spark_schema_json(schema), "partition_by": []}
+    kept = {"format": "parquet", "schema": arrow_schema_to_json(schema), "partition_by": []}
     url = str(tmp_path / "t")
     commit_files(url, {".parquet": parquet({"id": pa.array([2], pa.int64())})}, kept)
     commit_files(url, {".parquet": parquet(wide)}, kept)
@@ -85,14 +85,14 @@ def test_columns_come_from_the_log_not_from_the_first_file(tmp_path: Path) -> No
 
 
 def test_a_table_without_files_shows_the_columns_in_the_log(tmp_path: Path) -> None:
-    kept = {"format": "parquet", "schema": spark_schema_json(pa.schema([("id", pa.int64())]))}
+    kept = {"format": "parquet", "schema": arrow_schema_to_json(pa.schema([("id", pa.int64())]))}
     commit_files(str(tmp_path), {}, kept)
     document = json.loads(run("read", str(tmp_path), "--json").stdout)
     assert (document["columns"], document["rows"]) == ([{"name": "id", "type": "int64"}], [])
 
 
 def test_options_in_the_log_apply_by_default(tmp_path: Path) -> None:
-    schema = spark_schema_json(pa.schema([("a", pa.string()), ("b", pa.int32())]))
+    schema = arrow_schema_to_json(pa.schema([("a", pa.string()), ("b", pa.int32())]))
     kept = {"format": "csv", "schema": schema, "format_options": {"sep": ";", "header": "true"}}
     commit_files(str(tmp_path), {".csv": b"a;b\nx;1\n"}, kept)
     assert read(str(tmp_path)) == [{"a": "x", "b": 1}]
@@ -103,7 +103,7 @@ def test_text_that_no_log_describes_is_refused(tmp_path: Path) -> None:
     """Files of others, and those in a table's directory that Holdfast did not write."""
     (tmp_path / "x.csv").write_text("id;name\n7;a,b\n")
     assert "csv files that no log describes are read by Spark only: use spark.read" in refusal(str(tmp_path))
-    schema = spark_schema_json(pa.schema([("a", pa.string())]))
+    schema = arrow_schema_to_json(pa.schema([("a", pa.string())]))
     url = str(tmp_path / "t")
     commit_files(url, {".json": b'{"a": "x"}\n'}, {"format": "json", "schema": schema})
     assert read(url) == [{"a": "x"}]
@@ -114,7 +114,7 @@ def test_text_that_no_log_describes_is_refused(tmp_path: Path) -> None:
 def commit_csv(url: str) -> None:
     """Columns a, b and c by position, and a string p in the directories."""
     schema = pa.schema([("a", pa.string()), ("b", pa.string()), ("c", pa.int32()), ("p", pa.string())])
-    kept = {"format": "csv", "schema": spark_schema_json(schema), "partition_by": ["p"]}
+    kept = {"format": "csv", "schema": arrow_schema_to_json(schema), "partition_by": ["p"]}
     commit_files(url, {".csv": b"A1,B1,3\n"}, kept, directory="p=7/")
 
 
@@ -139,7 +139,7 @@ def test_the_columns_of_a_table_are_in_its_log(tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_option_is_refused_with_the_nearest(tmp_path: Path, arguments: list[str], sentence: str) -> None:
-    schema = spark_schema_json(pa.schema([("id", pa.int64()), ("name", pa.string())]))
+    schema = arrow_schema_to_json(pa.schema([("id", pa.int64()), ("name", pa.string())]))
     commit_files(str(tmp_path), {".csv": b"7,a\n"}, {"format": "csv", "schema": schema})
     said = refusal(str(tmp_path), *arguments)
     assert sentence in said

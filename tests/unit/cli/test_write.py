@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.cli.arguments import parse_option_pairs, parse_pairs
+from holdfast.cli.arguments import parse_key_value_pairs, parse_option_pairs
 from holdfast.cli.write import WriteInput, find_input_format
 from holdfast.errors import InvalidRequestError
 from holdfast.options.write import WriteRequest
@@ -134,7 +134,7 @@ def test_option_values_may_contain_equals_signs() -> None:
 def test_options_of_the_reader_keep_their_names() -> None:
     """Hadoop's settings are case-sensitive, and an underscore may be part of a bucket's name."""
     texts = ["fs.s3a.bucket.my_bucket.endpoint=http://h:1", "timestampFormat=yyyy", "fs.s3a.bucket.mybucket.endpoint=x"]
-    assert parse_pairs(texts) == [tuple(text.split("=", 1)) for text in texts]
+    assert parse_key_value_pairs(texts) == [tuple(text.split("=", 1)) for text in texts]
 
 
 @pytest.mark.parametrize(

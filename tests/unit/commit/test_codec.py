@@ -199,34 +199,34 @@ def test_job_record_round_trip_and_place() -> None:
 @pytest.mark.parametrize("path", ["../x", "a/../../x", "_holdfast/log/1.json", "_SUCCESS", ".x/y"])
 def test_replaced_list_never_names_what_is_not_output(path: str) -> None:
     """A tampered list of replaced files must not delete the log, or anything outside."""
-    data, _count = two_phase_records.encode_replaced([ReplacedFile(path=path, size_bytes=1)])
+    data, _count = two_phase_records.encode_replaced_files([ReplacedFile(path=path, size_bytes=1)])
     ref = ListRef(key="_holdfast/jobs/x", sha256=codec.sha256_hex(data), count=1)
     with pytest.raises(CorruptDataError):
-        list(two_phase_records.decode_replaced(ref, data))
+        list(two_phase_records.decode_replaced_files(ref, data))
 
 
 def test_lists_are_pinned_by_digest() -> None:
     files = [ReplacedFile(path="a", size_bytes=1, etag="e"), ReplacedFile(path="b//c", size_bytes=2)]
-    data, count = two_phase_records.encode_replaced(iter(files))
+    data, count = two_phase_records.encode_replaced_files(iter(files))
     ref = ListRef(key="_holdfast/jobs/x", sha256=codec.sha256_hex(data), count=2)
-    assert (count, list(two_phase_records.decode_replaced(ref, data))) == (2, files)
+    assert (count, list(two_phase_records.decode_replaced_files(ref, data))) == (2, files)
     with pytest.raises(CorruptDataError):
-        list(two_phase_records.decode_replaced(ref, data[:-1] + bytes([data[-1] ^ 1])))
+        list(two_phase_records.decode_replaced_files(ref, data[:-1] + bytes([data[-1] ^ 1])))
 
 
 @pytest.mark.parametrize("cut", [1, 9, 20])
 def test_a_list_that_cannot_be_unpacked_is_corrupt_although_its_digest_is_right(cut: int) -> None:
-    data, count = two_phase_records.encode_replaced([ReplacedFile(path="a", size_bytes=1)])
+    data, count = two_phase_records.encode_replaced_files([ReplacedFile(path="a", size_bytes=1)])
     for broken in (data[:-cut], data[:12] + b"\xff" * 8 + data[20:]):
         ref = ListRef(key="_holdfast/jobs/x", sha256=codec.sha256_hex(broken), count=count)
         with pytest.raises(CorruptDataError):
-            list(two_phase_records.decode_replaced(ref, broken))
+            list(two_phase_records.decode_replaced_files(ref, broken))
 
 
 def test_a_list_that_is_not_packed_is_read() -> None:
     data = b'{"path":"a","bytes":1,"etag":"e"}\n'
     ref = ListRef(key="_holdfast/jobs/x", sha256=codec.sha256_hex(data), count=1)
-    assert list(two_phase_records.decode_replaced(ref, data)) == [ReplacedFile(path="a", size_bytes=1, etag="e")]
+    assert list(two_phase_records.decode_replaced_files(ref, data)) == [ReplacedFile(path="a", size_bytes=1, etag="e")]
 
 
 def test_equal_lists_are_equal_bytes_and_small() -> None:
@@ -235,6 +235,6 @@ def test_equal_lists_are_equal_bytes_and_small() -> None:
         ReplacedFile(path=f"part-{n // 10:05}-20261122000000000-0123456789ab-{n // 10:012x}-{n % 10:05}", size_bytes=n)
         for n in range(10_000)
     ]
-    data, count = two_phase_records.encode_replaced(files)
-    assert two_phase_records.encode_replaced(iter(files)) == (data, count)
+    data, count = two_phase_records.encode_replaced_files(files)
+    assert two_phase_records.encode_replaced_files(iter(files)) == (data, count)
     assert len(data) < 20 * count

@@ -10,8 +10,8 @@ import pytest
 
 from holdfast.cli.write import _describe_end
 from holdfast.commit import TWO_PHASE, CommitContext, CommitSettings, SaveMode, get_committer, open_context
-from holdfast.commit.leftovers import Action, Leftover
-from holdfast.commit.writes import TOKEN, EndedWrite, JobIds, WriteEnd, end_write
+from holdfast.commit.leftovers import Leftover, RecoveryAction
+from holdfast.commit.writes import TOKEN, EndedWrite, WriteEnd, WriteJobIds, end_write
 from holdfast.errors import HoldfastError
 from holdfast.stores.interceptors import Operation
 from tests.interceptors import FOR_EVER, Fault, FaultMode, SimulatedCrash, crash_at
@@ -30,7 +30,7 @@ def test_a_write_that_never_started_has_no_job(ctx: CommitContext) -> None:
 
 
 def test_an_undecided_job_is_aborted_once(ctx: CommitContext) -> None:
-    named = ctx.with_environment(ids=JobIds(TOKEN_VALUE, ctx.ids))
+    named = ctx.with_environment(ids=WriteJobIds(TOKEN_VALUE, ctx.ids))
     job = TWO_PHASE.setup_job(named, SaveMode.APPEND, {TOKEN: TOKEN_VALUE})
     assert job is not None
     with TWO_PHASE.setup_task(ctx, job, 0) as attempt:
@@ -46,7 +46,7 @@ def test_a_job_that_cannot_be_judged_is_kept(ctx: CommitContext, monkeypatch: py
         committer="magic",
         job=f"20260102030405678-{TOKEN_VALUE}",
         active_at_s=0.0,
-        action=Action.KEEP,
+        action=RecoveryAction.KEEP,
         reason="1 file is lost",
         recover=lambda: finished.append("finish"),
     )
@@ -72,7 +72,7 @@ def test_whatever_it_says_holds_wherever_the_driver_stopped(publication: str, af
     for nth in itertools.count(1):
         world = World(publication)
         run_job(world.context(), "old")
-        named = world.context().with_environment(ids=JobIds(TOKEN_VALUE, world.ids))
+        named = world.context().with_environment(ids=WriteJobIds(TOKEN_VALUE, world.ids))
         job = TWO_PHASE.setup_job(named, SaveMode.APPEND, {TOKEN: TOKEN_VALUE})
         assert job is not None
         messages = run_tasks(world.context(), job, "new")

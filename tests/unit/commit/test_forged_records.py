@@ -17,7 +17,7 @@ from holdfast.commit.intents import find_announcers
 from holdfast.commit.layout import attempt_file_path, intents_path, log_entry_path, manifest_path
 from holdfast.commit.records import FileEntry, JobRecord, Kind, ManifestRef, StreamBatch, Totals
 from holdfast.commit.two_phase import records as two_phase_records
-from holdfast.commit.two_phase.decision_log import WRITE_ID, find_by_write_id, read_log
+from holdfast.commit.two_phase.decision_log import WRITE_ID, find_job_by_write_id, read_log
 from holdfast.commit.two_phase.records import ListRef, LogEntry, LogState, StreamMark, TaskManifest
 from holdfast.commit.writes import find_job_by_token
 from holdfast.errors import CorruptDataError
@@ -230,11 +230,13 @@ def test_a_record_of_intents_without_a_number(number: str) -> None:
 @pytest.mark.parametrize(("path", "value"), [("sha256", "0" * 63), ("sha256", "g" * 64), ("task", -1), ("rows", None)])
 def test_a_line_of_the_manifests_of_a_decision(path: str, value: object) -> None:
     ref = ManifestRef(key=manifest_path(JOB, 3, ATTEMPT), sha256="0" * 64, task=3, totals=Totals(files=1))
-    line = two_phase_records.encode_refs([ref])
+    line = two_phase_records.encode_manifest_list([ref])
 
     def decoded(data: bytes) -> list[ManifestRef]:
         return list(
-            two_phase_records.decode_refs(ListRef(key="_holdfast/jobs/x", sha256=codec.sha256_hex(data), count=1), data)
+            two_phase_records.decode_manifest_list(
+                ListRef(key="_holdfast/jobs/x", sha256=codec.sha256_hex(data), count=1), data
+            )
         )
 
     assert decoded(line) == [ref]
@@ -266,7 +268,7 @@ def test_an_aborted_write_is_not_remembered() -> None:
     job = TWO_PHASE.setup_job(world.context(), SaveMode.APPEND, {WRITE_ID: "nightly"})
     assert job is not None
     TWO_PHASE.abort_job(world.context(), job)
-    assert find_by_write_id(world.context(), read_log(world.context()), "nightly") is None
+    assert find_job_by_write_id(world.context(), read_log(world.context()), "nightly") is None
 
 
 def test_who_has_announced_an_upload_is_looked_up_by_its_key() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.commit import TWO_PHASE, CommitContext, Committer, SaveMode, recover
 from holdfast.commit.committer import MULTIPART
-from holdfast.commit.leftovers import Action, Leftover
+from holdfast.commit.leftovers import Leftover, RecoveryAction
 from holdfast.commit.recovery import UNKNOWN
 from holdfast.errors import AccessDeniedError, CorruptDataError, HoldfastError, NotFoundError, UnavailableError
 from holdfast.stores.interceptors import InterceptedStore
@@ -32,7 +32,13 @@ class Found:
     finished: list[str] = field(default_factory=list)
 
     def add(
-        self, job: str, action: Action, *, active_at_s: float = 0.0, error: Exception | None = None, name: str = "fake"
+        self,
+        job: str,
+        action: RecoveryAction,
+        *,
+        active_at_s: float = 0.0,
+        error: Exception | None = None,
+        name: str = "fake",
     ) -> None:
         def finish() -> None:
             if error is not None:
@@ -67,7 +73,7 @@ def ctx() -> CommitContext:
 
 def test_each_action_is_done_and_said(ctx: CommitContext) -> None:
     found = Found()
-    for action in Action:
+    for action in RecoveryAction:
         found.add(action.value, action)
     report = recover(ctx, committers=[found.committer()])
     assert found.finished == ["roll forward", "roll back", "clean up"]
@@ -79,13 +85,13 @@ def test_each_action_is_done_and_said(ctx: CommitContext) -> None:
 
 def test_what_is_kept_needs_a_person(ctx: CommitContext) -> None:
     found = Found()
-    found.add("a", Action.KEEP)
+    found.add("a", RecoveryAction.KEEP)
     assert not recover(ctx, committers=[found.committer()]).clean
     assert found.finished == []
 
 
-@pytest.mark.parametrize("action", list(Action))
-def test_a_job_that_may_be_alive_is_left_alone(ctx: CommitContext, action: Action) -> None:
+@pytest.mark.parametrize("action", list(RecoveryAction))
+def test_a_job_that_may_be_alive_is_left_alone(ctx: CommitContext, action: RecoveryAction) -> None:
     found = Found()
     found.add("young", action, active_at_s=NOW_S - 30)
     report = recover(ctx, older_than_s=60, committers=[found.committer()])
@@ -96,7 +102,7 @@ def test_a_job_that_may_be_alive_is_left_alone(ctx: CommitContext, action: Actio
 
 def test_a_dry_run_says_the_same_and_does_nothing(ctx: CommitContext) -> None:
     found = Found()
-    for action in Action:
+    for action in RecoveryAction:
         found.add(action.value, action)
     planned = recover(ctx, dry_run=True, committers=[found.committer()])
     assert found.finished == []
@@ -115,8 +121,8 @@ def test_one_failure_does_not_stop_the_rest(
     ctx: CommitContext, kind: Callable[[str], Exception], damaged: dict[str, str], pending: dict[str, str]
 ) -> None:
     found = Found()
-    found.add("bad", Action.BACK, error=kind("no luck"))
-    found.add("good", Action.BACK)
+    found.add("bad", RecoveryAction.BACK, error=kind("no luck"))
+    found.add("good", RecoveryAction.BACK)
     report = recover(ctx, committers=[found.committer()])
     assert (report.damaged, report.pending) == (damaged, pending), "damaged is only what cannot be read"
     assert (report.rolled_back, found.finished, report.clean) == (["good"], ["good"], False)
@@ -124,15 +130,15 @@ def test_one_failure_does_not_stop_the_rest(
 
 def test_a_job_is_ended_once_though_two_committers_find_it(ctx: CommitContext) -> None:
     found, other = Found(), Found()
-    found.add("a", Action.FORWARD)
-    other.add("a", Action.BACK, name="other")
+    found.add("a", RecoveryAction.FORWARD)
+    other.add("a", RecoveryAction.BACK, name="other")
     report = recover(ctx, committers=[found.committer(), other.committer(name="other")])
     assert ([job.committer for job in report.jobs], other.finished) == (["fake"], [])
 
 
 def test_a_committer_that_cannot_have_run_here_is_not_asked() -> None:
     found = Found()
-    found.add("a", Action.BACK)
+    found.add("a", RecoveryAction.BACK)
     on_rename = World("rename").context()
     assert recover(on_rename, committers=[found.committer(needs=(MULTIPART,))]).jobs == []
     assert recover(on_rename, committers=[found.committer(staging=True)]).jobs == []  # there is no shared directory
@@ -145,7 +151,7 @@ def test_leftovers_that_cannot_be_read_are_damage_of_that_committer(ctx: CommitC
         raise CorruptDataError("a record cannot be read", key="x")
 
     good = Found()
-    good.add("good", Action.CLEAN)
+    good.add("good", RecoveryAction.CLEAN)
     fakes = [good.committer(name="broken", find_leftovers=broken), good.committer()]
     report = recover(ctx, committers=fakes)
     assert list(report.damaged) == ["broken"]
@@ -157,7 +163,7 @@ def test_leftovers_that_cannot_be_read_are_damage_of_that_committer(ctx: CommitC
 @pytest.mark.parametrize("committer", ["two_phase", "magic", "staging-directory", "staging-partitioned", "manifest"])
 def test_a_process_that_dies_at_any_call_leaves_all_or_nothing(committer: str, after: bool) -> None:
     """C9; paper 001, "Job Driver failure during Job Commit": next to another job's data, found among all committers."""
-    actions = set[Action]()
+    actions = set[RecoveryAction]()
     for nth in range(1, 500):
         bucket = Bucket(committer)
         old = bucket.run_job(bucket.context(), "old")
@@ -177,7 +183,7 @@ def test_a_process_that_dies_at_any_call_leaves_all_or_nothing(committer: str, a
             assert recover(bucket.context()).jobs == [], f"call {nth}: again does nothing"
             actions.update(job.action for job in report.jobs)
         else:
-            assert {Action.FORWARD, Action.BACK} <= actions
+            assert {RecoveryAction.FORWARD, RecoveryAction.BACK} <= actions
             return
     raise AssertionError("the job never ended")
 
@@ -214,7 +220,7 @@ def test_what_file_v1_had_merged_is_rolled_back() -> None:
 
     Unless nothing is left to merge.
     """
-    actions = set[Action]()
+    actions = set[RecoveryAction]()
     for nth in range(1, 500):
         bucket = Bucket("file-v1")
         dying = bucket.context(store=InterceptedStore(bucket.store, Faulty(crash_at(nth))))
@@ -225,7 +231,7 @@ def test_what_file_v1_had_merged_is_rolled_back() -> None:
             actions.update(job.action for job in report.jobs)
             assert sorted(bucket.visible().values()) in ([], bucket.expected("new")), f"call {nth}"
         else:
-            assert actions == {Action.BACK, Action.CLEAN}, "all merged is as good as done"
+            assert actions == {RecoveryAction.BACK, RecoveryAction.CLEAN}, "all merged is as good as done"
             return
     raise AssertionError("the job never ended")
 

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.commit import TWO_PHASE
 from holdfast.commit.records import FileEntry
-from holdfast.commit.sinks import PartBudget, UploadSink
+from holdfast.commit.sinks import PartBufferBudget, UploadSink
 from holdfast.errors import InvalidRequestError
 from holdfast.runtime import BackgroundExecutor, InlineExecutor, ThreadExecutor
 from holdfast.stores.base import MultipartLimits
@@ -20,7 +20,7 @@ def sink_on(store: MemoryStore, background: BackgroundExecutor, told: list[FileE
         "t/a",
         "a",
         background=background,
-        budget=PartBudget(1 << 20),
+        budget=PartBufferBudget(1 << 20),
         base_part_bytes=4,
         metadata={},
         on_uploaded=told.append,

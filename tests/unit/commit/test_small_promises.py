@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.commit import TWO_PHASE, CommitContext, Place, SaveMode, codec, verify
 from holdfast.commit.context import StagingPlaces
-from holdfast.commit.destination import delete_visible
+from holdfast.commit.destination import delete_visible_files
 from holdfast.commit.ids import AttemptId, FileOwner, JobId, file_name
 from holdfast.commit.intents import find_announcers, is_intent_record
 from holdfast.commit.layout import attempt_file_path, intents_path, manifest_path
@@ -17,7 +17,7 @@ from holdfast.commit.leftovers import FOREIGN_QUIET_S as QUIET_S
 from holdfast.commit.leftovers import ForeignJobPolicy
 from holdfast.commit.records import FileEntry
 from holdfast.commit.recovery import recover
-from holdfast.commit.success_file import read_success
+from holdfast.commit.success_file import read_success_file
 from holdfast.commit.two_phase import records as two_phase_records
 from holdfast.commit.two_phase.pending_uploads import UploadRecords, is_manifest, iter_reported_uploads
 from holdfast.commit.two_phase.publication import RENAMES
@@ -80,9 +80,9 @@ def test_how_many_files_were_deleted_is_told() -> None:
     for number in range(3):
         ctx.store.put(ctx.key(f"day={number % 2}/{number}"), b"x")
     ctx.store.put(ctx.key("_hidden"), b"x")
-    assert delete_visible(ctx, lambda path: path.startswith("day=0/")) == 2
-    assert delete_visible(ctx) == 1
-    assert delete_visible(ctx) == 0
+    assert delete_visible_files(ctx, lambda path: path.startswith("day=0/")) == 2
+    assert delete_visible_files(ctx) == 1
+    assert delete_visible_files(ctx) == 0
     assert ctx.store.get(ctx.key("_hidden")) == b"x"
 
 
@@ -156,7 +156,7 @@ def test_a_success_file_that_nobody_can_read_is_replaced(data: bytes) -> None:
     world.store.put(f"{HOME}_SUCCESS", data)
     outcome = run_job(world.context(), "new")
     assert outcome.committed and outcome.finished
-    report = read_success(world.context())
+    report = read_success_file(world.context())
     assert report is not None and report["jobId"] == outcome.job
 
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from holdfast.commit.statistics import (
     NO_STATISTICS,
     STORE_STATISTICS,
-    Recorder,
     RunTimes,
     Statistics,
+    StatisticsRecorder,
 )
 from holdfast.errors import NotFoundError
 from holdfast.stores.interceptors import InterceptedStore, Operation
@@ -43,7 +43,7 @@ def test_of_two_gauges_the_later_one_stays() -> None:
 
 def test_what_is_timed_is_counted_and_failures_too() -> None:
     clock = SimulatedClock(step_s=0.0)
-    recorder = Recorder(clock)
+    recorder = StatisticsRecorder(clock)
     for seconds in (0.010, 0.030):
         with recorder.time_block("job_stage_setup"):
             clock.sleep(seconds)
@@ -54,7 +54,7 @@ def test_what_is_timed_is_counted_and_failures_too() -> None:
 
 def test_many_short_runs_add_up_to_their_time() -> None:
     clock = SimulatedClock(step_s=0.0)
-    recorder = Recorder(clock)
+    recorder = StatisticsRecorder(clock)
     for _ in range(1000):
         with recorder.time_block("op"):
             clock.sleep(0.0004)
@@ -62,7 +62,7 @@ def test_many_short_runs_add_up_to_their_time() -> None:
 
 
 def test_threads_share_a_recorder() -> None:
-    recorder = Recorder(SimulatedClock(step_s=0.0))
+    recorder = StatisticsRecorder(SimulatedClock(step_s=0.0))
 
     def work() -> None:
         for _ in range(500):
@@ -80,7 +80,7 @@ def test_threads_share_a_recorder() -> None:
 
 
 def test_a_snapshot_does_not_change_any_more() -> None:
-    recorder = Recorder(SimulatedClock(step_s=0.0))
+    recorder = StatisticsRecorder(SimulatedClock(step_s=0.0))
     recorder.count("files")
     taken = recorder.snapshot()
     recorder.count("files")
@@ -93,7 +93,7 @@ def test_every_call_of_a_store_has_a_name() -> None:
 
 
 def test_calls_of_a_store_are_timed_under_hadoops_names() -> None:
-    recorder = Recorder(SimulatedClock(step_s=0.0))
+    recorder = StatisticsRecorder(SimulatedClock(step_s=0.0))
     store = InterceptedStore(MemoryStore(), recorder.observed)
     store.put("a", b"123")
     assert store.get("a") == b"123"

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.commit import COMMITTERS, TaskCommit
 from holdfast.commit.ids import JobId
-from holdfast.commit.success_file import read_success
+from holdfast.commit.success_file import read_success_file
 from holdfast.errors import InvalidRequestError
 from tests.unit.commit.committer_jobs import Bucket
 
@@ -37,6 +37,6 @@ def test_each_task_reports_exactly_once(committer: str, wrong: str) -> None:
     with pytest.raises(InvalidRequestError):
         bucket.value.commit_job(ctx, job, WRONG[wrong](commits), 2)
     assert bucket.visible() == before, "only file-v2 shows files of tasks before the job commit"
-    assert read_success(ctx) is None
+    assert read_success_file(ctx) is None
     assert bucket.commit(ctx, job, commits).committed, "the right messages are still accepted"
     assert sorted(bucket.visible().values()) == bucket.expected("new")

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.commit import TWO_PHASE, CommitContext, JobRecord, SaveMode
 from holdfast.commit.layout import job_record_path
-from holdfast.commit.leftovers import Action, Leftover
+from holdfast.commit.leftovers import Leftover, RecoveryAction
 from holdfast.commit.upload_owners import UploadState, find_pending_uploads
 from holdfast.errors import CorruptDataError, HoldfastError
 from tests.servers.minio_like import MinioLike
@@ -57,7 +57,7 @@ def test_a_record_that_one_committer_cannot_read_hides_no_job_of_the_others(monk
             committer="staging-directory",
             job=job.job,
             active_at_s=0.0,
-            action=Action.CLEAN,
+            action=RecoveryAction.CLEAN,
             reason="",
             recover=lambda: None,
         )

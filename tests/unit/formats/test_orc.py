@@ -16,7 +16,7 @@ from pyarrow import orc as pa_orc
 from holdfast.errors import CorruptDataError, HoldfastError, InvalidRequestError, UnsupportedError
 from holdfast.formats import get_format
 from holdfast.formats.columns.conversion import convert_batch, plain_schema
-from holdfast.formats.orc_tail import decompress_chunks, uncompressed_chunks
+from holdfast.formats.orc_tail import decompress_chunks, make_uncompressed_chunks
 from tests.unit.formats.nested_batches import random_batches
 from tests.unit.formats.test_round_trip import read, write
 
@@ -204,7 +204,7 @@ def test_damage_is_named(codec: str) -> None:
 def test_original_chunks_are_read_back() -> None:
     data = bytes(range(256)) * 40
     for compression in (0, 1, 5):
-        assert decompress_chunks(uncompressed_chunks(data, compression, 1000), compression) == data
+        assert decompress_chunks(make_uncompressed_chunks(data, compression, 1000), compression) == data
 
 
 # --- names of fields --------------------------------------------------------------------------------------------------

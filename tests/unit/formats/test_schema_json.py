@@ -15,11 +15,11 @@ from holdfast.formats import get_format
 from holdfast.formats.columns.types import (
     VARIANT,
     attach_spark_json,
+    name_special_struct,
     spark_json_of,
-    special_struct,
     with_field_metadata_of,
 )
-from holdfast.formats.schema_json import recognize_schema, spark_schema_json
+from holdfast.formats.schema_json import arrow_schema_to_json, restore_spark_types
 
 POINT_STRUCT = {
     "type": "struct",
@@ -34,7 +34,7 @@ def spark_json(kind: Any, **metadata: Any) -> dict[str, Any]:
 
 def printed(arrow: pa.DataType, spark: Any, **metadata: Any) -> dict[str, Any]:
     field = attach_spark_json(pa.field("c", arrow), spark_json(spark, **metadata))
-    found: dict[str, Any] = json.loads(spark_schema_json(pa.schema([field])))["fields"][0]
+    found: dict[str, Any] = json.loads(arrow_schema_to_json(pa.schema([field])))["fields"][0]
     return found
 
 
@@ -82,7 +82,7 @@ def test_fields_of_structs_keep_their_own() -> None:
 
 def test_without_a_word_of_spark_the_types_are_arrows() -> None:
     schema = pa.schema([("a", pa.dictionary(pa.int32(), pa.string())), ("b", pa.list_(pa.timestamp("us")))])
-    fields = json.loads(spark_schema_json(schema))["fields"]
+    fields = json.loads(arrow_schema_to_json(schema))["fields"]
     assert [field["type"] for field in fields] == [
         "string",
         {"type": "array", "elementType": "timestamp_ntz", "containsNull": True},
@@ -92,7 +92,7 @@ def test_without_a_word_of_spark_the_types_are_arrows() -> None:
 def test_a_schema_is_described_like_another() -> None:
     one = pa.schema([attach_spark_json(pa.field("c", pa.duration("us")), spark_json("interval day"))])
     other = pa.schema([pa.field("c", pa.duration("us"))])
-    assert spark_schema_json(with_field_metadata_of(other, one)) == spark_schema_json(one)
+    assert arrow_schema_to_json(with_field_metadata_of(other, one)) == arrow_schema_to_json(one)
 
 
 # --- files ------------------------------------------------------------------------------------------------------------
@@ -122,12 +122,12 @@ VALUE = {"metadata": b"\x01\x00\x00", "value": b"\x0c\x01"}
 def test_variant_of_spark_is_recognized_and_read() -> None:
     stored = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)])
     schema, values = read(parquet(pa.array([VALUE, None, VALUE], stored), "variant"))
-    assert special_struct(schema.field("c").type) == "variant"
+    assert name_special_struct(schema.field("c").type) == "variant"
     assert values == [VALUE, None, VALUE]
     schema, values = read(
         parquet(pa.array([[VALUE, None], None], pa.list_(stored)), {"type": "array", "elementType": "variant"})
     )
-    assert special_struct(schema.field("c").type.value_type) == "variant"
+    assert name_special_struct(schema.field("c").type.value_type) == "variant"
     assert values == [[VALUE, None], None]
 
 
@@ -171,7 +171,7 @@ FOREIGN_NOTES = [
 @pytest.mark.parametrize("note", [*FOREIGN_NOTES, None])
 def test_a_note_of_another_writer_changes_nothing(note: bytes | None, kind: pa.DataType) -> None:
     schema = pa.schema([("c", kind)])
-    assert recognize_schema(schema, note).equals(schema)
+    assert restore_spark_types(schema, note).equals(schema)
 
 
 @pytest.mark.parametrize("note", FOREIGN_NOTES)

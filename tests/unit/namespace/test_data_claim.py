@@ -14,7 +14,7 @@ from holdfast.errors import CorruptDataError, HoldfastError, InvalidRequestError
 from holdfast.namespace import Configuration, Namespace, init_namespace, open_namespace
 from holdfast.namespace import opening as opening_module
 from holdfast.namespace.blobs import BlobStore
-from holdfast.namespace.configuration import DataClaim
+from holdfast.namespace.configuration import BlobPathClaim
 from holdfast.namespace.opening import reconfigure_namespace
 from holdfast.stores.base import Create, ObjectInfo, ObjectStore, Overwrite, PutMode, iter_objects
 from holdfast.stores.memory import MemoryStore
@@ -37,8 +37,8 @@ def _init(place: Path, name: str, data: str = "data") -> bool:
 def _sharing() -> tuple[World, Namespace, Namespace]:
     """Return two namespaces from before claims, whose data are at one place; the first one has claimed it."""
     world, other = World(), World()
-    first = world.client(blobs=replace(world.blobs, claim=DataClaim("first", "1")))
-    second = other.client(blobs=replace(world.blobs, claim=DataClaim("second", "2")))
+    first = world.client(blobs=replace(world.blobs, claim=BlobPathClaim("first", "1")))
+    second = other.client(blobs=replace(world.blobs, claim=BlobPathClaim("second", "2")))
     first.write_file("/precious", _LARGE)
     world.clock.at_s += 10**6
     other.clock.at_s += 10**6
@@ -125,7 +125,7 @@ def test_garbage_is_not_collected_at_the_place_of_another_one() -> None:
     world, first, second = _sharing()
     second.blobs = world.blobs
     blob = next(iter_objects(world.store, world.blobs.key(""))).key[len(world.blobs.key("")) :]
-    claim = DataClaim("second", "2")
+    claim = BlobPathClaim("second", "2")
     with pytest.raises(InvalidRequestError, match="owner='first'"):
         replace(world.blobs, claim=claim).delete_many([blob])
     assert first.open("/precious").read() == _LARGE
@@ -143,9 +143,9 @@ def test_two_first_writers_of_one_namespace_agree() -> None:
             return super().put(key, data, mode, metadata)
 
     store: ObjectStore = Racing()
-    DataClaim("ns", "1").hold(store, "x/")
+    BlobPathClaim("ns", "1").hold(store, "x/")
     with pytest.raises(InvalidRequestError, match="owner='ns'"):
-        DataClaim("other", "2").hold(store, "x/")
+        BlobPathClaim("other", "2").hold(store, "x/")
 
 
 def test_of_two_namespaces_that_claim_at_once_the_first_has_it() -> None:
@@ -159,20 +159,20 @@ def test_of_two_namespaces_that_claim_at_once_the_first_has_it() -> None:
         ) -> ObjectInfo:
             if not self.is_beaten:
                 self.is_beaten = True
-                DataClaim("first", "1").hold(self, "x/")
+                BlobPathClaim("first", "1").hold(self, "x/")
             return super().put(key, data, mode, metadata)
 
     store = Beaten()
     with pytest.raises(InvalidRequestError, match="owner='first'"):
-        DataClaim("second", "2").hold(store, "x/")
-    assert DataClaim("first", "1").check(store, "x/")
+        BlobPathClaim("second", "2").hold(store, "x/")
+    assert BlobPathClaim("first", "1").check(store, "x/")
 
 
 def test_a_mark_that_cannot_be_read_stops_everything() -> None:
     store = MemoryStore()
     store.put("x/namespace.json", b"{")
     with pytest.raises(CorruptDataError, match="if no other namespace has its data there, delete it"):
-        DataClaim("ns", "1").hold(store, "x/")
+        BlobPathClaim("ns", "1").hold(store, "x/")
 
 
 def test_a_collector_that_runs_while_its_data_move_spares_the_next_owner_of_the_place(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from holdfast.errors import UnavailableError
 from holdfast.namespace import blobs as blobs_module
-from holdfast.namespace.blobs import BlobStore, Expiry
-from holdfast.namespace.file_writer import FileWriter, WrittenFile
+from holdfast.namespace.blobs import BlobStore, PublishDeadline
+from holdfast.namespace.file_writer import FilePublisher, FileWriter
 from holdfast.namespace.inode import Extent, Inode, InodeKind
 from holdfast.namespace.operations.files import Publish, WriteUnderLease
 from holdfast.namespace.paths import NsPath
@@ -30,7 +30,7 @@ def _unused(operation: Publish | WriteUnderLease) -> Inode:
     raise AssertionError("nothing is published")
 
 
-class _File(WrittenFile):
+class _File(FilePublisher):
     """A file that is published by a function of the test."""
 
     def __init__(self, publish: Callable[[Publish | WriteUnderLease], Inode]) -> None:
@@ -44,7 +44,7 @@ class _File(WrittenFile):
 def _writer(store: object, run: Callable[[Publish | WriteUnderLease], Inode] = _unused) -> FileWriter:
     blobs = BlobStore(store, "", SystemIds())  # type: ignore[arg-type]  # a wrapper of a store
     clock = StillClock()
-    return FileWriter(blobs, _File(run), inline_bytes=0, expiry=lambda: Expiry(clock, Moment.of(clock), 60))
+    return FileWriter(blobs, _File(run), inline_bytes=0, expiry=lambda: PublishDeadline(clock, Moment.of(clock), 60))
 
 
 @pytest.fixture

@@ -156,7 +156,7 @@ def test_the_later_of_two_times_is_kept(
 
     def overtaken(commits: Sequence[Commit]) -> list[Outcome]:
         if commits[0].adds:
-            monkeypatch.undo()
+            monkeypatch.revert_completions()
             other.flush()
         return commit_group(commits)
 

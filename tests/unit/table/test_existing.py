@@ -17,7 +17,7 @@ from holdfast.commit import CommitContext, open_context
 from holdfast.commit.layout import iter_visible
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import FORMATS, get_format
-from holdfast.formats.schema_json import spark_schema_json
+from holdfast.formats.schema_json import arrow_schema_to_json
 from holdfast.stores.base import ObjectInfo
 from holdfast.table.contract import TableRecord, decode_table
 from holdfast.table.existing import compute_fingerprint, find_existing
@@ -156,7 +156,7 @@ def types(table: TableRecord | None) -> list[tuple[str, Any]]:
 
 
 def spark_word(kind: pa.DataType) -> Any:
-    return json.loads(spark_schema_json(pa.schema([("c", kind)])))["fields"][0]["type"]
+    return json.loads(arrow_schema_to_json(pa.schema([("c", kind)])))["fields"][0]["type"]
 
 
 SELF_DESCRIBING = [name for name, one in FORMATS.items() if not one.is_text]
@@ -248,7 +248,7 @@ def test_numbers_of_directories_stay_what_they_are(
 ) -> None:
     path, ctx = directory
     schema = pa.schema([("id", pa.int64()), ("c", kind)])
-    fields = json.loads(spark_schema_json(schema))["fields"]
+    fields = json.loads(arrow_schema_to_json(schema))["fields"]
     given = TableRecord(fields=fields, file_format="parquet", partition_by=("c",))
 
     def look() -> TableRecord | None:

@@ -263,7 +263,7 @@ def print_guarantee_table(table: Table, out: Output) -> bool:
         Whether each answer is as declared, or differs for a known reason."""
     out.document(table.to_json_value())
     columns = {name: [_cell_with_mark(table.cell(row.name, name)) for row in table.rows] for name in table.committers}
-    out.side_by_side("guarantee", [row.title for row in table.rows], columns)
+    out.print_split_table("guarantee", [row.title for row in table.rows], columns)
     out.say(_LEGEND)
     cells = list(table.cells.values())
     of_paper = [cell for cell in cells if cell.agrees_with_paper is not None]

@@ -25,7 +25,7 @@ from holdfast.commit import (
 from holdfast.commit.context import StagingPlaces
 from holdfast.commit.recovery import recover
 from holdfast.commit.two_phase.snapshot import read_snapshot
-from holdfast.commit.two_phase.streams import join_batch, plan_batch, roll_forward_decisions
+from holdfast.commit.two_phase.streams import announce_stream_batch, plan_batch, roll_forward_decisions
 from holdfast.errors import DestinationExistsError, HoldfastError
 from holdfast.runtime import Environment, SerialRunner
 from holdfast.stores.base import Capabilities
@@ -205,7 +205,7 @@ def start_job_or_report(setting: Setting, port: Port, mode: SaveMode, batch: int
             job = setting.committer.setup_job(ctx, mode, {})
         else:
             stream = StreamBatch(stream="stream", checkpoint="checkpoint", batch=batch)
-            job = join_batch(ctx, plan_batch(ctx, mode, {}), stream)
+            job = announce_stream_batch(ctx, plan_batch(ctx, mode, {}), stream)
             if job is None:
                 roll_forward_decisions(ctx)
     except HoldfastError as error:

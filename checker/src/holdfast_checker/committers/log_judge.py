@@ -23,8 +23,8 @@ from typing import cast
 
 from holdfast.commit import CommitContext, SaveMode, layout
 from holdfast.commit.ids import FileOwner, file_name
-from holdfast.commit.leftovers import Action
-from holdfast.commit.success_file import report_seq
+from holdfast.commit.leftovers import RecoveryAction
+from holdfast.commit.success_file import report_decision_number
 from holdfast.commit.two_phase.snapshot import read_snapshot
 from holdfast.errors import HoldfastError
 from holdfast_checker.committers.cluster import ClusterState, ToldOutcome
@@ -210,9 +210,9 @@ def _judge_recovery_report(told: ToldOutcome, ledger: Ledger) -> str:
     """Describe how the report of recovery contradicts the decisions; empty if it does not."""
     commits = {one.job: one.commits for one in ledger.decisions}
     for job, action in cast("tuple[tuple[str, str], ...]", told.detail):
-        if action == Action.FORWARD.value and not commits.get(job):
+        if action == RecoveryAction.FORWARD.value and not commits.get(job):
             return f"{told.who} reports that it rolled job {job} forward, and no decision commits it"
-        if action == Action.BACK.value and commits.get(job):
+        if action == RecoveryAction.BACK.value and commits.get(job):
             return f"{told.who} reports that it rolled job {job} back, and a decision commits it"
     return ""
 
@@ -371,7 +371,7 @@ def _is_key_judged(key: str) -> bool:
 def decision_number_in_success(image: StoreSnapshot) -> int | None:
     """Return the number of the log decision that the file ``_SUCCESS`` reports; None if there is no such file."""
     found = image.objects.get(_SUCCESS)
-    return None if found is None else report_seq(json.loads(found.data))
+    return None if found is None else report_decision_number(json.loads(found.data))
 
 
 def _judge_success_file(seq: int | None, ledger: Ledger) -> str:

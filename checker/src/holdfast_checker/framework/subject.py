@@ -13,7 +13,7 @@ from functools import cached_property, partial
 from typing import Any, Generic, TypeVar
 
 from holdfast.errors import InvalidRequestError
-from holdfast.guarantees import Answer
+from holdfast.guarantees import GuaranteeAnswer
 from holdfast.runtime import SeededRandom
 from holdfast.wording import suggest_nearest
 from holdfast_checker.kernel.calls import Fault
@@ -189,7 +189,7 @@ class Subject(Generic[S]):
     others: Mapping[str, S] = field(default_factory=dict)
     find: Callable[[str], S | None] = lambda name: None
     walk: S | None = None
-    declared: Callable[[str], Answer | None] | None = None
+    declared: Callable[[str], GuaranteeAnswer | None] | None = None
 
     @cached_property
     def families(self) -> Mapping[str, tuple[S, ...]]:

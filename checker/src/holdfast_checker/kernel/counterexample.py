@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.commit.codec import (
-    count_field,
     decode_record,
     encode_json_line,
     parse_json_object,
+    read_count_field,
+    read_text_field,
     require_valid,
-    text_field,
 )
 from holdfast.errors import InvalidRequestError
 from holdfast_checker.kernel.state_space import State, StateSpace, Step
@@ -70,11 +70,11 @@ def _decode_json_value(value: dict[str, Any]) -> Counterexample:
     require_valid(all(isinstance(text, str) for text in texts), "a choice is no pair of texts")
     require_valid(all(choice.actor for choice in choices), "a choice names no actor")
     return Counterexample(
-        world=text_field(value, "world"),
-        property=text_field(value, "property"),
-        broke=text_field(value, "broke"),
+        world=read_text_field(value, "world"),
+        property=read_text_field(value, "property"),
+        broke=read_text_field(value, "broke"),
         choices=tuple(choices),
-        seed=None if value.get("seed") is None else count_field(value, "seed"),
+        seed=None if value.get("seed") is None else read_count_field(value, "seed"),
     )
 
 

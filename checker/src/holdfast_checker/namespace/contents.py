@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 from typing import cast
 
 from holdfast.namespace.blobs import BLOBS as FOLDER
-from holdfast.namespace.blobs import unframe
+from holdfast.namespace.blobs import unframe_blob_range
 from holdfast.namespace.inode import Extent, Inode, decode_inode
 from holdfast.namespace.keys import ROOT_KEY, data_key, entry_name_in_key, lease_key, parent_id_in_key, usage_key
 from holdfast.namespace.other_records import DeletedTree, Upload
@@ -158,4 +158,4 @@ def read_extents(contents: NamespaceContents, blobs: Mapping[str, bytes], extent
     def blob(extent: Extent) -> bytes:
         return contents.records[data_key(extent.blob)].value if extent.inline else blobs[f"{FOLDER}{extent.blob}"]
 
-    return b"".join(unframe(one.blob, 0, one.length, blob(one)) for one in extents)
+    return b"".join(unframe_blob_range(one.blob, 0, one.length, blob(one)) for one in extents)

@@ -15,13 +15,13 @@ Source: paper 000, XII.A and Table V.
 
 from __future__ import annotations
 
-from holdfast.commit.committer import MULTIPART, Committer, TaskReports, leave_to_cleanup
+from holdfast.commit.committer import MULTIPART, Committer, TaskReports, leave_attempt_to_cleanup
 from holdfast.commit.context import Measure
-from holdfast.commit.destination import new_truncating_job
+from holdfast.commit.destination import start_truncating_job
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord
 from holdfast.commit.sinks import UploadSink
-from holdfast.commit.success_file import job_has_succeeded, report_success
-from holdfast.commit.task import TaskScope, complete_upload, open_upload, report_task, reported_totals
+from holdfast.commit.success_file import has_job_succeeded, write_success_report
+from holdfast.commit.task import TaskScope, complete_upload, make_task_report, open_upload, sum_reported_totals
 from holdfast.errors import ConflictError
 from holdfast.guarantees import ANOTHER_ENDS, EMPTIED, NO_RECORD, UNDONE_BY_HAND, UNKNOWN, no, yes
 
@@ -29,12 +29,12 @@ from holdfast.guarantees import ANOTHER_ENDS, EMPTIED, NO_RECORD, UNDONE_BY_HAND
 def commit_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOutcome:
     """Write ``_SUCCESS``, which names no files because the driver does not know them. Idempotent."""
     present = reports.check(job)
-    return report_success(measure, job, totals=reported_totals(present), tasks=len(present), paths=())
+    return write_success_report(measure, job, totals=sum_reported_totals(present), tasks=len(present), paths=())
 
 
 def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
     """Do nothing: files of an aborted job stay visible, which violates C5 (abortable)."""
-    return JobOutcome(job=job.job, committed=job_has_succeeded(measure.ctx, job.job))
+    return JobOutcome(job=job.job, committed=has_job_succeeded(measure.ctx, job.job))
 
 
 def open_uploaded_file(scope: TaskScope, path: str) -> UploadSink:
@@ -81,11 +81,11 @@ DIRECT = Committer(
     source="paper 000 (XII.A, Table V)",
     needs=(MULTIPART,),
     guarantees=_GUARANTEES,
-    setup=new_truncating_job,
+    setup=start_truncating_job,
     commit=commit_job,
     abort=abort_job,
     open_file=open_uploaded_file,
-    commit_task=lambda scope, files: report_task(scope.owner, files),  # the files are at their final paths
+    commit_task=lambda scope, files: make_task_report(scope.owner, files),  # the files are at their final paths
     leaves_records=False,
-    abort_task=leave_to_cleanup,
+    abort_task=leave_attempt_to_cleanup,
 )

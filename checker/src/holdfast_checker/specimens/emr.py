@@ -18,23 +18,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from holdfast.commit.committer import MULTIPART, Committer, TaskReports, leave_to_cleanup
+from holdfast.commit.committer import MULTIPART, Committer, TaskReports, leave_attempt_to_cleanup
 from holdfast.commit.context import Measure
-from holdfast.commit.destination import new_truncating_job
-from holdfast.commit.hadoop.completion import build_pending, complete_all_uploads
+from holdfast.commit.destination import start_truncating_job
+from holdfast.commit.hadoop.completion import build_pending_record, complete_all_uploads
 from holdfast.commit.hadoop.pending import PendingSet
 from holdfast.commit.hadoop.uri import encode_uri
 from holdfast.commit.ids import JobId
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, TaskCommit, Totals
-from holdfast.commit.success_file import report_success
-from holdfast.commit.task import TaskScope, abort_named_uploads, count_totals, open_upload
+from holdfast.commit.success_file import write_success_report
+from holdfast.commit.task import TaskScope, abort_uploads_by_name, count_totals, open_upload
 from holdfast.errors import HoldfastError
 from holdfast.guarantees import BOTH_COMMIT, EMPTIED, IN_TASK_COMMIT, NO_RECORD, UNDONE_BY_HAND, UNKNOWN, no, yes
 
 
 def _abort_pending_uploads(measure: Measure, job: JobId) -> str:
     try:
-        abort_named_uploads(measure.ctx, job)
+        abort_uploads_by_name(measure.ctx, job)
     except HoldfastError as error:
         return f"pending uploads may be left, run holdfast recover: {error.message}"
     return ""
@@ -44,7 +44,7 @@ def commit_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOut
     """Write ``_SUCCESS``, without file names, which tasks do not report; then abort uploads of failed attempts."""
     reported = reports.check(job)
     totals = sum((commit.totals for commit in reported), Totals())
-    outcome = report_success(measure, job, totals=totals, tasks=len(reported), paths=())
+    outcome = write_success_report(measure, job, totals=totals, tasks=len(reported), paths=())
     with measure.stage("job_stage_cleanup"):
         left = _abort_pending_uploads(measure, job.job)
     return replace(outcome, finished=not left, pending_reason=left)
@@ -66,7 +66,9 @@ def commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
     Crash: some files are visible; the uploads of the others are pending until the job ends.
     """
     measure, owner = scope.measure, scope.owner
-    pending = tuple(build_pending(measure.ctx, one, owner, uri=encode_uri(measure.ctx.url, one.path)) for one in files)
+    pending = tuple(
+        build_pending_record(measure.ctx, one, owner, uri=encode_uri(measure.ctx.url, one.path)) for one in files
+    )
     with measure.stage("task_stage_complete_uploads"):
         one = PendingSet(job_id=owner.job, commits=pending)
         complete_all_uploads(measure, [one], lambda found: found, revert=False)
@@ -102,11 +104,11 @@ EMR = Committer(
     source="paper 000 (XII.C, Table V)",
     needs=(MULTIPART,),
     guarantees=_GUARANTEES,
-    setup=new_truncating_job,
+    setup=start_truncating_job,
     commit=commit_job,
     abort=abort_job,
     open_file=open_upload,
     commit_task=commit_task,
     leaves_records=False,
-    abort_task=leave_to_cleanup,
+    abort_task=leave_attempt_to_cleanup,
 )

@@ -21,12 +21,12 @@ from dataclasses import replace
 from holdfast.commit import layout
 from holdfast.commit.committer import CONSISTENT_LISTING, MULTIPART, Committer, TaskReports
 from holdfast.commit.context import CommitContext, Measure
-from holdfast.commit.destination import delete_visible, new_truncating_job
+from holdfast.commit.destination import delete_visible_files, start_truncating_job
 from holdfast.commit.ids import AttemptId, FileOwner, JobId
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, TaskCommit
 from holdfast.commit.sinks import UploadSink
-from holdfast.commit.success_file import job_has_succeeded, report_success
-from holdfast.commit.task import TaskScope, report_task, reported_totals
+from holdfast.commit.success_file import has_job_succeeded, write_success_report
+from holdfast.commit.task import TaskScope, make_task_report, sum_reported_totals
 from holdfast.errors import HoldfastError
 from holdfast.guarantees import EMPTIED, NO_RECORD, STILL_WRITING, TWO_DRIVERS, UNKNOWN, no, yes
 from holdfast.stores.base import iter_uploads, multipart
@@ -69,7 +69,7 @@ def _remove_files(ctx: CommitContext, in_scope: Callable[[str], bool]) -> None:
     for upload in list(iter_uploads(store, ctx.prefix)):
         if in_scope(upload.key):
             store.abort_upload(upload.key, upload.upload_id)
-    delete_visible(ctx, in_scope)
+    delete_visible_files(ctx, in_scope)
 
 
 def _files_and_uploads_of_job(ctx: CommitContext, job: JobId) -> Iterator[tuple[str, AttemptId]]:
@@ -92,8 +92,8 @@ def commit_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOut
     with measure.stage("job_stage_list_files"):
         paths = sorted(path for path, attempt in _files_and_uploads_of_job(measure.ctx, job.job) if attempt in winners)
 
-    totals = reported_totals(present)
-    outcome = report_success(measure, job, totals=totals, tasks=len(present), paths=paths, limit=len(paths))
+    totals = sum_reported_totals(present)
+    outcome = write_success_report(measure, job, totals=totals, tasks=len(present), paths=paths, limit=len(paths))
     of_job = _has_mark_of_job(job.job)
     try:
         with measure.stage("job_stage_cleanup"):
@@ -112,7 +112,7 @@ def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
 
     Attempts that are still writing leave files, which violates C5 (abortable).
     """
-    committed = job_has_succeeded(measure.ctx, job.job)
+    committed = has_job_succeeded(measure.ctx, job.job)
     if not committed:
         _remove_files(measure.ctx, _has_mark_of_job(job.job))
     return JobOutcome(job=job.job, committed=committed)
@@ -126,7 +126,7 @@ def open_file(scope: TaskScope, path: str) -> UploadSink:
 
 def commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
     """Return the attempt's commit message, and do nothing else: the files are already at their final paths."""
-    return report_task(scope.owner, files)
+    return make_task_report(scope.owner, files)
 
 
 def abort_task(ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
@@ -163,7 +163,7 @@ STOCATOR = Committer(
     source="paper 000 (XII.B, Table V)",
     needs=(MULTIPART, CONSISTENT_LISTING),
     guarantees=_GUARANTEES,
-    setup=new_truncating_job,
+    setup=start_truncating_job,
     commit=commit_job,
     abort=abort_job,
     open_file=open_file,

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from holdfast.cli.arguments import WordChoice, require_filled
+from holdfast.cli.arguments import WordChoice, refuse_empty_value
 from holdfast.cli.command import CommandRun, OutputForm, Url, argument, command, option
 from holdfast.cli.database import rows
 from holdfast.cli.database.rows import Key, RowType, Table, open_given_database
-from holdfast.cli.output import Column, to_documents
+from holdfast.cli.output import ResultColumn, to_documents
 from holdfast.cli.screen import escape_to_one_line
 from holdfast.errors import InvalidRequestError, NotFoundError
 from holdfast.wording import format_count
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 _TYPES = ("text", "int", "float", "json", "bytes")
 _MOST_SHOWN = 100
-_PREFIX = option("--prefix", "Only rows that begin so.", metavar="ROW", type=require_filled)
-_START = option("--start", "The first row.", metavar="ROW", type=require_filled)
-_END = option("--end", "The row before which to stop.", metavar="ROW", type=require_filled)
+_PREFIX = option("--prefix", "Only rows that begin so.", metavar="ROW", type=refuse_empty_value)
+_START = option("--start", "The first row.", metavar="ROW", type=refuse_empty_value)
+_END = option("--end", "The row before which to stop.", metavar="ROW", type=refuse_empty_value)
 _LIMIT = option("-n --limit", "The most rows.  [default: 100; with --json all]", type=click.IntRange(min=1))
 ColumnName = Annotated[str, option("--column", "Column of the cell.", default="value")]
 
@@ -43,9 +43,9 @@ def ls(run: CommandRun, url: Url) -> None:
     holdfast database scan shows the rows of a table, and stats counts them.
     """
     columns = (
-        Column("table", "table", lambda one: one.name),
-        Column("history", None, rows.history_limit),
-        Column("", "history", rows.history_text),
+        ResultColumn("table", "table", lambda one: one.name),
+        ResultColumn("history", None, rows.history_limit),
+        ResultColumn("", "history", rows.history_text),
     )
     run.out.lines(
         columns, open_given_database(run, url).tables(), nothing="no tables: make one with holdfast database create"
@@ -91,7 +91,9 @@ def scan(
             if run.out.json:
                 run.out.line(rows.json_row_with_values(row, columns))
             else:
-                shown.append((rows.row_text(row), {name: rows.value_text(value) for name, value in columns.items()}))
+                shown.append(
+                    (rows.format_row_key(row), {name: rows.format_cell_value(value) for name, value in columns.items()})
+                )
         is_more = next(found, None) is not None
     names = sorted({name for _row, columns in shown for name in columns})
     if shown:
@@ -129,7 +131,7 @@ def get(
         raise InvalidRequestError("standard output takes the value alone: leave out --raw, or --json and --history")
     key = rows.parse_row(row, row_type)
     database = open_given_database(run, url)
-    about = {"table": table, "row": rows.json_row(key), "column": column}
+    about = {"table": table, "row": rows.row_key_to_json(key), "column": column}
     if history:
         found = database.history(table, key, column=column)
         if not found:
@@ -143,18 +145,18 @@ def get(
     if raw:
         run.out.data(_value_to_bytes(value))
         return
-    run.out.document({**about, "type": rows.type_name(value), "value": rows.json_value(value)})
-    run.out.say(escape_to_one_line(rows.value_text(value)))
+    run.out.document({**about, "type": rows.type_name(value), "value": rows.cell_value_to_json(value)})
+    run.out.say(escape_to_one_line(rows.format_cell_value(value)))
 
 
 _VERSION = (
-    Column("counter", "counter", lambda one: one[0]),
-    Column("deleted", None, lambda one: one[1] is None),
-    Column(
+    ResultColumn("counter", "counter", lambda one: one[0]),
+    ResultColumn("deleted", None, lambda one: one[1] is None),
+    ResultColumn(
         "type", "type", lambda one: None if one[1] is None else rows.type_name(one[1]), lambda name: name or "deleted"
     ),
-    Column("value", None, lambda one: None if one[1] is None else rows.json_value(one[1])),
-    Column("", "value", lambda one: "" if one[1] is None else rows.value_text(one[1])),
+    ResultColumn("value", None, lambda one: None if one[1] is None else rows.cell_value_to_json(one[1])),
+    ResultColumn("", "value", lambda one: "" if one[1] is None else rows.format_cell_value(one[1])),
 )
 
 
@@ -198,8 +200,10 @@ def put(
     """
     key = rows.parse_row(row, row_type)
     open_given_database(run, url).put(table, key, _parse_value(value, kind), column=column)
-    run.out.document({"table": table, "row": rows.json_row(key), "column": column, "type": kind})
-    run.out.say(f"put {kind} into {table}: {escape_to_one_line(rows.row_text(key))}, {escape_to_one_line(column)}")
+    run.out.document({"table": table, "row": rows.row_key_to_json(key), "column": column, "type": kind})
+    run.out.say(
+        f"put {kind} into {table}: {escape_to_one_line(rows.format_row_key(key))}, {escape_to_one_line(column)}"
+    )
 
 
 def _parse_value(text: str, kind: str) -> Value:
@@ -239,7 +243,9 @@ def delete(
     table: Table,
     row: Key,
     row_type: RowType,
-    column: Annotated[str | None, option("--column", "Delete only this cell.", type=require_filled, metavar="NAME")],
+    column: Annotated[
+        str | None, option("--column", "Delete only this cell.", type=refuse_empty_value, metavar="NAME")
+    ],
 ) -> None:
     """Delete ROW from TABLE, or one cell of it.
 
@@ -260,7 +266,7 @@ def delete(
         return chosen
 
     deleted = database.transact(remove)
-    run.out.document({"table": table, "row": rows.json_row(key), "deleted": deleted})
+    run.out.document({"table": table, "row": rows.row_key_to_json(key), "deleted": deleted})
     run.out.say(f"deleted {format_count(len(deleted), 'cell')}" if deleted else "there was nothing to delete")
     if not deleted and (hint := rows.similar_row_hint(database, table, key)):
         run.out.note(hint)

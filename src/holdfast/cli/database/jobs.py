@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from holdfast.cli.arguments import parse_age, require_filled
+from holdfast.cli.arguments import parse_age, refuse_empty_value
 from holdfast.cli.command import CommandRun, OutputForm, Url, argument, command, option
-from holdfast.cli.database.rows import Table, json_row, json_value, open_given_database, row_text
-from holdfast.cli.output import Column, format_with_commas, time_text, to_document
+from holdfast.cli.database.rows import Table, cell_value_to_json, format_row_key, open_given_database, row_key_to_json
+from holdfast.cli.output import ResultColumn, format_with_commas, time_text, to_document
 from holdfast.wording import format_percent
 
 if TYPE_CHECKING:
@@ -19,25 +19,33 @@ if TYPE_CHECKING:
     from holdfast.units.watch import View
 
 # --- jobs -------------------------------------------------------------------------------------------------------------
-_JOB: tuple[Column, ...] = (
-    Column("job", "job", lambda state: state.job.name),
-    Column("kind", "kind", lambda state: state.job.kind),
-    Column("finished", "state", lambda state: state.job.is_finished, lambda one: "finished" if one else "not finished"),
-    Column("share", "done", lambda state: state.share, lambda share: "-" if share is None else format_percent(share)),
-    Column("done", "units", lambda state: state.done, format_with_commas),
-    Column("deferred", None, lambda state: state.deferred),
-    Column("conflicts", None, lambda state: state.statistics.conflicts),
-    Column("conflict_share", "conflicts", lambda state: round(state.statistics.conflict_share, 6), "{:.1%}".format),
-    Column("tasks", None, lambda state: state.job.shards),
-    Column("tasks_finished", None, lambda state: state.finished),
-    Column("", "tasks", lambda state: f"{state.finished:,}/{state.job.shards:,}"),
-    Column("began", "began", lambda state: time_text(state.job.began_s)),
-    Column("ended", "ended", lambda state: None if state.job.ended_s is None else time_text(state.job.ended_s)),
+_JOB: tuple[ResultColumn, ...] = (
+    ResultColumn("job", "job", lambda state: state.job.name),
+    ResultColumn("kind", "kind", lambda state: state.job.kind),
+    ResultColumn(
+        "finished", "state", lambda state: state.job.is_finished, lambda one: "finished" if one else "not finished"
+    ),
+    ResultColumn(
+        "share", "done", lambda state: state.share, lambda share: "-" if share is None else format_percent(share)
+    ),
+    ResultColumn("done", "units", lambda state: state.done, format_with_commas),
+    ResultColumn("deferred", None, lambda state: state.deferred),
+    ResultColumn("conflicts", None, lambda state: state.statistics.conflicts),
+    ResultColumn(
+        "conflict_share", "conflicts", lambda state: round(state.statistics.conflict_share, 6), "{:.1%}".format
+    ),
+    ResultColumn("tasks", None, lambda state: state.job.shards),
+    ResultColumn("tasks_finished", None, lambda state: state.finished),
+    ResultColumn("", "tasks", lambda state: f"{state.finished:,}/{state.job.shards:,}"),
+    ResultColumn("began", "began", lambda state: time_text(state.job.began_s)),
+    ResultColumn("ended", "ended", lambda state: None if state.job.ended_s is None else time_text(state.job.ended_s)),
 )
 
 
 @command(shape=OutputForm.LINES)
-def jobs(run: CommandRun, url: Url, name: Annotated[str | None, argument(required=False, type=require_filled)]) -> None:
+def jobs(
+    run: CommandRun, url: Url, name: Annotated[str | None, argument(required=False, type=refuse_empty_value)]
+) -> None:
     """List jobs with their progress, or show what the job NAME cost.
 
     Examples:
@@ -75,24 +83,24 @@ def _show_job(run: CommandRun, state: JobState, report: JobReport) -> None:
     rows = [(one.title or "", one.text(known[one.key])) for one in shown if known[one.key] is not None]
     run.out.table(["figure", "value"], [*rows, *report.summary()])
     columns = (
-        Column("", "task", lambda one: one[0]),
-        Column("", "units", lambda one: one[1].units, format_with_commas),
-        Column("", "units/s", lambda one: one[1].units / one[1].run_s if one[1].run_s else 0.0, "{:,.0f}".format),
-        Column("", "conflicts", lambda one: one[1].conflict_share, "{:.1%}".format),
-        Column("", "repeated", lambda one: one[1].reruns, format_with_commas),
-        Column("", "group", lambda one: one[1].group_size, "{:.1f}".format),
-        Column("", "latency", lambda one: one[1].commit_latency_s, latency_text),
-        Column("", "functions", lambda one: one[1].time_shares["functions"], "{:.0%}".format),
-        Column("", "reads", lambda one: one[1].time_shares["reads"], "{:.0%}".format),
-        Column("", "commits", lambda one: one[1].time_shares["commits"], "{:.0%}".format),
-        Column("", "other", lambda one: one[1].time_shares["other"], "{:.0%}".format),
+        ResultColumn("", "task", lambda one: one[0]),
+        ResultColumn("", "units", lambda one: one[1].units, format_with_commas),
+        ResultColumn("", "units/s", lambda one: one[1].units / one[1].run_s if one[1].run_s else 0.0, "{:,.0f}".format),
+        ResultColumn("", "conflicts", lambda one: one[1].conflict_share, "{:.1%}".format),
+        ResultColumn("", "repeated", lambda one: one[1].reruns, format_with_commas),
+        ResultColumn("", "group", lambda one: one[1].group_size, "{:.1f}".format),
+        ResultColumn("", "latency", lambda one: one[1].commit_latency_s, latency_text),
+        ResultColumn("", "functions", lambda one: one[1].time_shares["functions"], "{:.0%}".format),
+        ResultColumn("", "reads", lambda one: one[1].time_shares["reads"], "{:.0%}".format),
+        ResultColumn("", "commits", lambda one: one[1].time_shares["commits"], "{:.0%}".format),
+        ResultColumn("", "other", lambda one: one[1].time_shares["other"], "{:.0%}".format),
     )
     if report.tasks:
         run.out.show(columns, list(enumerate(report.tasks)))
 
 
 @command()
-def forget(run: CommandRun, url: Url, job: Annotated[str, argument(type=require_filled)]) -> None:
+def forget(run: CommandRun, url: Url, job: Annotated[str, argument(type=refuse_empty_value)]) -> None:
     """Delete the records of JOB, so that its name can be used again.
 
     Examples:
@@ -116,7 +124,7 @@ def watch(
     url: Url,
     table: Table,
     job: Annotated[
-        str | None, option("--job", "The job that writes to the table.", type=require_filled, metavar="NAME")
+        str | None, option("--job", "The job that writes to the table.", type=refuse_empty_value, metavar="NAME")
     ],
     top: Annotated[int, option("--top", "How many rows to show.", type=click.IntRange(1, 10_000), default=10)],
     column: Annotated[str, option("--column", "The column with the values: numbers.", default="value")],
@@ -141,7 +149,7 @@ def watch(
     for view in views:
         out.line(_view_to_json(view))
         out.say(f"{replace(view, top=())}")
-        out.table(["row", "value"], [(row_text(one.row), f"{one.value:,}") for one in view.top], right=["value"])
+        out.table(["row", "value"], [(format_row_key(one.row), f"{one.value:,}") for one in view.top], right=["value"])
         out.say("")
 
 
@@ -149,8 +157,8 @@ def _view_to_json(view: View) -> dict[str, object]:
     """Return a view for programs."""
     found: dict[str, object] = {
         "rows": view.rows,
-        "sum": json_value(view.sum),
-        "top": [{"row": json_row(one.row), "value": json_value(one.value)} for one in view.top],
+        "sum": cell_value_to_json(view.sum),
+        "top": [{"row": row_key_to_json(one.row), "value": cell_value_to_json(one.value)} for one in view.top],
     }
     state = view.state
     if state is None:

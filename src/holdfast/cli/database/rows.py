@@ -15,7 +15,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
-from holdfast.cli.arguments import WordChoice, refuse_password, require_filled
+from holdfast.cli.arguments import WordChoice, refuse_empty_value, refuse_password
 from holdfast.cli.command import CommandRun, argument, option
 from holdfast.errors import InvalidRequestError, NotFoundError
 
@@ -32,7 +32,7 @@ _MOST_ELEMENTS = 16
 _ROW_TYPES = "How rows are given: text, int, or json for tuples."
 
 Table = Annotated[str, argument()]
-Key = Annotated[str, argument("ROW", type=require_filled)]
+Key = Annotated[str, argument("ROW", type=refuse_empty_value)]
 RowType = Annotated[str, option("--row-type", _ROW_TYPES, type=WordChoice(["text", "int", "json"]), default="text")]
 
 
@@ -109,14 +109,14 @@ def parse_integer(text: str, what: str) -> int:
 
 
 # --- JSON -------------------------------------------------------------------------------------------------------------
-def json_row(row: Row) -> object:
+def row_key_to_json(row: Row) -> object:
     """Convert the key of a row to a JSON value, as described at the top of this module."""
     if isinstance(row, tuple):
-        return [json_row(part) for part in row]
-    return json_value(row)
+        return [row_key_to_json(part) for part in row]
+    return cell_value_to_json(row)
 
 
-def json_value(value: Value) -> object:
+def cell_value_to_json(value: Value) -> object:
     """Convert the value of a cell to a JSON value, as described at the top of this module."""
     if isinstance(value, bytes):
         return {"$bytes": base64.b64encode(value).decode("ascii")}
@@ -137,10 +137,13 @@ def json_value(value: Value) -> object:
 
 def json_row_with_values(row: Row, columns: Mapping[str, Value]) -> dict[str, object]:
     """Convert a row and the values of its cells, by column, to one JSON object."""
-    return {"row": json_row(row), "columns": {name: json_value(value) for name, value in columns.items()}}
+    return {
+        "row": row_key_to_json(row),
+        "columns": {name: cell_value_to_json(value) for name, value in columns.items()},
+    }
 
 
-def json_text(form: object) -> str:
+def dump_json_line(form: object) -> str:
     """Serialize a JSON value to text on one line."""
     return json.dumps(form, ensure_ascii=False)
 
@@ -178,9 +181,9 @@ def _parse_row_part(form: Any, text: str) -> Part:
 
 
 # --- for people -------------------------------------------------------------------------------------------------------
-def row_text(row: Row) -> str:
+def format_row_key(row: Row) -> str:
     """Format the key of a row for a person: as JSON, except for text that cannot be mistaken for JSON."""
-    return row if isinstance(row, str) and parse_row_if_json(row) is None else json_text(json_row(row))
+    return row if isinstance(row, str) and parse_row_if_json(row) is None else dump_json_line(row_key_to_json(row))
 
 
 def parse_row_if_json(text: str) -> Row | None:
@@ -191,14 +194,14 @@ def parse_row_if_json(text: str) -> Row | None:
         return None
 
 
-def value_text(value: Value) -> str:
+def format_cell_value(value: Value) -> str:
     """Format the value of a cell for a person: bytes in hexadecimal, long arrays by their shape."""
     if isinstance(value, str):
         return value
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, bool | list | dict):
-        return json_text(value)
+        return dump_json_line(value)
     if isinstance(value, int):
         return str(value) if value.bit_length() <= _LARGEST_DECIMAL_BITS else hex(value)
     if isinstance(value, float):
@@ -221,14 +224,14 @@ def similar_row_hint(database: Database, table: str, row: Row) -> str:
 
     An example is the integer 3 instead of the text "3". The hint is empty if the table has no such row.
     """
-    other = parse_row_if_json(row) if isinstance(row, str) else json_text(json_row(row))
+    other = parse_row_if_json(row) if isinstance(row, str) else dump_json_line(row_key_to_json(row))
     try:
         if other is None or not database.transact(lambda cells: cells.columns(table, other)):
             return ""
     except InvalidRequestError:  # no row can have the name
         return ""
     kind = "text" if not isinstance(row, str) else "int" if isinstance(other, int) else "json"
-    return f"the table has the row {row_text(other)} of another type, see --row-type {kind}"
+    return f"the table has the row {format_row_key(other)} of another type, see --row-type {kind}"
 
 
 def history_limit(table: Definition) -> int | str:

@@ -8,7 +8,7 @@ import click
 
 from holdfast.cli.command import CommandRun, Url, Yes, command, option
 from holdfast.cli.database.rows import Table, history_limit, history_text, open_given_database
-from holdfast.cli.output import Column, format_with_commas, size_text, to_documents
+from holdfast.cli.output import ResultColumn, format_with_commas, size_text, to_documents
 from holdfast.wording import format_count, parse_digits
 
 
@@ -77,16 +77,16 @@ def drop(run: CommandRun, url: Url, table: Table, yes: Yes) -> None:
 
 
 _SIZES = (
-    Column("table", "table", lambda one: one[0]),
-    Column("rows", "rows", lambda one: one[1].rows, format_with_commas),
-    Column("cells", "cells", lambda one: one[1].cells, format_with_commas),
-    Column("versions", "versions", lambda one: one[1].versions, format_with_commas),
-    Column("bytes", "size", lambda one: one[1].size_bytes, size_text),
+    ResultColumn("table", "table", lambda one: one[0]),
+    ResultColumn("rows", "rows", lambda one: one[1].rows, format_with_commas),
+    ResultColumn("cells", "cells", lambda one: one[1].cells, format_with_commas),
+    ResultColumn("versions", "versions", lambda one: one[1].versions, format_with_commas),
+    ResultColumn("bytes", "size", lambda one: one[1].size_bytes, size_text),
 )
 _WORK = (
-    Column("list", "work list", lambda one: one[0]),
-    Column("waiting", "waiting", lambda one: one[1][0], format_with_commas),
-    Column("claimed", "claimed", lambda one: one[1][1], format_with_commas),
+    ResultColumn("list", "work list", lambda one: one[0]),
+    ResultColumn("waiting", "waiting", lambda one: one[1][0], format_with_commas),
+    ResultColumn("claimed", "claimed", lambda one: one[1][1], format_with_commas),
 )
 
 

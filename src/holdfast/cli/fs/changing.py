@@ -36,10 +36,10 @@ def mkdir(
       holdfast fs mkdir holdfast://prod/data
       holdfast fs mkdir -p -m 770 holdfast://prod/a/b/c holdfast://prod/d
     """
-    from holdfast.cli.fs.items import PathErrors, find_path
+    from holdfast.cli.fs.items import PathErrors, parse_namespace_path
 
     bits = parse_mode(mode)(0o755, True)
-    paths = [find_path(run, url) for url in urls]
+    paths = [parse_namespace_path(run, url) for url in urls]
     problems = PathErrors(run.out)
     created = []
     existing = 0
@@ -70,7 +70,7 @@ def touch(
 
     A file that does not exist is created empty, unless you give -c. A time without a zone is UTC.
     """
-    from holdfast.cli.fs.items import PathErrors, find_items, find_path
+    from holdfast.cli.fs.items import PathErrors, find_items, parse_namespace_path
     from holdfast.namespace.errors import PathExistsError, PathNotFoundError
     from holdfast.runtime import SystemClock
 
@@ -82,7 +82,7 @@ def touch(
         except PathNotFoundError:
             if url.endswith("/") or glob:
                 raise
-            missing += [] if no_create else [find_path(run, url)]
+            missing += [] if no_create else [parse_namespace_path(run, url)]
     now_ms = int(SystemClock().now_s() * 1000) if at_ms is None else at_ms
     problems = PathErrors(run.out)
     created: list[str] = []
@@ -127,7 +127,7 @@ def chmod(run: CommandRun, mode: Annotated[str, argument()], urls: Urls, glob: G
     def is_late(status: FileStatus) -> bool:
         return change(status.mode, True) & _OWNER_LISTS != _OWNER_LISTS
 
-    _change_all(run, urls, glob, apply, recursive=recursive, is_late=is_late)
+    _change_all_items(run, urls, glob, apply, recursive=recursive, is_late=is_late)
 
 
 @command(ResourceKind.NAMESPACES)
@@ -150,7 +150,7 @@ def chown(
     def apply(item: Item) -> None:
         item.namespace.set_owner(item.status.path, user or None, group or None)
 
-    _change_all(run, urls, glob, apply, recursive=recursive)
+    _change_all_items(run, urls, glob, apply, recursive=recursive)
 
 
 # --- modes ------------------------------------------------------------------------------------------------------------
@@ -225,7 +225,7 @@ class _ModeChange:
 
 
 # --- changing a tree --------------------------------------------------------------------------------------------------
-def _change_all(
+def _change_all_items(
     run: CommandRun,
     urls: Sequence[str],
     glob: bool,

@@ -99,13 +99,13 @@ def _copy_sources(
     threads: int,
 ) -> None:
     from holdfast.cli.fs.items import PathErrors
-    from holdfast.cli.fs.plan import make_plan
-    from holdfast.cli.fs.transfer import find_sources, find_target, transfer_files
+    from holdfast.cli.fs.plan import make_copy_plan
+    from holdfast.cli.fs.transfer import find_copy_sources, parse_copy_target, transfer_files
 
     problems = PathErrors(run.out)
     with run.out.waiting("planning"):
-        goal = find_target(run, target, sides[1], overwrite=overwrite)
-        plan = make_plan(find_sources(run, sources, sides[0], glob=glob), goal, problems)
+        goal = parse_copy_target(run, target, sides[1], overwrite=overwrite)
+        plan = make_copy_plan(find_copy_sources(run, sources, sides[0], glob=glob), goal, problems)
     transfer_files(plan, goal, problems, run.out, threads=threads)
 
 

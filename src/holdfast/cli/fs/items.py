@@ -13,7 +13,7 @@ import click
 
 from holdfast.cli.command import CommandRun
 from holdfast.cli.failures import PROBLEM, exit_code
-from holdfast.cli.output import Column, Output, size_text, time_text
+from holdfast.cli.output import Output, ResultColumn, size_text, time_text
 from holdfast.errors import (
     AccessDeniedError,
     FencedError,
@@ -87,7 +87,7 @@ def is_namespace_url(text: str) -> bool:
     return text.lower().startswith("holdfast://")
 
 
-def find_path(run: CommandRun, url: str) -> NamespacePath:
+def parse_namespace_path(run: CommandRun, url: str) -> NamespacePath:
     """Parse a URL into a path in a namespace, without interpreting patterns; repeated slashes count as one.
 
     Raises:
@@ -111,11 +111,11 @@ def find_items(run: CommandRun, urls: Sequence[str], *, glob: bool) -> list[Item
 
     Raises:
         PathNotFoundError: a URL does not exist, or nothing matches a pattern.
-        InvalidRequestError, HoldfastError: see `find_path`.
+        InvalidRequestError, HoldfastError: see `parse_namespace_path`.
     """
     found: dict[str, Item] = {}
     for url in urls:
-        for item in _find_matches(run, url, glob):
+        for item in _find_matching_items(run, url, glob):
             found.setdefault(item.url, item)
     return list(found.values())
 
@@ -125,7 +125,7 @@ def _split_namespace_url(url: str) -> tuple[str, str]:
     return name, re.sub("//+", "/", path)
 
 
-def _find_matches(run: CommandRun, url: str, glob: bool) -> list[Item]:
+def _find_matching_items(run: CommandRun, url: str, glob: bool) -> list[Item]:
     name, path = _split_namespace_url(url)
     namespace, base = run.namespace(name), f"holdfast://{name}"
     if glob:
@@ -287,21 +287,21 @@ def walk_tree(
 
 # --- what is known of files and directories ---------------------------------------------------------------------------
 ITEM = (
-    Column("url", None, lambda item: item.url),
-    Column("path", None, lambda item: item.status.path),
-    Column("type", None, lambda item: "directory" if item.status.is_directory else "file"),
-    Column("size", None, lambda item: item.status.size),
-    Column("mode", None, lambda item: f"{item.status.mode:04o}"),
-    Column("permissions", None, lambda item: item.status.permissions),
-    Column("owner", None, lambda item: item.status.owner),
-    Column("group", None, lambda item: item.status.group),
-    Column("modified", None, lambda item: time_text(item.status.mtime_ms / 1000)),
-    Column("modified_ms", None, lambda item: item.status.mtime_ms),
-    Column("accessed_ms", None, lambda item: item.status.atime_ms),
-    Column("replication", None, lambda item: item.status.replication),
-    Column("block_size", None, lambda item: item.status.block_size),
-    Column("id", None, lambda item: item.status.id),
-    Column("being_written", None, lambda item: item.status.is_open),
+    ResultColumn("url", None, lambda item: item.url),
+    ResultColumn("path", None, lambda item: item.status.path),
+    ResultColumn("type", None, lambda item: "directory" if item.status.is_directory else "file"),
+    ResultColumn("size", None, lambda item: item.status.size),
+    ResultColumn("mode", None, lambda item: f"{item.status.mode:04o}"),
+    ResultColumn("permissions", None, lambda item: item.status.permissions),
+    ResultColumn("owner", None, lambda item: item.status.owner),
+    ResultColumn("group", None, lambda item: item.status.group),
+    ResultColumn("modified", None, lambda item: time_text(item.status.mtime_ms / 1000)),
+    ResultColumn("modified_ms", None, lambda item: item.status.mtime_ms),
+    ResultColumn("accessed_ms", None, lambda item: item.status.atime_ms),
+    ResultColumn("replication", None, lambda item: item.status.replication),
+    ResultColumn("block_size", None, lambda item: item.status.block_size),
+    ResultColumn("id", None, lambda item: item.status.id),
+    ResultColumn("being_written", None, lambda item: item.status.is_open),
 )
 """All that is known about a file or a directory, for programs."""
 

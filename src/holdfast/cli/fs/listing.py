@@ -11,7 +11,7 @@ import click
 from holdfast.cli.arguments import WordChoice, parse_byte_count, parse_time_ms
 from holdfast.cli.command import CommandRun, Glob, Human, OutputForm, ResourceKind, Url, Urls, command, option
 from holdfast.cli.failures import PROBLEM
-from holdfast.cli.output import Column, time_text, to_document
+from holdfast.cli.output import ResultColumn, time_text, to_document
 from holdfast.cli.screen import escape_to_one_line
 
 if TYPE_CHECKING:
@@ -87,15 +87,15 @@ def _show_long(run: CommandRun, items: Sequence[Item], *, human: bool, whole: bo
     from holdfast.cli.fs.items import size_formatter
 
     columns = (
-        Column("", "mode", lambda item: item.status.permissions),
-        Column("", "owner", lambda item: item.status.owner),
-        Column("", "group", lambda item: item.status.group),
-        Column(
+        ResultColumn("", "mode", lambda item: item.status.permissions),
+        ResultColumn("", "owner", lambda item: item.status.owner),
+        ResultColumn("", "group", lambda item: item.status.group),
+        ResultColumn(
             "", "size", lambda one: None if one.status.is_directory else one.status.size, size_formatter(human=human)
         ),
         # seconds would leave names no room
-        Column("", "modified (UTC)", lambda item: time_text(item.status.mtime_ms / 1000)[:-4]),
-        Column("", "name", lambda item: item.url if whole else item.status.name),
+        ResultColumn("", "modified (UTC)", lambda item: time_text(item.status.mtime_ms / 1000)[:-4]),
+        ResultColumn("", "name", lambda item: item.url if whole else item.status.name),
     )
     if items:
         run.out.show(columns, items)
@@ -209,11 +209,11 @@ def test(
     Prints nothing. The exit code is 0 for yes and 1 for no; 2 and 3 mean that there is no answer. With several options,
     all must hold.
     """
-    from holdfast.cli.fs.items import find_path
+    from holdfast.cli.fs.items import parse_namespace_path
 
     if not any((exists, is_file, is_directory, has_content, is_empty)):
         raise click.UsageError("nothing is asked: give -e, -f, -d, -s or -z")
-    place = find_path(run, url)
+    place = parse_namespace_path(run, url)
     status = place.namespace.find(place.path)
     answer = status is not None and not (
         (is_file and status.is_directory)

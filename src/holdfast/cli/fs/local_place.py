@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from holdfast.cli.fs.interrupts import delay_signals
-from holdfast.cli.fs.places import PIECE_BYTES, Entry, Failed, Sink
+from holdfast.cli.fs.places import PIECE_BYTES, Failed, FileOrDirectory, Sink
 from holdfast.errors import HoldfastError, InvalidRequestError, StorageFullError
 from holdfast.namespace.errors import PathExistsError, PathNotFoundError
 from holdfast.runtime import Ids
@@ -53,21 +53,21 @@ class LocalPlace:
         """See `NamespacePlace`."""
         return os.path.dirname(path.rstrip("/")) or "."
 
-    def find(self, path: str) -> Entry | None:
+    def find(self, path: str) -> FileOrDirectory | None:
         """See `NamespacePlace`.
 
         Raises:
             InvalidRequestError: the path cannot be looked up.
         """
         if path == STDIN:
-            return Entry(STDIN, is_directory=False)
+            return FileOrDirectory(STDIN, is_directory=False)
         try:
             with _convert_os_errors(path):
                 return _local_entry(path, os.stat(path), "")
         except PathNotFoundError:
             return None
 
-    def below(self, path: str, failed: Failed) -> Iterator[Entry]:
+    def below(self, path: str, failed: Failed) -> Iterator[FileOrDirectory]:
         """See `NamespacePlace`. A link that leads back to a directory above it is not followed."""
         with _convert_os_errors(path):
             top = os.stat(path)
@@ -76,7 +76,7 @@ class LocalPlace:
             directory, relative, above = waiting.pop()
             for one in self._list_entries(directory, relative, failed):
                 if one.is_directory:
-                    with _report_errors(one.path, failed):
+                    with _report_unreadable_path(one.path, failed):
                         status = os.stat(one.path)
                         number = (status.st_dev, status.st_ino)
                         if number in above:
@@ -88,16 +88,16 @@ class LocalPlace:
                 else:
                     yield one
 
-    def _list_entries(self, directory: str, relative: str, failed: Failed) -> list[Entry]:
-        found: list[Entry] = []
-        with _report_errors(directory, failed):
+    def _list_entries(self, directory: str, relative: str, failed: Failed) -> list[FileOrDirectory]:
+        found: list[FileOrDirectory] = []
+        with _report_unreadable_path(directory, failed):
             for name in sorted(os.listdir(directory)):
                 path = os.path.join(directory, name)
-                with _report_errors(path, failed):
+                with _report_unreadable_path(path, failed):
                     found.append(_local_entry(path, os.stat(path), f"{relative}/{name}" if relative else name))
         return found
 
-    def read(self, entry: Entry, readers: int = 1) -> Iterator[bytes]:
+    def read(self, entry: FileOrDirectory, readers: int = 1) -> Iterator[bytes]:
         """See `NamespacePlace`. Ignores `readers`: one is as fast as the disk."""
         with _convert_os_errors(entry.path), _open_local_file(entry.path) as file:
             while piece := file.read(PIECE_BYTES):
@@ -180,9 +180,9 @@ class _LocalSink:
                 os.unlink(self._hidden)
 
 
-def _local_entry(path: str, status: os.stat_result, relative: str) -> Entry:
+def _local_entry(path: str, status: os.stat_result, relative: str) -> FileOrDirectory:
     is_file = stat.S_ISREG(status.st_mode)
-    return Entry(
+    return FileOrDirectory(
         path,
         is_directory=stat.S_ISDIR(status.st_mode),
         relative=relative,
@@ -202,7 +202,7 @@ def _open_local_file(path: str) -> Iterator[BinaryIO]:
 
 
 @contextlib.contextmanager
-def _report_errors(path: str, failed: Failed) -> Iterator[None]:
+def _report_unreadable_path(path: str, failed: Failed) -> Iterator[None]:
     try:
         with _convert_os_errors(path):
             yield

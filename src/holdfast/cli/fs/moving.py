@@ -30,10 +30,10 @@ def mv(
     If TARGET is a directory, SOURCE moves into it; several sources need a directory. Each move is one step,
     however large the directory: every reader sees the old path or the new one.
     """
-    from holdfast.cli.fs.items import PathErrors, find_items, find_path
+    from holdfast.cli.fs.items import PathErrors, find_items, parse_namespace_path
 
     items = find_items(run, sources, glob=glob)
-    goal = find_path(run, target)
+    goal = parse_namespace_path(run, target)
     problems = PathErrors(run.out)
     moved = []
     for item, path in _plan_moves(items, goal):

@@ -15,7 +15,7 @@ from holdfast.cli.fs.items import walk_tree
 from holdfast.commit import CommitContext
 from holdfast.commit.context import Place as StoreRoot
 from holdfast.commit.records import FileEntry
-from holdfast.commit.sinks import PartBudget, UploadSink
+from holdfast.commit.sinks import PartBufferBudget, UploadSink
 from holdfast.commit.task import ATTEMPT_METADATA, complete_upload
 from holdfast.errors import HoldfastError, InvalidRequestError, NotFoundError
 from holdfast.namespace import FileStatus, Namespace
@@ -33,7 +33,7 @@ Failed = Callable[[str, HoldfastError], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FileOrDirectory:
     """A file or a directory to copy, in a namespace, in an object store or on this machine.
 
     Attributes:
@@ -122,12 +122,12 @@ class NamespacePlace:
         """Return the path of the directory that contains a path."""
         return str(NsPath.parse(path).parent)
 
-    def find(self, path: str) -> Entry | None:
+    def find(self, path: str) -> FileOrDirectory | None:
         """Return the file or directory at a path; None if there is none."""
         status = self._namespace.find(path)
         return None if status is None else _namespace_entry(status, "")
 
-    def below(self, path: str, failed: Failed) -> Iterator[Entry]:
+    def below(self, path: str, failed: Failed) -> Iterator[FileOrDirectory]:
         """Yield all files and directories below a directory; call `failed` for each that cannot be read."""
         start = len(path.rstrip("/")) + 1
         for _, status in walk_tree(
@@ -135,7 +135,7 @@ class NamespacePlace:
         ):
             yield _namespace_entry(status, status.path[start:])
 
-    def read(self, entry: Entry, readers: int = 1) -> Iterator[bytes]:
+    def read(self, entry: FileOrDirectory, readers: int = 1) -> Iterator[bytes]:
         """Yield the content of a file in pieces, all from the version that exists when the first one is read.
 
         Args:
@@ -158,8 +158,8 @@ class NamespacePlace:
         self._namespace.mkdirs(path)
 
 
-def _namespace_entry(status: FileStatus, relative: str) -> Entry:
-    return Entry(
+def _namespace_entry(status: FileStatus, relative: str) -> FileOrDirectory:
+    return FileOrDirectory(
         status.path,
         is_directory=status.is_directory,
         relative=relative,
@@ -224,7 +224,7 @@ class ObjectSink:
             self._key,
             self._key,
             background=self._background,
-            budget=PartBudget(ctx.settings.part_buffer_bytes),
+            budget=PartBufferBudget(ctx.settings.part_buffer_bytes),
             base_part_bytes=ctx.settings.part_size_bytes,
             metadata={ATTEMPT_METADATA: token},
             on_uploaded=complete,
@@ -263,7 +263,7 @@ class StorePlace:
         """See `NamespacePlace`."""
         return path.rpartition("/")[0]
 
-    def find(self, path: str) -> Entry | None:
+    def find(self, path: str) -> FileOrDirectory | None:
         """See `NamespacePlace`. A key below which there are others is a directory, unless it is an object too."""
         if path:
             try:
@@ -275,9 +275,9 @@ class StorePlace:
         prefix = f"{path}/" if path else ""
         page = self._ctx.store.list_page(prefix, max_keys=1)
         is_directory = not path or any(info.key.startswith(prefix) for info in page.objects)
-        return Entry(path, is_directory=True) if is_directory else None
+        return FileOrDirectory(path, is_directory=True) if is_directory else None
 
-    def below(self, path: str, failed: Failed) -> Iterator[Entry]:
+    def below(self, path: str, failed: Failed) -> Iterator[FileOrDirectory]:
         """See `NamespacePlace`. The marker of an empty directory is a directory."""
         prefix = f"{path}/" if path else ""
         for info in iter_objects(self._ctx.store, prefix, markers=True):
@@ -285,14 +285,14 @@ class StorePlace:
             if is_marker(info):
                 relative = relative.removesuffix("_$folder$").rstrip("/")
                 if relative:
-                    yield Entry(info.key, is_directory=True, relative=relative)
+                    yield FileOrDirectory(info.key, is_directory=True, relative=relative)
             elif relative.endswith("/"):
                 error = InvalidRequestError("the key ends in a slash and is not a directory: rename it", key=info.key)
                 failed(self.url(info.key), error)
             else:
                 yield _object_entry(info, relative)
 
-    def read(self, entry: Entry, readers: int = 1) -> Iterator[bytes]:
+    def read(self, entry: FileOrDirectory, readers: int = 1) -> Iterator[bytes]:
         """See `NamespacePlace`. All pieces come from the object that was listed."""
 
         def piece(start: int, length: int) -> bytes:
@@ -317,5 +317,5 @@ class StorePlace:
         """Do nothing: a directory is there as long as there is a key below it."""
 
 
-def _object_entry(info: ObjectInfo, relative: str) -> Entry:
-    return Entry(info.key, False, relative, info.size_bytes, info.etag)
+def _object_entry(info: ObjectInfo, relative: str) -> FileOrDirectory:
+    return FileOrDirectory(info.key, False, relative, info.size_bytes, info.etag)

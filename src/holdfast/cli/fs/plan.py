@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from holdfast.cli.fs.items import THREADS, PathErrors
 from holdfast.cli.fs.local_place import LocalPlace
-from holdfast.cli.fs.places import Entry, NamespacePlace, StorePlace
+from holdfast.cli.fs.places import FileOrDirectory, NamespacePlace, StorePlace
 from holdfast.errors import DestinationExistsError, HoldfastError, InvalidRequestError
 from holdfast.namespace.errors import ParentNotDirectoryError, PathNotFoundError
 from holdfast.runtime import ThreadRunner
@@ -22,11 +22,11 @@ Side: TypeAlias = Literal["namespaces", "this machine", "anything"]
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class CopySource:
     """An existing file or directory to copy."""
 
     place: Place
-    entry: Entry
+    entry: FileOrDirectory
 
     @property
     def url(self) -> str:
@@ -35,7 +35,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class CopyTarget:
     """The place and path to which sources are copied; the path need not exist.
 
     Attributes:
@@ -55,7 +55,7 @@ class Target:
 
 
 @dataclass(slots=True)
-class Plan:
+class CopyPlan:
     """All directories that a copy makes, and all files that it copies.
 
     Attributes:
@@ -66,7 +66,7 @@ class Plan:
     """
 
     directories: dict[str, None] = field(default_factory=dict)
-    copies: dict[str, Source] = field(default_factory=dict)
+    copies: dict[str, CopySource] = field(default_factory=dict)
     existing: list[str] = field(default_factory=list)
     empty: int = 0
 
@@ -77,7 +77,7 @@ class Plan:
         return None if None in sizes else sum(size or 0 for size in sizes)
 
 
-def make_plan(sources: Sequence[Source], target: Target, problems: PathErrors) -> Plan:
+def make_copy_plan(sources: Sequence[CopySource], target: CopyTarget, problems: PathErrors) -> CopyPlan:
     """Plan the copy of sources to a target: into it if it is a directory, else under its name. Nothing is written.
 
     Files that cannot be read or that cannot have their path at the target are reported as problems and left out.
@@ -87,12 +87,12 @@ def make_plan(sources: Sequence[Source], target: Target, problems: PathErrors) -
         InvalidRequestError: the sources do not fit the target; the message says why.
     """
     tops = _assign_copy_paths(sources, target)
-    plan = Plan()
+    plan = CopyPlan()
     if target.in_directory and target.place.has_directories and target.place.find(target.path) is None:
         plan.directories[target.path] = None
     there = list(ThreadRunner(THREADS).map(target.place.find, (top for _, top in tops)))
     for (source, top), found in zip(tops, there, strict=True):
-        _refuse_other_kind(source, found, target, top)
+        _refuse_file_directory_clash(source, found, target, top)
         if source.entry.is_directory:
             _add_tree(plan, source, target, top, found, problems)
         else:
@@ -106,14 +106,14 @@ def make_plan(sources: Sequence[Source], target: Target, problems: PathErrors) -
     return plan
 
 
-def _assign_copy_paths(sources: Sequence[Source], target: Target) -> list[tuple[Source, str]]:
+def _assign_copy_paths(sources: Sequence[CopySource], target: CopyTarget) -> list[tuple[CopySource, str]]:
     """Return each source with the path of its copy.
 
     Raises:
         InvalidRequestError: the sources do not fit the target; the message says why.
     """
     is_into = _is_target_directory(sources, target)
-    tops: list[tuple[Source, str]] = []
+    tops: list[tuple[CopySource, str]] = []
     named: dict[str, str] = {}
     for source in sources:
         name = source.place.name(source.entry.path)
@@ -131,7 +131,7 @@ def _assign_copy_paths(sources: Sequence[Source], target: Target) -> list[tuple[
     return tops
 
 
-def _is_target_directory(sources: Sequence[Source], target: Target) -> bool:
+def _is_target_directory(sources: Sequence[CopySource], target: CopyTarget) -> bool:
     """Check whether the target is a directory that the sources go into, or a slash says that it becomes one.
 
     Raises:
@@ -157,7 +157,7 @@ def _is_target_directory(sources: Sequence[Source], target: Target) -> bool:
     return False
 
 
-def _require_parent(target: Target) -> None:
+def _require_parent(target: CopyTarget) -> None:
     if target.place.has_directories:
         parent = target.place.find(target.place.parent(target.path))
         if parent is None:
@@ -168,7 +168,7 @@ def _require_parent(target: Target) -> None:
             )
 
 
-def _refuse_copy_to_itself(source: Source, target: Target, top: str) -> None:
+def _refuse_copy_to_itself(source: CopySource, target: CopyTarget, top: str) -> None:
     """Refuse to copy a file onto itself, or a directory into itself."""
     one, other = source.url.rstrip("/"), target.place.url(top).rstrip("/")
     if one == other:
@@ -179,7 +179,9 @@ def _refuse_copy_to_itself(source: Source, target: Target, top: str) -> None:
         )
 
 
-def _refuse_other_kind(source: Source, found: Entry | None, target: Target, top: str) -> None:
+def _refuse_file_directory_clash(
+    source: CopySource, found: FileOrDirectory | None, target: CopyTarget, top: str
+) -> None:
     """Refuse to replace a directory by a file, or a file by a directory."""
     if found is not None and found.is_directory != source.entry.is_directory:
         kinds = ("file", "directory") if found.is_directory else ("directory", "file")
@@ -190,7 +192,7 @@ def _refuse_other_kind(source: Source, found: Entry | None, target: Target, top:
         )
 
 
-def _add_copy(plan: Plan, source: Source, target: Target, path: str, *, is_there: bool) -> None:
+def _add_copy(plan: CopyPlan, source: CopySource, target: CopyTarget, path: str, *, is_there: bool) -> None:
     other = plan.copies.setdefault(path, source)
     if other is not source:
         raise InvalidRequestError("another source has this path", first=other.url, second=source.url)
@@ -198,7 +200,14 @@ def _add_copy(plan: Plan, source: Source, target: Target, path: str, *, is_there
         plan.existing.append(path)
 
 
-def _add_tree(plan: Plan, source: Source, target: Target, top: str, found: Entry | None, problems: PathErrors) -> None:
+def _add_tree(
+    plan: CopyPlan,
+    source: CopySource,
+    target: CopyTarget,
+    top: str,
+    found: FileOrDirectory | None,
+    problems: PathErrors,
+) -> None:
     """Add everything below a directory. What is at the target already stays, but for files that are replaced."""
     place = target.place
     there: Mapping[str, bool] = (
@@ -222,11 +231,13 @@ def _add_tree(plan: Plan, source: Source, target: Target, top: str, found: Entry
     if place.has_directories:
         need("")
     for entry in source.place.below(source.entry.path, problems.add):
-        one = Source(source.place, entry)
+        one = CopySource(source.place, entry)
         try:
             path = place.join(top, entry.relative)
             is_there = entry.relative in there
-            _refuse_other_kind(one, Entry(path, there[entry.relative]) if is_there else None, target, path)
+            _refuse_file_directory_clash(
+                one, FileOrDirectory(path, there[entry.relative]) if is_there else None, target, path
+            )
             if not entry.is_directory:
                 need(entry.relative.rpartition("/")[0])
                 _add_copy(plan, one, target, path, is_there=is_there)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from holdfast.cli.arguments import parse_byte_count
 from holdfast.cli.command import CommandRun, Glob, Human, OutputForm, ResourceKind, Urls, command, option
-from holdfast.cli.output import Column, to_document
+from holdfast.cli.output import ResultColumn, to_document
 
 if TYPE_CHECKING:
     from holdfast.cli.fs.items import Item
@@ -34,12 +34,12 @@ def du(
 
     in_units = size_formatter(human=human)
     columns = (
-        Column("url", None, lambda one: one[0].url),
-        Column("path", None, lambda one: one[0].status.path),
-        Column("directories", "directories", lambda one: one[1].directories),
-        Column("files", "files", lambda one: one[1].files),
-        Column("size", "size", lambda one: one[1].size, in_units),
-        Column("space", "space", lambda one: one[1].space, in_units),
+        ResultColumn("url", None, lambda one: one[0].url),
+        ResultColumn("path", None, lambda one: one[0].status.path),
+        ResultColumn("directories", "directories", lambda one: one[1].directories),
+        ResultColumn("files", "files", lambda one: one[1].files),
+        ResultColumn("size", "size", lambda one: one[1].size, in_units),
+        ResultColumn("space", "space", lambda one: one[1].space, in_units),
     )
     problems = PathErrors(run.out, lines=True)
     found = []
@@ -53,7 +53,7 @@ def du(
                     with problems.noted(item.url):
                         found.append((item, item.namespace.content_summary(item.status.path)))
     names = display_names([item for item, _ in found])
-    run.out.lines((*columns, Column("", "path", lambda one: names[one[0].url])), found)
+    run.out.lines((*columns, ResultColumn("", "path", lambda one: names[one[0].url])), found)
     problems.end(len(found))
 
 
@@ -107,21 +107,23 @@ def quota(
                     usage = item.namespace.quota_usage(item.status.path)
                 found.append((item, usage))
     shown = display_names([item for item, _ in found])
-    run.out.lines((*_quota_columns(human=human), Column("", "path", lambda one: shown[one[0].url])), found)
+    run.out.lines((*_quota_columns(human=human), ResultColumn("", "path", lambda one: shown[one[0].url])), found)
     problems.end(len(found))
 
 
-def _quota_columns(*, human: bool) -> tuple[Column, ...]:
+def _quota_columns(*, human: bool) -> tuple[ResultColumn, ...]:
     """Return what is known of the quotas of a directory, of which an item and its usage are given."""
     from holdfast.cli.fs.items import size_formatter
 
     in_units = size_formatter(human=human)
     return (
-        Column("url", None, lambda one: one[0].url),
-        Column("names_quota", "names quota", lambda one: one[1].names_quota),
-        Column("names_used", "names used", lambda one: _usage_if_limited(one[1].names_quota, one[1].names)),
-        Column("space_quota", "space quota", lambda one: one[1].space_quota, in_units),
-        Column("space_used", "space used", lambda one: _usage_if_limited(one[1].space_quota, one[1].space), in_units),
+        ResultColumn("url", None, lambda one: one[0].url),
+        ResultColumn("names_quota", "names quota", lambda one: one[1].names_quota),
+        ResultColumn("names_used", "names used", lambda one: _usage_if_limited(one[1].names_quota, one[1].names)),
+        ResultColumn("space_quota", "space quota", lambda one: one[1].space_quota, in_units),
+        ResultColumn(
+            "space_used", "space used", lambda one: _usage_if_limited(one[1].space_quota, one[1].space), in_units
+        ),
     )
 
 

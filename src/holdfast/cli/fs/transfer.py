@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from holdfast.cli.command import CommandRun
 from holdfast.cli.fs.interrupts import StopFlag, StopRequested, stop_threads_first
-from holdfast.cli.fs.items import PathErrors, find_items, find_path, is_namespace_url
+from holdfast.cli.fs.items import PathErrors, find_items, is_namespace_url, parse_namespace_path
 from holdfast.cli.fs.local_place import STDIN, LocalPlace
-from holdfast.cli.fs.places import Entry, NamespacePlace, StorePlace
-from holdfast.cli.fs.plan import Place, Plan, Side, Source, Target
+from holdfast.cli.fs.places import FileOrDirectory, NamespacePlace, StorePlace
+from holdfast.cli.fs.plan import CopyPlan, CopySource, CopyTarget, Place, Side
 from holdfast.cli.output import Output, size_text
 from holdfast.cli.screen import escape_to_one_line
 from holdfast.errors import HoldfastError, InvalidRequestError
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 # --- sources and target -----------------------------------------------------------------------------------------------
-def find_sources(run: CommandRun, words: Sequence[str], side: Side, *, glob: bool = False) -> list[Source]:
+def find_copy_sources(run: CommandRun, words: Sequence[str], side: Side, *, glob: bool = False) -> list[CopySource]:
     """Return the existing files and directories that URLs or local paths name, as sources of a copy.
 
     Raises:
@@ -40,35 +40,35 @@ def find_sources(run: CommandRun, words: Sequence[str], side: Side, *, glob: boo
             items = find_items(run, [word], glob=glob)
             found += [(NamespacePlace(item.namespace, item.base), item.status.path) for item in items]
         else:
-            found.append(_find_outside_place(run, word, side))
-    return [Source(place, _find_source_entry(place, path)) for place, path in found]
+            found.append(_find_place_outside_namespaces(run, word, side))
+    return [CopySource(place, _find_source_entry(place, path)) for place, path in found]
 
 
-def find_target(run: CommandRun, word: str, side: Side, *, overwrite: bool) -> Target:
+def parse_copy_target(run: CommandRun, word: str, side: Side, *, overwrite: bool) -> CopyTarget:
     """Parse a URL or a local path into the target of a copy; the target need not exist.
 
     Raises:
         InvalidRequestError: it is neither a path nor a URL.
     """
     if _is_in_namespace(word, side):
-        named = find_path(run, word)
-        return Target(NamespacePlace(named.namespace, named.base), named.path, named.in_directory, overwrite)
-    place, path = _find_outside_place(run, word, side)
-    return Target(place, path, word.endswith("/"), overwrite)
+        named = parse_namespace_path(run, word)
+        return CopyTarget(NamespacePlace(named.namespace, named.base), named.path, named.in_directory, overwrite)
+    place, path = _find_place_outside_namespaces(run, word, side)
+    return CopyTarget(place, path, word.endswith("/"), overwrite)
 
 
 def _is_in_namespace(word: str, side: Side) -> bool:
     return side == "namespaces" or (side == "anything" and is_namespace_url(word))
 
 
-def _find_source_entry(place: Place, path: str) -> Entry:
+def _find_source_entry(place: Place, path: str) -> FileOrDirectory:
     entry = place.find(path)
     if entry is None:
         raise PathNotFoundError("the source does not exist: check it", path=place.url(path))
     return entry
 
 
-def _find_outside_place(run: CommandRun, word: str, side: Side) -> tuple[Place, str]:
+def _find_place_outside_namespaces(run: CommandRun, word: str, side: Side) -> tuple[Place, str]:
     """Return the place outside of all namespaces that a word names, and the path there."""
     local = LocalPlace(SystemIds())
     if side == "this machine":
@@ -90,7 +90,7 @@ _READERS = 4
 """How many pieces of a single file are read at the same time; of several files, one of each."""
 
 
-def transfer_files(plan: Plan, target: Target, problems: PathErrors, out: Output, *, threads: int) -> None:
+def transfer_files(plan: CopyPlan, target: CopyTarget, problems: PathErrors, out: Output, *, threads: int) -> None:
     """Copy the files of a plan in parallel, report the result, and end the command.
 
     Guarantee: no file at the target is ever incomplete, even if the command is interrupted.
@@ -106,7 +106,7 @@ def transfer_files(plan: Plan, target: Target, problems: PathErrors, out: Output
     stopping = contextlib.nullcontext(StopFlag()) if is_alone else stop_threads_first()
     with stopping as stop, out.progress(in_bytes=True) as progress:
         readers = 1 if len(copies) > 1 else _READERS
-        copying = _Copying(target, stop, readers, plan.size_bytes or 0, progress)
+        copying = _FileCopier(target, stop, readers, plan.size_bytes or 0, progress)
         try:
             for source, error in runner.map(copying.attempt, copies):
                 if error is None:
@@ -126,7 +126,7 @@ def transfer_files(plan: Plan, target: Target, problems: PathErrors, out: Output
     _report_transfer(plan, target, problems, out, copying)
 
 
-def _make_directories(plan: Plan, target: Target, problems: PathErrors, out: Output) -> None:
+def _make_directories(plan: CopyPlan, target: CopyTarget, problems: PathErrors, out: Output) -> None:
     """Make the directories of a plan; those that cannot be made, and all below them, are taken out of the plan."""
     missing: list[str] = []
 
@@ -149,7 +149,7 @@ def _make_directories(plan: Plan, target: Target, problems: PathErrors, out: Out
         out.note(f"left out: {format_count(len(files), 'file')} of directories that could not be made")
 
 
-def _report_transfer(plan: Plan, target: Target, problems: PathErrors, out: Output, done: _Copying) -> None:
+def _report_transfer(plan: CopyPlan, target: CopyTarget, problems: PathErrors, out: Output, done: _FileCopier) -> None:
     made = len(plan.directories)
     out.document(
         {
@@ -170,7 +170,7 @@ def _report_transfer(plan: Plan, target: Target, problems: PathErrors, out: Outp
 
 
 @dataclass
-class _Copying:
+class _FileCopier:
     """Copies single files; may be used by several threads.
 
     Attributes:
@@ -181,7 +181,7 @@ class _Copying:
         size_bytes: the bytes that were copied, with those of unfinished files.
     """
 
-    target: Target
+    target: CopyTarget
     stop: StopFlag
     readers: int
     total_bytes: int
@@ -190,7 +190,7 @@ class _Copying:
     size_bytes: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def attempt(self, copy: tuple[str, Source]) -> tuple[Source, HoldfastError | None]:
+    def attempt(self, copy: tuple[str, CopySource]) -> tuple[CopySource, HoldfastError | None]:
         """Copy a file, given the path of its copy; return it with the error if it could not be copied."""
         try:
             self._copy(*copy)
@@ -198,7 +198,7 @@ class _Copying:
             return copy[1], error
         return copy[1], None
 
-    def _copy(self, path: str, source: Source) -> None:
+    def _copy(self, path: str, source: CopySource) -> None:
         self.stop.check()
         place, entry = source.place, source.entry
         sink = self.target.place.create(path, overwrite=self.target.overwrite)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from holdfast.cli.arguments import parse_age, parse_byte_count, refuse_password, require_filled
+from holdfast.cli.arguments import parse_age, parse_byte_count, refuse_empty_value, refuse_password
 from holdfast.cli.command import CommandRun, Name, ResourceKind, command, option
 from holdfast.cli.failures import exit_code
-from holdfast.cli.output import Column, duration_text, size_text, time_text, to_documents
+from holdfast.cli.output import ResultColumn, duration_text, size_text, time_text, to_documents
 from holdfast.errors import HoldfastError, InvalidRequestError
 
 if TYPE_CHECKING:
@@ -23,10 +23,10 @@ _MOVED = "Where the bytes of files are now: you have moved them there."
 _SAFETY = "Keep deleted bytes for readers so long; at first 1d."
 _COPIES = option("--replication", "Factor of space quotas.  [default: 1]", type=click.IntRange(1, 512))
 Superuser = Annotated[
-    str | None, option("--superuser", "Passes every permission check; at first you.", type=require_filled)
+    str | None, option("--superuser", "Passes every permission check; at first you.", type=refuse_empty_value)
 ]
 Supergroup = Annotated[
-    str | None, option("--supergroup", "Its members, too; at first supergroup.", type=require_filled)
+    str | None, option("--supergroup", "Its members, too; at first supergroup.", type=refuse_empty_value)
 ]
 SafetyAge = Annotated[float | None, option("--safety-age", _SAFETY, type=parse_age)]
 
@@ -35,8 +35,8 @@ SafetyAge = Annotated[float | None, option("--safety-age", _SAFETY, type=parse_a
 def init(
     run: CommandRun,
     name: Name,
-    database: Annotated[str | None, option("--database", _DATABASE, metavar="URL", type=require_filled)],
-    data: Annotated[str, option("--data", _DATA, metavar="URL", type=require_filled, required=True)],
+    database: Annotated[str | None, option("--database", _DATABASE, metavar="URL", type=refuse_empty_value)],
+    data: Annotated[str, option("--data", _DATA, metavar="URL", type=refuse_empty_value, required=True)],
     superuser: Superuser,
     supergroup: Supergroup,
     inline_bytes: Annotated[
@@ -146,10 +146,10 @@ def list_namespaces(run: CommandRun) -> None:
             found[variable] = (name, url, variable)
     rows = sorted(found.values())
     columns = (
-        Column("name", "name", lambda one: one[0]),
-        Column("database", "database", lambda one: public_url(one[1])),
-        Column("from", None, lambda one: one[2]),
-        Column("", "from", lambda one: "catalog" if one[2] == catalog else one[2]),
+        ResultColumn("name", "name", lambda one: one[0]),
+        ResultColumn("database", "database", lambda one: public_url(one[1])),
+        ResultColumn("from", None, lambda one: one[2]),
+        ResultColumn("", "from", lambda one: "catalog" if one[2] == catalog else one[2]),
     )
     run.out.document({"catalog": catalog, "namespaces": to_documents(columns, rows)})
     if rows:
@@ -190,7 +190,7 @@ def status(run: CommandRun, name: Name) -> None:
     out = run.out
     with out.waiting("contacting the database"):
         namespace = run.namespace(name)
-        url = run.database_of(namespace.configuration.name)
+        url = run.find_namespace_database_url(namespace.configuration.name)
         pending = count_pending(namespace, SystemClock())
         leader = current_leader(namespace.database, SystemClock())
     with out.waiting("contacting the object store"):
@@ -236,7 +236,7 @@ def change(
     safety_age: SafetyAge,
     superuser: Superuser,
     supergroup: Supergroup,
-    data: Annotated[str | None, option("--data", _MOVED, metavar="URL", type=require_filled)],
+    data: Annotated[str | None, option("--data", _MOVED, metavar="URL", type=refuse_empty_value)],
 ) -> None:
     """Change the configuration of a namespace.
 

@@ -21,10 +21,10 @@ from typing import Generic, TypeVar
 
 from holdfast.commit.context import CommitContext, Measure
 from holdfast.commit.hadoop.pending import PendingSet, SinglePending
-from holdfast.commit.ids import AttemptId, FileOwner, attempt_name, attempt_owner
+from holdfast.commit.ids import AttemptId, FileOwner, make_hadoop_attempt_id, parse_hadoop_attempt_id
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, Totals
 from holdfast.commit.statistics import NO_STATISTICS, Statistics
-from holdfast.commit.success_file import FILENAME_LIMIT, report_success
+from holdfast.commit.success_file import FILENAME_LIMIT, write_success_report
 from holdfast.commit.task import complete_upload, is_file_published
 from holdfast.errors import HoldfastError, NotFoundError, OutcomeUnknownError
 from holdfast.stores.base import Support, iter_uploads, iter_uploads_of, multipart
@@ -59,7 +59,7 @@ def bucket_name(url: str) -> str:
     return rest.partition("/")[0] or scheme
 
 
-def build_pending(ctx: CommitContext, file: FileEntry, owner: FileOwner | None, *, uri: str) -> SinglePending:
+def build_pending_record(ctx: CommitContext, file: FileEntry, owner: FileOwner | None, *, uri: str) -> SinglePending:
     """Return the record with which any process can complete or abort the upload of a file whose parts are all uploaded.
 
     Args:
@@ -77,18 +77,18 @@ def build_pending(ctx: CommitContext, file: FileEntry, owner: FileOwner | None, 
         rows=file.rows,
         created_ms=int(ctx.clock.now_s() * 1000),
         job_id=owner.job if owner is not None else "",
-        task_id=attempt_name(owner) if owner is not None else "",
+        task_id=make_hadoop_attempt_id(owner) if owner is not None else "",
     )
 
 
 def writing_attempt(pending: SinglePending) -> AttemptId | None:
     """Return the attempt that wrote the file, according to its record; two attempts may use the same file name."""
-    owner = attempt_owner(pending.task_id)
+    owner = parse_hadoop_attempt_id(pending.task_id)
     return None if owner is None else owner.attempt
 
 
 @dataclass(slots=True)
-class _Run(Generic[T]):
+class _UploadCompletion(Generic[T]):
     """The progress of one `complete_all_uploads`.
 
     Workers only add to `completed` and `unknown`, and remove from `pending`.
@@ -103,7 +103,7 @@ class _Run(Generic[T]):
     completed: list[str] = field(default_factory=list)
     unknown: list[SinglePending] = field(default_factory=list)
 
-    def draw(self) -> Generator[SinglePending, None, None]:
+    def iter_pending_uploads(self) -> Generator[SinglePending, None, None]:
         for found in self.measure.ctx.runner.map(self.load, self.sets):
             self.loaded += 1
             self.statistics += found.statistics
@@ -132,7 +132,7 @@ class _Run(Generic[T]):
         recorder.count("committer_bytes_committed", pending.size_bytes)
         return pending
 
-    def require_first(self) -> None:
+    def require_first_file(self) -> None:
         """Check that the first file still exists: if the destination was moved or deleted, later files recreated it."""
         for key in self.completed[:1]:
             try:
@@ -144,7 +144,7 @@ class _Run(Generic[T]):
                     key=key,
                 ) from error
 
-    def undo(self) -> None:
+    def revert_completions(self) -> None:
         # Delete files before aborting uploads: while uploads are pending, recovery can distinguish a reverted job from
         # a committed job some of whose files a later job has replaced.
         runner = self.measure.ctx.runner
@@ -222,9 +222,9 @@ def complete_all_uploads(
     Crash: some files are visible (C4 does not hold), and the uploads of the others are pending; run it again.
     """
     ctx = measure.ctx
-    run = _Run(measure, sets, load)
+    run = _UploadCompletion(measure, sets, load)
     totals, paths = Totals(), list[str]()
-    uploads = run.draw()
+    uploads = run.iter_pending_uploads()
     try:
         for done, pending in enumerate(ctx.runner.map(run.complete, uploads), start=1):
             totals += Totals(files=1, size_bytes=pending.size_bytes, rows=pending.rows)
@@ -232,18 +232,18 @@ def complete_all_uploads(
                 paths.append(pending.key.removeprefix(ctx.prefix))
             ctx.progress("uploads", done, 0)
         if revert:
-            run.require_first()
+            run.require_first_file()
     except Exception:
         uploads.close()  # stops the threads that load
         if revert:
-            run.undo()
+            run.revert_completions()
         raise
     return PublishedFiles(sets=run.loaded, totals=totals, paths=tuple(paths), statistics=run.statistics)
 
 
 def report_completion(measure: Measure, job: JobRecord, published: PublishedFiles) -> JobOutcome:
     """Write the report of a job whose uploads are completed to ``_SUCCESS``, and return the job's outcome."""
-    return report_success(
+    return write_success_report(
         measure,
         job,
         totals=published.totals,

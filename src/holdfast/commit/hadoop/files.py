@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import cast
 
 from holdfast.commit.context import CommitContext
-from holdfast.commit.task import ensure_moved
+from holdfast.commit.task import ensure_file_moved
 from holdfast.errors import NotFoundError, UnsupportedError
 from holdfast.stores.base import CopyStore, ObjectInfo, as_renaming, batched_keys, iter_objects, iter_uploads, multipart
 
@@ -92,7 +92,7 @@ def move_file(ctx: CommitContext, source: str, target: str) -> None:
         step = lambda: _copy_and_delete(ctx, source, target)  # noqa: E731  # one of two
     else:
         raise UnsupportedError("the store neither renames nor copies files: choose another committer", url=ctx.url)
-    if not ensure_moved(ctx, target, step, lambda is_retry: is_retry and file_info(ctx, target) is not None):
+    if not ensure_file_moved(ctx, target, step, lambda is_retry: is_retry and file_info(ctx, target) is not None):
         raise NotFoundError("the file does not exist: it may have been moved before", path=source)
 
 
@@ -121,7 +121,7 @@ def move_dir(ctx: CommitContext, source: str, target: str) -> None:
         store = as_renaming(ctx.store)
         move: Callable[[], None] = lambda: store.rename_dir(ctx.key(source), ctx.key(target))  # noqa: E731  # a step
         with contextlib.suppress(UnsupportedError):  # a link leads to another file system
-            if ensure_moved(ctx, target, move, lambda is_retry: is_retry and is_dir(ctx, target)):
+            if ensure_file_moved(ctx, target, move, lambda is_retry: is_retry and is_dir(ctx, target)):
                 return
             raise NotFoundError("the directory does not exist: it may have been moved before", path=source)
     paths = [path for path, _info in list_files(ctx, source)]

@@ -21,14 +21,14 @@ from typing import Any
 
 from holdfast.commit import layout
 from holdfast.commit.codec import (
-    count_field,
     decode_record,
     encode_json_line,
-    optional_text,
     parse_json_object,
+    read_count_field,
+    read_optional_text_field,
+    read_text_field,
+    read_text_map_field,
     require_valid,
-    text_field,
-    texts_field,
 )
 from holdfast.commit.hadoop.uri import check_uri
 from holdfast.commit.records import FileEntry
@@ -165,7 +165,7 @@ def encode_pendingset(pendingset: PendingSet) -> bytes:
 
 # --- reading ----------------------------------------------------------------------------------------------------------
 def _parse_created_ms(value: dict[str, Any]) -> int:
-    found = count_field(value, "created") if "created" in value else 0
+    found = read_count_field(value, "created") if "created" in value else 0
     require_valid(found < _YEAR_10000_MS, "created is not a time")
     return found
 
@@ -180,8 +180,11 @@ def _parse_part(number: int, found: object, size_bytes: int) -> Part:
         return Part(number, _strip_etag_quotes(found), size_bytes)
     require_valid(isinstance(found, dict), "an etag is neither a text nor an object")
     assert isinstance(found, dict)
-    etag = _strip_etag_quotes(text_field(found, "etag"))
-    algorithm, checksum = optional_text(found, "checksumAlgorithm"), optional_text(found, "checksum")
+    etag = _strip_etag_quotes(read_text_field(found, "etag"))
+    algorithm, checksum = (
+        read_optional_text_field(found, "checksumAlgorithm"),
+        read_optional_text_field(found, "checksum"),
+    )
     require_valid(bool(algorithm) == bool(checksum), "a checksum and its algorithm belong together")
     require_valid(not algorithm or algorithm in _ALGORITHMS, "a checksum is of an unknown algorithm")
     return Part(number, etag, size_bytes, algorithm, checksum)
@@ -207,27 +210,27 @@ def _parse_parts(value: dict[str, Any], sizes: str | None, size_bytes: int) -> t
 
 def _parse_pending(value: dict[str, Any], bucket: str, prefix: str, job_id: str) -> SinglePending:
     require_valid(type(value["version"]) is int and value["version"] == _VERSION, f"version is not {_VERSION}")
-    require_valid(text_field(value, "bucket") == bucket, "the bucket is another one")
-    key = text_field(value, "destinationKey")
+    require_valid(read_text_field(value, "bucket") == bucket, "the bucket is another one")
+    key = read_text_field(value, "destinationKey")
     require_valid(is_unicode(key), "destinationKey is not valid Unicode")
     # A manipulated record must not make a job write elsewhere, or replace Holdfast's own records (C7).
     require_valid(key.startswith(prefix) and layout.is_safe_path(key[len(prefix) :]), "the key leaves the destination")
-    check_uri(uri := text_field(value, "uri"))
-    owner = optional_text(value, "jobId")
+    check_uri(uri := read_text_field(value, "uri"))
+    owner = read_optional_text_field(value, "jobId")
     require_valid(owner in ("", job_id), "it is another job's")
-    extra = texts_field(value, "extraData")
-    size_bytes = count_field(value, "length")
+    extra = read_text_map_field(value, "extraData")
+    size_bytes = read_count_field(value, "length")
     return SinglePending(
         bucket=bucket,
         key=key,
-        upload_id=text_field(value, "uploadId"),
+        upload_id=read_text_field(value, "uploadId"),
         parts=_parse_parts(value, extra.get(_SIZES), size_bytes),
         size_bytes=size_bytes,
         uri=uri,
         rows=_parse_count(extra.get(_ROWS, "0"), _ROWS),
         created_ms=_parse_created_ms(value),
         job_id=owner,
-        task_id=optional_text(value, "taskId"),
+        task_id=read_optional_text_field(value, "taskId"),
         statistics=decode_statistics(value.get("iostatistics")),
     )
 
@@ -268,7 +271,7 @@ def decode_pendingset(record: str, data: bytes, *, bucket: str, prefix: str, job
         require_valid(len(data) <= MAX_PENDINGSET_BYTES, "it is too long for the uploads of one task")
         value = parse_json_object(data)
         require_valid(type(value["version"]) is int and value["version"] in _SET_VERSIONS, "version is neither 2 nor 3")
-        owner = optional_text(value, "jobId")
+        owner = read_optional_text_field(value, "jobId")
         require_valid(owner in ("", job_id), "it is another job's")
         found = value["commits"]
         require_valid(
@@ -282,7 +285,7 @@ def decode_pendingset(record: str, data: bytes, *, bucket: str, prefix: str, job
         return PendingSet(
             job_id=job_id,
             commits=commits,
-            attempt=texts_field(value, "extraData").get(_ATTEMPT, ""),
+            attempt=read_text_map_field(value, "extraData").get(_ATTEMPT, ""),
             statistics=decode_statistics(value.get("iostatistics")),
         )
 

@@ -40,15 +40,15 @@ from holdfast.commit.hadoop.completion import (
 )
 from holdfast.commit.hadoop.pending import PendingSet, SinglePending
 from holdfast.commit.ids import JobId
-from holdfast.commit.leftovers import Action, Leftover
+from holdfast.commit.leftovers import Leftover, RecoveryAction
 from holdfast.commit.records import JobRecord, SaveMode
-from holdfast.commit.success_file import SuccessReport, read_success, report_names_job
+from holdfast.commit.success_file import SuccessReport, is_job_named_in_report, read_success_file
 from holdfast.errors import ConflictError, CorruptDataError
 from holdfast.stores.base import batched_keys, iter_uploads, multipart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PendingJob:
+class JobWithPendingSets:
     """A job with pending sets.
 
     Attributes:
@@ -69,11 +69,11 @@ class PendingJob:
     load: Callable[[str], Sequence[SinglePending]]
     attempts: Sequence[str] = ()
     ids_of: Callable[[str], Collection[str | None]]
-    clean_up: Callable[[Measure, JobState], object]
+    clean_up: Callable[[Measure, JobUploadState], object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobState:
+class JobUploadState:
     """The state of a job's files and uploads, by their keys.
 
     Attributes:
@@ -103,12 +103,12 @@ class JobState:
         return self.pending | self.visible | self.both | self.missing
 
 
-Decide = Callable[[PendingJob, JobState], tuple[Action, str]]
+Decide = Callable[[JobWithPendingSets, JobUploadState], tuple[RecoveryAction, str]]
 """Returns the recovery action for a job, and the reason."""
 
 
 # --- inspecting -------------------------------------------------------------------------------------------------------
-def inspect_jobs(ctx: CommitContext, jobs: Sequence[PendingJob]) -> list[JobState]:
+def inspect_jobs(ctx: CommitContext, jobs: Sequence[JobWithPendingSets]) -> list[JobUploadState]:
     """Find out which uploads and files of each job exist, with one listing of each for all jobs. This only reads."""
     if not jobs:
         return []
@@ -116,7 +116,7 @@ def inspect_jobs(ctx: CommitContext, jobs: Sequence[PendingJob]) -> list[JobStat
         (one.key, one.upload_id): one.initiated_at_s for one in iter_uploads(multipart(ctx.store), ctx.prefix)
     }
     try:
-        report = read_success(ctx)
+        report = read_success_file(ctx)
     except CorruptDataError:
         report = {}  # it exists and names no job
     records = [_load_records(ctx, job) for job in jobs]
@@ -128,7 +128,8 @@ def inspect_jobs(ctx: CommitContext, jobs: Sequence[PendingJob]) -> list[JobStat
         if info.key in keys or not names.isdisjoint(ids_of(path))
     }
     return [
-        _determine_state(ctx, job, found, report, outstanding, files) for job, found in zip(jobs, records, strict=True)
+        _determine_job_state(ctx, job, found, report, outstanding, files)
+        for job, found in zip(jobs, records, strict=True)
     ]
 
 
@@ -141,7 +142,7 @@ class _LoadedRecords:
     damaged: str
 
 
-def _load_records(ctx: CommitContext, job: PendingJob) -> _LoadedRecords:
+def _load_records(ctx: CommitContext, job: JobWithPendingSets) -> _LoadedRecords:
     damaged: list[str] = []
 
     def load(name: str) -> Sequence[SinglePending]:
@@ -157,14 +158,14 @@ def _load_records(ctx: CommitContext, job: PendingJob) -> _LoadedRecords:
     return _LoadedRecords(committed, attempted, min(damaged, default=""))
 
 
-def _determine_state(
+def _determine_job_state(
     ctx: CommitContext,
-    job: PendingJob,
+    job: JobWithPendingSets,
     records: _LoadedRecords,
     report: SuccessReport | None,
     outstanding: Mapping[Upload, float],
     files: Mapping[str, int],
-) -> JobState:
+) -> JobUploadState:
     def is_pending(one: SinglePending) -> bool:
         return (one.key, one.upload_id) in outstanding or has_unlisted_upload(ctx, one)
 
@@ -180,9 +181,9 @@ def _determine_state(
     uploads = {(key, commits[key].upload_id) for key in pending}
     uploads |= {(one.key, one.upload_id) for one in records.attempted if is_pending(one)}
     uploads |= {upload for upload in outstanding if job.job in job.ids_of(upload[0])}
-    return JobState(
+    return JobUploadState(
         active_at_s=max([job.active_at_s, *(outstanding.get(upload, 0.0) for upload in uploads)]),
-        succeeded=report_names_job(report, job.job),
+        succeeded=is_job_named_in_report(report, job.job),
         marked=report is not None,
         damaged=records.damaged,
         pending=frozenset(pending - visible),
@@ -195,51 +196,56 @@ def _determine_state(
 
 
 # --- deciding ---------------------------------------------------------------------------------------------------------
-def choose_action(job: PendingJob, found: JobState) -> tuple[Action, str]:
+def choose_recovery_action(job: JobWithPendingSets, found: JobUploadState) -> tuple[RecoveryAction, str]:
     """Choose how recovery ends a dead job with pending sets; return the action and the reason, a sentence."""
     if found.damaged:
-        return Action.KEEP, f"a record cannot be parsed and is left as it is: {found.damaged}"
+        return RecoveryAction.KEEP, f"a record cannot be parsed and is left as it is: {found.damaged}"
     if found.succeeded:
-        return Action.CLEAN, "_SUCCESS names the job, so it is committed; only its records are left"
+        return RecoveryAction.CLEAN, "_SUCCESS names the job, so it is committed; only its records are left"
     if not found.commits:
         if found.orphans:
-            return Action.CLEAN, "its files are visible and its pending sets do not exist: it is over"
-        return Action.BACK, "no task has committed anything"
+            return RecoveryAction.CLEAN, "its files are visible and its pending sets do not exist: it is over"
+        return RecoveryAction.BACK, "no task has committed anything"
     if found.orphans and (found.pending or found.both or found.missing):
-        return Action.KEEP, (
+        return RecoveryAction.KEEP, (
             "files of the job are visible that its pending sets do not name, so a late attempt has written: inspect "
             "them, then abort its uploads"
         )
     if found.both:
-        return Action.KEEP, (
+        return RecoveryAction.KEEP, (
             "files of the job are visible whose uploads are still pending, so it is unknown which attempt wrote them"
         )
     if not found.pending:
         if found.visible and found.missing:
-            return Action.KEEP, (
+            return RecoveryAction.KEEP, (
                 "some of its files are visible, the others are missing and nothing is pending: it was aborted, or a "
                 "later job has replaced files"
             )
-        return Action.CLEAN, "all of its files are visible" if found.visible else (
+        return RecoveryAction.CLEAN, "all of its files are visible" if found.visible else (
             "none of its files is visible or pending"
         )
     if not found.visible:
-        return Action.BACK, "its job commit had not published any file"
+        return RecoveryAction.BACK, "its job commit had not published any file"
     counts = f"{len(found.visible)} of its files are visible, {len(found.pending)} are pending"
     if not found.missing:
-        return Action.FORWARD, f"its job commit had started: {counts}"
-    if has_chosen_names(job, found):
-        return Action.KEEP, "its job commit had failed and was deleting files whose names do not carry its id"
-    return Action.BACK, f"its job commit had failed and was deleting its files: {counts}, {len(found.missing)} are gone"
+        return RecoveryAction.FORWARD, f"its job commit had started: {counts}"
+    if has_names_without_job_id(job, found):
+        return RecoveryAction.KEEP, "its job commit had failed and was deleting files whose names do not carry its id"
+    return (
+        RecoveryAction.BACK,
+        f"its job commit had failed and was deleting its files: {counts}, {len(found.missing)} are gone",
+    )
 
 
-def has_chosen_names(job: PendingJob, found: JobState) -> bool:
+def has_names_without_job_id(job: JobWithPendingSets, found: JobUploadState) -> bool:
     """Check whether the name of any visible file lacks the job's id, so that the file may be another job's."""
     return any(job.job not in job.ids_of(key) for key in found.visible)
 
 
 # --- acting -----------------------------------------------------------------------------------------------------------
-def make_leftover(ctx: CommitContext, job: PendingJob, found: JobState, decide: Decide = choose_action) -> Leftover:
+def make_leftover(
+    ctx: CommitContext, job: JobWithPendingSets, found: JobUploadState, decide: Decide = choose_recovery_action
+) -> Leftover:
     """Return the leftover data of a job at the destination of `ctx`, with a recovery action.
 
     Args:
@@ -258,7 +264,7 @@ def make_leftover(ctx: CommitContext, job: PendingJob, found: JobState, decide: 
     )
 
 
-def _finish_recovery(ctx: CommitContext, job: PendingJob, expected: Action, decide: Decide) -> None:
+def _finish_recovery(ctx: CommitContext, job: JobWithPendingSets, expected: RecoveryAction, decide: Decide) -> None:
     """Carry out the recovery action if it is still right; the job may have made progress since it was inspected.
 
     Raises:
@@ -267,20 +273,20 @@ def _finish_recovery(ctx: CommitContext, job: PendingJob, expected: Action, deci
 
     Crash: run it again; a partly finished recovery leads to the same end (C10).
     """
-    if expected is Action.KEEP:
+    if expected is RecoveryAction.KEEP:
         return
     (found,) = inspect_jobs(ctx, [job])
     action, reason = decide(job, found)
-    if found.commits and action not in (expected, Action.CLEAN):
+    if found.commits and action not in (expected, RecoveryAction.CLEAN):
         raise ConflictError("the job has made progress: run recover again", job=job.job, found=reason)
     measure = Measure(ctx)
-    if action is Action.FORWARD:
+    if action is RecoveryAction.FORWARD:
         published = complete_all_uploads(
             measure, job.sets(), lambda name: PendingSet(job_id=job.job, commits=tuple(job.load(name))), revert=False
         )
         record = JobRecord(job=JobId(job.job), committer=job.committer, mode=job.mode, started_at_s=0.0)
         report_completion(measure, record, published)
-    if action is Action.BACK:
+    if action is RecoveryAction.BACK:
         # Delete files before aborting uploads: while uploads are pending, the next run comes to the same decision.
         for batch in batched_keys(sorted(found.visible)):
             measure.ctx.store.delete_many(batch)

@@ -16,9 +16,9 @@ from holdfast.commit.context import CommitContext
 from holdfast.commit.intents import QUIET_S, unreported_intents
 from holdfast.commit.leftovers import is_job_quiet
 from holdfast.commit.records import JobRecord
-from holdfast.commit.two_phase.manifests import load_refs
+from holdfast.commit.two_phase.manifests import load_manifest_list
 from holdfast.commit.two_phase.pending_uploads import LiveJobs, UploadRecords
-from holdfast.commit.two_phase.publication import Publication, publication_of_job
+from holdfast.commit.two_phase.publication import PublicationMethod, find_job_publication
 from holdfast.commit.two_phase.records import LogEntry, dead_batches
 from holdfast.errors import InvalidRequestError, NotFoundError, UnsupportedError
 from holdfast.stores.base import batched_keys
@@ -33,15 +33,15 @@ _LIMIT = 10_000
 def clean_up_decided_job(ctx: CommitContext, entry: LogEntry) -> None:
     """Clean up after a decided job that has no other work left, and after other jobs that have ended.
 
-    Guarantee, crash: as for `clean_up`. If the store refuses to list or to delete something, a warning is logged, and
-    the leftovers stay until `recover`. The decision still counts as done; if it did not, every later job would retry
-    the cleanup.
+    Guarantee, crash: as for `clean_up_ended_jobs`. If the store refuses to list or to delete something, a warning is
+    logged, and the leftovers stay until `recover`. The decision still counts as done; if it did not, every later job
+    would retry the cleanup.
     """
-    with log_refusals(ctx, entry.record):
-        clean_up(
+    with log_refused_cleanup(ctx, entry.record):
+        clean_up_ended_jobs(
             ctx,
             LiveJobs(ctx, [entry.job], dead_batches(entry)),
-            publication_of_job(entry.record),
+            find_job_publication(entry.record),
             _upload_listing_of_job(entry.record),
             limit=_LIMIT,
             decided=entry,
@@ -57,16 +57,18 @@ def clean_up_ended_job(
 
     Args:
         decided: the job's decision, if the caller knows it: it says which other jobs of streams have ended too.
-        reported: see `clean_up`.
+        reported: see `clean_up_ended_jobs`.
     """
     dead = {} if decided is None else dead_batches(decided)
-    with log_refusals(ctx, job):
+    with log_refused_cleanup(ctx, job):
         jobs = LiveJobs(ctx, [job.job], dead)
-        clean_up(ctx, jobs, publication_of_job(job), _upload_listing_of_job(job), limit=_LIMIT, reported=reported)
+        clean_up_ended_jobs(
+            ctx, jobs, find_job_publication(job), _upload_listing_of_job(job), limit=_LIMIT, reported=reported
+        )
 
 
 @contextlib.contextmanager
-def log_refusals(ctx: CommitContext, job: JobRecord) -> Iterator[None]:
+def log_refused_cleanup(ctx: CommitContext, job: JobRecord) -> Iterator[None]:
     """Log a warning instead of an error if the store refuses optional work for a job that has ended."""
     try:
         yield
@@ -85,10 +87,10 @@ def _upload_listing_of_job(job: JobRecord) -> UploadListing:
     return UploadListing.BY_KEY if job.announced else UploadListing.BY_DIRECTORY
 
 
-def clean_up(
+def clean_up_ended_jobs(
     ctx: CommitContext,
     jobs: LiveJobs,
-    publication: Publication,
+    publication: PublicationMethod,
     listing: UploadListing,
     *,
     quiet_s: float = QUIET_S,
@@ -147,7 +149,7 @@ def _uncommitted_manifests(ctx: CommitContext, entry: LogEntry, manifests: dict[
     if len(manifests) == entry.tasks:
         return {}  # each task has at least one manifest, so all of these are committed
     try:
-        named = {ctx.key(ref.key) for ref in load_refs(ctx, entry.manifests, None)}
+        named = {ctx.key(ref.key) for ref in load_manifest_list(ctx, entry.manifests, None)}
     except NotFoundError:
         return {}  # another process has already cleaned up
     return {key: at_s for key, at_s in manifests.items() if key not in named}

@@ -14,20 +14,20 @@ from collections.abc import Mapping
 from holdfast import guarantees
 from holdfast.commit import layout
 from holdfast.commit.codec import sha256_hex
-from holdfast.commit.committer import CONDITIONAL_WRITES, HIDDEN_WRITES, Committer, leave_to_cleanup
+from holdfast.commit.committer import CONDITIONAL_WRITES, HIDDEN_WRITES, Committer, leave_attempt_to_cleanup
 from holdfast.commit.ids import file_name
 from holdfast.commit.records import FileEntry, ManifestRef, SaveMode, TaskCommit
 from holdfast.commit.sinks import RenameSink, UploadSink
 from holdfast.commit.task import TaskScope, compress_record, count_totals
 from holdfast.commit.two_phase.job import abort_job, commit_job, setup_job
-from holdfast.commit.two_phase.publication import publication_of_job
+from holdfast.commit.two_phase.publication import find_job_publication
 from holdfast.commit.two_phase.records import TaskManifest, encode_manifest
-from holdfast.guarantees import Answer, no, yes
+from holdfast.guarantees import GuaranteeAnswer, no, yes
 
 
 def open_file(scope: TaskScope, path: str) -> UploadSink | RenameSink:
     """Open a new hidden file of the attempt in `scope`; the job commit makes it visible at `path`."""
-    return publication_of_job(scope.job).open_file(scope, path)
+    return find_job_publication(scope.job).open_file(scope, path)
 
 
 def commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
@@ -53,7 +53,7 @@ def commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
     return TaskCommit(job=owner.job, task=owner.task, attempt=owner.attempt, totals=totals, ref=ref, inline=inline)
 
 
-_GUARANTEES: Mapping[str, Answer] = {
+_GUARANTEES: Mapping[str, GuaranteeAnswer] = {
     "speculative-tasks": yes("each attempt has its own file names, and the commit messages say which attempt counts"),
     "recoverable-job": no("an undecided job is aborted and run again; a decided one can be finished by any process"),
     "abortable-task": yes("its output is hidden, under its own names", unless=guarantees.DIES_UPLOADING),
@@ -95,5 +95,5 @@ TWO_PHASE = Committer(
     name_file=file_name,
     open_file=open_file,
     commit_task=commit_task,
-    abort_task=leave_to_cleanup,
+    abort_task=leave_attempt_to_cleanup,
 )

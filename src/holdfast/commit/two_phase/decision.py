@@ -14,10 +14,11 @@ from dataclasses import dataclass, replace
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext, Measure
 from holdfast.commit.destination import ensure_durable, is_job_to_be_skipped
-from holdfast.commit.nested_destinations import destination_has_no_commit, refuse_nested
+from holdfast.commit.nested_destinations import destination_has_no_commit, refuse_nested_destination
 from holdfast.commit.records import JobRecord, JobReport, Kind, SaveMode, Totals
 from holdfast.commit.two_phase.decision_log import (
     append_entry,
+    decision_record_exists,
     destination_gone_error,
     find_decision,
     is_write_id_used,
@@ -25,21 +26,20 @@ from holdfast.commit.two_phase.decision_log import (
     read_entry,
     read_log,
     read_newest_state,
-    record_exists,
     write_id_of,
 )
 from holdfast.commit.two_phase.manifests import (
     ManifestCache,
     PreparedOutput,
-    committed_manifests,
+    build_manifest_list,
+    iter_committed_manifests,
     iter_manifests,
-    list_refs,
 )
 from holdfast.commit.two_phase.pending_uploads import find_missing_uploads
-from holdfast.commit.two_phase.publication import UPLOADS, publication_of_job
+from holdfast.commit.two_phase.publication import UPLOADS, find_job_publication
 from holdfast.commit.two_phase.records import LogEntry, LogState, advance_streams, is_committed_batch
-from holdfast.commit.two_phase.replacement import ReplacementPlan, load_replaced, plan_replaced
-from holdfast.commit.two_phase.roll_forward import JobFiles, commit_at_once, plan_files, roll_forward
+from holdfast.commit.two_phase.replacement import ReplacementPlan, load_replaced_files, plan_replaced_files
+from holdfast.commit.two_phase.roll_forward import TransactionPlan, commit_in_one_transaction, plan_files, roll_forward
 from holdfast.errors import ConflictError, FencedError, HoldfastError, NotFoundError
 from holdfast.versioned_log import LogView
 
@@ -79,12 +79,12 @@ class StuckDecision:
     is_visible: bool | None
 
 
-def help_earlier_jobs(ctx: CommitContext, view: LogView) -> list[StuckDecision]:
+def roll_forward_earlier_jobs(ctx: CommitContext, view: LogView) -> list[StuckDecision]:
     """Roll forward every decision that is not done, oldest first, and return the decisions that are stuck.
 
     Ensures: when the next job is decided, every earlier decision is done or is returned here. A job that would replace
-    the output of a returned decision has to wait (`refuse_conflicts`). So if a roll forward does not find a pending
-    upload or file, the only explanation is that its decision is already done.
+    the output of a returned decision has to wait (`refuse_conflicting_job`). So if a roll forward does not find a
+    pending upload or file, the only explanation is that its decision is already done.
 
     Raises:
         CorruptDataError: a log entry cannot be read, so its conflicts are unknown.
@@ -110,12 +110,12 @@ def _is_decision_visible(ctx: CommitContext, view: LogView, entry: LogEntry) -> 
     if entry.seq in view.visible:
         return True
     try:
-        return record_exists(ctx, entry.seq, "visible")
+        return decision_record_exists(ctx, entry.seq, "visible")
     except HoldfastError:
         return None
 
 
-def refuse_conflicts(
+def refuse_conflicting_job(
     ctx: CommitContext, job: JobRecord, prepared: PreparedOutput, stuck: Sequence[StuckDecision]
 ) -> None:
     """Refuse a job that conflicts with an earlier job's pending work, because the new job would take effect first.
@@ -146,13 +146,15 @@ def _job_conflicts(ctx: CommitContext, job: JobRecord, prepared: PreparedOutput,
         if earlier.is_visible:
             # The decision may still delete files that it replaces, and a new file with the same bytes has the same
             # etag.
-            return bool(prepared.chosen) and any(file.path in prepared.chosen for file in load_replaced(ctx, entry))
+            return bool(prepared.chosen) and any(
+                file.path in prepared.chosen for file in load_replaced_files(ctx, entry)
+            )
         if job.mode in _NEED_ALL or entry.record.mode is SaveMode.OVERWRITE:
             return True
         by_partition = SaveMode.OVERWRITE_PARTITIONS in (job.mode, entry.record.mode)
         if not by_partition and not prepared.chosen:
             return False  # generated names are never used twice
-        files = (file for manifest in committed_manifests(ctx, entry) for file in manifest.files)
+        files = (file for manifest in iter_committed_manifests(ctx, entry) for file in manifest.files)
         return any(_path_overlaps(ctx, file.path, prepared, by_partition) for file in files)
     except HoldfastError:
         return True  # the decision's records are lost, or cannot be read at the moment
@@ -208,25 +210,25 @@ def _append_commit(measure: Measure, job: JobRecord, prepared: PreparedOutput, v
     """Check the job against the newest entry, then append the job's entry; start over if another job comes first."""
     ctx = measure.ctx
     draft = _draft_entry(ctx, job, prepared)
-    files = plan_files(ctx, job, prepared) if publication_of_job(job).at_once else None
-    refuse_nested(ctx, first=destination_has_no_commit(ctx, view), deciding=True)
-    _refuse_expired(ctx, job, prepared)
+    files = plan_files(ctx, job, prepared) if find_job_publication(job).at_once else None
+    refuse_nested_destination(ctx, first=destination_has_no_commit(ctx, view), deciding=True)
+    _refuse_expired_uploads(ctx, job, prepared)
     for attempt in range(ctx.settings.conflict_attempts):
-        stuck = help_earlier_jobs(ctx, view)
+        stuck = roll_forward_earlier_jobs(ctx, view)
         newest = read_newest_state(ctx, view)
         if newest is not None:
             state = newest.state
             if is_already_committed(ctx, job, state, view):
                 return None
-            refuse_conflicts(ctx, job, prepared, stuck)
+            refuse_conflicting_job(ctx, job, prepared, stuck)
             if is_job_to_be_skipped(ctx, job.mode):
                 return None
             table = ctx.contract(ctx, job, state.table)
             deleting = [earlier.entry for earlier in stuck if earlier.is_visible]
-            plan = plan_replaced(ctx, job, prepared, f"{draft.token}-{attempt}", deleting)
+            plan = plan_replaced_files(ctx, job, prepared, f"{draft.token}-{attempt}", deleting)
             if files is None and plan.ref is not None:
                 ctx.store.put(ctx.key(plan.ref.key), plan.data)
-            publication_of_job(job).check(ctx, [*_list_target_paths(job, prepared), *plan.places])
+            find_job_publication(job).check(ctx, [*_list_target_paths(job, prepared), *plan.places])
             entry = replace(
                 draft,
                 seq=view.head + 1,
@@ -236,22 +238,22 @@ def _append_commit(measure: Measure, job: JobRecord, prepared: PreparedOutput, v
                 state=LogState(streams=advance_streams(job, state.streams), table=table),
                 after=newest.token,
             )
-            found = _commit_entry(measure, entry, view, files, plan, prepared.cache)
+            found = _append_entry_atomically(measure, entry, view, files, plan, prepared.cache)
             if found is not None:
                 return found
         seen = view.head
-        view = read_log_after(ctx, seen, attempt)
+        view = reread_log_after_conflict(ctx, seen, attempt)
         decided = find_decision(ctx, view, job.job, seen)
         if decided is not None:
             return JobDecision(entry=decided, cache=prepared.cache)
     raise ConflictError("too many other jobs are deciding on the destination: run the job again", url=ctx.url)
 
 
-def _commit_entry(
+def _append_entry_atomically(
     measure: Measure,
     entry: LogEntry,
     view: LogView,
-    files: JobFiles | None,
+    files: TransactionPlan | None,
     plan: ReplacementPlan,
     cache: ManifestCache,
 ) -> JobDecision | None:
@@ -266,7 +268,7 @@ def _commit_entry(
             raise destination_gone_error(measure.ctx)
         winner = append_entry(measure.ctx, entry, view)  # the commit point
     else:
-        winner, report = commit_at_once(measure, entry, view, files, plan)  # the commit point
+        winner, report = commit_in_one_transaction(measure, entry, view, files, plan)  # the commit point
         after = replace(after, visible=view.visible | {entry.seq}, done=view.done | {entry.seq})
     if winner is None or winner.job != entry.job:
         return None
@@ -278,8 +280,8 @@ def _commit_entry(
 def _draft_entry(ctx: CommitContext, job: JobRecord, prepared: PreparedOutput) -> LogEntry:
     """Return the part of the entry that does not depend on the log; store the list of manifests if it will be read."""
     token = ctx.ids.token()
-    manifests, data = list_refs(job, prepared, token)
-    if not publication_of_job(job).at_once:
+    manifests, data = build_manifest_list(job, prepared, token)
+    if not find_job_publication(job).at_once:
         ctx.store.put(ctx.key(manifests.key), data)
     return LogEntry(
         seq=0,
@@ -312,7 +314,7 @@ def is_already_committed(ctx: CommitContext, job: JobRecord, state: LogState, vi
     )
 
 
-def read_log_after(ctx: CommitContext, seen: int, attempt: int) -> LogView:
+def reread_log_after_conflict(ctx: CommitContext, seen: int, attempt: int) -> LogView:
     """Read the log again after another writer has appended to it; if no entry after `seen` is listed yet, wait once."""
     view = read_log(ctx)
     if view.head <= seen:
@@ -321,7 +323,7 @@ def read_log_after(ctx: CommitContext, seen: int, attempt: int) -> LogView:
     return view
 
 
-def _refuse_expired(ctx: CommitContext, job: JobRecord, prepared: PreparedOutput) -> None:
+def _refuse_expired_uploads(ctx: CommitContext, job: JobRecord, prepared: PreparedOutput) -> None:
     """Check that a long job's uploads are still pending; the server or a lifecycle rule may have aborted them.
 
     Raises:
@@ -348,5 +350,5 @@ def _list_target_paths(job: JobRecord, prepared: PreparedOutput) -> list[str]:
     generated name in each of the job's directories.
     """
     ours = (f"{directory}/{job.job}" if directory else job.job for directory in sorted(prepared.partitions))
-    written = [layout.write_record_path(job.job)] if write_id_of(job) else []
+    written = [layout.write_id_record_path(job.job)] if write_id_of(job) else []
     return [layout.SUCCESS, *written, *ours, *prepared.chosen]

@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 from holdfast.commit import layout
 from holdfast.commit.codec import (
-    count_field,
     decode_record,
     encode_json_line,
     parse_json_object,
+    read_count_field,
+    read_text_field,
     require_valid,
-    text_field,
 )
 from holdfast.commit.context import CommitContext
 from holdfast.commit.destination import ensure_durable
@@ -55,22 +55,22 @@ def read_entry(ctx: CommitContext, seq: int) -> LogEntry:
     return decision_log(ctx).entry(seq)
 
 
-class NewestState(NamedTuple):
+class NewestLogState(NamedTuple):
     """The state that the newest decision contains, and its token; empty if there is none."""
 
     state: LogState = LogState()
     token: str = ""
 
 
-def read_newest_state(ctx: CommitContext, view: LogView) -> NewestState | None:
+def read_newest_state(ctx: CommitContext, view: LogView) -> NewestLogState | None:
     """Return the state after the newest decision in `view`; None if that decision has already been trimmed."""
     if view.head == 0:
-        return NewestState()
+        return NewestLogState()
     try:
         entry = read_entry(ctx, view.head)
     except NotFoundError:
         return None
-    return NewestState(entry.state, entry.token)
+    return NewestLogState(entry.state, entry.token)
 
 
 def read_entries(ctx: CommitContext, seqs: Iterable[int]) -> Iterator[LogEntry]:
@@ -146,7 +146,7 @@ def job_exists(ctx: CommitContext, job: JobId) -> bool:
     return ctx.records.exists(layout.job_record_path(job))
 
 
-def write_mark(ctx: CommitContext, entry: LogEntry, mark: str, data: bytes = b"{}\n") -> None:
+def write_decision_mark(ctx: CommitContext, entry: LogEntry, mark: str, data: bytes = b"{}\n") -> None:
     """Mark a decision as ``visible`` or ``done``. Idempotent.
 
     Raises:
@@ -163,7 +163,7 @@ def trim_log(ctx: CommitContext, view: LogView) -> None:
     decision_log(ctx).trim(view, keep=ctx.settings.log_retention_entries)
 
 
-def record_exists(ctx: CommitContext, seq: int, mark: str) -> bool:
+def decision_record_exists(ctx: CommitContext, seq: int, mark: str) -> bool:
     """Check whether a decision's record exists: the decision itself (``json``) or its mark ``visible`` or ``done``."""
     return decision_log(ctx).exists(seq, mark)
 
@@ -183,7 +183,7 @@ def write_id_of(job: JobRecord) -> str:
     return found if isinstance(found, str) else ""
 
 
-def find_by_write_id(ctx: CommitContext, view: LogView, write_id: str) -> JobOutcome | None:
+def find_job_by_write_id(ctx: CommitContext, view: LogView, write_id: str) -> JobOutcome | None:
     """Return the committed job with this write id; None if there is none, or if its record has expired (`KEPT_S`).
 
     Guarantee: on a store with transactions, the commit is durable.
@@ -202,16 +202,16 @@ def _find_write(ctx: CommitContext, view: LogView, write_id: str) -> JobOutcome 
             continue  # the decision is done and trimmed, so the record of its write id exists
         if entry.kind is Kind.COMMIT and write_id_of(entry.record) == write_id:
             return JobOutcome(job=entry.job, committed=True, totals=entry.totals, finished=False)
-    return _read_write_record(ctx, write_id)
+    return _read_write_id_record(ctx, write_id)
 
 
 def is_write_id_used(ctx: CommitContext, job: JobRecord, view: LogView) -> bool:
     """Check, in the log and in the record of the write id, whether another job with the same write id is committed."""
     write_id = write_id_of(job)
-    return bool(write_id) and find_by_write_id(ctx, view, write_id) is not None
+    return bool(write_id) and find_job_by_write_id(ctx, view, write_id) is not None
 
 
-def write_record(entry: LogEntry) -> tuple[str, bytes] | None:
+def make_write_id_record(entry: LogEntry) -> tuple[str, bytes] | None:
     """Return the path and bytes of the record of a commit's write id; None for an abort, or without a write id."""
     write_id = write_id_of(entry.record)
     if not write_id or entry.kind is not Kind.COMMIT:
@@ -225,17 +225,17 @@ def write_record(entry: LogEntry) -> tuple[str, bytes] | None:
         "bytes": totals.size_bytes,
         "rows": totals.rows,
     }
-    return _write_record_path(write_id), encode_json_line(record)
+    return _write_id_record_path(write_id), encode_json_line(record)
 
 
-def remember_write(ctx: CommitContext, entry: LogEntry) -> None:
+def save_write_id_record(ctx: CommitContext, entry: LogEntry) -> None:
     """Record that the decision's write id is committed. Idempotent. Requires: the decision is not yet marked done."""
-    record = write_record(entry)
+    record = make_write_id_record(entry)
     if record is not None:
         ctx.records.create(*record)
 
 
-def forget_writes(ctx: CommitContext) -> None:
+def delete_expired_write_ids(ctx: CommitContext) -> None:
     """Delete the records of writes that were committed more than `KEPT_S` ago. Idempotent.
 
     Ages are measured from this machine's time or that of the second newest record, whichever is earlier. So a driver
@@ -249,12 +249,12 @@ def forget_writes(ctx: CommitContext) -> None:
         ctx.store.delete_many(batch)
 
 
-def _write_record_path(write_id: str) -> str:
-    return layout.write_record_path(hashlib.sha256(write_id.encode()).hexdigest())
+def _write_id_record_path(write_id: str) -> str:
+    return layout.write_id_record_path(hashlib.sha256(write_id.encode()).hexdigest())
 
 
-def _read_write_record(ctx: CommitContext, write_id: str) -> JobOutcome | None:
-    path = _write_record_path(write_id)
+def _read_write_id_record(ctx: CommitContext, write_id: str) -> JobOutcome | None:
+    path = _write_id_record_path(write_id)
     try:
         data = ctx.store.get(ctx.key(path))
     except NotFoundError:
@@ -264,10 +264,12 @@ def _read_write_record(ctx: CommitContext, write_id: str) -> JobOutcome | None:
         value = parse_json_object(data)
         require_valid(value["format"] == _FORMAT, "format is unknown")
         require_valid(value["write_id"] == write_id, "the record belongs to another write")
-        job = text_field(value, "job")
+        job = read_text_field(value, "job")
         require_valid(is_job_id(job), "job is not a job id")
         totals = Totals(
-            files=count_field(value, "files"), size_bytes=count_field(value, "bytes"), rows=count_field(value, "rows")
+            files=read_count_field(value, "files"),
+            size_bytes=read_count_field(value, "bytes"),
+            rows=read_count_field(value, "rows"),
         )
         return JobOutcome(job=JobId(job), committed=True, totals=totals)
 

@@ -21,25 +21,25 @@ from holdfast.commit.destination import (
     refuse_taken_paths,
 )
 from holdfast.commit.ids import new_job_id
-from holdfast.commit.nested_destinations import destination_has_no_commit, refuse_nested
+from holdfast.commit.nested_destinations import destination_has_no_commit, refuse_nested_destination
 from holdfast.commit.records import JobOutcome, JobRecord, Kind, SaveMode
-from holdfast.commit.two_phase.cleanup import clean_up_ended_job, log_refusals
-from holdfast.commit.two_phase.decision import JobDecision, decide_job, is_already_committed, read_log_after
+from holdfast.commit.two_phase.cleanup import clean_up_ended_job, log_refused_cleanup
+from holdfast.commit.two_phase.decision import JobDecision, decide_job, is_already_committed, reread_log_after_conflict
 from holdfast.commit.two_phase.decision_log import (
     append_entry,
+    decision_record_exists,
+    delete_expired_write_ids,
     destination_gone_error,
     find_decision,
-    forget_writes,
     job_exists,
     read_log,
     read_newest_state,
-    record_exists,
     trim_log,
     write_id_of,
 )
-from holdfast.commit.two_phase.manifests import ManifestCache, prepare_job
+from holdfast.commit.two_phase.manifests import ManifestCache, prepare_job_output
 from holdfast.commit.two_phase.pending_uploads import find_listing_support
-from holdfast.commit.two_phase.publication import RENAMES, choose_publication, publication_of_job
+from holdfast.commit.two_phase.publication import RENAMES, choose_publication, find_job_publication
 from holdfast.commit.two_phase.records import LogEntry
 from holdfast.commit.two_phase.roll_forward import roll_forward
 from holdfast.errors import (
@@ -69,13 +69,13 @@ def setup_job(ctx: CommitContext, committer: str, mode: SaveMode, details: Mappi
 
     Crash: leaves at most a ``job.json``, which `recover` deletes.
     """
-    record = describe_job(ctx, committer, mode, details)
+    record = prepare_new_job(ctx, committer, mode, details)
     if record is not None:
         announce_job(ctx, record)
     return record
 
 
-def describe_job(
+def prepare_new_job(
     ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping[str, object], view: LogView | None = None
 ) -> JobRecord | None:
     """Check the destination and return the record of a new job. Nothing is left in the store.
@@ -89,7 +89,7 @@ def describe_job(
     view = view or read_log(ctx)
     refuse_file_destination(ctx)
     refuse_taken_paths(ctx, [layout.SUCCESS, layout.log_entry_path(view.head + 1)])
-    refuse_nested(ctx, first=destination_has_no_commit(ctx, view))
+    refuse_nested_destination(ctx, first=destination_has_no_commit(ctx, view))
     if is_job_to_be_skipped(ctx, mode):
         return None
     return JobRecord(
@@ -193,7 +193,7 @@ def _find_or_make_decision(measure: Measure, job: JobRecord, reports: TaskReport
     checked = reports.check(job)
     try:
         with measure.stage("job_stage_load_manifests"):
-            prepared = prepare_job(ctx, job, checked)
+            prepared = prepare_job_output(ctx, job, checked)
     except NotFoundError as error:
         return _explain_missing_manifest(ctx, job, view.head, error)
     with measure.stage("job_stage_decide"):
@@ -251,13 +251,13 @@ def _roll_forward_with_retries(
                 clean_up_ended_job(ctx, entry.record, entry, _reported_manifest_keys(ctx, cache))
             else:
                 report = roll_forward(measure, entry, visible=entry.seq in view.visible, cache=cache)
-            with log_refusals(ctx, entry.record):
+            with log_refused_cleanup(ctx, entry.record):
                 trim_log(ctx, replace(view, done=view.done | {entry.seq}))
                 if write_id_of(entry.record):
-                    forget_writes(ctx)
+                    delete_expired_write_ids(ctx)
             return replace(outcome, report=report)
         except CorruptDataError as error:
-            if not record_exists(ctx, entry.seq, "visible"):
+            if not decision_record_exists(ctx, entry.seq, "visible"):
                 raise  # files of the job are lost
             problem = error
             break
@@ -308,7 +308,7 @@ def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
             return _end_fenced_job(ctx, job, error, is_announced=job_exists(ctx, job.job))
         if entry is not None:
             return _roll_forward_with_retries(measure, entry)
-        view = read_log_after(ctx, view.head, attempt)
+        view = reread_log_after_conflict(ctx, view.head, attempt)
     raise ConflictError("too many other jobs are deciding on the destination: run abort again", url=ctx.url)
 
 
@@ -317,7 +317,7 @@ def _append_abort(ctx: CommitContext, job: JobRecord, view: LogView) -> LogEntry
     newest = read_newest_state(ctx, view)
     if newest is None:
         return None
-    publication_of_job(job)  # every reader of the log would refuse an entry with an unknown publication
+    find_job_publication(job)  # every reader of the log would refuse an entry with an unknown publication
     entry = LogEntry(
         seq=view.head + 1,
         kind=Kind.ABORT,

@@ -10,7 +10,14 @@ from holdfast.commit.codec import sha256_hex
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import file_owner
 from holdfast.commit.records import JobRecord, ManifestRef, TaskCommit, Totals
-from holdfast.commit.two_phase.records import ListRef, LogEntry, TaskManifest, decode_manifest, decode_refs, encode_refs
+from holdfast.commit.two_phase.records import (
+    ListRef,
+    LogEntry,
+    TaskManifest,
+    decode_manifest,
+    decode_manifest_list,
+    encode_manifest_list,
+)
 from holdfast.errors import InvalidRequestError
 
 
@@ -58,7 +65,7 @@ def _load_manifest(ctx: CommitContext, ref: ManifestRef, data: bytes | None) -> 
     return ref, data, decode_manifest(ref, data)
 
 
-def prepare_job(ctx: CommitContext, job: JobRecord, commits: Sequence[TaskCommit]) -> PreparedOutput:
+def prepare_job_output(ctx: CommitContext, job: JobRecord, commits: Sequence[TaskCommit]) -> PreparedOutput:
     """Load and check every manifest of a job before its decision.
 
     Ensures: digests match, no two files have the same target, and every file belongs to the attempt that reported it.
@@ -105,20 +112,20 @@ def _require_manifest_ref(commit: TaskCommit) -> ManifestRef:
     return commit.ref
 
 
-def list_refs(job: JobRecord, prepared: PreparedOutput, token: str) -> tuple[ListRef, bytes]:
+def build_manifest_list(job: JobRecord, prepared: PreparedOutput, token: str) -> tuple[ListRef, bytes]:
     """Return the list of the job's manifests, and the reference to it for the job's decision."""
-    data = encode_refs(prepared.refs)
+    data = encode_manifest_list(prepared.refs)
     ref = ListRef(key=layout.committed_list_path(job.job, token), sha256=sha256_hex(data), count=len(prepared.refs))
     prepared.cache.listed = (ref, prepared.refs)
     return ref, data
 
 
-def load_refs(ctx: CommitContext, ref: ListRef, cache: ManifestCache | None) -> Sequence[ManifestRef]:
+def load_manifest_list(ctx: CommitContext, ref: ListRef, cache: ManifestCache | None) -> Sequence[ManifestRef]:
     """Return the list of manifests to which a decision refers, from the cache or from the store."""
     # Another driver of the job may have decided it with a different list, so compare keys and digests.
     if cache is not None and cache.listed is not None and cache.listed[0] == ref:
         return cache.listed[1]
-    return list(decode_refs(ref, ctx.store.get(ctx.key(ref.key))))
+    return list(decode_manifest_list(ref, ctx.store.get(ctx.key(ref.key))))
 
 
 def iter_manifests(
@@ -131,7 +138,7 @@ def iter_manifests(
         yield manifest
 
 
-def committed_manifests(
+def iter_committed_manifests(
     ctx: CommitContext, entry: LogEntry, cache: ManifestCache | None = None
 ) -> Iterator[TaskManifest]:
     """Iterate over the manifests of a commit decision, in order of tasks.
@@ -140,4 +147,4 @@ def committed_manifests(
         NotFoundError: a manifest, or the list of manifests, is missing.
     """
     assert entry.manifests is not None  # decode_entry checked it
-    return iter_manifests(ctx, load_refs(ctx, entry.manifests, cache), cache)
+    return iter_manifests(ctx, load_manifest_list(ctx, entry.manifests, cache), cache)

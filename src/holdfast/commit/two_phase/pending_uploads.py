@@ -115,7 +115,7 @@ def find_listing_support(ctx: CommitContext) -> UploadListing:
         return UploadListing.NOT_AT_ALL
 
 
-def probe_key(ctx: CommitContext) -> str:
+def listing_probe_key(ctx: CommitContext) -> str:
     """Return the key of the upload that `find_listing_support` starts to probe the server."""
     return probe_upload_key(ctx.key(layout.HOME))
 

@@ -1,6 +1,6 @@
 """Make a complete, hidden file visible: by completing an upload, by a rename, or in a transaction with all others.
 
-A `Publication` bundles the steps that differ between these ways. One of them is the *sweep*, which aborts the
+A `PublicationMethod` bundles the steps that differ between these ways. One of them is the *sweep*, which aborts the
 leftover uploads of jobs that have ended. Publishing and sweeping are idempotent: any process may run them, at any time
 (C10).
 """
@@ -18,7 +18,7 @@ from holdfast.commit.ids import AttemptId, JobId, file_owner
 from holdfast.commit.intents import announced_keys, find_abortable_keys
 from holdfast.commit.records import FileEntry, JobRecord
 from holdfast.commit.sinks import RenameSink, UploadSink
-from holdfast.commit.task import TaskScope, complete_upload, ensure_moved, is_file_published, open_upload
+from holdfast.commit.task import TaskScope, complete_upload, ensure_file_moved, is_file_published, open_upload
 from holdfast.commit.two_phase.pending_uploads import UploadRecords, find_uploads_to_keys, iter_reported_uploads
 from holdfast.commit.two_phase.records import PUBLICATION_NAMES
 from holdfast.errors import AccessDeniedError, CorruptDataError, UnsupportedError
@@ -35,7 +35,7 @@ HasEnded = Callable[[JobId, str], bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Publication:
+class PublicationMethod:
     """The steps of one way to make files visible.
 
     Attributes:
@@ -74,7 +74,7 @@ def _accept_all_targets(ctx: CommitContext, targets: Sequence[str]) -> None:
 def _sweep_uploads(ctx: CommitContext, has_ended: HasEnded, left: UploadRecords) -> tuple[int, bool]:
     """Abort the uploads that manifests name, then the uploads of dead attempts that the server lists."""
     aborted, refused = _abort_uploads(ctx, iter_reported_uploads(ctx, left.manifests), left)
-    more, contested = _sweep_below(ctx, ctx.prefix, has_ended, left)
+    more, contested = _sweep_uploads_below(ctx, ctx.prefix, has_ended, left)
     return aborted + more, contested or refused
 
 
@@ -96,7 +96,7 @@ def _abort_uploads(ctx: CommitContext, uploads: Iterable[UploadInfo], left: Uplo
     return sum(aborted), not all(aborted)
 
 
-def _list_below(ctx: CommitContext, prefix: str, left: UploadRecords) -> list[UploadInfo] | None:
+def _list_uploads_below(ctx: CommitContext, prefix: str, left: UploadRecords) -> list[UploadInfo] | None:
     """List pending uploads below a prefix; return None if access is denied. In recovery, raise that error instead."""
     try:
         return list(itertools.islice(iter_uploads(multipart(ctx.store), prefix), left.limit))
@@ -107,11 +107,11 @@ def _list_below(ctx: CommitContext, prefix: str, left: UploadRecords) -> list[Up
         return None
 
 
-def _sweep_below(ctx: CommitContext, prefix: str, has_ended: HasEnded, left: UploadRecords) -> tuple[int, bool]:
+def _sweep_uploads_below(ctx: CommitContext, prefix: str, has_ended: HasEnded, left: UploadRecords) -> tuple[int, bool]:
     """Abort uploads below a prefix whose key or intent record names a job that has ended (C7)."""
 
     def listed() -> list[UploadInfo]:
-        found = _list_below(ctx, prefix, left) if left.listing is UploadListing.BY_DIRECTORY else None
+        found = _list_uploads_below(ctx, prefix, left) if left.listing is UploadListing.BY_DIRECTORY else None
         return list(find_uploads_to_keys(ctx, sorted(announced_keys(ctx, left.unreported)))) if found is None else found
 
     def leftovers() -> tuple[list[UploadInfo], bool]:
@@ -162,7 +162,7 @@ def _rename_file(ctx: CommitContext, file: FileEntry, written_by: AttemptId) -> 
     A source can be renamed only once. So a late caller finds no source, and cannot replace a newer file at the target.
     """
     store = as_renaming(ctx.store)
-    return ensure_moved(
+    return ensure_file_moved(
         ctx,
         file.path,
         lambda: store.rename(ctx.key(file.source), ctx.key(file.path)),
@@ -174,17 +174,17 @@ def _sweep_unfinished_files(ctx: CommitContext, has_ended: HasEnded, left: Uploa
     """Abort unfinished writes of killed attempts. Their complete files are deleted with the job's folder."""
     if ctx.store.capabilities.multipart is None:
         return 0, False
-    return _sweep_below(ctx, ctx.key(layout.JOBS), has_ended, replace(left, intents={}))
+    return _sweep_uploads_below(ctx, ctx.key(layout.JOBS), has_ended, replace(left, intents={}))
 
 
-UPLOADS = Publication(
+UPLOADS = PublicationMethod(
     name="upload",
     open_file=_open_announced_upload,
     check=_accept_all_targets,
     publish_file=complete_upload,
     sweep=_sweep_uploads,
 )
-RENAMES = Publication(
+RENAMES = PublicationMethod(
     name="rename",
     open_file=_open_attempt_file,
     check=_check_targets,
@@ -196,7 +196,7 @@ _BY_NAME = {publication.name: publication for publication in (UPLOADS, RENAMES, 
 assert tuple(_BY_NAME) == PUBLICATION_NAMES
 
 
-def publication_of_job(job: JobRecord) -> Publication:
+def find_job_publication(job: JobRecord) -> PublicationMethod:
     """Return the publication that makes the job's files visible.
 
     Raises:
@@ -213,7 +213,7 @@ def publication_of_job(job: JobRecord) -> Publication:
     return found
 
 
-def choose_publication(store: ObjectStore) -> Publication:
+def choose_publication(store: ObjectStore) -> PublicationMethod:
     """Choose a transaction if the store supports it; else atomic rename, because it writes no byte twice; else uploads.
 
     Raises:

@@ -15,22 +15,22 @@ from typing import Any
 from holdfast.commit import layout
 from holdfast.commit.codec import (
     PackedLines,
-    count_field,
-    crc_field,
     decode_job,
     decode_record,
+    encode_job_fields,
     encode_json_line,
-    iter_lines,
-    job_fields,
-    job_id_field,
-    parse_job,
+    encode_totals,
+    iter_json_lines,
+    parse_job_fields,
     parse_json_object,
     parse_totals,
+    read_count_field,
+    read_crc_field,
+    read_job_id_field,
+    read_seconds_field,
+    read_text_field,
     require_valid,
-    seconds_field,
     sha256_hex,
-    text_field,
-    totals_fields,
 )
 from holdfast.commit.ids import AttemptId, FileOwner, JobId, file_owner, is_job_id
 from holdfast.commit.records import FileEntry, JobRecord, Kind, ManifestRef, Totals
@@ -172,15 +172,15 @@ def _location_fields(file: FileEntry) -> dict[str, object]:
     return {"source": file.source, "etag": file.etag, "modified_at_s": file.modified_at_s}
 
 
-def encode_refs(refs: Iterable[ManifestRef]) -> bytes:
+def encode_manifest_list(refs: Iterable[ManifestRef]) -> bytes:
     """Encode references to manifests as a list: one line per manifest."""
     return b"".join(
-        encode_json_line({"key": ref.key, "sha256": ref.sha256, "task": ref.task, **totals_fields(ref.totals)})
+        encode_json_line({"key": ref.key, "sha256": ref.sha256, "task": ref.task, **encode_totals(ref.totals)})
         for ref in refs
     )
 
 
-def encode_replaced(files: Iterable[ReplacedFile]) -> tuple[bytes, int]:
+def encode_replaced_files(files: Iterable[ReplacedFile]) -> tuple[bytes, int]:
     """Encode a list of replaced files, one line per file, compressed; return the bytes and the number of lines."""
     lines = PackedLines()
     for file in files:
@@ -199,16 +199,16 @@ def encode_entry(entry: LogEntry) -> bytes:
             "format": _LOG_FORMAT,
             "seq": entry.seq,
             "kind": entry.kind.value,
-            **job_fields(entry.record),
+            **encode_job_fields(entry.record),
             "token": entry.token,
             "after": entry.after,
             "decided_at_s": entry.decided_at_s,
             "tasks": entry.tasks,
-            **totals_fields(entry.totals),
+            **encode_totals(entry.totals),
             "manifests": ref(entry.manifests),
             "replaced": ref(entry.replaced),
             "replaced_by_job": {job: list(counts) for job, counts in entry.replaced_by_job.items()},
-            "chosen": totals_fields(entry.chosen),
+            "chosen": encode_totals(entry.chosen),
             "streams": {name: [mark.batch, mark.checkpoint] for name, mark in entry.state.streams.items()},
             **({"table": dict(entry.state.table)} if entry.state.table is not None else {}),
         }
@@ -216,7 +216,7 @@ def encode_entry(entry: LogEntry) -> bytes:
 
 
 def _sha256_field(value: dict[str, Any]) -> str:
-    found = text_field(value, "sha256")
+    found = read_text_field(value, "sha256")
     require_valid(len(found) == 64 and set(found) <= set("0123456789abcdef"), "sha256 is not a digest")
     return found
 
@@ -232,27 +232,27 @@ def _decode_stream_marks(value: Any) -> dict[str, StreamMark]:
     return {str(name): StreamMark(batch=batch, checkpoint=checkpoint) for name, (batch, checkpoint) in value.items()}
 
 
-def _read_table(value: Any) -> Mapping[str, object] | None:
+def _parse_table(value: Any) -> Mapping[str, object] | None:
     require_valid(value is None or isinstance(value, dict), "table is not an object")
     return None if value is None else dict(value)
 
 
-def _read_file(value: dict[str, Any], job: JobId, task: int, attempt: AttemptId) -> FileEntry:
-    path = text_field(value, "path")
+def _parse_file_entry(value: dict[str, Any], job: JobId, task: int, attempt: AttemptId) -> FileEntry:
+    path = read_text_field(value, "path")
     require_valid(layout.is_safe_path(path), "path leaves the destination")
     require_valid(file_owner(path) in (None, FileOwner(job, task, attempt)), "path belongs to another attempt")
     file = FileEntry(
         path=path,
-        size_bytes=count_field(value, "bytes"),
-        rows=count_field(value, "rows"),
-        crc32=crc_field(value),
+        size_bytes=read_count_field(value, "bytes"),
+        rows=read_count_field(value, "rows"),
+        crc32=read_crc_field(value),
     )
     if "source" in value:
-        source = text_field(value, "source")
+        source = read_text_field(value, "source")
         require_valid(source == layout.attempt_file_path(job, task, attempt, path), "source belongs to another attempt")
         if file_owner(path) is not None:
             return replace(file, source=source)
-        etag, modified_at_s = text_field(value, "etag"), seconds_field(value, "modified_at_s")
+        etag, modified_at_s = read_text_field(value, "etag"), read_seconds_field(value, "modified_at_s")
         require_valid(bool(etag), "etag is missing")
         return replace(file, source=source, etag=etag, modified_at_s=modified_at_s)
     parts = value["parts"]
@@ -261,7 +261,9 @@ def _read_file(value: dict[str, Any], job: JobId, task: int, attempt: AttemptId)
         require_valid(isinstance(part, list) and len(part) == 2, "a part is not a pair")
         require_valid(isinstance(part[0], str) and type(part[1]) is int and part[1] >= 0, "a part is not (etag, size)")
     require_valid(sum(part[1] for part in parts) == file.size_bytes, "parts do not add up to the file")
-    return replace(file, upload_id=text_field(value, "upload_id"), parts=tuple((etag, size) for etag, size in parts))
+    return replace(
+        file, upload_id=read_text_field(value, "upload_id"), parts=tuple((etag, size) for etag, size in parts)
+    )
 
 
 def decode_manifest(ref: ManifestRef, data: bytes) -> TaskManifest:
@@ -294,59 +296,63 @@ def _read_manifest(data: bytes) -> TaskManifest:
     lines = data.splitlines()
     header = parse_json_object(lines[0] if lines else b"null")
     require_valid(header["format"] == _MANIFEST_FORMAT, "format is unknown")
-    job, task, attempt = job_id_field(header), count_field(header, "task"), AttemptId(text_field(header, "attempt"))
-    require_valid(count_field(header, "files") == len(lines) - 1, "files are missing")
+    job, task, attempt = (
+        read_job_id_field(header),
+        read_count_field(header, "task"),
+        AttemptId(read_text_field(header, "attempt")),
+    )
+    require_valid(read_count_field(header, "files") == len(lines) - 1, "files are missing")
     statistics = decode_statistics(header.get("iostatistics"))
-    files = tuple(_read_file(parse_json_object(line), job, task, attempt) for line in lines[1:])
+    files = tuple(_parse_file_entry(parse_json_object(line), job, task, attempt) for line in lines[1:])
     return TaskManifest(job=job, task=task, attempt=attempt, files=files, statistics=statistics)
 
 
-def _list_values(ref: ListRef, data: bytes) -> Iterator[dict[str, Any]]:
+def _iter_list_lines(ref: ListRef, data: bytes) -> Iterator[dict[str, Any]]:
     """Iterate over the lines of a list, whose digest must match; it may name a million files."""
     decode_record(
         ref.key,
         lambda: require_valid(sha256_hex(data) == ref.sha256, "its digest differs from the one in the decision"),
     )
-    return iter_lines(ref.key, data)
+    return iter_json_lines(ref.key, data)
 
 
-def decode_refs(ref: ListRef, data: bytes) -> Iterator[ManifestRef]:
+def decode_manifest_list(ref: ListRef, data: bytes) -> Iterator[ManifestRef]:
     """Decode the list of manifests to which `ref` refers; the digest of `data` must match."""
 
     def read(value: dict[str, Any]) -> ManifestRef:
         return ManifestRef(
-            key=text_field(value, "key"),
+            key=read_text_field(value, "key"),
             sha256=_sha256_field(value),
-            task=count_field(value, "task"),
+            task=read_count_field(value, "task"),
             totals=parse_totals(value),
         )
 
-    return (decode_record(ref.key, partial(read, value)) for value in _list_values(ref, data))
+    return (decode_record(ref.key, partial(read, value)) for value in _iter_list_lines(ref, data))
 
 
-def decode_replaced(ref: ListRef, data: bytes) -> Iterator[ReplacedFile]:
+def decode_replaced_files(ref: ListRef, data: bytes) -> Iterator[ReplacedFile]:
     """Decode the list of replaced files to which `ref` refers; check its digest, and that every path is output."""
 
     def read(value: dict[str, Any]) -> ReplacedFile:
-        path = text_field(value, "path")
+        path = read_text_field(value, "path")
         require_valid(not layout.is_hidden(path), "path is not output")  # is_hidden covers ".." too
         return ReplacedFile(
-            path=path, size_bytes=count_field(value, "bytes"), etag=text_field(value, "etag", empty=True)
+            path=path, size_bytes=read_count_field(value, "bytes"), etag=read_text_field(value, "etag", empty=True)
         )
 
-    return (decode_record(ref.key, partial(read, value)) for value in _list_values(ref, data))
+    return (decode_record(ref.key, partial(read, value)) for value in _iter_list_lines(ref, data))
 
 
-def _read_ref(value: Any) -> ListRef | None:
+def _parse_list_reference(value: Any) -> ListRef | None:
     if value is None:
         return None
     require_valid(isinstance(value, dict), "a reference is not an object")
-    key = text_field(value, "key")
+    key = read_text_field(value, "key")
     require_valid(key.startswith(layout.JOBS) and ".." not in key, "a reference is outside the job folders")
-    return ListRef(key=key, sha256=_sha256_field(value), count=count_field(value, "count"))
+    return ListRef(key=key, sha256=_sha256_field(value), count=read_count_field(value, "count"))
 
 
-def _read_by_job(value: Any) -> dict[str, tuple[int, int]]:
+def _parse_counts_by_job(value: Any) -> dict[str, tuple[int, int]]:
     require_valid(isinstance(value, dict), "replaced_by_job is not an object")
     for job, counts in value.items():
         require_valid(is_job_id(job), "replaced_by_job contains a key that is not a job id")
@@ -372,26 +378,26 @@ def decode_entry(key: str, seq: int, data: bytes) -> LogEntry:
         value = parse_json_object(data)
         require_valid(value["format"] == _LOG_FORMAT, "format is unknown")
         require_valid(value["seq"] == seq, "seq differs from the key")
-        manifests = _read_ref(value["manifests"])
+        manifests = _parse_list_reference(value["manifests"])
         kind = Kind(value["kind"])
         require_valid((manifests is not None) == (kind is Kind.COMMIT), "a commit names its manifests, an abort none")
-        record = parse_job(value)
+        record = parse_job_fields(value)
         require_valid(record.publication in PUBLICATION_NAMES, "publication is unknown")
         return LogEntry(
             seq=seq,
             kind=kind,
             record=record,
-            token=text_field(value, "token"),
-            after=text_field(value, "after", empty=seq == 1),
-            decided_at_s=seconds_field(value, "decided_at_s"),
+            token=read_text_field(value, "token"),
+            after=read_text_field(value, "after", empty=seq == 1),
+            decided_at_s=read_seconds_field(value, "decided_at_s"),
             totals=parse_totals(value),
-            tasks=count_field(value, "tasks"),
+            tasks=read_count_field(value, "tasks"),
             manifests=manifests,
-            replaced=_read_ref(value["replaced"]),
-            replaced_by_job=_read_by_job(value["replaced_by_job"]),
+            replaced=_parse_list_reference(value["replaced"]),
+            replaced_by_job=_parse_counts_by_job(value["replaced_by_job"]),
             chosen=parse_totals(value["chosen"]) if "chosen" in value else Totals(),
             state=LogState(
-                streams=_decode_stream_marks(value.get("streams", {})), table=_read_table(value.get("table"))
+                streams=_decode_stream_marks(value.get("streams", {})), table=_parse_table(value.get("table"))
             ),
         )
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext, Measure
 from holdfast.commit.ids import JobId, is_job_id
-from holdfast.commit.leftovers import Action, RecoveredJob, RecoveryReport, is_job_quiet
+from holdfast.commit.leftovers import RecoveredJob, RecoveryAction, RecoveryReport, is_job_quiet
 from holdfast.commit.records import JobRecord, Kind
-from holdfast.commit.two_phase.cleanup import clean_up
+from holdfast.commit.two_phase.cleanup import clean_up_ended_jobs
 from holdfast.commit.two_phase.decision_log import job_exists, read_entries, read_entry, read_log
 from holdfast.commit.two_phase.job import abort_job
 from holdfast.commit.two_phase.pending_uploads import (
@@ -23,7 +23,7 @@ from holdfast.commit.two_phase.pending_uploads import (
     find_listing_support,
     find_uploads_to_keys,
     is_manifest,
-    probe_key,
+    listing_probe_key,
 )
 from holdfast.commit.two_phase.publication import RENAMES, UPLOADS
 from holdfast.commit.two_phase.records import LogEntry, decode_open_job
@@ -74,7 +74,7 @@ def list_open_jobs(ctx: CommitContext) -> Iterator[OpenJob]:
             yield OpenJob(job=job, record=record, active_at_s=active, manifests=manifests)
 
 
-def recover_log(
+def recover_logged_jobs(
     ctx: CommitContext, report: RecoveryReport, *, older_than_s: float, dry_run: bool, accept_damage: bool
 ) -> None:
     """End every job that has an unfinished log entry or a job record, and add it to `report`.
@@ -99,14 +99,14 @@ def recover_log(
         if quiet and not dry_run:
             _end_open_job(ctx, found.record, report)
         else:
-            report.jobs.append(_make_recovered_job(found.record, Action.BACK, _UNDECIDED, is_alive=not quiet))
+            report.jobs.append(_make_recovered_job(found.record, RecoveryAction.BACK, _UNDECIDED, is_alive=not quiet))
     if not dry_run:
         everywhere = RENAMES if ctx.store.capabilities.multipart is None else UPLOADS
         listing = find_listing_support(ctx)
         if everywhere is UPLOADS and NOTES[listing]:
             report.notes.append(NOTES[listing])
         try:
-            report.uploads_aborted, report.folders_removed = clean_up(
+            report.uploads_aborted, report.folders_removed = clean_up_ended_jobs(
                 ctx, LiveJobs(ctx), everywhere, listing, quiet_s=older_than_s
             )
             report.uploads_aborted += _abort_stray_uploads(ctx, older_than_s)
@@ -125,11 +125,15 @@ def _abort_stray_uploads(ctx: CommitContext, older_than_s: float) -> int:
         return 0
     store, now_s = multipart(ctx.store), ctx.clock.now_s()
     found = (
-        [] if ctx.store.capabilities.lists_uploads is Support.YES else list(find_uploads_to_keys(ctx, [probe_key(ctx)]))
+        []
+        if ctx.store.capabilities.lists_uploads is Support.YES
+        else list(find_uploads_to_keys(ctx, [listing_probe_key(ctx)]))
     )
     if ctx.store.capabilities.rename:
         found += [
-            upload for upload in iter_uploads(store, ctx.prefix) if layout.is_record(upload.key[len(ctx.prefix) :])
+            upload
+            for upload in iter_uploads(store, ctx.prefix)
+            if layout.is_holdfast_record(upload.key[len(ctx.prefix) :])
         ]
     dead = [upload for upload in found if is_job_quiet(upload.initiated_at_s, now_s, older_than_s)]
     for upload in dead:
@@ -162,10 +166,11 @@ def _roll_forward_decisions(ctx: CommitContext, report: RecoveryReport, dry_run:
         if entry.kind is Kind.COMMIT:
             lost = done_report.metrics.get("files_lost", 0) if done_report is not None else 0
             ended = replace(
-                _make_recovered_job(entry.record, Action.FORWARD, _COMMITTED, files=entry.totals.files), lost=lost
+                _make_recovered_job(entry.record, RecoveryAction.FORWARD, _COMMITTED, files=entry.totals.files),
+                lost=lost,
             )
         else:
-            ended = _make_recovered_job(entry.record, Action.BACK, "its abort is in the log")
+            ended = _make_recovered_job(entry.record, RecoveryAction.BACK, "its abort is in the log")
         report.jobs.append(ended)
         ctx.progress("decisions", done, len(view.unfinished))
 
@@ -181,9 +186,9 @@ def _end_open_job(ctx: CommitContext, record: JobRecord, report: RecoveryReport)
     elif job_exists(ctx, record.job):
         report.pending[record.job] = "it has ended, but the store refuses to delete its records: check its policy"
     elif outcome.committed:
-        report.jobs.append(_make_recovered_job(record, Action.FORWARD, _COMMITTED, files=outcome.totals.files))
+        report.jobs.append(_make_recovered_job(record, RecoveryAction.FORWARD, _COMMITTED, files=outcome.totals.files))
     else:
-        report.jobs.append(_make_recovered_job(record, Action.BACK, _UNDECIDED))
+        report.jobs.append(_make_recovered_job(record, RecoveryAction.BACK, _UNDECIDED))
 
 
 _COMMITTED = "its commit is in the log"
@@ -191,7 +196,7 @@ _UNDECIDED = "it was undecided"
 
 
 def _make_recovered_job(
-    record: JobRecord, action: Action, reason: str, *, files: int = 0, is_alive: bool = False
+    record: JobRecord, action: RecoveryAction, reason: str, *, files: int = 0, is_alive: bool = False
 ) -> RecoveredJob:
     return RecoveredJob(
         committer=record.committer, job=record.job, action=action, reason=reason, files=files, is_alive=is_alive

@@ -17,7 +17,13 @@ from holdfast.commit.ids import file_owner
 from holdfast.commit.nested_destinations import refuse_inner_destination
 from holdfast.commit.records import JobRecord, SaveMode
 from holdfast.commit.two_phase.manifests import PreparedOutput
-from holdfast.commit.two_phase.records import ListRef, LogEntry, ReplacedFile, decode_replaced, encode_replaced
+from holdfast.commit.two_phase.records import (
+    ListRef,
+    LogEntry,
+    ReplacedFile,
+    decode_replaced_files,
+    encode_replaced_files,
+)
 from holdfast.errors import CorruptDataError, DestinationExistsError, InvalidRequestError, NotFoundError
 from holdfast.stores.base import Delete, batched_keys
 from holdfast.wording import OR_OVERWRITE
@@ -49,10 +55,10 @@ class ReplacementPlan:
 
     def files(self) -> Iterator[ReplacedFile]:
         """Iterate over the files that are replaced."""
-        return iter(()) if self.ref is None else decode_replaced(self.ref, self.data)
+        return iter(()) if self.ref is None else decode_replaced_files(self.ref, self.data)
 
 
-def plan_replaced(
+def plan_replaced_files(
     ctx: CommitContext, job: JobRecord, prepared: PreparedOutput, token: str, deleting: Sequence[LogEntry] = ()
 ) -> ReplacementPlan:
     """List the files that `job` replaces if it is decided now.
@@ -74,7 +80,7 @@ def plan_replaced(
         return ReplacementPlan()
     in_scope = _make_scope_test(ctx, job, prepared)
     by_partition = job.mode is SaveMode.OVERWRITE_PARTITIONS
-    counted = {file.path for entry in deleting for file in load_replaced(ctx, entry)} if by_partition else set()
+    counted = {file.path for entry in deleting for file in load_replaced_files(ctx, entry)} if by_partition else set()
     directories = _needed_directories(prepared)
     by_job: dict[str, tuple[int, int]] = {}
     places: dict[str, str] = {}
@@ -82,7 +88,7 @@ def plan_replaced(
     def replaced() -> Iterator[ReplacedFile]:
         for path, info in layout.iter_visible(ctx.store, ctx.prefix, partial(refuse_inner_destination, ctx)):
             owner = file_owner(path)
-            _refuse_clash(path, prepared, directories)
+            _refuse_file_directory_clash(path, prepared, directories)
             if path in prepared.chosen:
                 if not in_scope(path):
                     raise DestinationExistsError(
@@ -99,7 +105,7 @@ def plan_replaced(
                 by_job[owner.job] = (count + 1, size + info.size_bytes)
             yield ReplacedFile(path=path, size_bytes=info.size_bytes, etag="" if owner else info.etag)
 
-    data, count = encode_replaced(replaced())
+    data, count = encode_replaced_files(replaced())
     if not count:
         return ReplacementPlan()
     ref = ListRef(key=layout.replaced_list_path(job.job, token), sha256=sha256_hex(data), count=count)
@@ -129,7 +135,7 @@ def _needed_directories(prepared: PreparedOutput) -> frozenset[str]:
     return frozenset(found)
 
 
-def _refuse_clash(path: str, prepared: PreparedOutput, directories: frozenset[str]) -> None:
+def _refuse_file_directory_clash(path: str, prepared: PreparedOutput, directories: frozenset[str]) -> None:
     """Check that no name changes between file and directory: old files are deleted only after the job is visible.
 
     Raises:
@@ -140,7 +146,7 @@ def _refuse_clash(path: str, prepared: PreparedOutput, directories: frozenset[st
         raise InvalidRequestError("a name would be a file and a directory at once: rename the file", path=path)
 
 
-def load_replaced(ctx: CommitContext, entry: LogEntry) -> Iterator[ReplacedFile]:
+def load_replaced_files(ctx: CommitContext, entry: LogEntry) -> Iterator[ReplacedFile]:
     """Return the files that a decision replaces.
 
     If the list is missing, return no files: the list is deleted only after all files in it have been deleted.
@@ -151,7 +157,7 @@ def load_replaced(ctx: CommitContext, entry: LogEntry) -> Iterator[ReplacedFile]
         data = ctx.store.get(ctx.key(entry.replaced.key))
     except NotFoundError:
         return iter(())
-    return decode_replaced(entry.replaced, data)
+    return decode_replaced_files(entry.replaced, data)
 
 
 def iter_deletions(ctx: CommitContext, entry: LogEntry, files: Iterator[ReplacedFile]) -> Iterator[Delete]:
@@ -167,7 +173,7 @@ def iter_deletions(ctx: CommitContext, entry: LogEntry, files: Iterator[Replaced
         yield Delete(ctx.key(file.path), "" if owner is not None else file.etag)
 
 
-def delete_replaced(ctx: CommitContext, entry: LogEntry) -> int:
+def delete_replaced_files(ctx: CommitContext, entry: LogEntry) -> int:
     """Delete the files that a visible decision replaces, and return their number.
 
     Requires: the decision is visible, so the replacement is complete (C9).
@@ -176,7 +182,7 @@ def delete_replaced(ctx: CommitContext, entry: LogEntry) -> int:
     """
 
     def keys() -> Iterator[str]:
-        for one in iter_deletions(ctx, entry, load_replaced(ctx, entry)):
+        for one in iter_deletions(ctx, entry, load_replaced_files(ctx, entry)):
             if file_owner(one.key) is not None or _is_object_unchanged(ctx, one):
                 yield one.key
 

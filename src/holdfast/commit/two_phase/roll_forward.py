@@ -4,14 +4,14 @@ The steps of `roll_forward` are data: `PUBLISH`, then `WHEN_VISIBLE`, in this or
 run it, at any time (C10). The driver that decided the job runs the steps first; after a crash, the next job on the
 destination or `recover` runs those whose mark is missing.
 
-On stores that make many changes in one step, `commit_at_once` decides the job and does all of this, apart from the
-cleanup, in one transaction; it also deletes the records that are not needed after the decision. So every reader sees
-the job at one instant (C4), and no process ever finds such a decision half carried out.
+On stores that make many changes in one step, `commit_in_one_transaction` decides the job and does all of this, apart
+from the cleanup, in one transaction; it also deletes the records that are not needed after the decision. So every
+reader sees the job at one instant (C4), and no process ever finds such a decision half carried out.
 
 To add a step: a `RollForwardStep` of `WHEN_VISIBLE`, before `CLEAN_UP`, which deletes the manifests; the same as a
 `Change` in `_iter_record_changes`; its path in `layout`, in `decision._list_target_paths` and in `check_publishable`,
-so that nothing blocks it after the decision (C11); if it needs the job's files, a field of `JobFiles`.
-`decision_log.remember_write` is an example. Recovery knows neither the settings of the writer nor its contract: a step
+so that nothing blocks it after the decision (C11); if it needs the job's files, a field of `TransactionPlan`.
+`decision_log.save_write_id_record` is an example. Recovery knows neither the settings of the writer nor its contract: a step
 has only the `LogEntry`. What later jobs continue is in `LogState`; the schema is in ``entry.state.table``, as
 `table.contract` encodes it. Tests: simulation/test_crashes.py, unit/commit/two_phase/test_transaction.py.
 """
@@ -31,26 +31,26 @@ from holdfast.commit.destination import REPLACING
 from holdfast.commit.ids import AttemptId, file_owner
 from holdfast.commit.records import FileEntry, JobRecord, JobReport, Kind
 from holdfast.commit.statistics import NO_STATISTICS, Statistics
-from holdfast.commit.success_file import FILENAME_LIMIT, encode_report, write_success
+from holdfast.commit.success_file import FILENAME_LIMIT, encode_report, write_success_file
 from holdfast.commit.two_phase.cleanup import clean_up_decided_job
 from holdfast.commit.two_phase.decision_log import (
     append_entry,
+    decision_record_exists,
     destination_gone_error,
-    record_exists,
-    remember_write,
-    write_mark,
-    write_record,
+    make_write_id_record,
+    save_write_id_record,
+    write_decision_mark,
 )
 from holdfast.commit.two_phase.manifests import (
     ManifestCache,
     PreparedOutput,
-    committed_manifests,
+    iter_committed_manifests,
     iter_manifests,
-    load_refs,
+    load_manifest_list,
 )
-from holdfast.commit.two_phase.publication import publication_of_job
+from holdfast.commit.two_phase.publication import find_job_publication
 from holdfast.commit.two_phase.records import LogEntry, TaskManifest
-from holdfast.commit.two_phase.replacement import ReplacementPlan, delete_replaced, iter_deletions
+from holdfast.commit.two_phase.replacement import ReplacementPlan, delete_replaced_files, iter_deletions
 from holdfast.errors import (
     CorruptDataError,
     DestinationExistsError,
@@ -95,14 +95,14 @@ def summarize_job(ctx: CommitContext, entry: LogEntry) -> JobSummary:
     """Read the committed manifests for the report; return an empty summary if any is already deleted or damaged."""
     summary = JobSummary()
     try:
-        for manifest in committed_manifests(ctx, entry):
+        for manifest in iter_committed_manifests(ctx, entry):
             summary.note(ctx, manifest)
     except (NotFoundError, CorruptDataError):
         return JobSummary()
     return summary
 
 
-def report_job(measure: Measure, entry: LogEntry, summary: JobSummary, lost: int = 0) -> JobReport:
+def make_job_report(measure: Measure, entry: LogEntry, summary: JobSummary, lost: int = 0) -> JobReport:
     """Return the report of a committed job.
 
     Args:
@@ -187,11 +187,11 @@ def _publish_files(work: DecisionWork) -> bytes | None:
     return work.summary.checksums.encode()
 
 
-def _delete_replaced(work: DecisionWork) -> bytes:
+def _delete_replaced_files(work: DecisionWork) -> bytes:
     """Delete the replaced files; if their list cannot be read and the damage is accepted, they remain."""
     entry = work.entry
     try:
-        delete_replaced(work.measure.ctx, entry)
+        delete_replaced_files(work.measure.ctx, entry)
     except CorruptDataError as error:
         if not work.accept_damage or entry.replaced is None:
             raise
@@ -204,9 +204,9 @@ def _delete_replaced(work: DecisionWork) -> bytes:
 
 def _write_report(work: DecisionWork) -> bytes:
     """Write ``_SUCCESS``, and the record of the write id."""
-    work.report = report_job(work.measure, work.entry, work.summary, len(work.damaged))
-    write_success(work.measure.ctx, work.report, work.entry.seq)
-    remember_write(work.measure.ctx, work.entry)
+    work.report = make_job_report(work.measure, work.entry, work.summary, len(work.damaged))
+    write_success_file(work.measure.ctx, work.report, work.entry.seq)
+    save_write_id_record(work.measure.ctx, work.entry)
     return b""
 
 
@@ -219,7 +219,7 @@ def _clean_up(work: DecisionWork) -> bytes:
 PUBLISH = RollForwardStep("publish", _publish_files, "visible")
 CLEAN_UP = RollForwardStep("cleanup", _clean_up, "done")
 WHEN_VISIBLE = (
-    RollForwardStep("delete_replaced", _delete_replaced),
+    RollForwardStep("delete_replaced", _delete_replaced_files),
     RollForwardStep("save_success_marker", _write_report),
     CLEAN_UP,
 )
@@ -261,7 +261,7 @@ def roll_forward(
         if content is None:
             return None
         if step.mark:
-            write_mark(measure.ctx, entry, step.mark, content)
+            write_decision_mark(measure.ctx, entry, step.mark, content)
     return work.report
 
 
@@ -281,8 +281,8 @@ def check_publishable(ctx: CommitContext, entry: LogEntry) -> None:
         NotFoundError: manifests of the commit are lost.
         HoldfastError: something blocks the target of a file.
     """
-    check = publication_of_job(entry.record).check
-    paths = (file.path for manifest in committed_manifests(ctx, entry) for file in manifest.files)
+    check = find_job_publication(entry.record).check
+    paths = (file.path for manifest in iter_committed_manifests(ctx, entry) for file in manifest.files)
     for batch in batched_keys(itertools.chain(paths, [layout.SUCCESS])):
         check(ctx, batch)
 
@@ -292,7 +292,7 @@ def _publish_all(
     ctx: CommitContext, entry: LogEntry, cache: ManifestCache | None, accept_damage: bool
 ) -> JobSummary | None:
     """Publish every file; return None if another process has made the job visible in the meantime."""
-    publish = publication_of_job(entry.record).publish_file
+    publish = find_job_publication(entry.record).publish_file
     summary = JobSummary()
 
     def files(manifests: Iterator[TaskManifest]) -> Iterator[tuple[FileEntry, AttemptId]]:
@@ -311,7 +311,7 @@ def _publish_all(
         if accept_damage:
             manifests: Iterator[TaskManifest] = _readable_manifests(ctx, entry, summary.lost)
         else:
-            manifests = committed_manifests(ctx, entry, cache)
+            manifests = iter_committed_manifests(ctx, entry, cache)
         found = files(manifests)
         for done, (file, is_visible) in enumerate(ctx.runner.map(publish_one, found), start=1):
             if not is_visible:
@@ -355,7 +355,7 @@ def _readable_manifests(ctx: CommitContext, entry: LogEntry, lost: list[str]) ->
     """Iterate over the manifests that can still be read; append the keys of all others to `lost`."""
     assert entry.manifests is not None  # decode_entry checked it
     try:
-        refs = load_refs(ctx, entry.manifests, None)
+        refs = load_manifest_list(ctx, entry.manifests, None)
     except (NotFoundError, CorruptDataError):
         lost.append(entry.manifests.key)
         return
@@ -368,18 +368,18 @@ def _readable_manifests(ctx: CommitContext, entry: LogEntry, lost: list[str]) ->
 
 # --- progress of a decision -------------------------------------------------------------------------------------------
 def _is_decision_visible(ctx: CommitContext, seq: int) -> bool:
-    return record_exists(ctx, seq, "visible") or _is_decision_done(ctx, seq)
+    return decision_record_exists(ctx, seq, "visible") or _is_decision_done(ctx, seq)
 
 
 def _is_decision_done(ctx: CommitContext, seq: int) -> bool:
     """Check whether a decision is done: it has the mark ``done``, or it has been trimmed, so it must have been done."""
-    return record_exists(ctx, seq, "done") or not record_exists(ctx, seq, "json")
+    return decision_record_exists(ctx, seq, "done") or not decision_record_exists(ctx, seq, "json")
 
 
 # --- at once ---------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobFiles:
-    """The changes of `commit_at_once` that do not depend on the state of the log, planned once.
+class TransactionPlan:
+    """The changes of `commit_in_one_transaction` that do not depend on the state of the log, planned once.
 
     Attributes:
         completions: the job's files.
@@ -395,7 +395,7 @@ class JobFiles:
     summary: JobSummary
 
 
-def plan_files(ctx: CommitContext, job: JobRecord, prepared: PreparedOutput) -> JobFiles:
+def plan_files(ctx: CommitContext, job: JobRecord, prepared: PreparedOutput) -> TransactionPlan:
     """Plan the completion of the job's uploads.
 
     A file replaces another one only if the caller chose its name, and the mode says so. In every other case its name
@@ -415,11 +415,11 @@ def plan_files(ctx: CommitContext, job: JobRecord, prepared: PreparedOutput) -> 
     obsolete = [ctx.key(path) for path in (layout.job_record_path(job.job), *(ref.key for ref in prepared.refs))]
     # The tasks of a stream write the job's record, so some of them may have written it after a rename.
     required = obsolete if job.stream else obsolete[:1]
-    return JobFiles(completions=completions, required=required, obsolete=obsolete, summary=summary)
+    return TransactionPlan(completions=completions, required=required, obsolete=obsolete, summary=summary)
 
 
-def commit_at_once(
-    measure: Measure, entry: LogEntry, view: LogView, files: JobFiles, plan: ReplacementPlan
+def commit_in_one_transaction(
+    measure: Measure, entry: LogEntry, view: LogView, files: TransactionPlan, plan: ReplacementPlan
 ) -> tuple[LogEntry | None, JobReport]:
     """Decide a job and carry out the decision, in one transaction.
 
@@ -446,7 +446,7 @@ def commit_at_once(
     Crash: the job is undecided, or it is committed and only the leftovers of attempts that do not count remain.
     """
     ctx = measure.ctx
-    report = report_job(measure, entry, files.summary)
+    report = make_job_report(measure, entry, files.summary)
     changes = [*files.completions, *_iter_record_changes(ctx, entry, files, plan, report)]
     try:
         return append_entry(ctx, entry, view, changes), report
@@ -482,14 +482,14 @@ def _find_refused_path(ctx: CommitContext, error: HoldfastError) -> str:
 
 
 def _iter_record_changes(
-    ctx: CommitContext, entry: LogEntry, files: JobFiles, plan: ReplacementPlan, report: JobReport
+    ctx: CommitContext, entry: LogEntry, files: TransactionPlan, plan: ReplacementPlan, report: JobReport
 ) -> Iterator[Change]:
     """Iterate over all changes except the entry and the files."""
     yield from map(Require, files.required)
     yield from iter_deletions(ctx, entry, plan.files())
     # No decision is later than this one, so the report of an earlier job is replaced in any case (C6).
     yield Put(ctx.key(layout.SUCCESS), encode_report(report))
-    written = write_record(entry)
+    written = make_write_id_record(entry)
     if written is not None:
         yield Put(ctx.key(written[0]), written[1], Create())
     yield Put(ctx.key(layout.log_mark_path(entry.seq, "visible")), files.summary.checksums.encode())

@@ -14,15 +14,15 @@ from functools import partial
 from typing import Any
 
 from holdfast.commit import layout
-from holdfast.commit.codec import crc_field, decode_record, iter_lines, text_field
+from holdfast.commit.codec import decode_record, iter_json_lines, read_crc_field, read_text_field
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import JobId, file_owner
 from holdfast.commit.nested_destinations import refuse_inner_destination
 from holdfast.commit.records import Kind
 from holdfast.commit.two_phase.decision_log import read_entry, read_log
-from holdfast.commit.two_phase.manifests import committed_manifests
+from holdfast.commit.two_phase.manifests import iter_committed_manifests
 from holdfast.commit.two_phase.records import LogEntry
-from holdfast.commit.two_phase.replacement import load_replaced
+from holdfast.commit.two_phase.replacement import load_replaced_files
 from holdfast.errors import CorruptDataError, NotFoundError, PreconditionError, UnavailableError
 from holdfast.versioned_log import LogView
 
@@ -136,7 +136,7 @@ def read_snapshot(ctx: CommitContext, attempts: int = 50) -> Snapshot:
                 for path, info in layout.iter_visible(ctx.store, ctx.prefix, partial(refuse_inner_destination, ctx))
                 if not rule.hides(path, info.etag)
             )
-            if _log_instant(read_log(ctx)) == _log_instant(view):
+            if _summarize_log_state(read_log(ctx)) == _summarize_log_state(view):
                 return Snapshot(head=view.head, files=files, table=_read_table(ctx, view, unfinished))
         except NotFoundError as error:
             if view == before:
@@ -149,7 +149,7 @@ def read_snapshot(ctx: CommitContext, attempts: int = 50) -> Snapshot:
     raise UnavailableError("jobs are decided faster than the destination is listed: read again", url=ctx.url)
 
 
-def _log_instant(view: LogView) -> tuple[int, str, frozenset[int]]:
+def _summarize_log_state(view: LogView) -> tuple[int, str, frozenset[int]]:
     """Return the state that must not change during a listing: the head, and the decisions that are not visible."""
     return view.head, view.etag, frozenset(view.unfinished) - view.visible
 
@@ -159,7 +159,7 @@ def _build_visibility_rule(ctx: CommitContext, view: LogView, unfinished: list[L
     paths: dict[str, str] = {}
     for entry in unfinished:
         if entry.kind is Kind.COMMIT and entry.seq in view.visible:
-            paths.update((file.path, file.etag) for file in load_replaced(ctx, entry))
+            paths.update((file.path, file.etag) for file in load_replaced_files(ctx, entry))
         elif entry.kind is Kind.COMMIT:
             jobs.add(entry.job)
             if entry.chosen.files:
@@ -169,7 +169,7 @@ def _build_visibility_rule(ctx: CommitContext, view: LogView, unfinished: list[L
 
 def _iter_chosen_paths(ctx: CommitContext, entry: LogEntry) -> Iterator[str]:
     """Iterate over the paths of a decision's files whose names the caller chose."""
-    for manifest in committed_manifests(ctx, entry):
+    for manifest in iter_committed_manifests(ctx, entry):
         yield from (file.path for file in manifest.files if file_owner(file.path) is None)
 
 
@@ -201,12 +201,12 @@ def read_checksums(ctx: CommitContext, seq: int) -> Iterator[tuple[str, int]]:
         data = ctx.records.read(key)
     except NotFoundError:
         return
-    for value in iter_lines(key, data):
+    for value in iter_json_lines(key, data):
         yield decode_record(key, partial(_parse_checksum, value))
 
 
 def _parse_checksum(value: dict[str, Any]) -> tuple[str, int]:
-    return text_field(value, "path"), crc_field(value)
+    return read_text_field(value, "path"), read_crc_field(value)
 
 
 def find_changed(

@@ -1,9 +1,9 @@
 """Write a stream's batch as a job of `two_phase`, without any object that lives longer than one phase.
 
 plan_batch              on the driver, before the batch is known: create a job record, and read the streams' progress
-join_batch              in every task: add the batch to the record and announce it; all tasks make the same record
+announce_stream_batch   in every task: add the batch to the record and announce it; all tasks make the same record
 commit_job, abort_job   the committer's steps, called with the record that the tasks report
-roll_forward_decisions for a batch without new data: roll logged decisions forward
+roll_forward_decisions  for a batch without new data: roll logged decisions forward
 
 Spark creates a new writer for every phase of every batch, and tells only the tasks which query and batch they belong
 to. So the job record travels from the plan through the tasks to the commit.
@@ -20,9 +20,9 @@ from holdfast.commit.context import CommitContext
 from holdfast.commit.destination import ensure_durable
 from holdfast.commit.records import JobRecord, SaveMode, StreamBatch
 from holdfast.commit.two_phase.committer import TWO_PHASE
-from holdfast.commit.two_phase.decision import help_earlier_jobs
+from holdfast.commit.two_phase.decision import roll_forward_earlier_jobs
 from holdfast.commit.two_phase.decision_log import read_entry, read_log, trim_log
-from holdfast.commit.two_phase.job import announce_job, describe_job
+from holdfast.commit.two_phase.job import announce_job, prepare_new_job
 from holdfast.commit.two_phase.records import StreamMark, is_committed_batch
 from holdfast.errors import InvalidRequestError, NotFoundError
 from holdfast.versioned_log import LogView
@@ -60,7 +60,7 @@ def plan_batch(
     if mode not in (SaveMode.APPEND, SaveMode.OVERWRITE):
         raise InvalidRequestError("a stream appends, or overwrites with every batch: omit the mode", mode=mode)
     TWO_PHASE.check_fit(ctx, mode, others="another store")
-    job = describe_job(ctx, TWO_PHASE.name, mode, details, view)
+    job = prepare_new_job(ctx, TWO_PHASE.name, mode, details, view)
     assert job is not None  # only mode ignore skips jobs
     known = ensure_durable(ctx, _read_stream_marks(ctx, job.base_seq), lambda: _read_stream_marks(ctx, job.base_seq))
     return BatchPlan(job=job, known=known)
@@ -73,7 +73,7 @@ def _read_stream_marks(ctx: CommitContext, seq: int) -> Mapping[str, StreamMark]
         return {}  # trimmed just now, so other jobs are being decided
 
 
-def join_batch(ctx: CommitContext, plan: BatchPlan, batch: StreamBatch) -> JobRecord | None:
+def announce_stream_batch(ctx: CommitContext, plan: BatchPlan, batch: StreamBatch) -> JobRecord | None:
     """Add the batch to the planned job record, and announce the job. Every task that has data calls this first.
 
     Guarantee: all tasks of a plan create the same record, and the record exists in the store when this returns.
@@ -112,5 +112,5 @@ def roll_forward_decisions(ctx: CommitContext) -> None:
         CorruptDataError: a record of the log cannot be read.
     """
     view = read_log(ctx)
-    stuck = {found.entry.seq for found in help_earlier_jobs(ctx, view)}
+    stuck = {found.entry.seq for found in roll_forward_earlier_jobs(ctx, view)}
     trim_log(ctx, replace(view, done=view.done | (frozenset(view.unfinished) - stuck)))

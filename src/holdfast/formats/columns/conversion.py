@@ -42,10 +42,10 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
         return pa.time64("us")
     if pat.is_duration(kind):
         return pa.duration("us")
-    return map_children(kind, _plain_field)
+    return map_child_fields(kind, _plain_field)
 
 
-def map_children(kind: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa.DataType:
+def map_child_fields(kind: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa.DataType:
     """Return a nested type with each direct child field changed; fixed-size lists become plain lists."""
     if pat.is_map(kind):  # keys are never null
         return pa.map_(change(kind.key_field).with_nullable(False), change(kind.item_field))
@@ -84,7 +84,7 @@ def to_plain_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         column if column.type.equals(field.type) else cast_column(column, field)
         for column, field in zip(batch.columns, schema, strict=True)
     ]
-    return build_batch(columns, schema, batch.num_rows)
+    return build_record_batch(columns, schema, batch.num_rows)
 
 
 def cast_column(column: Any, field: pa.Field) -> Any:
@@ -94,13 +94,13 @@ def cast_column(column: Any, field: pa.Field) -> Any:
         InvalidRequestError: a value does not fit. It is never replaced by null or rounded.
     """
     try:
-        _refuse_lossy(column.type, field.type)
+        _refuse_lossy_cast(column.type, field.type)
         if not pat.is_nested(field.type):
             return column.cast(field.type)
         if column.offset:  # pyarrow 26 gives a null column below a sliced struct the wrong length
             column = pa.concat_arrays([column])
         # Arrow refuses to cast a nullable field to a non-nullable one, even if it contains no null.
-        return _relabel_array(column.cast(map_children(field.type, _make_nullable)), field.type)
+        return _relabel_array(column.cast(map_child_fields(field.type, _make_nullable)), field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InvalidRequestError(
             "a value does not fit the column's type: cast or round the column first",
@@ -116,7 +116,7 @@ def reinterpret_bits(column: Any, kind: pa.DataType) -> Any:
     return _relabel_array(column, kind) if pat.is_nested(kind) else column.view(kind)
 
 
-def _refuse_lossy(kind: pa.DataType, wanted: pa.DataType) -> None:
+def _refuse_lossy_cast(kind: pa.DataType, wanted: pa.DataType) -> None:
     """Raise `pa.ArrowInvalid` if a cast between these types could round, truncate or reinterpret values."""
     if pat.is_nested(kind) and pat.is_nested(wanted):
         if pat.is_struct(wanted) and pat.is_struct(kind):
@@ -125,7 +125,7 @@ def _refuse_lossy(kind: pa.DataType, wanted: pa.DataType) -> None:
         else:
             pairs = list(zip(child_fields(kind), child_fields(wanted), strict=False))
         for one, other in pairs:
-            _refuse_lossy(one.type, other.type)
+            _refuse_lossy_cast(one.type, other.type)
         return
     if pat.is_dictionary(kind):
         kind = kind.value_type
@@ -154,7 +154,7 @@ def _is_bytes_type(kind: pa.DataType) -> bool:
 
 
 def _make_nullable(field: pa.Field) -> pa.Field:
-    return pa.field(field.name, map_children(field.type, _make_nullable))
+    return pa.field(field.name, map_child_fields(field.type, _make_nullable))
 
 
 def _relabel_array(array: Any, kind: pa.DataType) -> Any:
@@ -180,7 +180,7 @@ def with_child_arrays(array: Any, kind: pa.DataType, below: list[Any]) -> Any:
     return pa.Array.from_buffers(kind, len(array), array.buffers()[:own], children=below)
 
 
-def needed_schema(schema: pa.Schema, columns: Sequence[str], row_filter: RowFilter | None) -> pa.Schema:
+def select_needed_schema(schema: pa.Schema, columns: Sequence[str], row_filter: RowFilter | None) -> pa.Schema:
     """Return the part of a file's schema that must be read: the requested columns, then those of the filter only."""
     names = list(columns)
     if row_filter is not None:
@@ -201,11 +201,11 @@ def convert_to_requested(
     """
     batch = convert_batch(batch, needed)
     if row_filter is not None:
-        batch = keep_rows(batch, row_filter)
+        batch = filter_rows(batch, row_filter)
     return batch if len(needed) == len(columns) else batch.select(list(columns))
 
 
-def keep_rows(batch: pa.RecordBatch, row_filter: RowFilter) -> pa.RecordBatch:
+def filter_rows(batch: pa.RecordBatch, row_filter: RowFilter) -> pa.RecordBatch:
     """Return the rows of a batch that pass a filter.
 
     `RecordBatch.filter` would do, but in pyarrow before 21 it raises an IndexError if no row passes.
@@ -232,12 +232,12 @@ def convert_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         else:
             column = batch.column(index)
             if not column.type.equals(field.type):
-                column = cast_column(_with_names_like(column, field.type), field)
+                column = cast_column(_rename_fields_like(column, field.type), field)
             columns.append(column)
-    return build_batch(columns, schema, batch.num_rows)
+    return build_record_batch(columns, schema, batch.num_rows)
 
 
-def _with_names_like(array: Any, like: pa.DataType) -> Any:
+def _rename_fields_like(array: Any, like: pa.DataType) -> Any:
     """Spell the fields of structs as `like` does, because a cast fills fields without an exact match with nulls."""
     kind = _type_with_names_like(array.type, like)
     return _relabel_array(array, kind)
@@ -271,7 +271,7 @@ def _type_with_names_like(kind: pa.DataType, like: pa.DataType) -> pa.DataType:
     return kind
 
 
-def build_batch(columns: list[Any], schema: pa.Schema, rows: int) -> pa.RecordBatch:
+def build_record_batch(columns: list[Any], schema: pa.Schema, rows: int) -> pa.RecordBatch:
     """Build a record batch of `rows` rows from arrays; `columns` may be empty, if only the rows are counted."""
     if columns:
         return pa.RecordBatch.from_arrays(columns, schema=schema)

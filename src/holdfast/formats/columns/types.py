@@ -74,7 +74,7 @@ def _type_kinds_beyond_arrow(kind: Any) -> Iterator[str]:
         yield from _field_kinds_beyond_arrow(field)
 
 
-def special_struct(kind: pa.DataType) -> str | None:
+def name_special_struct(kind: pa.DataType) -> str | None:
     """Return ``variant``, ``geometry`` or ``geography`` if PySpark marks the struct as one of these, else None."""
     for field in child_fields(kind) if pat.is_struct(kind) else ():
         for word in ("variant", "geometry", "geography"):
@@ -99,9 +99,9 @@ KINDS: Mapping[str, Callable[[pa.DataType], bool]] = {
     "interval": pat.is_duration,
     "list": is_list,
     "map": pat.is_map,
-    "variant": lambda kind: special_struct(kind) == "variant",
-    "geometry": lambda kind: special_struct(kind) == "geometry",
-    "geography": lambda kind: special_struct(kind) == "geography",
+    "variant": lambda kind: name_special_struct(kind) == "variant",
+    "geometry": lambda kind: name_special_struct(kind) == "geometry",
+    "geography": lambda kind: name_special_struct(kind) == "geography",
     "struct": pat.is_struct,
 }
 BASE = frozenset({"boolean", "integer", "float", "decimal", "string", "date", "timestamp", "timestamp_ntz"})
@@ -135,7 +135,7 @@ UNREACHABLE: Mapping[str, str] = {
 }
 
 
-def check_names(schema: pa.Schema) -> None:
+def check_unique_names(schema: pa.Schema) -> None:
     """Check that the names of columns, and those of the fields of each struct, are unique, regardless of case.
 
     With ``spark.sql.caseSensitive`` on, Spark's own writers accept both ``a`` and ``A``. But every reader without that
@@ -162,13 +162,13 @@ def _check_fields(path: str, fields: Sequence[pa.Field]) -> None:
         _check_fields(f"{name}.", child_fields(field.type))
 
 
-def check_types(file_format: FileFormat[Any], schema: pa.Schema) -> None:
+def check_types_supported(file_format: FileFormat[Any], schema: pa.Schema) -> None:
     """Check that the format supports all columns; see `FileFormat.check_schema`.
 
     Raises:
         InvalidRequestError: the format does not support a column; the message names the formats that do.
     """
-    check_names(schema)
+    check_unique_names(schema)
     for column in schema:
         for path, kind, needs in (
             *_iter_unsupported_beyond_arrow(column, file_format.holds),
@@ -183,15 +183,15 @@ def check_types(file_format: FileFormat[Any], schema: pa.Schema) -> None:
             raise InvalidRequestError("no format supports a struct without fields: add a field", column=column.name)
 
 
-def check_columns(file_format: FileFormat[Any], schema: pa.Schema) -> None:
+def check_columns_supported(file_format: FileFormat[Any], schema: pa.Schema) -> None:
     """Check that there is at least one column and that the format supports all columns.
 
     Raises:
-        InvalidRequestError: there is no column, or the format does not support one (see `check_types`).
+        InvalidRequestError: there is no column, or the format does not support one (see `check_types_supported`).
     """
     if not schema.names:
         raise InvalidRequestError("a file needs at least one column: select one")
-    check_types(file_format, schema)
+    check_types_supported(file_format, schema)
 
 
 def check_map_keys(format_name: str, schema: pa.Schema) -> None:
@@ -225,7 +225,7 @@ def _iter_unsupported_types(
         yield path, kind, "unknown"
     elif word not in supported:
         yield path, kind, word
-    for child in () if special_struct(kind) else child_fields(kind):
+    for child in () if name_special_struct(kind) else child_fields(kind):
         yield from _iter_unsupported_types(f"{path}.{child.name}", child.type, supported)
 
 
@@ -268,7 +268,7 @@ def refuse_shredded_variant(needed: pa.Schema, physical: pa.Schema) -> None:
 
 
 def _is_shredded(wanted: pa.DataType, found: pa.DataType) -> bool:
-    if special_struct(wanted) == "variant":
+    if name_special_struct(wanted) == "variant":
         return pat.is_struct(found) and any(field.name == _SHREDDED for field in child_fields(found))
     if not pat.is_nested(wanted) or not pat.is_nested(found):
         return False

@@ -15,10 +15,17 @@ from dataclasses import dataclass
 from itertools import islice
 
 from holdfast.errors import CorruptDataError, NotFoundError
-from holdfast.namespace.blobs import BlobStore, content_size, find_damage, stored_range
+from holdfast.namespace.blobs import BlobStore, compute_stored_range, content_size, find_damaged_frame
 from holdfast.namespace.configuration import load_configuration
 from holdfast.namespace.fsck.findings import FINDING_KINDS, Finding, Progress, Report, ignore_progress
-from holdfast.namespace.fsck.survey import Survey, add_blobs, object_row, open_survey, pack_name, unpack_name
+from holdfast.namespace.fsck.survey import (
+    NamespaceSurvey,
+    add_blobs,
+    make_stored_blob_row,
+    open_survey,
+    pack_name,
+    unpack_name,
+)
 from holdfast.namespace.inode import decode_inode
 from holdfast.namespace.maintenance import MaintenanceLock
 from holdfast.runtime import Environment
@@ -98,7 +105,7 @@ def check(
         store_now_s = now_s if store_now_s is None else store_now_s
         add_blobs(survey, subject.blobs, store_now_s, subject.safety_age_s, progress)
         if reads:
-            _find_damaged(subject, survey, progress)
+            _find_damaged_blobs(subject, survey, progress)
         with subject.database.snapshot() as reader:
             survey.read_records(reader, progress, leased=leased)
         _add_late_blobs(subject, survey)
@@ -110,7 +117,7 @@ def check(
             if rest := sum(1 for _ in rows):
                 totals[kind] = len(shown) + rest
             findings += shown
-        findings = _leave_out_changed(subject, findings)
+        findings = _leave_out_changed_findings(subject, findings)
         totals = {**Counter(finding.kind.name for finding in findings), **totals}
         return Report(
             counts=survey.counts(),
@@ -120,7 +127,7 @@ def check(
         )
 
 
-def _find_damaged(subject: CheckedNamespace, survey: Survey, progress: Progress) -> None:
+def _find_damaged_blobs(subject: CheckedNamespace, survey: NamespaceSurvey, progress: Progress) -> None:
     """Read all blobs of the listing, and note where damage begins in their content.
 
     Garbage is read too: it is not known yet what it is. A blob that is deleted meanwhile is not damaged.
@@ -130,12 +137,12 @@ def _find_damaged(subject: CheckedNamespace, survey: Survey, progress: Progress)
         name, size = unpack_name(row[0]), row[1]
         length = content_size(size)
         for start in range(0, length, _PIECE):
-            stored_start, stored_length = stored_range(start, min(_PIECE, length - start))
+            stored_start, stored_length = compute_stored_range(start, min(_PIECE, length - start))
             try:
                 stored = subject.blobs.store.get(subject.blobs.key(name), stored_start, stored_length)
             except NotFoundError:
                 break
-            position = find_damage(name, start, stored)
+            position = find_damaged_frame(name, start, stored)
             if position is not None:
                 return name, size, position
         return name, size, None
@@ -152,13 +159,13 @@ def _find_damaged(subject: CheckedNamespace, survey: Survey, progress: Progress)
         survey.query("note damage", name=pack_name(name), position=position)
 
 
-def _add_late_blobs(subject: CheckedNamespace, survey: Survey) -> None:
+def _add_late_blobs(subject: CheckedNamespace, survey: NamespaceSurvey) -> None:
     """Ask the store for the blobs that the listing did not show: most of them are younger than the listing."""
     after = b""
     while unlisted := [row[0] for row in survey.query("unlisted", after=after, limit=_UNCONFIRMED)]:
         after = unlisted[-1]
         sizes = _read_blob_sizes(subject, [unpack_name(blob) for blob in unlisted])
-        survey.add_rows([object_row(blob, size) for blob, size in sizes.items() if size is not None])
+        survey.add_rows([make_stored_blob_row(blob, size) for blob, size in sizes.items() if size is not None])
 
 
 def _read_blob_sizes(subject: CheckedNamespace, blobs: Sequence[str]) -> Mapping[str, int | None]:
@@ -173,7 +180,7 @@ def _read_blob_sizes(subject: CheckedNamespace, blobs: Sequence[str]) -> Mapping
     return dict(zip(blobs, subject.environment.runner.map(size, blobs), strict=True))
 
 
-def _leave_out_changed(subject: CheckedNamespace, findings: Sequence[Finding]) -> list[Finding]:
+def _leave_out_changed_findings(subject: CheckedNamespace, findings: Sequence[Finding]) -> list[Finding]:
     """Leave out what others have changed beside the check.
 
     A missing object is none if its file has been deleted or changed since the snapshot. An unowned one is none if it

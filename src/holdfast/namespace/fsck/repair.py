@@ -110,7 +110,7 @@ def repair(
             leased = find_leased_files(subject.database)
             lock.rewrite_root()
             found = check(subject, renewing, store_now_s=store_now_s, leased=leased)
-            bench = Workbench(subject, configuration, lock, shelf, store_now_s)
+            bench = RepairWorkbench(subject, configuration, lock, shelf, store_now_s)
             is_done = not _repair_round(bench, found.findings, work, renewing)
             shelf = bench.shelf
             if is_done:
@@ -141,7 +141,9 @@ class _RepairProgress:
     tries: Counter[_Identity] = field(default_factory=Counter)
 
 
-def _repair_round(bench: Workbench, findings: Sequence[Finding], work: _RepairProgress, progress: Progress) -> bool:
+def _repair_round(
+    bench: RepairWorkbench, findings: Sequence[Finding], work: _RepairProgress, progress: Progress
+) -> bool:
     """Repair each finding of a check once; return whether something was repaired."""
     before = len(work.repaired)
     for number, finding in enumerate(findings):
@@ -179,7 +181,7 @@ class SeenInode:
         return SeenRecord(self.version, self.inode)
 
 
-class Workbench:
+class RepairWorkbench:
     """Reads and changes records for one round of repairs, under the maintenance lock.
 
     Attributes:
@@ -239,7 +241,9 @@ class Workbench:
         """Replace an inode if it is unchanged; return whether that took effect."""
         return self.commit(Changes(None, puts={seen.key: inode}), {seen.key: seen.entry})
 
-    def shelve(self, name: str, inode: Inode, changes: Changes[None], seen: Mapping[bytes, SeenRecord | None]) -> bool:
+    def add_to_lost_found(
+        self, name: str, inode: Inode, changes: Changes[None], seen: Mapping[bytes, SeenRecord | None]
+    ) -> bool:
         """Add an inode to this repair's directory in /lost+found, in one transaction with other changes; return whether
         it took effect.
 
@@ -271,7 +275,7 @@ class Workbench:
         seen = self.inode(key)
         if seen is None or seen.inode.id != number:
             return False
-        return self.shelve(name, seen.inode, Changes(None, deletes={key}), {key: seen.entry})
+        return self.add_to_lost_found(name, seen.inode, Changes(None, deletes={key}), {key: seen.entry})
 
     def new_id(self) -> int:
         """Return a new inode id."""
@@ -309,11 +313,11 @@ class Workbench:
 
 
 # --- single records ---------------------------------------------------------------------------------------------------
-def _keep_damaged_record(bench: Workbench, finding: Finding) -> bool:
+def _keep_damaged_record(bench: RepairWorkbench, finding: Finding) -> bool:
     """Move the bytes of a damaged record into a file; its key is an attribute of the file."""
     (key,) = finding.keys
     if key == ROOT_KEY:
-        return _make_root(bench, finding)
+        return _recreate_root_directory(bench, finding)
     record = bench.record(key)
     if record is None or is_readable(key, record):
         return False
@@ -326,17 +330,19 @@ def _keep_damaged_record(bench: Workbench, finding: Finding) -> bool:
         changes.new_values.update({data_key(blob): value for blob, value in stored.items()})
         extents = (extent,)
     file = bench.new_file(extents, {"user.key": key, "user.number": str(record.number).encode()})
-    return bench.shelve(f"record-{chr(key[0])}-{key[1:].hex()}", file, changes, {key: SeenRecord(record.version, None)})
+    return bench.add_to_lost_found(
+        f"record-{chr(key[0])}-{key[1:].hex()}", file, changes, {key: SeenRecord(record.version, None)}
+    )
 
 
-def _count_again(bench: Workbench, finding: Finding) -> bool:
+def _recount_quota_usage(bench: RepairWorkbench, finding: Finding) -> bool:
     """Count what a directory with a quota uses, while it is frozen."""
     bench.trees.recount_usage(NsPath.parse(finding.path), bench.caller)
     return True
 
 
 # --- the tree: what hangs nowhere moves to /lost+found, with everything below it --------------------------------------
-def _make_root(bench: Workbench, finding: Finding) -> bool:
+def _recreate_root_directory(bench: RepairWorkbench, finding: Finding) -> bool:
     """Make a root. The bytes of a damaged one are kept as the record of a small file, which no file refers to yet."""
     record, seen = bench.record(ROOT_KEY), bench.inode(ROOT_KEY)
     if seen is not None and seen.inode.is_directory and seen.inode.id == ROOT_ID:
@@ -349,30 +355,34 @@ def _make_root(bench: Workbench, finding: Finding) -> bool:
     return bench.commit(changes, {ROOT_KEY: None if record is None else SeenRecord(record.version, None)})
 
 
-def _rename_badly_named(bench: Workbench, finding: Finding) -> bool:
+def _rename_invalid_entry(bench: RepairWorkbench, finding: Finding) -> bool:
     """Move an entry whose name no path can have."""
     (key,) = finding.keys
     seen = bench.inode(key)
     return seen is not None and bench.move(key, seen.inode.id, f"name-{entry_name_in_key(key).hex()}")
 
 
-def _attach_orphans(bench: Workbench, finding: Finding) -> bool:
+def _recreate_missing_directory(bench: RepairWorkbench, finding: Finding) -> bool:
     """Make the missing directory again, with its id: so all its entries are in it again, however many there are."""
     page = bench.subject.database.scan(*children_range(finding.number), _PAGE)
     entries = [(key, record) for key, record in page.records if key != ROOT_KEY and is_readable(key, record)]
     if not entries:
         return False
     if finding.number == NO_PARENT:  # no directory can have this id
-        moved = [bench.move(key, seen.inode.id, _lost_name(key)) for key, _ in entries if (seen := bench.inode(key))]
+        moved = [
+            bench.move(key, seen.inode.id, _make_lost_entry_name(key))
+            for key, _ in entries
+            if (seen := bench.inode(key))
+        ]
         return any(moved)
     key, record = entries[0]
     directory = bench.new_directory(finding.number)
-    return bench.shelve(
+    return bench.add_to_lost_found(
         f"directory-{finding.number}", directory, Changes(None), {key: SeenRecord(record.version, None)}
     )
 
 
-def _lost_name(key: bytes) -> str:
+def _make_lost_entry_name(key: bytes) -> str:
     return (
         f"entry-{entry_name_in_key(key).decode(errors='replace')}".replace("/", "-")
         .replace(":", "-")
@@ -380,12 +390,12 @@ def _lost_name(key: bytes) -> str:
     )
 
 
-def _break_cycle(bench: Workbench, finding: Finding) -> bool:
+def _break_directory_cycle(bench: RepairWorkbench, finding: Finding) -> bool:
     """Move one directory of a cycle, and with it all the others."""
     return bench.move(finding.keys[0], finding.number, f"directory-{finding.number}")
 
 
-def _give_new_ids(bench: Workbench, finding: Finding) -> bool:
+def _renumber_duplicate_inodes(bench: RepairWorkbench, finding: Finding) -> bool:
     """Give all but one of several inodes new ids. Entries stay with the one that keeps the id: a directory."""
     found = [seen for key in finding.keys if (seen := bench.inode(key)) and seen.inode.id == finding.number]
     if len(found) < 2:
@@ -399,7 +409,7 @@ def _give_new_ids(bench: Workbench, finding: Finding) -> bool:
     return bench.commit(changes, {seen.key: seen.entry for seen in (keeper, *others)})
 
 
-def _split_file_with_children(bench: Workbench, finding: Finding) -> bool:
+def _split_file_with_children(bench: RepairWorkbench, finding: Finding) -> bool:
     """Give the file another id: its entries are then those of a directory that does not exist."""
     seen = bench.inode(finding.keys[0])
     if seen is None or seen.inode.is_directory or seen.inode.id != finding.number:
@@ -410,7 +420,7 @@ def _split_file_with_children(bench: Workbench, finding: Finding) -> bool:
     return bench.commit(changes, {seen.key: seen.entry})
 
 
-def _forget_deleted_tree(bench: Workbench, finding: Finding) -> bool:
+def _forget_deleted_tree(bench: RepairWorkbench, finding: Finding) -> bool:
     """Delete the note that a directory waits for its collection: it still exists."""
     seen, key = bench.inode(finding.keys[0]), deleted_key(finding.number)
     record = bench.record(key)
@@ -420,7 +430,7 @@ def _forget_deleted_tree(bench: Workbench, finding: Finding) -> bool:
 
 
 # --- blobs ------------------------------------------------------------------------------------------------------------
-def _attach_unowned_blob(bench: Workbench, finding: Finding) -> bool:
+def _attach_unowned_blob(bench: RepairWorkbench, finding: Finding) -> bool:
     """Make a file of a blob that belongs to none, called like the blob."""
     blobs, seen = bench.subject.blobs, dict[bytes, SeenRecord | None]()
     if finding.keys:
@@ -437,10 +447,10 @@ def _attach_unowned_blob(bench: Workbench, finding: Finding) -> bool:
             return False
         extent = Extent(finding.blob, content_size(info.size_bytes))
     name = f"blob-{extent.blob}".replace("/", "-").replace(":", "-")
-    return bench.shelve(name, bench.new_file((extent,), {}), Changes(None), seen)
+    return bench.add_to_lost_found(name, bench.new_file((extent,), {}), Changes(None), seen)
 
 
-def _delete_notes(bench: Workbench, finding: Finding) -> bool:
+def _delete_garbage_notes(bench: RepairWorkbench, finding: Finding) -> bool:
     """Delete the garbage notes of a blob that a file refers to."""
     seen = bench.inode(finding.keys[0])
     notes = bench.subject.database.get_many(finding.keys[1:])
@@ -450,7 +460,7 @@ def _delete_notes(bench: Workbench, finding: Finding) -> bool:
 
 
 # --- leases -----------------------------------------------------------------------------------------------------------
-def _close_file(bench: Workbench, finding: Finding) -> bool:
+def _close_file(bench: RepairWorkbench, finding: Finding) -> bool:
     """Close a file whose writer has no lease; what was synced stays."""
     seen = bench.inode(finding.keys[0])
     if seen is None or not seen.inode.writer or bench.record(lease_key(seen.inode.id)) is not None:
@@ -459,7 +469,7 @@ def _close_file(bench: Workbench, finding: Finding) -> bool:
     return bench.commit(changes, {seen.key: seen.entry, lease_key(seen.inode.id): None})
 
 
-def _delete_lease(bench: Workbench, finding: Finding) -> bool:
+def _delete_lease(bench: RepairWorkbench, finding: Finding) -> bool:
     """Delete a lease whose holder writes no file."""
     (key,) = finding.keys
     record = bench.record(key)
@@ -473,19 +483,19 @@ def _delete_lease(bench: Workbench, finding: Finding) -> bool:
     return bench.commit(Changes(None, deletes={key}), {key: SeenRecord(record.version, None), **file})
 
 
-REPAIRS: Mapping[str, Callable[[Workbench, Finding], bool]] = {
-    "no-root": _make_root,
+REPAIRS: Mapping[str, Callable[[RepairWorkbench, Finding], bool]] = {
+    "no-root": _recreate_root_directory,
     "damaged-record": _keep_damaged_record,
-    "bad-name": _rename_badly_named,
-    "duplicate-id": _give_new_ids,
+    "bad-name": _rename_invalid_entry,
+    "duplicate-id": _renumber_duplicate_inodes,
     "file-with-children": _split_file_with_children,
     "deleted-tree": _forget_deleted_tree,
-    "orphan": _attach_orphans,
-    "cycle": _break_cycle,
-    "referenced-garbage": _delete_notes,
+    "orphan": _recreate_missing_directory,
+    "cycle": _break_directory_cycle,
+    "referenced-garbage": _delete_garbage_notes,
     "unowned-blob": _attach_unowned_blob,
     "writer-without-lease": _close_file,
     "lease-without-file": _delete_lease,
-    "wrong-usage": _count_again,
+    "wrong-usage": _recount_quota_usage,
 }
 """By the name of a kind of finding: repairs one in a transaction; returns False if there is nothing to do any more."""

@@ -15,7 +15,7 @@ from itertools import chain
 from typing import Any
 
 from holdfast.errors import CorruptDataError, StorageFullError
-from holdfast.namespace.blobs import BlobStore, content_size, file_id_in_blob_name, find_damage
+from holdfast.namespace.blobs import BlobStore, content_size, file_id_in_blob_name, find_damaged_frame
 from holdfast.namespace.errors import InvalidPathError
 from holdfast.namespace.fsck.findings import FINDING_KINDS, Finding, NamespaceCounts, Progress
 from holdfast.namespace.inode import decode_inode
@@ -51,7 +51,7 @@ Row = tuple[Any, ...]
 """A table, and the values of its columns."""
 
 
-class Survey:
+class NamespaceSurvey:
     """A temporary SQLite database with what a check knows about a namespace at one moment. Create it with
     `open_survey`.
 
@@ -99,10 +99,10 @@ class Survey:
         self.add_rows([("leased", pack_id(number)) for number in leased])
         rows: list[Row] = []
         kinds = (first for first in RECORD_KINDS if first not in without)
-        records = chain.from_iterable(iter_records(reader, first) for first in kinds)
+        records = chain.from_iterable(iter_records_of_kind(reader, first) for first in kinds)
         for done, (key, record) in enumerate(records, 1):
             try:
-                rows += record_to_rows(key, record, self.now_ms)
+                rows += decode_record_rows(key, record, self.now_ms)
             except CorruptDataError:
                 rows.append(("problem", "damaged-record", key))
             if done % _PAGE == 0:
@@ -187,7 +187,7 @@ class Survey:
 
 
 @contextmanager
-def open_survey(now_ms: int) -> Iterator[Survey]:
+def open_survey(now_ms: int) -> Iterator[NamespaceSurvey]:
     """Create a survey with an empty temporary file, and delete the file when the block ends.
 
     Raises:
@@ -195,7 +195,7 @@ def open_survey(now_ms: int) -> Iterator[Survey]:
     """
     connection = sqlite3.connect("", isolation_level=None)  # an empty name is a temporary file
     try:
-        yield Survey(connection, now_ms)
+        yield NamespaceSurvey(connection, now_ms)
     except sqlite3.OperationalError as error:
         raise StorageFullError(
             "the temporary file of the check cannot be written: free some space in the directory for temporary files, "
@@ -206,7 +206,7 @@ def open_survey(now_ms: int) -> Iterator[Survey]:
 
 
 def add_blobs(
-    survey: Survey,
+    survey: NamespaceSurvey,
     blobs: BlobStore,
     store_now_s: float,
     age_s: float,
@@ -227,7 +227,7 @@ def add_blobs(
     for number, info in enumerate(iter_objects(blobs.store, blobs.key("")), 1):
         is_young = not info.modified_at_s or info.modified_at_s > store_now_s - age_s
         if (with_young or not is_young) and info.modified_at_s > after_s:
-            rows.append(object_row(blobs.name_of(info.key), info.size_bytes, is_young=is_young))
+            rows.append(make_stored_blob_row(blobs.name_of(info.key), info.size_bytes, is_young=is_young))
         if number % _PAGE == 0:
             survey.add_rows(rows)
             rows.clear()
@@ -235,7 +235,7 @@ def add_blobs(
     survey.add_rows(rows)
 
 
-def object_row(name: str, size: int, *, is_young: bool = False) -> Row:
+def make_stored_blob_row(name: str, size: int, *, is_young: bool = False) -> Row:
     """Return the row of a blob in the object store, for `Survey.add_rows`."""
     writer = file_id_in_blob_name(name)
     return (
@@ -250,7 +250,7 @@ def object_row(name: str, size: int, *, is_young: bool = False) -> Row:
     )
 
 
-def iter_records(reader: SnapshotReader, kind: bytes) -> Iterator[tuple[bytes, Record]]:
+def iter_records_of_kind(reader: SnapshotReader, kind: bytes) -> Iterator[tuple[bytes, Record]]:
     """Yield keys and records of all records of one kind, such as ``b"l"``."""
     for page in scan_pages(reader, *kind_range(kind), _PAGE_OF_DATA if kind == b"d" else _PAGE):
         yield from page.records
@@ -264,14 +264,14 @@ def find_leased_files(reader: SnapshotReader) -> frozenset[int]:
     publish its blobs. If a lease ended earlier, a database that loses its end also loses the write of the root, and
     the lock.
     """
-    return frozenset(id_in_key(key) for key, _ in iter_records(reader, b"l"))
+    return frozenset(id_in_key(key) for key, _ in iter_records_of_kind(reader, b"l"))
 
 
 # --- one function for each kind of record -----------------------------------------------------------------------------
 def _small_blob_row(key: bytes, record: Record, now_ms: int) -> Iterator[Row]:
     name = blob_name_in_key(key)
     size = len(record.value)
-    yield "blob", pack_name(name), 1, size, content_size(size), None, 0, find_damage(name, 0, record.value)
+    yield "blob", pack_name(name), 1, size, content_size(size), None, 0, find_damaged_frame(name, 0, record.value)
 
 
 def _garbage_note_row(key: bytes, record: Record, now_ms: int) -> Iterator[Row]:
@@ -283,7 +283,7 @@ def _inode_rows(key: bytes, record: Record, now_ms: int) -> Iterator[Row]:
     number, parent = pack_id(inode.id), pack_id(parent_id_in_key(key))
     space = min(inode.space, _MOST_SPACE)
     yield "inode", key, parent, number, inode.is_directory, space, pack_name(inode.writer) if inode.writer else None
-    if key != ROOT_KEY and not _is_name(entry_name_in_key(key)):
+    if key != ROOT_KEY and not _is_reachable_name(entry_name_in_key(key)):
         yield "problem", "bad-name", key
     if inode.is_directory:
         if inode.has_quota:
@@ -349,7 +349,7 @@ RECORD_KINDS: Mapping[bytes, tuple[int, int, Callable[[bytes, Record, int], Iter
 that yields the rows of a record, given the time too; it raises `CorruptDataError` if the record is damaged."""
 
 
-def record_to_rows(key: bytes, record: Record, now_ms: int) -> list[Row]:
+def decode_record_rows(key: bytes, record: Record, now_ms: int) -> list[Row]:
     """Decode a record; return its rows for `Survey.add_rows`.
 
     Raises:
@@ -364,13 +364,13 @@ def record_to_rows(key: bytes, record: Record, now_ms: int) -> list[Row]:
 def is_readable(key: bytes, record: Record) -> bool:
     """Return whether a record can be decoded as one of its kind."""
     try:
-        record_to_rows(key, record, 0)
+        decode_record_rows(key, record, 0)
     except CorruptDataError:
         return False
     return True
 
 
-def _is_name(name: bytes) -> bool:
+def _is_reachable_name(name: bytes) -> bool:
     """Check whether an entry of this name can be reached by a path."""
     try:
         return NsPath.parse("/" + name.decode()).names == (name,)

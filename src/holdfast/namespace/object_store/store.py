@@ -135,7 +135,7 @@ class NamespaceStore:
             xattrs=encode_metadata(metadata),
             is_late=expiry.is_over,
         )
-        with blobs.deleting_if_refused(extents, expiry):
+        with blobs.delete_if_publishing_fails(extents, expiry):
             return _object_info(path, self.namespace.run(CreateObject(path=path, file=file, mode=mode)))
 
     def get(self, key: str, start: int = 0, length: int | None = None, etag: str = "") -> bytes:
@@ -205,7 +205,7 @@ class NamespaceStore:
         blobs = self.namespace.blobs
         extents, small = blobs.put(upload.file_id, bytes(data), self.namespace.configuration.inline_bytes)
         part = extents[0] if extents else Extent(f"empty-{self.namespace.environment.ids.token()}", 0, inline=True)
-        with blobs.deleting_if_refused(extents, expiry):
+        with blobs.delete_if_publishing_fails(extents, expiry):
             self.namespace.run(
                 AddPart(path=path, token=upload_id, number=number, part=part, data=small, is_late=expiry.is_over)
             )
@@ -412,7 +412,7 @@ class ChangeSet:
         """
         stored: list[Extent] = []
         expiry = self.namespace.expiry()
-        with self.namespace.blobs.deleting_if_refused(stored, expiry):
+        with self.namespace.blobs.delete_if_publishing_fails(stored, expiry):
             large: dict[int, Publish] = {}
             for position, one in self._iter_large_puts():
                 path, file_id = path_of_key(one.key), self.namespace.new_id()

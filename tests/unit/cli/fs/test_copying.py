@@ -13,7 +13,7 @@ import pytest
 
 from holdfast.cli.fs import places
 from holdfast.cli.fs.local_place import LocalPlace
-from holdfast.cli.fs.places import Entry
+from holdfast.cli.fs.places import FileOrDirectory
 from holdfast.errors import InvalidRequestError
 from holdfast.namespace import Namespace
 from holdfast.runtime import SystemIds
@@ -251,7 +251,7 @@ def test_closed_standard_input_is_one_sentence(monkeypatch: pytest.MonkeyPatch) 
     """As after ``<&-`` in a shell."""
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(InvalidRequestError, match="standard input is closed: give it a file or a pipe"):
-        list(LocalPlace(SystemIds()).read(Entry("-", is_directory=False)))
+        list(LocalPlace(SystemIds()).read(FileOrDirectory("-", is_directory=False)))
 
 
 def test_a_link_is_followed_and_what_it_leads_to_is_replaced(ns: Namespace, here: Path) -> None:

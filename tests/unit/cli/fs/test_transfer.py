@@ -16,8 +16,8 @@ import pytest
 
 from holdfast.cli.fs.items import PathErrors
 from holdfast.cli.fs.local_place import LocalPlace
-from holdfast.cli.fs.places import Entry, Failed, NamespacePlace, Sink
-from holdfast.cli.fs.plan import Source, Target, make_plan
+from holdfast.cli.fs.places import Failed, FileOrDirectory, NamespacePlace, Sink
+from holdfast.cli.fs.plan import CopySource, CopyTarget, make_copy_plan
 from holdfast.cli.fs.transfer import transfer_files
 from holdfast.cli.output import Output
 from holdfast.errors import HoldfastError, UnavailableError
@@ -62,14 +62,14 @@ class _Shelf:
     def parent(self, path: str) -> str:
         return ""
 
-    def find(self, path: str) -> Entry | None:
-        return Entry(path, is_directory=True) if path == "" else None
+    def find(self, path: str) -> FileOrDirectory | None:
+        return FileOrDirectory(path, is_directory=True) if path == "" else None
 
-    def below(self, path: str, failed: Failed) -> Iterator[Entry]:
+    def below(self, path: str, failed: Failed) -> Iterator[FileOrDirectory]:
         for name in self.names:
-            yield Entry(name, is_directory=False, relative=name, size=4)
+            yield FileOrDirectory(name, is_directory=False, relative=name, size=4)
 
-    def read(self, entry: Entry, readers: int = 1) -> Iterator[bytes]:
+    def read(self, entry: FileOrDirectory, readers: int = 1) -> Iterator[bytes]:
         yield b"data"
         while entry.path == "endless":
             self.reading.set()
@@ -121,8 +121,8 @@ class _Item:
 def _transfer(source: _Shelf, target: _Shelf) -> None:
     out = Output()
     problems = PathErrors(out)
-    goal = Target(target, "", in_directory=False, overwrite=False)
-    plan = make_plan([Source(source, Entry("", is_directory=True))], goal, problems)
+    goal = CopyTarget(target, "", in_directory=False, overwrite=False)
+    plan = make_copy_plan([CopySource(source, FileOrDirectory("", is_directory=True))], goal, problems)
     transfer_files(plan, goal, problems, out, threads=4)
 
 

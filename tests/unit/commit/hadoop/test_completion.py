@@ -15,7 +15,7 @@ from holdfast.commit.hadoop.completion import (
     abort_listed_uploads,
     abort_pendingsets,
     bucket_name,
-    build_pending,
+    build_pending_record,
     complete_all_uploads,
     writing_attempt,
 )
@@ -44,7 +44,7 @@ def upload(ctx: CommitContext, path: str, content: bytes) -> SinglePending:
     entry = FileEntry(
         path=path, size_bytes=len(content), rows=1, upload_id=upload_id, parts=((part.etag, part.size_bytes),)
     )
-    return build_pending(ctx, entry, OWNER, uri=f"{ctx.url}{path}")
+    return build_pending_record(ctx, entry, OWNER, uri=f"{ctx.url}{path}")
 
 
 def three_sets(bucket: Bucket) -> dict[str, PendingSet]:

@@ -11,7 +11,7 @@ import pytest
 from holdfast.commit.hadoop.magic.files import pendingset_path
 from holdfast.commit.hadoop.pending import decode_pending, decode_pendingset, encode_pending, encode_pendingset
 from holdfast.commit.ids import JobId
-from holdfast.commit.success_file import parse_success
+from holdfast.commit.success_file import parse_success_file
 
 _RECORDED = Path(__file__).parent / "recorded"
 _RELEASES = ("3.5.0", "3.4.1")
@@ -79,7 +79,7 @@ def test_a_single_upload(release: str) -> None:
 
 @pytest.mark.parametrize("release", _RELEASES)
 def test_a_report(release: str) -> None:
-    report = parse_success("_SUCCESS", _bytes(release, "_SUCCESS"))
+    report = parse_success_file("_SUCCESS", _bytes(release, "_SUCCESS"))
     assert (report["committer"], report["jobId"], report["success"]) == ("magic", _JOB, True)
     names = report["filenames"]
     assert isinstance(names, list) and len(names) == 3 and all(name.startswith("/out put/") for name in names)

@@ -11,7 +11,7 @@ from typing import TypeVar
 import pytest
 
 from holdfast.commit import TWO_PHASE, layout, recover, verify
-from holdfast.commit.two_phase.decision_log import find_decision, read_entry, read_log, record_exists, trim_log
+from holdfast.commit.two_phase.decision_log import decision_record_exists, find_decision, read_entry, read_log, trim_log
 from holdfast.errors import FencedError, OutcomeUnknownError
 from holdfast.stores.base import ObjectPage, ObjectStore
 from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
@@ -82,9 +82,11 @@ def test_nothing_within_retention_is_trimmed_although_it_is_after_a_gap() -> Non
     view = read_log(world.context())
     assert view.oldest == 4
     trim_log(world.context(), view)
-    assert record_exists(world.context(), 2, "done") and record_exists(world.context(), 1, "json")
+    assert decision_record_exists(world.context(), 2, "done") and decision_record_exists(world.context(), 1, "json")
     trim_log(world.context().with_settings(log_retention_entries=4), view)
-    assert not record_exists(world.context(), 2, "done") and not record_exists(world.context(), 1, "json")
+    assert not decision_record_exists(world.context(), 2, "done") and not decision_record_exists(
+        world.context(), 1, "json"
+    )
 
 
 def test_looking_at_a_log_that_was_never_trimmed_is_one_listing() -> None:
@@ -219,11 +221,11 @@ def test_a_driver_that_dies_right_after_it_decided_in_the_trimmed_past() -> None
 
     with pytest.raises(SimulatedCrash):
         TWO_PHASE.commit_job(dataclasses.replace(ctx, store=InterceptedStore(world.store, die)), job, messages, TASKS)
-    assert record_exists(ctx, 1, "json"), "it has decided"
+    assert decision_record_exists(ctx, 1, "json"), "it has decided"
     assert read_log(ctx).oldest == 2 and read_log(ctx).unfinished == []
     assert recover(ctx).rolled_back == [job.job]
     run_job(ctx, "after", tasks=1)
-    assert not record_exists(ctx, 1, "json") and world.pending() == [] and world.leftovers() == []
+    assert not decision_record_exists(ctx, 1, "json") and world.pending() == [] and world.leftovers() == []
     assert verify(ctx).verified
 
 

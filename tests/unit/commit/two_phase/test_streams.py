@@ -20,7 +20,7 @@ from holdfast.commit.two_phase.records import (
     is_committed_batch,
     is_job_dead,
 )
-from holdfast.commit.two_phase.streams import join_batch, plan_batch
+from holdfast.commit.two_phase.streams import announce_stream_batch, plan_batch
 from holdfast.errors import ConflictError, InvalidRequestError, UnsupportedError
 from holdfast.stores.base import Capabilities, ObjectInfo, Overwrite, PutMode, Support, iter_objects
 from holdfast.stores.interceptors import InterceptedStore, Operation
@@ -117,7 +117,7 @@ def test_every_task_announces_the_same_job(publication: str) -> None:
     world = World(publication)
     plan = plan_batch(world.context(), SaveMode.APPEND, {"format": "text"})
     batch = StreamBatch(stream="flights", checkpoint="c1", batch=4)
-    jobs = [join_batch(world.context(), pickle.loads(pickle.dumps(plan)), batch) for _task in range(3)]
+    jobs = [announce_stream_batch(world.context(), pickle.loads(pickle.dumps(plan)), batch) for _task in range(3)]
     assert jobs[0] is not None and jobs[0].stream == batch and jobs.count(jobs[0]) == 3
     assert world.leftovers() == [HOME + job_record_path(jobs[0].job)]
     assert decode_job(world.leftovers()[0], world.store.get(world.leftovers()[0])) == jobs[0]
@@ -142,7 +142,7 @@ def test_a_store_that_ignores_conditions_is_refused_before_the_first_upload() ->
     ctx = world.context(store=Ignoring(world.store, Recorder()))
     plan = plan_batch(ctx, SaveMode.APPEND, {})
     with pytest.raises(UnsupportedError, match="ignores conditional writes"):
-        join_batch(ctx, plan, StreamBatch(stream="flights", checkpoint="c1", batch=0))
+        announce_stream_batch(ctx, plan, StreamBatch(stream="flights", checkpoint="c1", batch=0))
     assert [info.key for info in iter_objects(world.store, "")] == []
 
 
@@ -151,6 +151,9 @@ def test_a_plan_is_of_one_batch() -> None:
     world = World("upload")
     plan = plan_batch(world.context(), SaveMode.APPEND, {})
     for batch in (7, 7):
-        assert join_batch(world.context(), plan, StreamBatch(stream="s", checkpoint="c", batch=batch)) is not None
+        assert (
+            announce_stream_batch(world.context(), plan, StreamBatch(stream="s", checkpoint="c", batch=batch))
+            is not None
+        )
     with pytest.raises(ConflictError, match="another job has the same id"):
-        join_batch(world.context(), plan, StreamBatch(stream="s", checkpoint="c", batch=8))
+        announce_stream_batch(world.context(), plan, StreamBatch(stream="s", checkpoint="c", batch=8))

@@ -12,11 +12,17 @@ from holdfast.commit import TWO_PHASE, CommitContext, JobRecord, Kind, SaveMode,
 from holdfast.commit.context import Measure
 from holdfast.commit.layout import job_record_path, log_entry_path, log_mark_path
 from holdfast.commit.two_phase.decision_log import WRITE_ID, read_log
-from holdfast.commit.two_phase.manifests import PreparedOutput, list_refs, prepare_job
-from holdfast.commit.two_phase.publication import RENAMES, TRANSACTION, UPLOADS, choose_publication, publication_of_job
+from holdfast.commit.two_phase.manifests import PreparedOutput, build_manifest_list, prepare_job_output
+from holdfast.commit.two_phase.publication import (
+    RENAMES,
+    TRANSACTION,
+    UPLOADS,
+    choose_publication,
+    find_job_publication,
+)
 from holdfast.commit.two_phase.records import ListRef, LogEntry, LogState, decode_entry, encode_entry
 from holdfast.commit.two_phase.replacement import ReplacementPlan
-from holdfast.commit.two_phase.roll_forward import commit_at_once, plan_files
+from holdfast.commit.two_phase.roll_forward import commit_in_one_transaction, plan_files
 from holdfast.errors import CorruptDataError
 from holdfast.runtime import Environment, SystemClock, SystemIds, ThreadRunner
 from holdfast.stores.base import Create, Overwrite, PutMode, Require, RequireEmpty, iter_objects
@@ -49,7 +55,7 @@ def _ready(ctx: CommitContext, mode: SaveMode, *paths: str, **details: object) -
 
 def _prepared(ctx: CommitContext, mode: SaveMode, *paths: str, **details: object) -> tuple[JobRecord, PreparedOutput]:
     job, commits = _ready(ctx, mode, *paths, **details)
-    return job, prepare_job(ctx, job, commits)
+    return job, prepare_job_output(ctx, job, commits)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +82,7 @@ def test_only_a_chosen_name_may_be_taken_and_only_by_an_overwrite(mode: SaveMode
 def test_the_manifests_are_not_kept_in_memory_twice() -> None:
     ctx = World("transaction").context()
     job, prepared = _prepared(ctx, SaveMode.APPEND, "")
-    list_refs(job, prepared, "token")
+    build_manifest_list(job, prepared, "token")
     assert prepared.cache.data
     files = plan_files(ctx, job, prepared)
     assert (prepared.cache.data, prepared.cache.size_bytes) == ({}, 0)
@@ -105,7 +111,9 @@ def test_the_transaction_contains_all_that_readers_and_recovery_look_at() -> Non
     job, prepared = _prepared(ctx, SaveMode.APPEND, "", **{WRITE_ID: "daily"})
     files = plan_files(ctx, job, prepared)
     newest = decode_entry("", 1, world.store.get(HOME + log_entry_path(1)))
-    winner, report = commit_at_once(Measure(ctx), _entry(job, 2, newest.token), read_log(ctx), files, ReplacementPlan())
+    winner, report = commit_in_one_transaction(
+        Measure(ctx), _entry(job, 2, newest.token), read_log(ctx), files, ReplacementPlan()
+    )
     assert winner is not None and winner.token == "mine" and report.job == job.job
     [call] = [call for call in recorded.calls if call.operation is Operation.APPLY]
     paths = [key.removeprefix(HOME) for key in call.keys]
@@ -153,7 +161,7 @@ def test_the_first_entry_requires_an_empty_log() -> None:
 
 def test_the_publication_is_stored_and_an_unknown_one_is_refused() -> None:
     job, _ = _ready(World("transaction").context(), SaveMode.APPEND, "")
-    assert job.publication == "transaction" and publication_of_job(job) is TRANSACTION
+    assert job.publication == "transaction" and find_job_publication(job) is TRANSACTION
     entry = _entry(job)
     assert decode_entry("log/1", 1, encode_entry(entry)) == entry
     forged = encode_entry(replace(entry, record=replace(job, publication="transactions")))

@@ -17,7 +17,7 @@ from holdfast.formats.columns.conversion import (
     cast_column,
     convert_batch,
     convert_to_requested,
-    keep_rows,
+    filter_rows,
     reinterpret_bits,
 )
 
@@ -145,6 +145,6 @@ def test_a_filter_may_keep_nothing(monkeypatch: pytest.MonkeyPatch, least: int, 
     batch = pa.record_batch({"a": [1, 2, None], "b": ["x", "y", None]})
     passing = pc.field("a") >= least if least else pc.field("a").is_null() | (pc.field("a") > 0)
     row_filter = RowFilter(passing, frozenset("a"))
-    assert keep_rows(batch, row_filter).column("a").to_pylist() == found
-    assert keep_rows(batch.slice(3), row_filter).schema == batch.schema
+    assert filter_rows(batch, row_filter).column("a").to_pylist() == found
+    assert filter_rows(batch.slice(3), row_filter).schema == batch.schema
     assert convert_to_requested(batch, batch.schema, ["b"], row_filter).num_rows == len(found)

@@ -12,7 +12,7 @@ import pytest
 from holdfast.errors import StorageFullError
 from holdfast.namespace.blobs import stored_size
 from holdfast.namespace.fsck.findings import FINDING_KINDS, ignore_progress
-from holdfast.namespace.fsck.survey import object_row, open_survey
+from holdfast.namespace.fsck.survey import make_stored_blob_row, open_survey
 from holdfast.namespace.inode import Extent, Inode, InodeKind, encode_inode
 from holdfast.namespace.keys import ROOT_KEY, inode_key
 from holdfast.transactions.base import Record, ScanPage
@@ -68,7 +68,9 @@ def test_a_pass_over_many_records_needs_no_memory_for_each() -> None:
     tracemalloc.start()
     try:
         with open_survey(0) as survey:
-            survey.add_rows([object_row(blob_name(number), stored_size(10)) for number in range(directories * files)])
+            survey.add_rows(
+                [make_stored_blob_row(blob_name(number), stored_size(10)) for number in range(directories * files)]
+            )
             tracemalloc.reset_peak()
             survey.read_records(_Reader(directories, files), ignore_progress)
             _, most = tracemalloc.get_traced_memory()

@@ -13,7 +13,7 @@ from typing import cast
 
 from holdfast.commit import CommitContext, Committer, JobRecord, TaskCommit
 from holdfast.commit.hadoop.file_output.committers import FILE_V1
-from holdfast.commit.hadoop.file_output.directories import committed_dir
+from holdfast.commit.hadoop.file_output.directories import committed_task_dir
 from holdfast.commit.hadoop.files import delete_dir, is_dir, move_dir
 from holdfast.commit.ids import AttemptId, FileOwner
 from holdfast.errors import HoldfastError
@@ -133,10 +133,10 @@ def _move_v1_task_directory(ctx: CommitContext, job: JobRecord, task: int) -> bo
 
     Crash: the directory is at its old or its new path. Idempotent.
     """
-    target = committed_dir(job, task)
+    target = committed_task_dir(job, task)
     if job.job_attempt == 0:
         return False
-    source = committed_dir(replace(job, job_attempt=job.job_attempt - 1), task)
+    source = committed_task_dir(replace(job, job_attempt=job.job_attempt - 1), task)
     if not is_dir(ctx, source):
         return is_dir(ctx, target)  # recovered before
     delete_dir(ctx, target)

@@ -45,7 +45,7 @@ from typing import NamedTuple
 
 from holdfast import guarantees
 from holdfast.commit import Committer
-from holdfast.guarantees import GUARANTEES, Answer, Guarantee
+from holdfast.guarantees import GUARANTEES, Guarantee, GuaranteeAnswer
 from holdfast.runtime import SystemClock
 from holdfast_checker.committers.properties import PART_OF
 from holdfast_checker.committers.scenes import SCENES
@@ -119,7 +119,7 @@ class Cell:
         return _YES[PAPERS.get(self.committer.name, SceneFields()).get(self.row.name)]
 
     @property
-    def declared(self) -> Answer:
+    def declared(self) -> GuaranteeAnswer:
         """Return the answer that `holdfast committers` declares for this committer and row."""
         return self.committer.guarantees[self.row.name]
 
@@ -299,7 +299,7 @@ class _RowEvidence:
     """What the scenes explored so far have shown about one row."""
 
     row: Guarantee
-    declared: Answer
+    declared: GuaranteeAnswer
     broke: list[Counterexample] = field(default_factory=list)
     states: int = 0
     complete: bool = True

@@ -20,19 +20,19 @@ from functools import partial
 
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
-from holdfast.commit.destination import delete_visible
+from holdfast.commit.destination import delete_visible_files
 from holdfast.commit.hadoop.dead_jobs.s3a_jobs import find_job_ids
 from holdfast.commit.hadoop.file_output.directories import TEMPORARY, parse_working_directory
 from holdfast.commit.hadoop.files import delete_dir
 from holdfast.commit.ids import is_job_id
-from holdfast.commit.leftovers import Action, ForeignLeftover, Leftover
+from holdfast.commit.leftovers import ForeignLeftover, Leftover, RecoveryAction
 from holdfast.errors import ConflictError
 from holdfast.stores.base import is_marker, iter_objects, iter_uploads, multipart
 from holdfast.wording import format_count
 
 
 @dataclass(slots=True)
-class _FileJob:
+class _FileOutputJob:
     """A job's files and uploads below ``_temporary``. Paths are relative to the destination.
 
     Attributes:
@@ -47,7 +47,7 @@ class _FileJob:
     writes: set[str] = field(default_factory=set)
     uploads: int = 0
 
-    def owns(self, path: str) -> bool:
+    def owns_visible_file(self, path: str) -> bool:
         """Check whether the visible file at `path` is one of this write: all its names contain the same UUID."""
         return len(self.writes) == 1 and "" not in self.writes and _write_id_in_path(path) in self.writes
 
@@ -63,7 +63,7 @@ def file_output_job_of(path: str) -> str | None:
 
 
 # --- finding ----------------------------------------------------------------------------------------------------------
-def hadoop_file_leftovers(ctx: CommitContext, abort: bool, insist: bool) -> Iterator[ForeignLeftover]:
+def list_hadoop_file_leftovers(ctx: CommitContext, abort: bool, insist: bool) -> Iterator[ForeignLeftover]:
     """List the jobs of FileOutputCommitter that left data below ``_temporary``, each with a recovery action.
 
     Args:
@@ -72,7 +72,7 @@ def hadoop_file_leftovers(ctx: CommitContext, abort: bool, insist: bool) -> Iter
     """
     for name, job in sorted(_scan_temporary(ctx).items()):
         visible = _count_visible_files(ctx, job)
-        action, reason = _choose_action(job, visible, abort, insist)
+        action, reason = _choose_recovery_action(job, visible, abort, insist)
         leftover = Leftover(
             committer="hadoop-file",
             job=name,
@@ -86,16 +86,16 @@ def hadoop_file_leftovers(ctx: CommitContext, abort: bool, insist: bool) -> Iter
         yield ForeignLeftover(leftover=leftover, is_over=False)
 
 
-def _scan_temporary(ctx: CommitContext) -> dict[str, _FileJob]:
-    jobs: dict[str, _FileJob] = {}
+def _scan_temporary(ctx: CommitContext) -> dict[str, _FileOutputJob]:
+    jobs: dict[str, _FileOutputJob] = {}
     prefix = ctx.key(f"{TEMPORARY}/")
 
-    def note(key: str, at_s: float) -> tuple[_FileJob, str, bool] | None:
+    def note(key: str, at_s: float) -> tuple[_FileOutputJob, str, bool] | None:
         place = parse_working_directory(key[len(ctx.prefix) :])
         if place is None or is_job_id(place[0]):
             return None
         name, directory, below, is_committed = place
-        job = jobs.setdefault(f"job_{name}", _FileJob())
+        job = jobs.setdefault(f"job_{name}", _FileOutputJob())
         job.directories.add(directory)
         job.active_at_s = max(job.active_at_s, at_s)
         return job, below, is_committed
@@ -113,28 +113,28 @@ def _scan_temporary(ctx: CommitContext) -> dict[str, _FileJob]:
     return jobs
 
 
-def _count_visible_files(ctx: CommitContext, job: _FileJob) -> int:
-    return sum(job.owns(path) for path, _info in layout.iter_visible(ctx.store, ctx.prefix))
+def _count_visible_files(ctx: CommitContext, job: _FileOutputJob) -> int:
+    return sum(job.owns_visible_file(path) for path, _info in layout.iter_visible(ctx.store, ctx.prefix))
 
 
 # --- ending -----------------------------------------------------------------------------------------------------------
-def _choose_action(job: _FileJob, visible: int, abort: bool, insist: bool) -> tuple[Action, str]:
+def _choose_recovery_action(job: _FileOutputJob, visible: int, abort: bool, insist: bool) -> tuple[RecoveryAction, str]:
     is_named = len(job.writes) == 1 and "" not in job.writes
     shown = f"visible: {format_count(visible, 'file')}"
     if not is_named:
         shown = "file names do not show which of its files are visible"
     state = f"its tasks have committed {format_count(job.committed, 'file')}, still in {TEMPORARY}; {shown}"
     if not abort:
-        return Action.KEEP, state
+        return RecoveryAction.KEEP, state
     if not job.committed:
         hint = "; visible files are not deleted: if the job failed, delete them yourself" if visible else ""
-        return Action.CLEAN, f"no committed file is left in {TEMPORARY}, {shown}{hint}"
+        return RecoveryAction.CLEAN, f"no committed file is left in {TEMPORARY}, {shown}{hint}"
     if not is_named and not insist:
-        return Action.KEEP, f"{state}: inspect them, then confirm with --accept-damage"
-    return (Action.BACK if is_named else Action.CLEAN), state
+        return RecoveryAction.KEEP, f"{state}: inspect them, then confirm with --accept-damage"
+    return (RecoveryAction.BACK if is_named else RecoveryAction.CLEAN), state
 
 
-def _finish_recovery(ctx: CommitContext, name: str, insist: bool, expected: Action) -> None:
+def _finish_recovery(ctx: CommitContext, name: str, insist: bool, expected: RecoveryAction) -> None:
     """Carry out the recovery action, if it is still the right one.
 
     Raises:
@@ -144,13 +144,13 @@ def _finish_recovery(ctx: CommitContext, name: str, insist: bool, expected: Acti
     decision (C10).
     """
     job = _scan_temporary(ctx).get(name)
-    if job is None or expected is Action.KEEP:
+    if job is None or expected is RecoveryAction.KEEP:
         return
-    action, reason = _choose_action(job, _count_visible_files(ctx, job), True, insist)
-    if action not in (expected, Action.CLEAN):
+    action, reason = _choose_recovery_action(job, _count_visible_files(ctx, job), True, insist)
+    if action not in (expected, RecoveryAction.CLEAN):
         raise ConflictError("the job has made progress, so it may be alive: run recover again", job=name, found=reason)
-    if action is Action.BACK:
-        delete_visible(ctx, job.owns)
+    if action is RecoveryAction.BACK:
+        delete_visible_files(ctx, job.owns_visible_file)
     for directory in sorted(job.directories):
         delete_dir(ctx, directory)
     # Delete directory markers below ``_temporary`` if nothing else is left; never touch other jobs' files.

@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from holdfast.commit.context import CommitContext
-from holdfast.commit.hadoop.dead_jobs.file_output_jobs import file_output_job_of, hadoop_file_leftovers
-from holdfast.commit.hadoop.dead_jobs.s3a_jobs import find_job_ids, find_s3a_jobs, recorded_uploads, s3a_leftovers
+from holdfast.commit.hadoop.dead_jobs.file_output_jobs import file_output_job_of, list_hadoop_file_leftovers
+from holdfast.commit.hadoop.dead_jobs.s3a_jobs import (
+    find_job_ids,
+    find_s3a_jobs,
+    list_s3a_leftovers,
+    load_recorded_uploads,
+)
 from holdfast.commit.ids import job_in_file_name
 from holdfast.commit.layout import job_in_key
 from holdfast.commit.leftovers import (
@@ -16,7 +21,7 @@ from holdfast.commit.leftovers import (
     Leftover,
     RecoveryReport,
     UploadOwner,
-    end_leftover,
+    end_leftover_job,
     is_job_quiet,
 )
 from holdfast.stores.base import UploadInfo, iter_uploads, multipart
@@ -29,8 +34,8 @@ def find_hadoop_jobs(ctx: CommitContext, abort: bool = False, insist: bool = Fal
         abort: whether to abort dead jobs; otherwise they are only reported.
         insist: abort jobs even if records are lost.
     """
-    yield from s3a_leftovers(ctx, abort, insist)
-    yield from hadoop_file_leftovers(ctx, abort, insist)
+    yield from list_s3a_leftovers(ctx, abort, insist)
+    yield from list_hadoop_file_leftovers(ctx, abort, insist)
 
 
 def describe_leftover(left: Leftover) -> str:
@@ -58,7 +63,7 @@ def end_hadoop_jobs(
             newest_stray_s = _newest_stray_start_s(ctx)
         active_at_s = max(leftover.active_at_s, newest_stray_s)
         is_alive = not is_job_quiet(active_at_s, ctx.clock.now_s(), foreign.older_than_s)
-        end_leftover(report, leftover, is_alive=is_alive, dry_run=dry_run, is_foreign=True)
+        end_leftover_job(report, leftover, is_alive=is_alive, dry_run=dry_run, is_foreign=True)
 
 
 def find_upload_owners(ctx: CommitContext, uploads: Sequence[UploadInfo]) -> Mapping[tuple[str, str], UploadOwner]:
@@ -76,7 +81,7 @@ def find_upload_owners(ctx: CommitContext, uploads: Sequence[UploadInfo]) -> Map
                 owners.setdefault(ids, jobs[job])
     if len(owners) < len(uploads):
         for one in found:
-            for ids in recorded_uploads(ctx, one):
+            for ids in load_recorded_uploads(ctx, one):
                 owners.setdefault(ids, jobs[one.job])
     return owners
 

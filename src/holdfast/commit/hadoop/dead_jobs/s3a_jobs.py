@@ -31,16 +31,16 @@ from holdfast.commit.hadoop.pending import (
     is_pendingset_path,
 )
 from holdfast.commit.hadoop.pending_recovery import (
-    JobState,
-    PendingJob,
-    choose_action,
-    has_chosen_names,
+    JobUploadState,
+    JobWithPendingSets,
+    choose_recovery_action,
+    has_names_without_job_id,
     inspect_jobs,
     make_leftover,
 )
 from holdfast.commit.ids import is_job_id, job_in_file_name
 from holdfast.commit.layout import job_in_key
-from holdfast.commit.leftovers import Action, ForeignLeftover
+from holdfast.commit.leftovers import ForeignLeftover, RecoveryAction
 from holdfast.errors import CorruptDataError, NotFoundError
 from holdfast.stores.base import iter_objects, multipart
 
@@ -67,7 +67,7 @@ class _ListedJob:
     active_at_s: float = 0.0
 
 
-def find_s3a_jobs(ctx: CommitContext) -> list[PendingJob]:
+def find_s3a_jobs(ctx: CommitContext) -> list[JobWithPendingSets]:
     """List the jobs of Hadoop's magic committer on this destination, including live jobs.
 
     Jobs whose ids Holdfast generated are skipped: Holdfast's own committer `magic` recovers them, even if Hadoop ran
@@ -89,7 +89,7 @@ def find_s3a_jobs(ctx: CommitContext) -> list[PendingJob]:
         elif not in_job and is_pending_path(info.key):
             noted.attempts.append(info.key)
     return [
-        PendingJob(
+        JobWithPendingSets(
             committer="hadoop-magic",
             job=noted.job,
             active_at_s=noted.active_at_s,
@@ -97,7 +97,7 @@ def find_s3a_jobs(ctx: CommitContext) -> list[PendingJob]:
             load=partial(_load_uploads, ctx, noted.job),
             attempts=noted.attempts,
             ids_of=find_job_ids,
-            clean_up=partial(_clean_up, noted.job, directory),
+            clean_up=partial(_clean_up_dead_job, noted.job, directory),
         )
         for directory, noted in sorted(jobs.items())
     ]
@@ -124,7 +124,7 @@ def _load_uploads(ctx: CommitContext, job: str, key: str) -> Sequence[SinglePend
     return found
 
 
-def recorded_uploads(ctx: CommitContext, job: PendingJob) -> set[Upload]:
+def load_recorded_uploads(ctx: CommitContext, job: JobWithPendingSets) -> set[Upload]:
     """Return the uploads that the job's readable records name, whether or not they are still pending."""
 
     def load(key: str) -> Sequence[SinglePending]:
@@ -138,7 +138,7 @@ def recorded_uploads(ctx: CommitContext, job: PendingJob) -> set[Upload]:
 
 
 # --- ending -----------------------------------------------------------------------------------------------------------
-def s3a_leftovers(ctx: CommitContext, abort: bool, insist: bool) -> Iterator[ForeignLeftover]:
+def list_s3a_leftovers(ctx: CommitContext, abort: bool, insist: bool) -> Iterator[ForeignLeftover]:
     """List the leftover data of each job of Hadoop's magic committer at the destination, with a recovery action.
 
     Args:
@@ -147,11 +147,11 @@ def s3a_leftovers(ctx: CommitContext, abort: bool, insist: bool) -> Iterator[For
     """
     jobs = find_s3a_jobs(ctx)
     for job, found in zip(jobs, inspect_jobs(ctx, jobs), strict=True):
-        leftover = make_leftover(ctx, job, found, partial(_choose_action, abort, insist))
+        leftover = make_leftover(ctx, job, found, partial(_choose_recovery_action, abort, insist))
         yield ForeignLeftover(leftover=leftover, is_over=_has_job_ended(found))
 
 
-def _has_job_ended(found: JobState) -> bool:
+def _has_job_ended(found: JobUploadState) -> bool:
     """Check whether the job has ended: nothing is pending, and visible files, if there are any, are complete.
 
     Visible files are complete if ``_SUCCESS`` names the job, or if any ``_SUCCESS`` exists and no file is missing.
@@ -161,10 +161,12 @@ def _has_job_ended(found: JobState) -> bool:
     return found.succeeded or not found.visible or (found.marked and not found.missing)
 
 
-def _choose_action(abort: bool, insist: bool, job: PendingJob, found: JobState) -> tuple[Action, str]:
+def _choose_recovery_action(
+    abort: bool, insist: bool, job: JobWithPendingSets, found: JobUploadState
+) -> tuple[RecoveryAction, str]:
     if found.damaged and abort and insist and not found.orphans:
         found = replace(found, damaged="")
-    action, reason = choose_action(job, found)
+    action, reason = choose_recovery_action(job, found)
     if found.damaged:
         reason = (
             f"{reason}: repair it, or abort the job with --foreign --accept-damage, after deleting visible files with "
@@ -172,17 +174,17 @@ def _choose_action(abort: bool, insist: bool, job: PendingJob, found: JobState) 
             "--all-tools"
         )
     if not abort:
-        return Action.KEEP, reason
-    if action in (Action.FORWARD, Action.BACK):
-        if has_chosen_names(job, found):
-            return Action.KEEP, (
+        return RecoveryAction.KEEP, reason
+    if action in (RecoveryAction.FORWARD, RecoveryAction.BACK):
+        if has_names_without_job_id(job, found):
+            return RecoveryAction.KEEP, (
                 f"{reason}; the names of visible files do not carry its id, so none is deleted: delete them yourself"
             )
-        return Action.BACK, reason
+        return RecoveryAction.BACK, reason
     return action, reason
 
 
-def _clean_up(job: str, directory: str, measure: Measure, found: JobState) -> None:
+def _clean_up_dead_job(job: str, directory: str, measure: Measure, found: JobUploadState) -> None:
     """Abort the job's pending uploads, then delete its records. Never touch uploads that no record or name identifies.
 
     Records are deleted after the uploads are aborted. If the driver is alive after all, it finds that its uploads are

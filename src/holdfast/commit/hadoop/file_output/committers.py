@@ -37,13 +37,13 @@ from holdfast import guarantees
 from holdfast.commit import layout
 from holdfast.commit.committer import CONSISTENT_LISTING, HIDDEN_WRITES, RENAME, RENAME_DIR, Committer, TaskReports
 from holdfast.commit.context import CommitContext, Measure
-from holdfast.commit.destination import delete_visible
+from holdfast.commit.destination import delete_visible_files
 from holdfast.commit.hadoop.file_output.directories import (
     TEMPORARY,
     abort_attempt,
     attempt_dir,
-    clean_up,
-    committed_dir,
+    committed_task_dir,
+    delete_temporary_directory,
     job_attempt_dir,
     merge_paths_v1,
     merge_paths_v2,
@@ -51,22 +51,22 @@ from holdfast.commit.hadoop.file_output.directories import (
     open_attempt_file,
     parse_job_record_path,
     parse_working_directory,
-    require_job,
+    require_job_record,
     start_file_job,
 )
 from holdfast.commit.hadoop.files import delete_dir, list_children, list_files, move_dir
 from holdfast.commit.ids import FileOwner, JobId, is_job_id, job_in_file_name
-from holdfast.commit.leftovers import Action, Leftover
+from holdfast.commit.leftovers import Leftover, RecoveryAction
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, TaskCommit
-from holdfast.commit.success_file import FILENAME_LIMIT, job_has_succeeded, report_success
-from holdfast.commit.task import TaskScope, report_task, reported_totals
+from holdfast.commit.success_file import FILENAME_LIMIT, has_job_succeeded, write_success_report
+from holdfast.commit.task import TaskScope, make_task_report, sum_reported_totals
 from holdfast.errors import ConflictError, NotFoundError
-from holdfast.guarantees import Answer, no, yes
+from holdfast.guarantees import GuaranteeAnswer, no, yes
 from holdfast.stores.base import iter_objects, iter_uploads, multipart
 
 
 @dataclass(slots=True)
-class _FileJob:
+class _FileOutputJob:
     """A job's records, directories and uploads below ``_temporary``.
 
     Attributes:
@@ -86,7 +86,7 @@ class _FileJob:
     uploads: int = 0
 
 
-def file_leftovers(ctx: CommitContext, *, committer: str) -> Iterator[Leftover]:
+def list_file_output_leftovers(ctx: CommitContext, *, committer: str) -> Iterator[Leftover]:
     """List the jobs that have data below ``_temporary``, including live jobs.
 
     Args:
@@ -101,29 +101,29 @@ def file_leftovers(ctx: CommitContext, *, committer: str) -> Iterator[Leftover]:
         if (job := job_in_file_name(path)) in visible:
             visible[job] += 1
     for job, found in sorted(jobs.items()):
-        action, reason = _choose_action(found, visible[job], is_success=job_has_succeeded(ctx, job))
+        action, reason = _choose_recovery_action(found, visible[job], is_success=has_job_succeeded(ctx, job))
         yield Leftover(
             committer=committer,
             job=job,
             active_at_s=found.active_at_s,
             action=action,
             reason=reason,
-            recover=_make_finish(ctx, job, found, action),
+            recover=_make_recovery_function(ctx, job, found, action),
             files=visible[job],
             uploads=found.uploads,
         )
 
 
-def _scan_temporary(ctx: CommitContext) -> dict[JobId, _FileJob]:
-    jobs: dict[JobId, _FileJob] = {}
+def _scan_temporary(ctx: CommitContext) -> dict[JobId, _FileOutputJob]:
+    jobs: dict[JobId, _FileOutputJob] = {}
     prefix = ctx.key(f"{TEMPORARY}/")
 
-    def note(key: str, at_s: float) -> _FileJob | None:
+    def note(key: str, at_s: float) -> _FileOutputJob | None:
         place = parse_working_directory(key[len(ctx.prefix) :])
         if place is None or not is_job_id(place[0]):
             return None
         name, directory, _below, is_committed = place
-        job = jobs.setdefault(JobId(name), _FileJob())
+        job = jobs.setdefault(JobId(name), _FileOutputJob())
         job.directories.add(directory)
         if is_committed:
             job.committed.add(directory)
@@ -132,7 +132,7 @@ def _scan_temporary(ctx: CommitContext) -> dict[JobId, _FileJob]:
 
     for info in iter_objects(ctx.store, prefix):
         if (record := parse_job_record_path(path := info.key[len(ctx.prefix) :])) is not None:
-            of_record = jobs.setdefault(record[0], _FileJob())
+            of_record = jobs.setdefault(record[0], _FileOutputJob())
             of_record.committer = record[1]
             of_record.records.append(path)
             of_record.active_at_s = max(of_record.active_at_s, info.modified_at_s)
@@ -145,37 +145,39 @@ def _scan_temporary(ctx: CommitContext) -> dict[JobId, _FileJob]:
     return jobs
 
 
-def _choose_action(found: _FileJob, visible: int, *, is_success: bool) -> tuple[Action, str]:
+def _choose_recovery_action(found: _FileOutputJob, visible: int, *, is_success: bool) -> tuple[RecoveryAction, str]:
     if not found.committer:
-        return Action.CLEAN, "the job is over, but attempts continued to write"
+        return RecoveryAction.CLEAN, "the job is over, but attempts continued to write"
     if is_success:
-        return Action.CLEAN, "_SUCCESS names the job, so it is committed; only its working directory is left"
+        return RecoveryAction.CLEAN, "_SUCCESS names the job, so it is committed; only its working directory is left"
     tasks = "no task has committed a directory, as none does in file-v2"
     if found.committed:
         tasks = f"a second attempt at the job could recover its {len(found.committed)} committed tasks"
     if found.unattributed:
-        return Action.KEEP, (
+        return RecoveryAction.KEEP, (
             f"the names of its files do not carry its id, so it is unknown which of them are visible; {tasks}"
         )
     if visible and found.committer == "file-v1" and not found.committed:
-        return Action.CLEAN, (
+        return RecoveryAction.CLEAN, (
             f"all files that its tasks committed are visible ({visible}); it died before it wrote _SUCCESS"
         )
     if visible:
-        return Action.BACK, (
+        return RecoveryAction.BACK, (
             f"{visible} of its files are visible without _SUCCESS, and a late attempt may have replaced the others"
         )
-    return Action.BACK, f"none of its files is visible; {tasks}"
+    return RecoveryAction.BACK, f"none of its files is visible; {tasks}"
 
 
-def _make_finish(ctx: CommitContext, job: JobId, found: _FileJob, action: Action) -> Callable[[], None]:
+def _make_recovery_function(
+    ctx: CommitContext, job: JobId, found: _FileOutputJob, action: RecoveryAction
+) -> Callable[[], None]:
     def finish() -> None:
-        if action is Action.KEEP:
+        if action is RecoveryAction.KEEP:
             return
-        if action is Action.BACK:
+        if action is RecoveryAction.BACK:
             if not _is_action_still_needed(ctx, job, found, action):
                 return
-            delete_visible(ctx, lambda path: job_in_file_name(path) == job)
+            delete_visible_files(ctx, lambda path: job_in_file_name(path) == job)
         # C7: delete only this job's directories, although the committers themselves delete all of _temporary. Records
         # are deleted last: until then the job counts as unfinished, and the next run comes to the same decision.
         for directory in sorted(found.directories):
@@ -186,9 +188,9 @@ def _make_finish(ctx: CommitContext, job: JobId, found: _FileJob, action: Action
     return finish
 
 
-def _is_action_still_needed(ctx: CommitContext, job: JobId, found: _FileJob, expected: Action) -> bool:
+def _is_action_still_needed(ctx: CommitContext, job: JobId, found: _FileOutputJob, expected: RecoveryAction) -> bool:
     """Check whether the job still needs the recovery action `expected`: it may have made progress in the meantime."""
-    again = next((one for one in file_leftovers(ctx, committer=found.committer) if one.job == job), None)
+    again = next((one for one in list_file_output_leftovers(ctx, committer=found.committer) if one.job == job), None)
     if again is not None and again.action is not expected:
         raise ConflictError("the job has made progress: run recover again", job=job, found=again.reason)
     return again is not None
@@ -213,7 +215,7 @@ def commit_v1_attempt(ctx: CommitContext, job: JobRecord, owner: FileOwner, writ
     Crash: an earlier attempt's directory may be deleted although this attempt's directory is not renamed yet.
     """
     if needs_task_commit(ctx, job, owner, written):
-        target = committed_dir(job, owner.task)
+        target = committed_task_dir(job, owner.task)
         delete_dir(ctx, target)
         move_dir(ctx, attempt_dir(job, owner), target)
 
@@ -239,8 +241,8 @@ def commit_v1_job(measure: Measure, job: JobRecord, reports: TaskReports) -> Job
 
     Crash: some files are visible. The job commit cannot be repeated; `holdfast recover` deletes these files.
     """
-    totals = reported_totals(reports.check(job))
-    require_job(measure.ctx, job)
+    totals = sum_reported_totals(reports.check(job))
+    require_job_record(measure.ctx, job)
     committed = list(list_v1_tasks(measure.ctx, job))
     if totals.files and not committed:
         raise NotFoundError(
@@ -255,19 +257,21 @@ def commit_v1_job(measure: Measure, job: JobRecord, reports: TaskReports) -> Job
                 names += [path[len(directory) + 1 :] for path, _info in list_files(measure.ctx, directory)]
             merge_paths_v1(measure.ctx, directory)
             measure.ctx.progress("tasks", done, len(committed))
-    return clean_up(measure, job, report_success(measure, job, totals=totals, tasks=len(committed), paths=names))
+    return delete_temporary_directory(
+        measure, job, write_success_report(measure, job, totals=totals, tasks=len(committed), paths=names)
+    )
 
 
 def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
     """Abort a job: delete ``_temporary``. Files that a failed job commit (v1) or tasks (v2) have published stay."""
-    committed = job_has_succeeded(measure.ctx, job.job)
-    return clean_up(measure, job, JobOutcome(job=job.job, committed=committed))
+    committed = has_job_succeeded(measure.ctx, job.job)
+    return delete_temporary_directory(measure, job, JobOutcome(job=job.job, committed=committed))
 
 
 def commit_v1_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
     """Commit a task attempt of v1, and return its report: rename its directory to the task's (`commit_v1_attempt`)."""
     commit_v1_attempt(scope.ctx, scope.job, scope.owner, len(files))
-    return report_task(scope.owner, files)
+    return make_task_report(scope.owner, files)
 
 
 def commit_v2_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOutcome:
@@ -281,10 +285,10 @@ def commit_v2_job(measure: Measure, job: JobRecord, reports: TaskReports) -> Job
             ended in it. Files of the tasks stay visible, wherever they are now.
     """
     present = reports.check(job)
-    if not job_has_succeeded(measure.ctx, job.job):
-        require_job(measure.ctx, job)
-    outcome = report_success(measure, job, totals=reported_totals(present), tasks=len(present), paths=())
-    return clean_up(measure, job, outcome)
+    if not has_job_succeeded(measure.ctx, job.job):
+        require_job_record(measure.ctx, job)
+    outcome = write_success_report(measure, job, totals=sum_reported_totals(present), tasks=len(present), paths=())
+    return delete_temporary_directory(measure, job, outcome)
 
 
 def commit_v2_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
@@ -295,10 +299,10 @@ def commit_v2_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit
     if needs_task_commit(scope.ctx, scope.job, scope.owner, len(files)):
         with scope.measure.stage("task_stage_rename_files"):
             merge_paths_v2(scope.ctx, attempt_dir(scope.job, scope.owner))
-    return report_task(scope.owner, files)
+    return make_task_report(scope.owner, files)
 
 
-_V1_GUARANTEES: Mapping[str, Answer] = {
+_V1_GUARANTEES: Mapping[str, GuaranteeAnswer] = {
     **guarantees.AS_PAPERS,
     "speculative-tasks": yes(
         "each attempt has its own directory, and one per task remains", unless=guarantees.BOTH_COMMIT
@@ -319,7 +323,7 @@ _V1_GUARANTEES: Mapping[str, Answer] = {
     "replaced-data": no(guarantees.EMPTIED),
 }
 
-_V2_GUARANTEES: Mapping[str, Answer] = {
+_V2_GUARANTEES: Mapping[str, GuaranteeAnswer] = {
     "speculative-tasks": yes("each attempt has its own directory until it commits", unless=guarantees.BOTH_COMMIT),
     "recoverable-job": yes("the output of committed tasks is in place"),
     "abortable-task": yes("its directory is deleted", unless=guarantees.IN_TASK_COMMIT),
@@ -357,7 +361,7 @@ FILE_V1 = _committer(
     guarantees=_V1_GUARANTEES,
     commit=commit_v1_job,
     commit_task=commit_v1_task,
-    find_leftovers=partial(file_leftovers, committer="file-v1"),
+    find_leftovers=partial(list_file_output_leftovers, committer="file-v1"),
 )
 FILE_V2 = _committer(
     name="file-v2",
@@ -367,5 +371,5 @@ FILE_V2 = _committer(
     guarantees=_V2_GUARANTEES,
     commit=commit_v2_job,
     commit_task=commit_v2_task,
-    find_leftovers=partial(file_leftovers, committer="file-v2"),
+    find_leftovers=partial(list_file_output_leftovers, committer="file-v2"),
 )

@@ -19,12 +19,12 @@ from collections.abc import Mapping
 
 from holdfast.commit.codec import encode_job
 from holdfast.commit.context import CommitContext, Measure
-from holdfast.commit.destination import new_truncating_job
+from holdfast.commit.destination import start_truncating_job
 from holdfast.commit.hadoop.files import delete_dir, file_info, is_dir, list_children, move_dir, move_file
-from holdfast.commit.ids import FileOwner, JobId, attempt_name, is_job_id, task_name
+from holdfast.commit.ids import FileOwner, JobId, is_job_id, make_hadoop_attempt_id, make_hadoop_task_id
 from holdfast.commit.records import JobOutcome, JobRecord, SaveMode
 from holdfast.commit.sinks import RenameSink
-from holdfast.commit.success_file import clean_up_at_end
+from holdfast.commit.success_file import clean_up_after_job
 from holdfast.commit.task import TaskScope
 from holdfast.errors import NotFoundError
 from holdfast.stores.base import as_renaming
@@ -64,17 +64,17 @@ def parse_job_record_path(path: str) -> tuple[JobId, str] | None:
 def start_file_job(
     ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping[str, object]
 ) -> JobRecord | None:
-    """Create a job with `new_truncating_job`, and write the job's record before its first task.
+    """Create a job with `start_truncating_job`, and write the job's record before its first task.
 
     Crash: the record may exist; `holdfast recover` deletes it.
     """
-    job = new_truncating_job(ctx, committer, mode, details)
+    job = start_truncating_job(ctx, committer, mode, details)
     if job is not None:
         ctx.store.put(ctx.key(job_record_path(job)), encode_job(job))
     return job
 
 
-def require_job(ctx: CommitContext, job: JobRecord) -> None:
+def require_job_record(ctx: CommitContext, job: JobRecord) -> None:
     """Check, before the job commit, that the job's record is still where the job began.
 
     Raises:
@@ -97,12 +97,12 @@ def job_attempt_dir(job_attempt: int) -> str:
 
 def attempt_dir(job: JobRecord, owner: FileOwner) -> str:
     """Return the directory in which a task attempt writes."""
-    return f"{job_attempt_dir(job.job_attempt)}/{TEMPORARY}/{attempt_name(owner)}"
+    return f"{job_attempt_dir(job.job_attempt)}/{TEMPORARY}/{make_hadoop_attempt_id(owner)}"
 
 
-def committed_dir(job: JobRecord, task: int) -> str:
+def committed_task_dir(job: JobRecord, task: int) -> str:
     """Return the directory to which v1 moves the output of a committed task."""
-    return f"{job_attempt_dir(job.job_attempt)}/{task_name(job.job, task)}"
+    return f"{job_attempt_dir(job.job_attempt)}/{make_hadoop_task_id(job.job, task)}"
 
 
 def open_attempt_file(scope: TaskScope, path: str) -> RenameSink:
@@ -138,7 +138,7 @@ def abort_attempt(ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
     delete_dir(ctx, attempt_dir(job, owner))
 
 
-def clean_up(measure: Measure, job: JobRecord, outcome: JobOutcome) -> JobOutcome:
+def delete_temporary_directory(measure: Measure, job: JobRecord, outcome: JobOutcome) -> JobOutcome:
     """Clean up after a job and return its outcome: delete all of ``_temporary``, even other jobs' work (not C7)."""
     ctx = measure.ctx
 
@@ -147,7 +147,7 @@ def clean_up(measure: Measure, job: JobRecord, outcome: JobOutcome) -> JobOutcom
             ctx.store.delete(ctx.key(job_record_path(job)))
         delete_dir(ctx, TEMPORARY)
 
-    return clean_up_at_end(measure, outcome, delete)
+    return clean_up_after_job(measure, outcome, delete)
 
 
 def merge_paths_v1(ctx: CommitContext, source: str) -> None:

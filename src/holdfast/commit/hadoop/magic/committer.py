@@ -27,32 +27,32 @@ from functools import partial
 from holdfast import guarantees
 from holdfast.commit.committer import CONSISTENT_LISTING, MULTIPART, Committer, TaskReports
 from holdfast.commit.context import CommitContext, Measure
-from holdfast.commit.destination import new_truncating_job
+from holdfast.commit.destination import start_truncating_job
 from holdfast.commit.hadoop.completion import abort_all_uploads, complete_all_uploads, report_completion
 from holdfast.commit.hadoop.files import delete_dir
 from holdfast.commit.hadoop.magic.files import (
     attempt_dir,
-    clean_up,
+    clean_up_magic_job,
     find_pendingsets,
     iter_pending_paths,
     list_pendingsets,
-    load_pending,
     load_pendingset,
     load_readable_uploads,
+    load_upload_record,
     magic_work_path,
     open_magic_file,
     pendingset_path,
 )
 from holdfast.commit.hadoop.pending import MAGIC_JOB_PREFIX, PendingSet, SinglePending, encode_pendingset
-from holdfast.commit.hadoop.pending_recovery import JobState, PendingJob, inspect_jobs, make_leftover
-from holdfast.commit.ids import FileOwner, JobId, attempt_name, is_job_id, job_in_file_name
+from holdfast.commit.hadoop.pending_recovery import JobUploadState, JobWithPendingSets, inspect_jobs, make_leftover
+from holdfast.commit.ids import FileOwner, JobId, is_job_id, job_in_file_name, make_hadoop_attempt_id
 from holdfast.commit.leftovers import Leftover
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, TaskCommit
 from holdfast.commit.sinks import UploadSink
-from holdfast.commit.success_file import clean_up_at_end, job_has_succeeded
+from holdfast.commit.success_file import clean_up_after_job, has_job_succeeded
 from holdfast.commit.task import TaskScope, compress_record, count_totals
 from holdfast.errors import AccessDeniedError, HoldfastError, InvalidRequestError, NotFoundError
-from holdfast.guarantees import Answer, no, yes
+from holdfast.guarantees import GuaranteeAnswer, no, yes
 from holdfast.stores.base import iter_objects
 
 _log = logging.getLogger(__name__)
@@ -66,11 +66,11 @@ def _load_all_pendingsets(
 
     def load(path: str) -> SinglePending | HoldfastError:
         try:
-            found = load_pending(measure, owner.job, path)
+            found = load_upload_record(measure, owner.job, path)
         except HoldfastError as error:
             return error
         counted = found.rows or rows.get(found.key.removeprefix(prefix), 0)
-        return replace(found, job_id=owner.job, task_id=attempt_name(owner), rows=counted)
+        return replace(found, job_id=owner.job, task_id=make_hadoop_attempt_id(owner), rows=counted)
 
     results = list(measure.ctx.runner.map(load, paths))
     pendings = [found for found in results if isinstance(found, SinglePending)]
@@ -127,7 +127,7 @@ def commit_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOut
 
         published = complete_all_uploads(measure, list(names), load)
     outcome = report_completion(measure, job, published)
-    return clean_up_at_end(measure, outcome, partial(clean_up, measure, job.job, with_sets=False))
+    return clean_up_after_job(measure, outcome, partial(clean_up_magic_job, measure, job.job, with_sets=False))
 
 
 def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
@@ -137,11 +137,11 @@ def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
     """
     committed = False
     try:
-        committed = job_has_succeeded(measure.ctx, job.job)
+        committed = has_job_succeeded(measure.ctx, job.job)
     except HoldfastError as error:  # continue: an abort only aborts pending uploads, which is safe
         _log.warning("_SUCCESS could not be read (%s)", error)
     outcome = JobOutcome(job=job.job, committed=committed)
-    return clean_up_at_end(measure, outcome, partial(clean_up, measure, job.job))
+    return clean_up_after_job(measure, outcome, partial(clean_up_magic_job, measure, job.job))
 
 
 def open_file(scope: TaskScope, path: str) -> UploadSink:
@@ -183,7 +183,7 @@ def commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
             PendingSet(
                 job_id=owner.job,
                 commits=tuple(pendings),
-                attempt=attempt_name(owner),
+                attempt=make_hadoop_attempt_id(owner),
                 statistics=measure.statistics(),
             )
         )
@@ -245,18 +245,18 @@ def has_records(ctx: CommitContext, job: JobId, folders: Sequence[str]) -> bool:
     return any(is_home(folder) for folder in folders)
 
 
-def magic_leftovers(ctx: CommitContext) -> Iterator[Leftover]:
+def list_magic_leftovers(ctx: CommitContext) -> Iterator[Leftover]:
     """List the leftover data of every job with a magic directory, including live jobs."""
     measure = Measure(ctx)
     jobs = [
-        PendingJob(
+        JobWithPendingSets(
             committer="magic",
             job=job,
             active_at_s=active_at_s,
             sets=partial(list_pendingsets, ctx, job),
-            load=partial(_load_commits, measure, job),
+            load=partial(_load_pending_uploads, measure, job),
             ids_of=lambda path: (job_in_file_name(path),),
-            clean_up=partial(_clean_up, job),
+            clean_up=partial(_clean_up_dead_job, job),
         )
         for job, active_at_s in find_magic_jobs(ctx).items()
     ]
@@ -264,15 +264,15 @@ def magic_leftovers(ctx: CommitContext) -> Iterator[Leftover]:
         yield make_leftover(ctx, one, found)
 
 
-def _clean_up(job: JobId, measure: Measure, found: JobState) -> None:
-    clean_up(measure, job)
+def _clean_up_dead_job(job: JobId, measure: Measure, found: JobUploadState) -> None:
+    clean_up_magic_job(measure, job)
 
 
-def _load_commits(measure: Measure, job: JobId, path: str) -> Sequence[SinglePending]:
+def _load_pending_uploads(measure: Measure, job: JobId, path: str) -> Sequence[SinglePending]:
     return load_pendingset(measure, job, path).commits
 
 
-_GUARANTEES: Mapping[str, Answer] = {
+_GUARANTEES: Mapping[str, GuaranteeAnswer] = {
     **guarantees.AS_PAPERS,
     "speculative-tasks": yes("the uploads of an attempt that does not count stay pending"),
     "abortable-task": yes("its uploads are aborted", unless=guarantees.DIES_UPLOADING),
@@ -299,12 +299,12 @@ MAGIC = Committer(
     source="papers 000 (VI.A) and 001",
     needs=(MULTIPART, CONSISTENT_LISTING),
     guarantees=_GUARANTEES,
-    setup=new_truncating_job,
+    setup=start_truncating_job,
     commit=commit_job,
     abort=abort_job,
     open_file=open_file,
     commit_task=commit_task,
     abort_task=abort_task,
-    find_leftovers=magic_leftovers,
+    find_leftovers=list_magic_leftovers,
     knows_job=has_records,
 )

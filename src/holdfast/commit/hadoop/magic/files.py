@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext, Measure
-from holdfast.commit.hadoop.completion import Upload, abort_listed_uploads, bucket_name, build_pending
+from holdfast.commit.hadoop.completion import Upload, abort_listed_uploads, bucket_name, build_pending_record
 from holdfast.commit.hadoop.files import delete_dir
 from holdfast.commit.hadoop.pending import (
     BASE,
@@ -37,9 +37,16 @@ from holdfast.commit.hadoop.pending import (
     pending_path,
 )
 from holdfast.commit.hadoop.uri import encode_uri
-from holdfast.commit.ids import FileOwner, JobId, attempt_name, attempt_owner, job_in_file_name, task_name
+from holdfast.commit.ids import (
+    FileOwner,
+    JobId,
+    job_in_file_name,
+    make_hadoop_attempt_id,
+    make_hadoop_task_id,
+    parse_hadoop_attempt_id,
+)
 from holdfast.commit.records import FileEntry
-from holdfast.commit.sinks import PartBudget, UploadSink
+from holdfast.commit.sinks import PartBufferBudget, UploadSink
 from holdfast.commit.task import ATTEMPT_METADATA
 from holdfast.errors import CorruptDataError, InvalidRequestError, NotFoundError
 from holdfast.runtime import BackgroundExecutor
@@ -57,7 +64,7 @@ def attempts_dir(job: JobId) -> str:
 
 def attempt_dir(owner: FileOwner) -> str:
     """Return the directory of one attempt. It is deleted when the attempt has committed."""
-    return f"{attempts_dir(owner.job)}/{attempt_name(owner)}"
+    return f"{attempts_dir(owner.job)}/{make_hadoop_attempt_id(owner)}"
 
 
 def magic_work_path(owner: FileOwner) -> str:
@@ -68,10 +75,10 @@ def magic_work_path(owner: FileOwner) -> str:
     return f"{attempt_dir(owner)}/{BASE}"
 
 
-def path_owner(path: str) -> FileOwner | None:
+def parse_attempt_in_path(path: str) -> FileOwner | None:
     """Return the attempt whose directory contains `path`, or None."""
     directory, _, rest = path.partition("/tasks/")
-    owner = attempt_owner(rest.partition("/")[0])
+    owner = parse_hadoop_attempt_id(rest.partition("/")[0])
     return owner if owner is not None and directory == _job_attempt_dir(owner.job) else None
 
 
@@ -82,10 +89,12 @@ def pendingset_prefix(job: JobId) -> str:
 
 def pendingset_path(job: JobId, task: int) -> str:
     """Return the path of a task's pending set. The task's attempts share it; the last writer wins (HADOOP-17258)."""
-    return f"{_job_attempt_dir(job)}/{task_name(job, task)}{PENDINGSET}"
+    return f"{_job_attempt_dir(job)}/{make_hadoop_task_id(job, task)}{PENDINGSET}"
 
 
-def open_magic_file(measure: Measure, path: str, *, background: BackgroundExecutor, budget: PartBudget) -> UploadSink:
+def open_magic_file(
+    measure: Measure, path: str, *, background: BackgroundExecutor, budget: PartBufferBudget
+) -> UploadSink:
     """Open a sink for the file whose final path the magic `path` encodes.
 
     Guarantee: nothing becomes visible. When the sink is closed and all parts are uploaded, exactly two objects are put:
@@ -107,13 +116,13 @@ def open_magic_file(measure: Measure, path: str, *, background: BackgroundExecut
             "a magic path stands for a file of the destination whose name does not start with '_' or '.': rename it",
             path=path,
         )
-    ctx, owner = measure.ctx, path_owner(path)
+    ctx, owner = measure.ctx, parse_attempt_in_path(path)
 
     def save(file: FileEntry) -> None:
         length = {MARKER_LENGTH: str(file.size_bytes)} if ctx.store.capabilities.metadata else None
         ctx.store.put(ctx.key(path), b"", metadata=length)
         measure.recorder.count("committer_magic_marker_put")
-        pending = build_pending(ctx, file, owner, uri=encode_uri(ctx.url, path))
+        pending = build_pending_record(ctx, file, owner, uri=encode_uri(ctx.url, path))
         ctx.store.put(ctx.key(pending_path(path)), encode_pending(pending))
         measure.recorder.count("committer_commits_created")
 
@@ -137,7 +146,7 @@ def iter_pending_paths(ctx: CommitContext, directory: str) -> Iterator[str]:
             yield info.key[len(ctx.prefix) :]
 
 
-def load_pending(measure: Measure, job: JobId, path: str) -> SinglePending:
+def load_upload_record(measure: Measure, job: JobId, path: str) -> SinglePending:
     """Load one upload record and check that its file lies in this destination. Sends one request.
 
     Raises:
@@ -181,7 +190,7 @@ def load_pendingset(measure: Measure, job: JobId, path: str, data: bytes | None 
         return decode_pendingset(path, data, bucket=bucket_name(ctx.url), prefix=ctx.prefix, job_id=job)
 
 
-def clean_up(measure: Measure, job: JobId, *, with_sets: bool = True) -> None:
+def clean_up_magic_job(measure: Measure, job: JobId, *, with_sets: bool = True) -> None:
     """Abort the job's pending uploads, then delete its magic directory. Idempotent (C10).
 
     The job's uploads are the uploads that its records name, and those whose file names carry its id. An upload is not
@@ -224,7 +233,7 @@ def load_readable_uploads(measure: Measure, job: JobId, paths: Iterable[str]) ->
         try:
             if is_pendingset_path(path):
                 return load_pendingset(measure, job, path).commits
-            return (load_pending(measure, job, path),)
+            return (load_upload_record(measure, job, path),)
         except (CorruptDataError, NotFoundError) as error:
             _log.warning("a record of job %s could not be loaded, so its uploads are not aborted (%s)", job, error)
             return ()

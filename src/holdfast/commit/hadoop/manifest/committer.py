@@ -14,26 +14,26 @@ from holdfast.commit import layout
 from holdfast.commit.codec import decode_job
 from holdfast.commit.committer import CONSISTENT_LISTING, RENAME, Committer
 from holdfast.commit.context import CommitContext, Measure
-from holdfast.commit.destination import REPLACING, delete_visible
+from holdfast.commit.destination import REPLACING, delete_visible_files
 from holdfast.commit.hadoop.files import delete_dir, file_info, list_files
 from holdfast.commit.hadoop.manifest.format import TEMPORARY, job_dir, tasks_dir
 from holdfast.commit.hadoop.manifest.job import (
-    LoadedJob,
+    LoadedManifests,
     abort_job,
     commit_job,
     finish_job,
-    is_same_file,
+    is_renamed_file,
     load_manifests,
     rename_files,
     setup_job,
 )
 from holdfast.commit.hadoop.manifest.task import abort_task, commit_task, open_file
 from holdfast.commit.ids import JobId, is_job_id, job_in_file_name
-from holdfast.commit.leftovers import Action, Leftover
+from holdfast.commit.leftovers import Leftover, RecoveryAction
 from holdfast.commit.records import JobRecord, SaveMode
-from holdfast.commit.success_file import job_has_succeeded
+from holdfast.commit.success_file import has_job_succeeded
 from holdfast.errors import ConflictError, CorruptDataError, InvalidRequestError, NotFoundError
-from holdfast.guarantees import Answer, no, yes
+from holdfast.guarantees import GuaranteeAnswer, no, yes
 from holdfast.stores.base import ObjectInfo
 
 _COMMITTER = "manifest"
@@ -120,28 +120,30 @@ def _make_leftover(ctx: CommitContext, directory: _JobDirectory) -> Leftover:
     job, files = directory.job, 0
     record, loaded = None, None
     if directory.job_attempt is None:
-        action, reason = Action.CLEAN, "the job is over, only its directory is left"
+        action, reason = RecoveryAction.CLEAN, "the job is over, only its directory is left"
     else:
         try:
             record = _read_record(ctx, job, directory.job_attempt)
-            loaded = None if job_has_succeeded(ctx, job) else load_manifests(ctx, record)
+            loaded = None if has_job_succeeded(ctx, job) else load_manifests(ctx, record)
         except NotFoundError:
             raise
         except (CorruptDataError, InvalidRequestError) as error:
-            action, reason = Action.KEEP, f"its records cannot be used: {error}"
+            action, reason = RecoveryAction.KEEP, f"its records cannot be used: {error}"
         else:
-            action, reason = Action.CLEAN, "_SUCCESS names the job, so it is committed"
+            action, reason = RecoveryAction.CLEAN, "_SUCCESS names the job, so it is committed"
             if loaded is not None:
                 counts = _count_files(ctx, record, loaded)
                 files = counts.all_visible
-                action, reason = _choose_action(counts)
+                action, reason = _choose_recovery_action(counts)
 
     def recover() -> None:
-        if action is Action.KEEP or (action is Action.BACK and not _is_action_still_needed(ctx, directory, action)):
+        if action is RecoveryAction.KEEP or (
+            action is RecoveryAction.BACK and not _is_action_still_needed(ctx, directory, action)
+        ):
             return
-        if action is Action.BACK:
-            delete_visible(ctx, lambda path: job_in_file_name(path) == job)
-        if action is Action.FORWARD and record is not None and loaded is not None:
+        if action is RecoveryAction.BACK:
+            delete_visible_files(ctx, lambda path: job_in_file_name(path) == job)
+        if action is RecoveryAction.FORWARD and record is not None and loaded is not None:
             measure = Measure(ctx)
             rename_files(measure, record, loaded)
             if file_info(ctx, layout.SUCCESS) is None:  # else a later job wrote it (C6)
@@ -159,7 +161,7 @@ def _make_leftover(ctx: CommitContext, directory: _JobDirectory) -> Leftover:
     )
 
 
-def _is_action_still_needed(ctx: CommitContext, directory: _JobDirectory, expected: Action) -> bool:
+def _is_action_still_needed(ctx: CommitContext, directory: _JobDirectory, expected: RecoveryAction) -> bool:
     """Check whether the job still needs the recovery action `expected`: it may have made progress in the meantime."""
     try:
         found = _make_leftover(ctx, directory)
@@ -175,7 +177,7 @@ def _read_record(ctx: CommitContext, job: JobId, job_attempt: int) -> JobRecord:
     return replace(decode_job(path, ctx.store.get(ctx.key(path))), job_attempt=job_attempt)
 
 
-def _count_files(ctx: CommitContext, job: JobRecord, loaded: LoadedJob) -> _FileCounts:
+def _count_files(ctx: CommitContext, job: JobRecord, loaded: LoadedManifests) -> _FileCounts:
     """Count the job's files by state, with one listing of hidden files and one of visible files."""
     sources = dict(list_files(ctx, tasks_dir(job)))
     counts = _FileCounts()
@@ -190,8 +192,8 @@ def _count_files(ctx: CommitContext, job: JobRecord, loaded: LoadedJob) -> _File
     for file in loaded.files.values():
         source, target = sources.get(file.source), visible.get(file.dest)
         is_own = job_in_file_name(file.dest) == job.job
-        arrived = target is not None and is_same_file(file, target)
-        if source is not None and is_same_file(file, source):
+        arrived = target is not None and is_renamed_file(file, target)
+        if source is not None and is_renamed_file(file, source):
             counts.pending += 1
             counts.blocked += target is not None and not arrived and (is_own or job.mode not in REPLACING)
         elif arrived:
@@ -202,27 +204,27 @@ def _count_files(ctx: CommitContext, job: JobRecord, loaded: LoadedJob) -> _File
     return counts
 
 
-def _choose_action(counts: _FileCounts) -> tuple[Action, str]:
+def _choose_recovery_action(counts: _FileCounts) -> tuple[RecoveryAction, str]:
     visible, pending = counts.visible, counts.pending
     total = visible + pending + counts.missing
     if not visible and not counts.own:
-        return Action.BACK, f"none of its {total} files is visible: it is not committed"
+        return RecoveryAction.BACK, f"none of its {total} files is visible: it is not committed"
     if visible == total and not counts.orphans:
-        return Action.CLEAN, f"all {total} files are visible"
+        return RecoveryAction.CLEAN, f"all {total} files are visible"
     if visible and not (counts.missing or counts.blocked or counts.orphans):
-        return Action.FORWARD, f"its job commit had started: {visible} files are visible, {pending} are pending"
+        return RecoveryAction.FORWARD, f"its job commit had started: {visible} files are visible, {pending} are pending"
     summary = (
         f"of {total} files {visible} are visible, {pending} are pending, {counts.missing} are missing, "
         f"{counts.blocked} are blocked, and {counts.orphans} other files of the job are visible"
     )
     if counts.unattributed:
-        return Action.KEEP, f"{summary}: file names do not carry the job's id, inspect the files"
+        return RecoveryAction.KEEP, f"{summary}: file names do not carry the job's id, inspect the files"
     if visible == total:
-        return Action.KEEP, f"{summary}: it is unknown which of them belong to the job, inspect the files"
-    return Action.BACK, f"{summary}: it cannot be completed"
+        return RecoveryAction.KEEP, f"{summary}: it is unknown which of them belong to the job, inspect the files"
+    return RecoveryAction.BACK, f"{summary}: it cannot be completed"
 
 
-_GUARANTEES: Mapping[str, Answer] = {
+_GUARANTEES: Mapping[str, GuaranteeAnswer] = {
     **guarantees.AS_PAPERS,
     "speculative-tasks": yes(
         "each attempt has its own directory, and one manifest per task remains", unless=guarantees.BOTH_COMMIT

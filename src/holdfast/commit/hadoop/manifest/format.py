@@ -18,16 +18,16 @@ from dataclasses import dataclass
 
 from holdfast.commit import layout
 from holdfast.commit.codec import (
-    count_field,
     decode_record,
     encode_json_line,
-    optional_text,
     parse_json_object,
+    read_count_field,
+    read_optional_text_field,
+    read_text_field,
     require_valid,
-    text_field,
 )
 from holdfast.commit.hadoop.uri import encode_uri, path_below
-from holdfast.commit.ids import FileOwner, attempt_name, task_name
+from holdfast.commit.ids import FileOwner, make_hadoop_attempt_id, make_hadoop_task_id
 from holdfast.commit.records import JobRecord
 from holdfast.commit.statistics import NO_STATISTICS, Statistics, decode_statistics, encode_statistics
 
@@ -103,17 +103,17 @@ def tasks_dir(job: JobRecord) -> str:
 
 def attempt_dir(job: JobRecord, owner: FileOwner) -> str:
     """Return the directory in which only this task attempt writes."""
-    return f"{tasks_dir(job)}/{attempt_name(owner)}"
+    return f"{tasks_dir(job)}/{make_hadoop_attempt_id(owner)}"
 
 
 def task_manifest_path(job: JobRecord, task: int) -> str:
     """Return the path of the task's manifest. The last attempt that renames its manifest to this path wins."""
-    return f"{manifests_dir(job)}/{task_name(job.job, task)}{MANIFEST_SUFFIX}"
+    return f"{manifests_dir(job)}/{make_hadoop_task_id(job.job, task)}{MANIFEST_SUFFIX}"
 
 
 def attempt_manifest_path(job: JobRecord, owner: FileOwner) -> str:
     """Return the path of an attempt's manifest while it is being saved."""
-    return f"{manifests_dir(job)}/{attempt_name(owner)}{MANIFEST_SUFFIX}.tmp"
+    return f"{manifests_dir(job)}/{make_hadoop_attempt_id(owner)}{MANIFEST_SUFFIX}.tmp"
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
@@ -160,7 +160,7 @@ def _is_path_below(path: str, directory: str) -> bool:
 def _decode_file(value: object, url: str, attempt_dir: str) -> ManifestFile:
     require_valid(isinstance(value, dict), "a file is not an object")
     assert isinstance(value, dict)
-    source, dest = optional_text(value, "s"), optional_text(value, "d")
+    source, dest = read_optional_text_field(value, "s"), read_optional_text_field(value, "d")
     require_valid(bool(source), "the source of a file is missing")
     require_valid(bool(dest), "the dest of a file is missing")
     source, dest = path_below(source, url), path_below(dest, url)
@@ -171,9 +171,9 @@ def _decode_file(value: object, url: str, attempt_dir: str) -> ManifestFile:
     return ManifestFile(
         source=source,
         dest=dest,
-        size_bytes=count_field(value, "z"),
-        etag=optional_text(value, "e"),
-        rows=count_field(value, _ROWS) if _ROWS in value else 0,
+        size_bytes=read_count_field(value, "z"),
+        etag=read_optional_text_field(value, "e"),
+        rows=read_count_field(value, _ROWS) if _ROWS in value else 0,
     )
 
 
@@ -195,8 +195,8 @@ def decode_intermediate_manifest(key: str, data: bytes, *, url: str, job_id: str
         value = parse_json_object(data)
         require_valid(value.get("type") == _TYPE, "type is not that of a task's manifest")
         require_valid(type(value.get("version")) is int and value["version"] == _VERSION, f"version is not {_VERSION}")
-        require_valid(text_field(value, "jobId") == job_id, "it is another job's")
-        attempt_dir = path_below(text_field(value, "taskAttemptDir"), url)
+        require_valid(read_text_field(value, "jobId") == job_id, "it is another job's")
+        attempt_dir = path_below(read_text_field(value, "taskAttemptDir"), url)
         require_valid(
             _is_path_below(attempt_dir, f"{job_dir(job_id)}/"), "the attempt's directory is outside the job's"
         )
@@ -206,11 +206,11 @@ def decode_intermediate_manifest(key: str, data: bytes, *, url: str, job_id: str
         require_valid(len({file.dest for file in files}) == len(files), "two files have the same dest")
         return IntermediateManifest(
             job_id=job_id,
-            task_id=text_field(value, "taskID"),
-            task_attempt_id=text_field(value, "taskAttemptID"),
+            task_id=read_text_field(value, "taskID"),
+            task_attempt_id=read_text_field(value, "taskAttemptID"),
             task_attempt_dir=attempt_dir,
             files=files,
-            job_attempt=count_field(value, "jobAttemptNumber"),
+            job_attempt=read_count_field(value, "jobAttemptNumber"),
             statistics=decode_statistics(value.get("iostatistics")),
         )
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from holdfast.commit.codec import encode_job
 from holdfast.commit.committer import TaskReports
 from holdfast.commit.context import CommitContext, Measure
-from holdfast.commit.destination import REPLACING, delete_visible, make_job_record
+from holdfast.commit.destination import REPLACING, delete_visible_files, make_job_record
 from holdfast.commit.hadoop.files import delete_dir, file_info, is_dir, list_files, read_listed_file
 from holdfast.commit.hadoop.manifest.format import (
     MANIFEST_SUFFIX,
@@ -27,11 +27,11 @@ from holdfast.commit.hadoop.manifest.format import (
     job_record_path,
     manifests_dir,
 )
-from holdfast.commit.ids import job_in_file_name, task_name
+from holdfast.commit.ids import job_in_file_name, make_hadoop_task_id
 from holdfast.commit.records import JobOutcome, JobRecord, SaveMode, TaskCommit, Totals
 from holdfast.commit.statistics import NO_STATISTICS, Statistics
-from holdfast.commit.success_file import clean_up_at_end, job_has_succeeded, report_success
-from holdfast.commit.task import ensure_moved
+from holdfast.commit.success_file import clean_up_after_job, has_job_succeeded, write_success_report
+from holdfast.commit.task import ensure_file_moved
 from holdfast.errors import (
     CorruptDataError,
     DestinationExistsError,
@@ -96,9 +96,9 @@ def commit_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOut
     ctx = measure.ctx
     present = reports.check(job)
     with measure.stage("job_stage_load_manifests"):
-        require_open(ctx, job)
+        require_unfinished_job(ctx, job)
         loaded = load_manifests(ctx, job)
-        check_reported(job, loaded, present)
+        check_reported_tasks(job, loaded, present)
     with measure.stage("job_stage_create_target_dirs"):
         delete_replaced_files(measure, job, loaded)
     with measure.stage("job_stage_rename_files"):
@@ -106,9 +106,9 @@ def commit_job(measure: Measure, job: JobRecord, reports: TaskReports) -> JobOut
     return finish_job(measure, job, loaded)
 
 
-def finish_job(measure: Measure, job: JobRecord, loaded: LoadedJob) -> JobOutcome:
+def finish_job(measure: Measure, job: JobRecord, loaded: LoadedManifests) -> JobOutcome:
     """Finish a job whose files are all renamed: write ``_SUCCESS``, clean up, and return the outcome."""
-    outcome = report_success(
+    outcome = write_success_report(
         measure,
         job,
         totals=loaded.totals,
@@ -116,7 +116,7 @@ def finish_job(measure: Measure, job: JobRecord, loaded: LoadedJob) -> JobOutcom
         paths=loaded.files,
         statistics=loaded.statistics,
     )
-    return clean_up(measure, job, outcome)
+    return delete_job_directory(measure, job, outcome)
 
 
 # --- abort ------------------------------------------------------------------------------------------------------------
@@ -128,11 +128,11 @@ def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
 
     Crash: a part of the directory is left; run it again.
     """
-    committed = job_has_succeeded(measure.ctx, job.job)
-    return clean_up(measure, job, JobOutcome(job=job.job, committed=committed))
+    committed = has_job_succeeded(measure.ctx, job.job)
+    return delete_job_directory(measure, job, JobOutcome(job=job.job, committed=committed))
 
 
-def clean_up(measure: Measure, job: JobRecord, outcome: JobOutcome) -> JobOutcome:
+def delete_job_directory(measure: Measure, job: JobRecord, outcome: JobOutcome) -> JobOutcome:
     """Clean up after a job: delete its directory, and no other job's (C7). Errors are added to the returned outcome.
 
     ``_temporary`` is not an object: the directory disappears with the last file below it. The record of a committed job
@@ -147,12 +147,12 @@ def clean_up(measure: Measure, job: JobRecord, outcome: JobOutcome) -> JobOutcom
             ctx.store.delete(ctx.key(job_record_path(job)))
         delete_dir(ctx, job_dir(job.job))
 
-    return clean_up_at_end(measure, outcome, delete)
+    return clean_up_after_job(measure, outcome, delete)
 
 
 # --- manifests --------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoadedJob:
+class LoadedManifests:
     """The merged content of a job's manifests.
 
     Attributes:
@@ -175,7 +175,7 @@ class LoadedJob:
         )
 
 
-def require_open(ctx: CommitContext, job: JobRecord) -> None:
+def require_unfinished_job(ctx: CommitContext, job: JobRecord) -> None:
     """Check that the job has not ended, that is, that its record exists.
 
     Raises:
@@ -191,20 +191,20 @@ def require_open(ctx: CommitContext, job: JobRecord) -> None:
         )
 
 
-def check_reported(job: JobRecord, loaded: LoadedJob, commits: Sequence[TaskCommit]) -> None:
+def check_reported_tasks(job: JobRecord, loaded: LoadedManifests, commits: Sequence[TaskCommit]) -> None:
     """Refuse to commit if the manifest of a task that has reported is missing (C1). Do not check the reported counts.
 
     Raises:
         NotFoundError: a manifest was deleted.
     """
-    missing = [commit.task for commit in commits if task_name(job.job, commit.task) not in loaded.tasks]
+    missing = [commit.task for commit in commits if make_hadoop_task_id(job.job, commit.task) not in loaded.tasks]
     if missing:
         raise NotFoundError(
             "manifests of committed tasks do not exist: run the job again", job=job.job, missing=missing[:5]
         )
 
 
-def load_manifests(ctx: CommitContext, job: JobRecord) -> LoadedJob:
+def load_manifests(ctx: CommitContext, job: JobRecord) -> LoadedManifests:
     """Load every manifest in the job's directory. A task counts if it has a manifest there, no matter who wrote it.
 
     Memory: about 500 bytes per file.
@@ -231,7 +231,7 @@ def load_manifests(ctx: CommitContext, job: JobRecord) -> LoadedJob:
                 )
             files[file.dest] = file
         ctx.progress("manifests", done, len(listed))
-    return LoadedJob(tasks=frozenset(tasks), files=files, statistics=statistics)
+    return LoadedManifests(tasks=frozenset(tasks), files=files, statistics=statistics)
 
 
 def _load_manifest(ctx: CommitContext, job: JobRecord, path: str, info: ObjectInfo) -> IntermediateManifest:
@@ -244,7 +244,7 @@ def _load_manifest(ctx: CommitContext, job: JobRecord, path: str, info: ObjectIn
 
 
 # --- renames ----------------------------------------------------------------------------------------------------------
-def delete_replaced_files(measure: Measure, job: JobRecord, loaded: LoadedJob) -> None:
+def delete_replaced_files(measure: Measure, job: JobRecord, loaded: LoadedManifests) -> None:
     """Check that nothing blocks the job's files (scenario 57), then delete the files that the job replaces.
 
     Files at the job's own targets stay, because the renames replace them. So this function may be repeated after
@@ -260,12 +260,12 @@ def delete_replaced_files(measure: Measure, job: JobRecord, loaded: LoadedJob) -
     chosen = {path for path in loaded.files if job_in_file_name(path) != job.job}
     as_renaming(ctx.store).check_targets([ctx.key(path) for path in sorted(chosen.union(partitions.values()))])
     if job.mode is SaveMode.OVERWRITE:
-        delete_visible(ctx, lambda path: path not in loaded.files)
+        delete_visible_files(ctx, lambda path: path not in loaded.files)
     elif job.mode is SaveMode.OVERWRITE_PARTITIONS:
-        delete_visible(ctx, lambda path: path.rpartition("/")[0] in partitions and path not in loaded.files)
+        delete_visible_files(ctx, lambda path: path.rpartition("/")[0] in partitions and path not in loaded.files)
 
 
-def rename_files(measure: Measure, job: JobRecord, loaded: LoadedJob) -> None:
+def rename_files(measure: Measure, job: JobRecord, loaded: LoadedManifests) -> None:
     """Rename every file to its target; stop at the first error (scenario 53).
 
     Guarantee: on return every file of every committed task is at its target. Idempotent: a file whose etag shows that
@@ -297,7 +297,7 @@ def rename_files(measure: Measure, job: JobRecord, loaded: LoadedJob) -> None:
 
 def _refuse_taken_target(ctx: CommitContext, file: ManifestFile) -> None:
     found = file_info(ctx, file.dest)
-    if found is not None and not is_same_file(file, found):
+    if found is not None and not is_renamed_file(file, found):
         raise DestinationExistsError(
             f"a file with this name already exists: write under another name, {OR_OVERWRITE}",
             url=ctx.url,
@@ -305,7 +305,7 @@ def _refuse_taken_target(ctx: CommitContext, file: ManifestFile) -> None:
         )
 
 
-def is_same_file(file: ManifestFile, found: ObjectInfo) -> bool:
+def is_renamed_file(file: ManifestFile, found: ObjectInfo) -> bool:
     """Check whether `found` is the renamed `file`, with its size and etag. Without an etag, only sizes are compared."""
     return found.size_bytes == file.size_bytes and file.etag in ("", found.etag)
 
@@ -326,9 +326,9 @@ def _rename_file(measure: Measure, file: ManifestFile) -> None:
 
     def has_arrived(is_retry: bool) -> bool:
         found = file_info(ctx, file.dest) if is_retry or file.etag else None
-        return found is not None and is_same_file(file, found)
+        return found is not None and is_renamed_file(file, found)
 
-    if not ensure_moved(ctx, file.dest, move, has_arrived):
+    if not ensure_file_moved(ctx, file.dest, move, has_arrived):
         raise NotFoundError(
             "a file of a committed task does not exist, so the job cannot be committed: run it again",
             source=file.source,

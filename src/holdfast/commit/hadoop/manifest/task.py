@@ -19,10 +19,10 @@ from holdfast.commit.hadoop.manifest.format import (
     job_record_path,
     task_manifest_path,
 )
-from holdfast.commit.ids import FileOwner, attempt_name, task_name
+from holdfast.commit.ids import FileOwner, make_hadoop_attempt_id, make_hadoop_task_id
 from holdfast.commit.records import FileEntry, JobRecord, TaskCommit
 from holdfast.commit.sinks import RenameSink
-from holdfast.commit.task import TaskScope, ensure_moved, report_task
+from holdfast.commit.task import TaskScope, ensure_file_moved, make_task_report
 from holdfast.errors import ConflictError, NotFoundError
 from holdfast.stores.base import as_renaming
 
@@ -56,14 +56,14 @@ def commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
     manifest = IntermediateManifest(
         job_id=job.job,
         job_attempt=job.job_attempt,
-        task_id=task_name(job.job, owner.task),
-        task_attempt_id=attempt_name(owner),
+        task_id=make_hadoop_task_id(job.job, owner.task),
+        task_attempt_id=make_hadoop_attempt_id(owner),
         task_attempt_dir=attempt_dir(job, owner),
         files=found,
     )
     with scope.measure.stage("task_stage_save_task_manifest"):
         _save_manifest(scope, manifest)
-    return report_task(owner, files)
+    return make_task_report(owner, files)
 
 
 def _scan_attempt_directory(
@@ -105,7 +105,7 @@ def _save_manifest(scope: TaskScope, manifest: IntermediateManifest) -> None:
         # The store's client may have repeated a rename whose reply was lost.
         return file_info(ctx, final) is not None and ctx.store.get(ctx.key(final)) == data
 
-    if not ensure_moved(ctx, final, lambda: store.rename(ctx.key(draft), ctx.key(final)), has_arrived):
+    if not ensure_file_moved(ctx, final, lambda: store.rename(ctx.key(draft), ctx.key(final)), has_arrived):
         raise NotFoundError("the manifest of the attempt was deleted, most likely because its job is over", path=draft)
 
 

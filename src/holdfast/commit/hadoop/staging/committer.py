@@ -37,7 +37,7 @@ from holdfast.commit.hadoop.completion import (
     abort_all_uploads,
     abort_listed_uploads,
     abort_pendingsets,
-    build_pending,
+    build_pending_record,
     complete_all_uploads,
     report_completion,
 )
@@ -45,7 +45,7 @@ from holdfast.commit.hadoop.file_output.committers import commit_v1_attempt
 from holdfast.commit.hadoop.file_output.directories import abort_attempt
 from holdfast.commit.hadoop.files import delete_dir
 from holdfast.commit.hadoop.pending import PendingSet, SinglePending, encode_pendingset
-from holdfast.commit.hadoop.pending_recovery import JobState, PendingJob, inspect_jobs, make_leftover
+from holdfast.commit.hadoop.pending_recovery import JobUploadState, JobWithPendingSets, inspect_jobs, make_leftover
 from holdfast.commit.hadoop.staging.conflicts import DIRECTORY_CONFLICTS, PARTITION_CONFLICTS, ConflictPolicy
 from holdfast.commit.hadoop.staging.layout import (
     announce_job,
@@ -55,21 +55,21 @@ from holdfast.commit.hadoop.staging.layout import (
     list_staged_jobs,
     load_pendingset,
     pendingset_path,
-    require_job,
+    require_job_record,
     scratch_context,
     scratch_dir,
-    shared_context,
+    staged_job_context,
     staging_context,
 )
 from holdfast.commit.hadoop.uri import encode_uri
-from holdfast.commit.ids import FileOwner, JobId, attempt_name, job_in_file_name
-from holdfast.commit.leftovers import Action, Leftover
+from holdfast.commit.ids import FileOwner, JobId, job_in_file_name, make_hadoop_attempt_id
+from holdfast.commit.leftovers import Leftover, RecoveryAction
 from holdfast.commit.records import FileEntry, JobOutcome, JobRecord, SaveMode, TaskCommit
 from holdfast.commit.sinks import RenameSink, UploadSink
-from holdfast.commit.success_file import clean_up_at_end, job_has_succeeded
-from holdfast.commit.task import TaskScope, discard_sink, open_upload, report_task
+from holdfast.commit.success_file import clean_up_after_job, has_job_succeeded
+from holdfast.commit.task import TaskScope, discard_sink, make_task_report, open_upload
 from holdfast.errors import CorruptDataError, HoldfastError, NotFoundError
-from holdfast.guarantees import Answer, no, yes
+from holdfast.guarantees import GuaranteeAnswer, no, yes
 from holdfast.stores.base import as_renaming, iter_objects
 
 _log = logging.getLogger(__name__)
@@ -119,14 +119,16 @@ def commit_job(conflicts: ConflictPolicy, measure: Measure, job: JobRecord, repo
     reports.check(job)
     with measure.stage("job_stage_load_manifests"):
         names = list_pendingsets(measure.ctx, job)
-        require_job(measure.ctx, job.job)  # after the listing: a deleted directory would look empty
+        require_job_record(measure.ctx, job.job)  # after the listing: a deleted directory would look empty
     try:
         published = _publish_files(conflicts, measure, job, names)
     except Exception:
-        clean_up_at_end(measure, JobOutcome(job=job.job, committed=False), partial(clean_up, measure, job))
+        clean_up_after_job(
+            measure, JobOutcome(job=job.job, committed=False), partial(clean_up_staging_job, measure, job)
+        )
         raise
     outcome = report_completion(measure, job, published)
-    return clean_up_at_end(measure, outcome, partial(clean_up, measure, job, with_sets=False))
+    return clean_up_after_job(measure, outcome, partial(clean_up_staging_job, measure, job, with_sets=False))
 
 
 def _publish_files(conflicts: ConflictPolicy, measure: Measure, job: JobRecord, names: Sequence[str]) -> PublishedFiles:
@@ -144,8 +146,8 @@ def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
 
     If ``_SUCCESS`` names the job, it is committed; then this only finishes its clean-up.
     """
-    outcome = JobOutcome(job=job.job, committed=job_has_succeeded(measure.ctx, job.job))
-    return clean_up_at_end(measure, outcome, partial(clean_up, measure, job))
+    outcome = JobOutcome(job=job.job, committed=has_job_succeeded(measure.ctx, job.job))
+    return clean_up_after_job(measure, outcome, partial(clean_up_staging_job, measure, job))
 
 
 def open_file(scope: TaskScope, path: str) -> RenameSink:
@@ -174,7 +176,7 @@ def commit_task(conflicts: ConflictPolicy, scope: TaskScope, files: tuple[FileEn
     if files:
         save_pendingset(scope, files, lambda shared: commit_v1_attempt(shared, job, owner, written=1))
         _delete_scratch(scope.ctx, owner)
-    return report_task(owner, files)
+    return make_task_report(owner, files)
 
 
 def save_pendingset(
@@ -189,7 +191,7 @@ def save_pendingset(
         HoldfastError: something failed, and every upload that was started is aborted, as far as possible.
     """
     measure, owner = scope.measure, scope.owner
-    require_job(measure.ctx, owner.job)
+    require_job_record(measure.ctx, owner.job)
     with measure.stage("task_stage_upload_files"):
         pendings = upload_files(scope, files)
     try:
@@ -198,11 +200,11 @@ def save_pendingset(
                 PendingSet(
                     job_id=owner.job,
                     commits=tuple(pendings),
-                    attempt=attempt_name(owner),
+                    attempt=make_hadoop_attempt_id(owner),
                     statistics=measure.statistics(),
                 )
             )
-            shared = shared_context(measure.ctx, owner.job)
+            shared = staged_job_context(measure.ctx, owner.job)
             shared.store.put(shared.key(pendingset_path(scope.job, owner)), data)
             then(shared)
     except Exception:
@@ -242,7 +244,7 @@ def upload_files(scope: TaskScope, files: Sequence[FileEntry]) -> list[SinglePen
             discard_sink(sink)
         raise
     entries = [sink.entry(file.rows) for sink, file in zip(sinks, files, strict=True)]
-    return [build_pending(ctx, one, scope.owner, uri=encode_uri(ctx.url, one.path)) for one in entries]
+    return [build_pending_record(ctx, one, scope.owner, uri=encode_uri(ctx.url, one.path)) for one in entries]
 
 
 def _read_staged_file(scope: TaskScope, file: FileEntry) -> Iterator[bytes]:
@@ -262,10 +264,10 @@ def _read_staged_file(scope: TaskScope, file: FileEntry) -> Iterator[bytes]:
 def abort_task(ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
     """Abort a task attempt: delete its scratch files on this machine, and its pending set unless it has committed."""
     delete_dir(scratch_context(ctx), scratch_dir(owner.job, owner))
-    abort_attempt(shared_context(ctx, job.job), job, owner)
+    abort_attempt(staged_job_context(ctx, job.job), job, owner)
 
 
-def clean_up(measure: Measure, job: JobRecord, *, with_sets: bool = True) -> None:
+def clean_up_staging_job(measure: Measure, job: JobRecord, *, with_sets: bool = True) -> None:
     """Abort the job's pending uploads, then delete its records and its scratch files. Idempotent (C10).
 
     The job's uploads are the uploads that its pending sets name, and those whose file names contain its id. Scratch
@@ -292,11 +294,11 @@ def has_records(ctx: CommitContext, job: JobId, folders: Sequence[str]) -> bool:
     """Check whether the shared directory contains data of the job; ignore `folders`."""
     if ctx.staging is None:
         return False
-    shared = shared_context(ctx, job)
+    shared = staged_job_context(ctx, job)
     return next(iter_objects(shared.store, shared.prefix, page_size=2), None) is not None
 
 
-def staging_leftovers(ctx: CommitContext, *, committer: str) -> Iterator[Leftover]:
+def list_staging_leftovers(ctx: CommitContext, *, committer: str) -> Iterator[Leftover]:
     """List the jobs of `committer` in the shared directory, including live jobs, and data written after a job's end."""
     for job, active_at_s, record in list_staged_jobs(ctx):
         if record is None:
@@ -306,7 +308,7 @@ def staging_leftovers(ctx: CommitContext, *, committer: str) -> Iterator[Leftove
                     committer=committer,
                     job=job,
                     active_at_s=active_at_s,
-                    action=Action.CLEAN,
+                    action=RecoveryAction.CLEAN,
                     reason="the job is over, but attempts continued to write",
                     recover=partial(_clean_up_ended_job, ctx, job, committer),
                     uploads=uploads,
@@ -315,30 +317,30 @@ def staging_leftovers(ctx: CommitContext, *, committer: str) -> Iterator[Leftove
         destination = job_destination(ctx, record)
         if destination is None or record.committer != committer:
             continue
-        one = PendingJob(
+        one = JobWithPendingSets(
             committer=committer,
             job=job,
             mode=record.mode,
             active_at_s=active_at_s,
             sets=partial(list_pendingsets, destination, record),
-            load=partial(_load_commits, Measure(destination), job),
+            load=partial(_load_pending_uploads, Measure(destination), job),
             ids_of=lambda path: (job_in_file_name(path),),
-            clean_up=partial(_clean_up, record),
+            clean_up=partial(_clean_up_dead_job, record),
         )
         (state,) = inspect_jobs(destination, [one])
         found = make_leftover(destination, one, state)
         replaces = record.mode in (SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS)
-        if replaces and found.action is Action.BACK:
+        if replaces and found.action is RecoveryAction.BACK:
             # Paper 001: no record says how much was deleted before the first completion.
             found = replace(found, reason=f"{found.reason}; the data that it replaces may already be deleted")
         yield found
 
 
-def _clean_up(job: JobRecord, measure: Measure, found: JobState) -> None:
-    clean_up(measure, job)
+def _clean_up_dead_job(job: JobRecord, measure: Measure, found: JobUploadState) -> None:
+    clean_up_staging_job(measure, job)
 
 
-def _load_commits(measure: Measure, job: JobId, path: str) -> Sequence[SinglePending]:
+def _load_pending_uploads(measure: Measure, job: JobId, path: str) -> Sequence[SinglePending]:
     return load_pendingset(measure, job, path).commits
 
 
@@ -358,10 +360,10 @@ def _clean_up_ended_job(ctx: CommitContext, job: JobId, committer: str) -> None:
     """Clean up after a job without a record. Idempotent (C10)."""
     measure = Measure(ctx)
     abort_pendingsets(measure, list_saved_pendingsets(ctx, job), lambda path: load_pendingset(measure, job, path))
-    clean_up(measure, JobRecord(job=job, committer=committer, mode=SaveMode.APPEND, started_at_s=0.0))
+    clean_up_staging_job(measure, JobRecord(job=job, committer=committer, mode=SaveMode.APPEND, started_at_s=0.0))
 
 
-_GUARANTEES: Mapping[str, Answer] = {
+_GUARANTEES: Mapping[str, GuaranteeAnswer] = {
     **guarantees.AS_PAPERS,
     "speculative-tasks": yes(
         "the files of an attempt that does not count stay on its machine, or its uploads pending",
@@ -402,7 +404,7 @@ def _make_committer(name: str, summary: str, modes: frozenset[SaveMode], conflic
         open_file=open_file,
         commit_task=partial(commit_task, conflicts),
         abort_task=abort_task,
-        find_leftovers=partial(staging_leftovers, committer=name),
+        find_leftovers=partial(list_staging_leftovers, committer=name),
         knows_job=has_records,
     )
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from holdfast.commit.context import CommitContext, Measure
-from holdfast.commit.destination import delete_visible, has_output, is_job_to_be_skipped
+from holdfast.commit.destination import delete_visible_files, has_output, is_job_to_be_skipped
 from holdfast.commit.hadoop.pending import PendingSet
 from holdfast.commit.records import FileEntry, JobRecord, SaveMode
 from holdfast.errors import DestinationExistsError, InvalidRequestError
@@ -92,7 +92,7 @@ def _delete_partitions(ctx: CommitContext, partitions: Iterable[str]) -> None:
     """
 
     def delete(partition: str) -> int:
-        return delete_visible(_partition_context(ctx, partition))
+        return delete_visible_files(_partition_context(ctx, partition))
 
     found = sorted(partitions)
     for done, _deleted in enumerate(ctx.runner.map(delete, found), start=1):
@@ -100,16 +100,16 @@ def _delete_partitions(ctx: CommitContext, partitions: Iterable[str]) -> None:
 
 
 # --- policies ---------------------------------------------------------------------------------------------------------
-def _accept_task(ctx: CommitContext, job: JobRecord, files: Sequence[FileEntry]) -> None:
+def _accept_every_task(ctx: CommitContext, job: JobRecord, files: Sequence[FileEntry]) -> None:
     """Accept every task, because the driver checks the whole directory."""
 
 
-def _resolve_directory(measure: Measure, job: JobRecord, names: Sequence[str], load: LoadSet) -> None:
+def _resolve_directory_conflict(measure: Measure, job: JobRecord, names: Sequence[str], load: LoadSet) -> None:
     """Refuse existing data (mode ``fail``, scenario 40), or delete all of it (mode ``overwrite``)."""
     if job.mode is SaveMode.FAIL:
         is_job_to_be_skipped(measure.ctx, SaveMode.FAIL)  # raises the error
     if job.mode is SaveMode.OVERWRITE:
-        delete_visible(measure.ctx)
+        delete_visible_files(measure.ctx)
 
 
 def _check_partitions(ctx: CommitContext, job: JobRecord, files: Sequence[FileEntry]) -> None:
@@ -120,7 +120,7 @@ def _check_partitions(ctx: CommitContext, job: JobRecord, files: Sequence[FileEn
             _refuse_partitions_with_data(ctx, partitions)
 
 
-def _resolve_partitions(measure: Measure, job: JobRecord, names: Sequence[str], load: LoadSet) -> None:
+def _delete_replaced_partitions(measure: Measure, job: JobRecord, names: Sequence[str], load: LoadSet) -> None:
     """Delete all partitions that the job's pending sets name, in one pass over the sets."""
     if job.mode is not SaveMode.OVERWRITE_PARTITIONS:
         return
@@ -131,5 +131,5 @@ def _resolve_partitions(measure: Measure, job: JobRecord, names: Sequence[str], 
     _delete_partitions(ctx, partitions)
 
 
-DIRECTORY_CONFLICTS = ConflictPolicy(at_setup=True, check_task=_accept_task, resolve=_resolve_directory)
-PARTITION_CONFLICTS = ConflictPolicy(at_setup=False, check_task=_check_partitions, resolve=_resolve_partitions)
+DIRECTORY_CONFLICTS = ConflictPolicy(at_setup=True, check_task=_accept_every_task, resolve=_resolve_directory_conflict)
+PARTITION_CONFLICTS = ConflictPolicy(at_setup=False, check_task=_check_partitions, resolve=_delete_replaced_partitions)

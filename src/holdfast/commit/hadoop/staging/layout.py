@@ -22,7 +22,7 @@ from holdfast.commit.hadoop.file_output.committers import list_v1_tasks
 from holdfast.commit.hadoop.file_output.directories import attempt_dir
 from holdfast.commit.hadoop.files import read_listed_file
 from holdfast.commit.hadoop.pending import PendingSet, decode_pendingset
-from holdfast.commit.ids import FileOwner, JobId, attempt_name, is_job_id
+from holdfast.commit.ids import FileOwner, JobId, is_job_id, make_hadoop_attempt_id
 from holdfast.commit.records import JobRecord
 from holdfast.errors import CorruptDataError, InvalidRequestError, NotFoundError
 from holdfast.stores.base import iter_objects
@@ -55,7 +55,7 @@ def scratch_context(ctx: CommitContext) -> CommitContext:
 
 def scratch_dir(job: JobId, owner: FileOwner | None = None) -> str:
     """Return the scratch directory of a job, or of one of its attempts."""
-    return job if owner is None else f"{job}/{attempt_name(owner)}"
+    return job if owner is None else f"{job}/{make_hadoop_attempt_id(owner)}"
 
 
 def shared_place(ctx: CommitContext) -> Place:
@@ -73,7 +73,7 @@ def staging_context(ctx: CommitContext) -> CommitContext:
     return ctx.at(replace(place, prefix=place.prefix + _STAGING))
 
 
-def shared_context(ctx: CommitContext, job: JobId) -> CommitContext:
+def staged_job_context(ctx: CommitContext, job: JobId) -> CommitContext:
     """Return the context of ``<shared>/holdfast-staging/<job>/``, which `file-v1` treats as a destination."""
     staging = staging_context(ctx)
     return replace(staging, prefix=staging.key(f"{job}/"))
@@ -81,20 +81,20 @@ def shared_context(ctx: CommitContext, job: JobId) -> CommitContext:
 
 # --- the job's record -------------------------------------------------------------------------------------------------
 def announce_job(ctx: CommitContext, job: JobRecord) -> None:
-    """Write the job's record to the shared directory, where tasks check for it (`require_job`)."""
-    shared = shared_context(ctx, job.job)
+    """Write the job's record to the shared directory, where tasks check for it (`require_job_record`)."""
+    shared = staged_job_context(ctx, job.job)
     record = replace(job, details={_DESTINATION: ctx.url})
     shared.store.put(shared.key(_RECORD), encode_job(record))
 
 
-def require_job(ctx: CommitContext, job: JobId) -> None:
+def require_job_record(ctx: CommitContext, job: JobId) -> None:
     """Check that this machine sees the job's record in the shared directory, where the driver wrote it.
 
     Raises:
         NotFoundError: the job has ended, or this machine's directory is not the driver's, so that the driver would
             never find the pending sets of its tasks.
     """
-    shared = shared_context(ctx, job)
+    shared = staged_job_context(ctx, job)
     try:
         shared.store.head(shared.key(_RECORD))
     except NotFoundError as error:
@@ -154,12 +154,12 @@ def pendingset_path(job: JobRecord, owner: FileOwner) -> str:
 
 def list_pendingsets(ctx: CommitContext, job: JobRecord) -> list[str]:
     """Return the paths of the pending sets of committed tasks, in the job's part of the shared directory."""
-    return [f"{directory}/{_PENDINGSET}" for directory in list_v1_tasks(shared_context(ctx, job.job), job)]
+    return [f"{directory}/{_PENDINGSET}" for directory in list_v1_tasks(staged_job_context(ctx, job.job), job)]
 
 
 def list_saved_pendingsets(ctx: CommitContext, job: JobId) -> list[str]:
     """Return the paths of all pending sets of a job, including those of uncommitted attempts."""
-    shared = shared_context(ctx, job)
+    shared = staged_job_context(ctx, job)
     found = (info.key[len(shared.prefix) :] for info in iter_objects(shared.store, shared.prefix))
     return [path for path in found if path.endswith(f"/{_PENDINGSET}")]
 
@@ -172,7 +172,7 @@ def load_pendingset(measure: Measure, job: JobId, path: str) -> PendingSet:
         NotFoundError: the set does not exist.
     """
     ctx = measure.ctx
-    shared = shared_context(ctx, job)
+    shared = staged_job_context(ctx, job)
     with measure.recorder.time_block("op_load_manifest"):
         data = read_listed_file(shared, path, "pending set")
         return decode_pendingset(path, data, bucket=bucket_name(ctx.url), prefix=ctx.prefix, job_id=job)

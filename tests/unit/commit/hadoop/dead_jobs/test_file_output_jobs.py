@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from holdfast.commit.hadoop.dead_jobs.recovery import find_hadoop_jobs, find_upload_owners
-from holdfast.commit.leftovers import Action
+from holdfast.commit.leftovers import RecoveryAction
 from holdfast.errors import ConflictError
 from holdfast.stores.base import MultipartStore, iter_uploads
 from holdfast.stores.interceptors import InterceptedStore
@@ -41,7 +41,12 @@ def test_what_it_is_is_said_and_nothing_is_touched(kind: str) -> None:
     dead_job(at, 1)
     before = at.debris()
     found = only(at.context())
-    assert (found.committer, found.job, found.action, found.files) == ("hadoop-file", f"job_{JOB}", Action.KEEP, 1)
+    assert (found.committer, found.job, found.action, found.files) == (
+        "hadoop-file",
+        f"job_{JOB}",
+        RecoveryAction.KEEP,
+        1,
+    )
     assert "committed 3 files, still in _temporary; visible: 1 file" in found.reason
     found.recover()
     assert at.debris() == before
@@ -62,7 +67,7 @@ def test_where_nothing_waits_nothing_visible_goes() -> None:
     at = destination()
     dead_job(at, 4)
     found = only(at.context(), abort=True)
-    assert found.action is Action.CLEAN and "no committed file is left" in found.reason
+    assert found.action is RecoveryAction.CLEAN and "no committed file is left" in found.reason
     found.recover()
     assert at.visible() == ALL and at.debris() == []
 
@@ -70,7 +75,7 @@ def test_where_nothing_waits_nothing_visible_goes() -> None:
 def test_names_that_do_not_tell_the_write() -> None:
     at = destination()
     dead_job(at, 1, {"part-r-00000": b"0", "part-r-00001": b"1"})
-    assert only(at.context(), abort=True).action is Action.KEEP
+    assert only(at.context(), abort=True).action is RecoveryAction.KEEP
     only(at.context(), abort=True, insist=True).recover()
     assert at.visible() == {"part-r-00000": b"0"} and at.debris() == []
 

@@ -11,8 +11,8 @@ import pytest
 from holdfast.commit import COMMITTERS, TWO_PHASE, SaveMode, recover
 from holdfast.commit.hadoop.dead_jobs.recovery import find_hadoop_jobs
 from holdfast.commit.leftovers import FOREIGN_QUIET_S as QUIET_S
-from holdfast.commit.leftovers import Action, ForeignJobPolicy
-from holdfast.commit.success_file import read_success
+from holdfast.commit.leftovers import ForeignJobPolicy, RecoveryAction
+from holdfast.commit.success_file import read_success_file
 from holdfast.errors import ConflictError, NotFoundError, UnavailableError
 from holdfast.stores.base import MultipartStore, iter_uploads
 from holdfast.stores.interceptors import InterceptedStore, Operation, StoreCall
@@ -55,7 +55,7 @@ def test_what_it_is_is_said_and_nothing_is_touched(layout: str, release: str) ->
     dead_job(at, 1, layout=layout, release=release)
     before = at.debris()
     found = only(at.context())
-    assert (found.job, found.action, found.files, found.uploads) == (UUID, Action.KEEP, 1, 4)
+    assert (found.job, found.action, found.files, found.uploads) == (UUID, RecoveryAction.KEEP, 1, 4)
     assert found.committer == "hadoop-magic"
     assert "1 of its files are visible, 3 are pending" in found.reason
     found.recover()
@@ -101,9 +101,9 @@ def test_abort_leaves_nothing(layout: str, completed: int) -> None:
     at = Destination()
     dead_job(at, completed, layout=layout)
     found = only(at.context(), abort=True)
-    assert found.action is Action.BACK
+    assert found.action is RecoveryAction.BACK
     found.recover()
-    assert at.visible() == {} and at.debris() == [] and read_success(at.context()) is None
+    assert at.visible() == {} and at.debris() == [] and read_success_file(at.context()) is None
 
 
 def test_a_job_that_was_through_but_for_its_marker() -> None:
@@ -111,9 +111,9 @@ def test_a_job_that_was_through_but_for_its_marker() -> None:
     at = Destination()
     dead_job(at, 4)
     found = only(at.context(), abort=True)
-    assert found.action is Action.CLEAN
+    assert found.action is RecoveryAction.CLEAN
     found.recover()
-    assert at.visible() == ALL and at.debris() == [] and read_success(at.context()) is None
+    assert at.visible() == ALL and at.debris() == [] and read_success_file(at.context()) is None
 
 
 def test_a_job_that_was_taking_files_back() -> None:
@@ -136,7 +136,7 @@ def test_a_job_that_is_over_has_its_directory_removed_and_no_more() -> None:
     at.clock.sleep(QUIET_S + 1)
     assert recover(at.context(), foreign=ForeignJobPolicy()).jobs == []
     at.store.delete(at.home + name(1))
-    assert only(at.context(), abort=True).action is Action.KEEP, "aborted or replaced: unknown"
+    assert only(at.context(), abort=True).action is RecoveryAction.KEEP, "aborted or replaced: unknown"
 
 
 def test_one_that_wrote_its_marker_and_died_cleaning_up() -> None:
@@ -145,7 +145,7 @@ def test_one_that_wrote_its_marker_and_died_cleaning_up() -> None:
     dead_job(at, 4)
     at.store.put(f"{at.home}_SUCCESS", (RECORDED / "3.5.0" / "_SUCCESS").read_bytes())
     found = only(at.context(), abort=True)
-    assert found.action is Action.CLEAN and "_SUCCESS names the job" in found.reason
+    assert found.action is RecoveryAction.CLEAN and "_SUCCESS names the job" in found.reason
     found.recover()
     assert at.visible() == ALL and at.debris() == []
 
@@ -156,7 +156,7 @@ def test_visible_files_that_no_set_names_are_left_to_a_person() -> None:
     at.store.put(at.home + name(9), b"whose?")
     before = at.debris()
     found = only(at.context(), abort=True, insist=True)
-    assert found.action is Action.KEEP and "do not name" in found.reason
+    assert found.action is RecoveryAction.KEEP and "do not name" in found.reason
     assert at.debris() == before
 
 
@@ -185,7 +185,7 @@ def test_names_that_do_not_tell_the_job() -> None:
     tasks.commit_task(0, {"part-r-00000": b"zero", "part-r-00001": b"one"})
     tasks.complete("part-r-00000")
     found = only(at.context(), abort=True)
-    assert found.action is Action.KEEP and found.files == 1, "known by its etag, not by its name"
+    assert found.action is RecoveryAction.KEEP and found.files == 1, "known by its etag, not by its name"
     at.store.put(f"{at.home}part-r-00000", b"ZERO")
     assert only(at.context()).files == 0, "an older file of the same size"
     only(at.context(), abort=True).recover()
@@ -205,7 +205,7 @@ def test_a_record_that_cannot_be_read_keeps_the_job(layout: str) -> None:
     before = at.debris()
     for abort, insist in ((False, True), (True, False)):
         found = only(at.context(), abort, insist=insist)
-        assert found.action is Action.KEEP and "version" in found.reason
+        assert found.action is RecoveryAction.KEEP and "version" in found.reason
         assert key in found.reason and "--foreign --accept-damage" in found.reason
         found.recover()
     assert at.debris() == before
@@ -217,7 +217,7 @@ def test_an_abort_that_is_insisted_on_goes_on_without_such_a_record(layout: str)
     at = Destination()
     damage_a_record(dead_job(at, 1, layout=layout), 1)
     found = only(at.context(), abort=True, insist=True)
-    assert found.action is Action.BACK
+    assert found.action is RecoveryAction.BACK
     found.recover()
     assert at.visible() == {} and at.debris() == []
 
@@ -230,7 +230,7 @@ def test_what_only_such_a_record_named_is_left_to_a_person() -> None:
     tasks.complete(name(1))
     damage_a_record(tasks, 1)
     found = only(at.context(), abort=True, insist=True)
-    assert found.action is Action.KEEP and "after deleting visible files" in found.reason
+    assert found.action is RecoveryAction.KEEP and "after deleting visible files" in found.reason
     at.store.delete(at.home + name(1))
     only(at.context(), abort=True, insist=True).recover()
     assert [upload.key for upload in iter_uploads(at.store, "")] == [f"{at.home}part-r-00001"]
@@ -311,7 +311,7 @@ def test_a_forged_record_does_not_end_an_upload_of_ours() -> None:
     data = at.store.get(record).decode().replace(f"{at.home}stolen", upload.key)
     at.store.put(record, data.replace(tasks.uploads["stolen"][0], upload.upload_id).encode())
     found = only(at.context(), abort=True)
-    assert found.action is Action.KEEP and "a file of a Holdfast job" in found.reason
+    assert found.action is RecoveryAction.KEEP and "a file of a Holdfast job" in found.reason
     found.recover()
     assert TWO_PHASE.commit_job(at.context(), ours, commits, 1).committed and at.visible() == {path: b"ours"}
 
@@ -435,7 +435,7 @@ def test_a_users_file_may_be_named_like_a_record() -> None:
     tasks = dead_job(at, 1)
     tasks.write(3, {name(3).replace(".txt", ".pendingset"): b"late"})
     found = only(at.context(), abort=True)
-    assert (found.action, found.uploads) == (Action.BACK, 5)
+    assert (found.action, found.uploads) == (RecoveryAction.BACK, 5)
     found.recover()
     assert at.visible() == {} and at.debris() == []
 

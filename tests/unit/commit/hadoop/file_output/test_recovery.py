@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.commit import COMMITTERS, JobOutcome, JobRecord
-from holdfast.commit.leftovers import Action
+from holdfast.commit.leftovers import RecoveryAction
 from holdfast.errors import ConflictError
 from holdfast.stores.interceptors import Operation
 from tests.interceptors import FOR_EVER, Fault, FaultMode, SimulatedCrash, crash_at
@@ -29,7 +29,7 @@ def part(job: JobRecord, task: int) -> str:
     return f"part-{task:05d}-{job.job}-c000.txt"
 
 
-def finish_all(bucket: Bucket) -> list[Action]:
+def finish_all(bucket: Bucket) -> list[RecoveryAction]:
     """Recover as a user does with ``holdfast recover``."""
     actions = []
     for name in ("file-v1", "file-v2"):
@@ -48,7 +48,7 @@ def test_killed_at_every_call(after: bool) -> None:
 
     Here the attempts that never committed keep something below ``_temporary`` to the end.
     """
-    nth, seen = 0, set[Action]()
+    nth, seen = 0, set[RecoveryAction]()
     while True:
         nth += 1
         bucket = Bucket("file-v1")
@@ -63,7 +63,7 @@ def test_killed_at_every_call(after: bool) -> None:
             assert bucket.debris() == [], f"call {nth}"
             continue
         break
-    assert nth > 40 and seen == {Action.BACK, Action.CLEAN}
+    assert nth > 40 and seen == {RecoveryAction.BACK, RecoveryAction.CLEAN}
 
 
 @pytest.mark.parametrize("operation", [Operation.RENAME, Operation.RENAME_DIR])
@@ -82,14 +82,14 @@ def test_a_job_that_died_before_success_with_nothing_left_below_temporary() -> N
     commits = [bucket.run_task(ctx, job, 0, bucket.contents("new", 0))]
     with pytest.raises(SimulatedCrash):
         bucket.commit(faulty_context(bucket, Fault(FaultMode.CRASH_BEFORE, Operation.PUT)), job, commits)
-    assert finish_all(bucket) == [Action.CLEAN]
+    assert finish_all(bucket) == [RecoveryAction.CLEAN]
     assert sorted(bucket.visible().values()) == bucket.expected("new", 1) and bucket.debris() == []
 
 
 @pytest.mark.parametrize("after", [False, True])
 def test_file_v2_killed_at_every_call(after: bool) -> None:
     """Recovery deletes what the dead job had shown, as long as anything of it is left below ``_temporary``."""
-    nth, seen = 0, set[Action]()
+    nth, seen = 0, set[RecoveryAction]()
     while True:
         nth += 1
         bucket = Bucket("file-v2")
@@ -103,7 +103,7 @@ def test_file_v2_killed_at_every_call(after: bool) -> None:
             assert bucket.debris() == [], f"call {nth}"
             continue
         break
-    assert nth > 35 and seen == {Action.BACK, Action.CLEAN}
+    assert nth > 35 and seen == {RecoveryAction.BACK, RecoveryAction.CLEAN}
 
 
 def test_leftovers_say_what_was_found() -> None:
@@ -114,7 +114,7 @@ def test_leftovers_say_what_was_found() -> None:
     bucket.run_task(ctx, job, 0, bucket.contents("new", 0))
     assert V1.leaves_records
     (found,) = V1.find_leftovers(ctx)
-    assert (found.action, found.job, found.files, found.committer) == (Action.BACK, job.job, 0, "file-v1")
+    assert (found.action, found.job, found.files, found.committer) == (RecoveryAction.BACK, job.job, 0, "file-v1")
     assert "could recover its 1 committed tasks" in found.reason
     assert 0 < bucket.clock.at_s - found.active_at_s < 1
 
@@ -126,7 +126,7 @@ def test_files_of_chosen_names_are_kept() -> None:
     job = bucket.start(ctx)
     run_attempt(bucket, ctx, job, 0, {"images/1.png": b"1"})
     before = [info.key for info in bucket.store.list_page("").objects]
-    assert finish_all(bucket) == [Action.KEEP]
+    assert finish_all(bucket) == [RecoveryAction.KEEP]
     assert [info.key for info in bucket.store.list_page("").objects] == before
 
 
@@ -158,7 +158,7 @@ def test_a_job_that_commits_between_look_and_act_keeps_its_files(committer: str)
     find = COMMITTERS[committer].find_leftovers
     assert find is not None
     (found,) = find(bucket.context())
-    assert found.action is Action.BACK
+    assert found.action is RecoveryAction.BACK
     bucket.commit(ctx, job, commits)
     found.recover()
     assert sorted(bucket.visible().values()) == bucket.expected("new", 1)

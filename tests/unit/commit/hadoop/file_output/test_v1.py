@@ -9,9 +9,9 @@ from typing import TypeVar
 import pytest
 
 from holdfast.commit import COMMITTERS, CommitContext, CommitSettings, SaveMode
-from holdfast.commit.hadoop.file_output.directories import committed_dir
-from holdfast.commit.leftovers import Action
-from holdfast.commit.success_file import read_success
+from holdfast.commit.hadoop.file_output.directories import committed_task_dir
+from holdfast.commit.leftovers import RecoveryAction
+from holdfast.commit.success_file import read_success_file
 from holdfast.errors import (
     DestinationExistsError,
     InvalidRequestError,
@@ -47,7 +47,7 @@ def test_life_of_a_job() -> None:
     outcome = bucket.commit(ctx, job, commits)
     assert outcome.committed and outcome.finished
     assert sorted(bucket.visible().values()) == bucket.expected("new") and bucket.debris() == []
-    report = read_success(ctx)
+    report = read_success_file(ctx)
     assert report is not None and report["jobId"] == job.job and report["committer"] == "file-v1"
     assert sorted(report["filenames"]) == sorted(f"/{HOME}{path}" for path in bucket.visible())
 
@@ -195,7 +195,7 @@ def test_what_a_killed_attempt_was_writing_goes_with_the_job(tmp_path: Path) -> 
     unfinished.open("day=1/x").write(b"half of it")
     assert list(tmp_path.rglob(".holdfast-*"))
     (found,) = COMMITTERS["file-v1"].find_leftovers(ctx)
-    assert (found.action, found.uploads, found.files) == (Action.BACK, 1, 0)
+    assert (found.action, found.uploads, found.files) == (RecoveryAction.BACK, 1, 0)
     found.recover()
     assert list(tmp_path.rglob("*")) == [], "nothing is left, nor any empty directory"
     unfinished.abort()
@@ -238,9 +238,9 @@ def test_modes() -> None:
     assert V1.setup_job(ctx, SaveMode.IGNORE) is None
     with pytest.raises(InvalidRequestError):
         V1.setup_job(ctx, SaveMode.OVERWRITE_PARTITIONS)
-    assert read_success(ctx) is not None
+    assert read_success_file(ctx) is not None
     bucket.start(ctx)
-    assert read_success(ctx) is None
+    assert read_success_file(ctx) is None
     job = bucket.start(ctx, SaveMode.OVERWRITE)
     assert bucket.visible() == {}, "C9 does not hold: the old files go before any task runs"
     bucket.commit(ctx, job, [bucket.run_task(ctx, job, 0, bucket.contents("new", 0))])
@@ -295,7 +295,7 @@ def test_a_committed_directory_that_goes_while_it_is_merged_fails_the_job() -> N
     bucket = Bucket("file-v1")
     job = bucket.start(bucket.context())
     commit = run_attempt(bucket, bucket.context(), job, 0, {"day=0/a": b"one"})
-    committed = f"{HOME}{committed_dir(job, 0)}/"
+    committed = f"{HOME}{committed_task_dir(job, 0)}/"
     listed: list[str] = []
 
     def displace(call: StoreCall, proceed: Callable[[], T]) -> T:

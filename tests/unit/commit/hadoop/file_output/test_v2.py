@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.commit import COMMITTERS, CommitContext, CommitSettings, SaveMode
-from holdfast.commit.success_file import read_success
+from holdfast.commit.success_file import read_success_file
 from holdfast.errors import NotFoundError, UnavailableError, UnsupportedError
 from holdfast.runtime import Environment, SerialRunner
 from holdfast.stores.interceptors import Operation
@@ -28,12 +28,12 @@ def test_life_of_a_job() -> None:
     job = bucket.start(ctx)
     commits = [bucket.run_task(ctx, job, 0, bucket.contents("new", 0))]
     assert sorted(bucket.visible().values()) == bucket.expected("new", 1)
-    assert read_success(ctx) is None
+    assert read_success_file(ctx) is None
     commits.append(bucket.run_task(ctx, job, 1, bucket.contents("new", 1)))
     outcome = bucket.commit(ctx, job, commits)
     assert outcome.committed and outcome.totals.files == 4
     assert sorted(bucket.visible().values()) == bucket.expected("new") and bucket.debris() == []
-    report = read_success(ctx)
+    report = read_success_file(ctx)
     assert report is not None and report["jobId"] == job.job and report["filenames"] == []
 
 

@@ -8,10 +8,10 @@ import json
 import pytest
 
 from holdfast.commit import CommitSettings, Place, SaveMode
-from holdfast.commit.hadoop.magic.files import attempt_dir, magic_work_path, path_owner, pendingset_path
+from holdfast.commit.hadoop.magic.files import attempt_dir, magic_work_path, parse_attempt_in_path, pendingset_path
 from holdfast.commit.hadoop.pending import MARKER_LENGTH
 from holdfast.commit.ids import AttemptId, FileOwner, JobId
-from holdfast.commit.success_file import read_success
+from holdfast.commit.success_file import read_success_file
 from holdfast.errors import CorruptDataError, InvalidRequestError, NotFoundError, UnavailableError, UnsupportedError
 from holdfast.stores.interceptors import Operation
 from holdfast.stores.memory import MemoryStore
@@ -76,7 +76,7 @@ def test_what_a_task_and_a_job_report() -> None:
     assert found["iostatistics"]["counters"]["committer_commits_created"] == 2
     assert found["iostatistics"]["counters"]["committer_magic_marker_put"] == 2
     outcome = bucket.commit(ctx, job, commits)
-    report = read_success(ctx)
+    report = read_success_file(ctx)
     assert report is not None and report["committer"] == "magic" and report["jobId"] == job.job
     assert sorted(report["filenames"]) == sorted(f"/{HOME}{path}" for path in bucket.visible())
     assert report["metrics"]["rows"] == outcome.totals.rows == 4 and report["metrics"]["bytes"] == 22
@@ -92,7 +92,7 @@ def test_of_hundreds_of_files_a_hundred_are_named() -> None:
     ctx = bucket.context()
     job = bucket.start(ctx)
     bucket.commit(ctx, job, [bucket.run_task(ctx, job, 0, [b"x"] * 150)])
-    report = read_success(ctx)
+    report = read_success_file(ctx)
     assert report is not None and len(report["filenames"]) == 100 and report["metrics"]["files"] == 150
 
 
@@ -115,7 +115,7 @@ def test_an_old_success_report_goes_first() -> None:
     ctx = bucket.context()
     bucket.run_job(ctx, "old")
     bucket.start(ctx)
-    assert read_success(ctx) is None
+    assert read_success_file(ctx) is None
 
 
 @pytest.mark.parametrize(("mode", "left"), [(SaveMode.APPEND, ["old", "new"]), (SaveMode.OVERWRITE, ["new"])])
@@ -147,10 +147,13 @@ def test_places() -> None:
     home = f"__magic_job-{owner.job}/job-{owner.job}/00"
     assert work == f"{home}/tasks/attempt_{owner.job}_m_000003_{owner.attempt}/__base"
     assert pendingset_path(owner.job, 3) == f"{home}/task_{owner.job}_m_000003.pendingset"
-    assert path_owner(f"{work}/a/b") == path_owner(work) == owner
-    assert path_owner(f"x/{work}") is None and path_owner(f"__magic/tasks/attempt_{owner.job}_m_000003_x/a") is None
-    assert path_owner(work.replace(f"__magic_job-{owner.job}", "__magic_job-other")) is None
-    assert path_owner(work.replace(f"/job-{owner.job}/00", "")) is None
+    assert parse_attempt_in_path(f"{work}/a/b") == parse_attempt_in_path(work) == owner
+    assert (
+        parse_attempt_in_path(f"x/{work}") is None
+        and parse_attempt_in_path(f"__magic/tasks/attempt_{owner.job}_m_000003_x/a") is None
+    )
+    assert parse_attempt_in_path(work.replace(f"__magic_job-{owner.job}", "__magic_job-other")) is None
+    assert parse_attempt_in_path(work.replace(f"/job-{owner.job}/00", "")) is None
 
 
 # --- repeated commits -------------------------------------------------------------------------------------------------

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from holdfast.commit import CommitContext, JobRecord
-from holdfast.commit.leftovers import Action
-from holdfast.commit.success_file import read_success
+from holdfast.commit.leftovers import RecoveryAction
+from holdfast.commit.success_file import read_success_file
 from holdfast.errors import NotFoundError
 from holdfast.stores.base import iter_uploads
 from tests.interceptors import SimulatedCrash, crash_at
@@ -41,7 +41,7 @@ def crashes(prepare: Callable[[Bucket], Process]) -> Iterator[Bucket]:
                 break
 
 
-def finish_all(bucket: Bucket) -> list[Action]:
+def finish_all(bucket: Bucket) -> list[RecoveryAction]:
     """Recover as `recover` does: carry out every possible action, twice (C10)."""
     found = leftovers(bucket.context())
     for left in found.values():
@@ -69,19 +69,19 @@ def test_driver_dies_in_job_commit() -> None:
     actions = set()
     for bucket in crashes(prepare):
         before = sorted(bucket.visible().values())
-        reported = read_success(bucket.context()) is not None
+        reported = read_success_file(bucket.context()) is not None
         done = finish_all(bucket)
         actions.update(done)
         whole = sorted(bucket.expected("old") + bucket.expected("new", tasks=3))
-        assert sorted(bucket.visible().values()) == (bucket.expected("old") if Action.BACK in done else whole)
-        assert (Action.BACK in done) == (before == bucket.expected("old"))
+        assert sorted(bucket.visible().values()) == (bucket.expected("old") if RecoveryAction.BACK in done else whole)
+        assert (RecoveryAction.BACK in done) == (before == bucket.expected("old"))
         if reported:
             assert before == whole, "_SUCCESS comes after the last file"
-        if Action.FORWARD in done:
-            assert read_success(bucket.context()) is not None
+        if RecoveryAction.FORWARD in done:
+            assert read_success_file(bucket.context()) is not None
         assert bucket.debris() == []
         assert finish_all(bucket) == []
-    assert actions == {Action.BACK, Action.FORWARD, Action.CLEAN}
+    assert actions == {RecoveryAction.BACK, RecoveryAction.FORWARD, RecoveryAction.CLEAN}
 
 
 def test_driver_dies_while_it_takes_files_back() -> None:
@@ -104,7 +104,7 @@ def test_driver_dies_while_it_takes_files_back() -> None:
         actions.update(finish_all(bucket))
         assert sorted(bucket.visible().values()) == bucket.expected("old")
         assert bucket.debris() == []
-    assert actions == {Action.BACK, Action.CLEAN}
+    assert actions == {RecoveryAction.BACK, RecoveryAction.CLEAN}
 
 
 @pytest.mark.slow
@@ -119,7 +119,7 @@ def test_recovery_dies_too() -> None:
                 bucket.commit(faulty_context(bucket, crash_at(nth)), job, commits)
                 return
             except SimulatedCrash:
-                whole = [left.action is not Action.BACK for left in leftovers(ctx).values()]
+                whole = [left.action is not RecoveryAction.BACK for left in leftovers(ctx).values()]
             try:
                 for left in leftovers(faulty_context(bucket, crash_at(again, after=True))).values():
                     left.recover()
@@ -162,7 +162,7 @@ def test_everything_dies_in_a_task() -> None:
     for bucket in crashes(prepare):
         actions.update(finish_all(bucket))
         assert sorted(bucket.visible().values()) == bucket.expected("old") and bucket.debris() == []
-    assert actions == {Action.BACK}
+    assert actions == {RecoveryAction.BACK}
 
 
 def test_driver_dies_in_an_abort() -> None:

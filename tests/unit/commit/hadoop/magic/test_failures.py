@@ -7,8 +7,8 @@ import pytest
 from holdfast.commit import CommitContext, CommitSettings, JobRecord
 from holdfast.commit.hadoop.magic.files import attempt_dir, magic_work_path, pendingset_path
 from holdfast.commit.hadoop.pending import magic_dir
-from holdfast.commit.leftovers import Action
-from holdfast.commit.success_file import read_success
+from holdfast.commit.leftovers import RecoveryAction
+from holdfast.commit.success_file import read_success_file
 from holdfast.errors import (
     CorruptDataError,
     HoldfastError,
@@ -155,7 +155,7 @@ def test_an_attempt_that_goes_on_after_the_job_shows_nothing() -> None:
     assert sorted(bucket.visible().values()) == bucket.expected("new")
     bucket.run_job(ctx, "next")  # its _SUCCESS replaces the one that named the job
     left = leftovers(ctx)[job.job]
-    assert (left.action, left.files, left.uploads) == (Action.KEEP, 2, 1)
+    assert (left.action, left.files, left.uploads) == (RecoveryAction.KEEP, 2, 1)
     left.recover()
     assert sorted(bucket.visible().values()) == sorted(bucket.expected("new") + bucket.expected("next"))
 
@@ -213,7 +213,7 @@ def test_a_clean_up_that_fails_is_reported_and_not_raised() -> None:
     outcome = bucket.commit(faulty_context(bucket, Fault(FaultMode.FAIL, Operation.LIST_UPLOADS)), job, commits)
     assert outcome.committed and not outcome.finished and "holdfast recover" in outcome.pending_reason
     left = leftovers(ctx)[job.job]
-    assert left.action is Action.CLEAN and "_SUCCESS" in left.reason
+    assert left.action is RecoveryAction.CLEAN and "_SUCCESS" in left.reason
     left.recover()
     left.recover()
     assert sorted(bucket.visible().values()) == bucket.expected("new") and bucket.debris() == []
@@ -228,7 +228,7 @@ def test_a_success_report_that_cannot_be_written() -> None:
     with pytest.raises(UnavailableError):
         bucket.commit(faulty_context(bucket, Fault(FaultMode.FAIL, Operation.PUT, key="*/_SUCCESS")), job, commits)
     assert not MAGIC.abort_job(ctx, job).committed
-    assert sorted(bucket.visible().values()) == bucket.expected("new") and read_success(ctx) is None
+    assert sorted(bucket.visible().values()) == bucket.expected("new") and read_success_file(ctx) is None
     assert bucket.debris() == []
 
 

@@ -7,9 +7,9 @@ import pytest
 from holdfast.commit import CommitContext, JobRecord
 from holdfast.commit.hadoop.magic.files import pendingset_path
 from holdfast.commit.hadoop.pending import decode_pendingset
-from holdfast.commit.leftovers import Action, Leftover
+from holdfast.commit.leftovers import Leftover, RecoveryAction
 from holdfast.commit.recovery import find_leftovers
-from holdfast.commit.success_file import read_success
+from holdfast.commit.success_file import read_success_file
 from holdfast.errors import ConflictError, UnavailableError
 from holdfast.stores.base import MultipartLimits, Part
 from holdfast.stores.interceptors import Operation
@@ -70,12 +70,12 @@ def test_a_job_commit_that_was_under_way_goes_on() -> None:
     ctx, job = committed_tasks(bucket)
     complete(bucket, job, 0, 1)
     left = only(ctx)
-    assert (left.committer, left.job, left.action) == ("magic", job.job, Action.FORWARD)
+    assert (left.committer, left.job, left.action) == ("magic", job.job, RecoveryAction.FORWARD)
     assert "1 of its files are visible, 3 are pending" in left.reason and (left.files, left.uploads) == (1, 3)
     assert left.active_at_s == max(bucket.store.head(HOME + path).modified_at_s for path in hidden(bucket))
     left.recover()
     assert sorted(bucket.visible().values()) == bucket.expected("new") and bucket.debris() == []
-    report = read_success(ctx)
+    report = read_success_file(ctx)
     assert report is not None and report["jobId"] == job.job and len(report["filenames"]) == 4
     left.recover()
     assert sorted(bucket.visible().values()) == bucket.expected("new")
@@ -98,7 +98,9 @@ def test_a_job_commit_that_had_not_begun_is_rolled_back() -> None:
     ctx, job = committed_tasks(bucket)
     write_attempt(bucket, ctx, job, 5, "new")
     left = only(ctx)
-    assert (left.action, left.files, left.uploads) == (Action.BACK, 0, 5), "the sixth has a chosen name, in no set"
+    assert (left.action, left.files, left.uploads) == (RecoveryAction.BACK, 0, 5), (
+        "the sixth has a chosen name, in no set"
+    )
     left.recover()
     assert bucket.visible() == {} and bucket.debris() == []
 
@@ -108,7 +110,7 @@ def test_a_job_without_committed_tasks_is_rolled_back() -> None:
     ctx = bucket.context()
     write_attempt(bucket, ctx, bucket.start(ctx), 0, "new")
     left = only(ctx)
-    assert left.action is Action.BACK and "no task has committed" in left.reason
+    assert left.action is RecoveryAction.BACK and "no task has committed" in left.reason
     left.recover()
     assert bucket.debris() == []
 
@@ -119,7 +121,7 @@ def test_a_job_that_was_taking_files_back_is_rolled_back() -> None:
     done = complete(bucket, job, 0, 2)
     bucket.store.delete(done[0])
     left = only(ctx)
-    assert left.action is Action.BACK and "deleting its files" in left.reason
+    assert left.action is RecoveryAction.BACK and "deleting its files" in left.reason
     left.recover()
     assert bucket.visible() == {} and bucket.debris() == []
 
@@ -132,7 +134,7 @@ def test_files_of_the_callers_naming_are_not_taken_back() -> None:
     done = complete(bucket, job, 0, 2)
     bucket.store.delete(done[0])
     left = only(ctx)
-    assert left.action is Action.KEEP and "names do not carry its id" in left.reason
+    assert left.action is RecoveryAction.KEEP and "names do not carry its id" in left.reason
     before = (bucket.visible(), hidden(bucket), uploads(bucket))
     left.recover()
     assert (bucket.visible(), hidden(bucket), uploads(bucket)) == before
@@ -147,7 +149,7 @@ def test_an_older_file_of_the_same_name_and_size_is_not_taken_for_the_jobs() -> 
     job = bucket.start(ctx)
     run_attempt(bucket, ctx, job, 0, {"a": b"2", "b": b"3"})
     left = only(ctx)
-    assert (left.action, left.files) == (Action.BACK, 0)
+    assert (left.action, left.files) == (RecoveryAction.BACK, 0)
     left.recover()
     assert bucket.visible() == {"a": b"1"} and bucket.debris() == []
 
@@ -158,7 +160,7 @@ def test_a_job_that_has_shown_everything_is_cleaned_up() -> None:
     for task in range(2):
         complete(bucket, job, task, 2)
     left = only(ctx)
-    assert left.action is Action.CLEAN and "all of its files are visible" in left.reason
+    assert left.action is RecoveryAction.CLEAN and "all of its files are visible" in left.reason
     left.recover()
     assert sorted(bucket.visible().values()) == bucket.expected("new") and bucket.debris() == []
 
@@ -176,7 +178,7 @@ def test_what_a_late_attempt_left_of_a_committed_job_is_cleaned_up() -> None:
     for path, data in records.items():
         bucket.store.put(HOME + path, data)
     left = only(ctx)
-    assert left.action is Action.CLEAN and "it is over" in left.reason
+    assert left.action is RecoveryAction.CLEAN and "it is over" in left.reason
     left.recover()
     assert sorted(bucket.visible().values()) == bucket.expected("new") and bucket.debris() == []
 
@@ -188,7 +190,7 @@ def test_files_that_no_set_names_are_kept() -> None:
     complete(bucket, job, 0, 2)
     bucket.run_task(ctx, job, 0, [b"late/0/0"])
     left = only(ctx)
-    assert left.action is Action.KEEP and "pending sets do not name" in left.reason and left.files == 2
+    assert left.action is RecoveryAction.KEEP and "pending sets do not name" in left.reason and left.files == 2
     left.recover()
     assert len(bucket.visible()) == 2
 
@@ -201,7 +203,7 @@ def test_files_that_are_gone_are_no_proof_of_a_rollback() -> None:
         done = complete(bucket, job, task, 2)
     bucket.store.delete(done[0])
     left = only(ctx)
-    assert left.action is Action.KEEP and "nothing is pending" in left.reason
+    assert left.action is RecoveryAction.KEEP and "nothing is pending" in left.reason
 
 
 def test_a_job_of_which_nothing_is_left_but_records() -> None:
@@ -210,7 +212,7 @@ def test_a_job_of_which_nothing_is_left_but_records() -> None:
     for upload in list(bucket.store.list_uploads_page("").uploads):
         bucket.store.abort_upload(upload.key, upload.upload_id)
     left = only(ctx)
-    assert left.action is Action.CLEAN and "none of its files is visible or pending" in left.reason
+    assert left.action is RecoveryAction.CLEAN and "none of its files is visible or pending" in left.reason
     left.recover()
     left.recover()
     assert bucket.debris() == []
@@ -224,7 +226,7 @@ def test_a_store_without_metadata_cannot_tell_whose_file_it_is() -> None:
     bucket.store.put(key, bucket.store.get(key))  # as if it had never had metadata
     bucket.run_task(ctx, job, 0, bucket.contents("new", 0))  # a late attempt with the same names and sizes
     left = only(ctx)
-    assert left.action is Action.KEEP and "whose uploads are still pending" in left.reason
+    assert left.action is RecoveryAction.KEEP and "whose uploads are still pending" in left.reason
 
 
 def test_a_damaged_set_keeps_everything() -> None:
@@ -233,7 +235,7 @@ def test_a_damaged_set_keeps_everything() -> None:
     record = HOME + pendingset_path(job.job, 1)
     bucket.store.put(record, b"{")
     left = only(ctx)
-    assert left.action is Action.KEEP and pendingset_path(job.job, 1) in left.reason and left.uploads == 4
+    assert left.action is RecoveryAction.KEEP and pendingset_path(job.job, 1) in left.reason and left.uploads == 4
     left.recover()
     assert bucket.store.get(record) == b"{" and len(uploads(bucket)) == 4
 
@@ -243,7 +245,7 @@ def test_a_job_that_goes_on_while_somebody_looks() -> None:
     bucket = Bucket("magic")
     ctx, job = committed_tasks(bucket)
     left = only(ctx)
-    assert left.action is Action.BACK
+    assert left.action is RecoveryAction.BACK
     complete(bucket, job, 0, 1)
     with pytest.raises(ConflictError, match="made progress"):
         left.recover()
@@ -280,7 +282,7 @@ def test_uploads_that_no_record_names() -> None:
     kept = bucket.store.create_upload(f"{HOME}part-00000-{running.job}-c000.txt")
     write_attempt(bucket, ctx, running, 1, "new")
     (left,) = orphans(ctx).values()
-    assert (left.job, left.action, left.uploads) == (job.job, Action.BACK, 1)
+    assert (left.job, left.action, left.uploads) == (job.job, RecoveryAction.BACK, 1)
     assert left.active_at_s > job.started_at_s
     left.recover()
     left.recover()
@@ -297,7 +299,7 @@ def test_on_a_server_like_minio_records_tell_what_waits(completed: int) -> None:
     write_attempt(bucket, ctx, job, 2, "late")
     complete(bucket, job, 0, completed)
     left = only(bucket.context(store=MinioLike(bucket.store)))
-    assert left.action is (Action.FORWARD if completed else Action.BACK)
+    assert left.action is (RecoveryAction.FORWARD if completed else RecoveryAction.BACK)
     assert (left.files, left.uploads) == (completed, 4 - completed)
     left.recover()
     assert len(bucket.visible()) == (4 if completed else 0) and bucket.debris() == []

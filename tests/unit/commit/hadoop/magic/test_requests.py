@@ -6,7 +6,7 @@ import collections
 
 from holdfast.commit import CommitSettings
 from holdfast.commit.context import Measure
-from holdfast.commit.hadoop.magic.files import attempt_dir, iter_pending_paths, load_pending
+from holdfast.commit.hadoop.magic.files import attempt_dir, iter_pending_paths, load_upload_record
 from holdfast.stores.interceptors import InterceptedStore, Operation
 from tests.interceptors import Recorder
 from tests.unit.commit.committer_jobs import Bucket
@@ -48,7 +48,7 @@ def test_a_task_commit() -> None:
         measure = Measure(ctx)
         paths = list(iter_pending_paths(ctx, attempt_dir(attempt.owner)))
         assert counts(recorded) == {"list_page": 1} and len(paths) == 3
-        load_pending(measure, attempt.owner.job, paths[0])
+        load_upload_record(measure, attempt.owner.job, paths[0])
         assert counts(recorded) == {"get": 1}
         attempt.commit()
         assert counts(recorded) == {"list_page": 2, "get": 3, "put": 1, "delete_many": 1}

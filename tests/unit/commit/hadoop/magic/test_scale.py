@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from holdfast.commit.hadoop.completion import build_pending
+from holdfast.commit.hadoop.completion import build_pending_record
 from holdfast.commit.hadoop.magic.files import pendingset_path
 from holdfast.commit.hadoop.pending import PendingSet, encode_pendingset
-from holdfast.commit.ids import FileOwner, attempt_name, new_attempt_id, spark_file_name
+from holdfast.commit.ids import FileOwner, make_hadoop_attempt_id, new_attempt_id, spark_file_name
 from holdfast.commit.records import FileEntry, JobRecord, TaskCommit, Totals
 from holdfast.runtime import ThreadRunner
 from holdfast.stores.base import ObjectInfo, Part
@@ -51,8 +51,8 @@ def put_set(bucket: Bucket, job: JobRecord, task: int) -> tuple[TaskCommit, int]
             upload_id=f"{task:032x}{number:032x}",
             parts=parts,
         )
-        commits.append(build_pending(ctx, entry, owner, uri="memory://bucket/x"))
-    data = encode_pendingset(PendingSet(job_id=job.job, commits=tuple(commits), attempt=attempt_name(owner)))
+        commits.append(build_pending_record(ctx, entry, owner, uri="memory://bucket/x"))
+    data = encode_pendingset(PendingSet(job_id=job.job, commits=tuple(commits), attempt=make_hadoop_attempt_id(owner)))
     bucket.store.put(HOME + pendingset_path(job.job, task), data)
     totals = Totals(files=FILES, size_bytes=FILES * PARTS * (8 << 20))
     return TaskCommit(job=job.job, task=task, attempt=owner.attempt, totals=totals), len(data)

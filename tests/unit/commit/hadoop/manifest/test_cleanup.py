@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.commit import COMMITTERS
-from holdfast.commit.leftovers import Action
+from holdfast.commit.leftovers import RecoveryAction
 from holdfast.commit.records import JobOutcome
 from holdfast.runtime import ThreadRunner
 from holdfast.stores.interceptors import InterceptedStore, Operation
@@ -26,7 +26,7 @@ def ended(bucket: Bucket, *faults: Fault) -> JobOutcome:
     return bucket.commit(ctx, job, [commit])
 
 
-def actions(bucket: Bucket) -> list[Action]:
+def actions(bucket: Bucket) -> list[RecoveryAction]:
     assert MANIFEST.leaves_records
     return [found.action for found in MANIFEST.find_leftovers(bucket.context())]
 
@@ -50,7 +50,7 @@ def test_trouble_in_clean_up(operation: Operation) -> None:
     outcome = ended(bucket, Fault(FaultMode.FAIL, operation, times=FOR_EVER))
     assert bucket.visible() == {"a": b"1"} and bucket.debris() != []
     assert outcome.committed and not outcome.finished and "recover" in outcome.pending_reason
-    assert actions(bucket) == [Action.CLEAN]
+    assert actions(bucket) == [RecoveryAction.CLEAN]
     finish_all(bucket)
     assert bucket.visible() == {"a": b"1"} and bucket.debris() == []
 
@@ -64,6 +64,6 @@ def test_trouble_in_abort() -> None:
     ctx = bucket.context(store=store)
     outcome = MANIFEST.abort_job(ctx, job)
     assert not outcome.committed and not outcome.finished
-    assert actions(bucket) == [Action.BACK]
+    assert actions(bucket) == [RecoveryAction.BACK]
     finish_all(bucket)
     assert bucket.debris() == [] and bucket.visible() == {}

@@ -22,7 +22,7 @@ from holdfast.commit import (
 from holdfast.commit.hadoop.manifest.format import attempt_dir, job_record_path, manifests_dir, task_manifest_path
 from holdfast.commit.ids import FileOwner
 from holdfast.commit.records import JobOutcome
-from holdfast.commit.success_file import parse_success, read_success
+from holdfast.commit.success_file import parse_success_file, read_success_file
 from holdfast.errors import (
     CorruptDataError,
     DestinationExistsError,
@@ -72,7 +72,7 @@ def test_life_of_a_job() -> None:
     assert outcome.committed and outcome.finished and outcome.totals.files == 4 and outcome.totals.rows == 4
     assert sorted(bucket.visible().values()) == bucket.expected("new") and bucket.debris() == []
     assert {path.partition("/")[0] for path in bucket.visible()} == {"day=0", "day=1"}
-    report = read_success(ctx)
+    report = read_success_file(ctx)
     assert report is not None and report["success"] and report["committer"] == "manifest"
     assert report["jobId"] == job.job and sorted(report["filenames"]) == [f"/{HOME}{path}" for path in bucket.visible()]
     counters = report["iostatistics"]["counters"]
@@ -88,7 +88,7 @@ def test_report_names_a_hundred_files() -> None:
     """Scenario 72."""
     bucket = Bucket("manifest")
     committed(bucket, {f"f{number:03d}": b"x" for number in range(120)})
-    report = read_success(bucket.context())
+    report = read_success_file(bucket.context())
     assert report is not None and len(report["filenames"]) == 100 and report["metrics"]["files"] == 120
 
 
@@ -101,7 +101,7 @@ def test_job_without_tasks() -> None:
     outcome = MANIFEST.commit_job(ctx, job, [], 0)
     assert outcome.committed and outcome.totals.files == 0
     assert bucket.visible() == {} and bucket.debris() == []
-    report = read_success(ctx)
+    report = read_success_file(ctx)
     assert report is not None and report["filenames"] == []
 
 
@@ -110,7 +110,7 @@ def test_old_success_marker_goes_at_the_start() -> None:
     bucket = Bucket("manifest")
     committed(bucket, {"a": b"1"})
     bucket.start(bucket.context())
-    assert read_success(bucket.context()) is None
+    assert read_success_file(bucket.context()) is None
 
 
 def test_a_message_has_to_come_from_every_task() -> None:
@@ -228,7 +228,7 @@ def test_rename_that_raises_ends_the_job_commit() -> None:
     assert len(bucket.visible()) == 2
     assert stages == [("manifests", 1, 2), ("manifests", 2, 2), ("files", 1, 4), ("files", 2, 4)]
     key = f"reports/summary-{job.job}.json"
-    report = parse_success(key, reports.get(key))
+    report = parse_success_file(key, reports.get(key))
     assert report["success"] is False and report["stage"] == "job_stage_rename_files"
     assert report["iostatistics"]["counters"]["commit_file_rename.failures"] == 1
     assert "throttled" in report["diagnostics"]["exception"]
@@ -458,7 +458,7 @@ def test_abort_of_a_job() -> None:
         bucket.commit(ctx, job, commits)
     assert bucket.debris() == [] and bucket.visible() == {}
     key = f"summary-{job.job}.json"
-    report = parse_success(key, reports.get(key))
+    report = parse_success_file(key, reports.get(key))
     assert report["success"] is False and report["stage"] == "job_stage_abort"
 
 

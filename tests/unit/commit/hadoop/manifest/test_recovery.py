@@ -11,8 +11,8 @@ import pytest
 
 from holdfast.commit import COMMITTERS, CommitContext, JobRecord, SaveMode, TaskCommit
 from holdfast.commit.hadoop.manifest.format import job_record_path, task_manifest_path
-from holdfast.commit.leftovers import Action, Leftover
-from holdfast.commit.success_file import read_success
+from holdfast.commit.leftovers import Leftover, RecoveryAction
+from holdfast.commit.success_file import read_success_file
 from holdfast.errors import NotFoundError, OutcomeUnknownError, UnavailableError
 from holdfast.stores.base import iter_objects
 from holdfast.stores.interceptors import InterceptedStore, Operation
@@ -75,18 +75,18 @@ def test_driver_dies_in_job_commit() -> None:
         assert len(found) <= 1, "one job died"
         action = found[0].action if found else None
         seen.add(action)
-        if action is Action.FORWARD:
+        if action is RecoveryAction.FORWARD:
             assert 0 < len(shown) < 4
         for leftover in found:
-            assert leftover.files == len(shown) or action is Action.CLEAN
+            assert leftover.files == len(shown) or action is RecoveryAction.CLEAN
             leftover.recover()
             leftover.recover()  # C10
         expected = sorted(OLD + (bucket.expected("new") if shown else []))
         assert contents(bucket) == expected and bucket.debris() == [] and leftovers(bucket) == []
-        if action is Action.FORWARD:
-            report = read_success(bucket.context())
+        if action is RecoveryAction.FORWARD:
+            report = read_success_file(bucket.context())
             assert report is not None and report["success"] and report["metrics"]["files"] == 4
-    assert seen == {Action.BACK, Action.FORWARD, Action.CLEAN, None}
+    assert seen == {RecoveryAction.BACK, RecoveryAction.FORWARD, RecoveryAction.CLEAN, None}
 
 
 @pytest.mark.parametrize("mode", [SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS])
@@ -124,7 +124,7 @@ def test_driver_dies_and_another_commits_again() -> None:
             bucket.commit(bucket.context(), job, commits)
         except NotFoundError:
             for leftover in leftovers(bucket):
-                assert leftover.action is Action.CLEAN
+                assert leftover.action is RecoveryAction.CLEAN
                 leftover.recover()
         assert contents(bucket) == sorted(OLD + bucket.expected("new")) and bucket.debris() == []
 
@@ -182,7 +182,7 @@ def test_driver_dies_in_start_or_abort() -> None:
 
     for bucket in itertools.chain(crashes(start), crashes(abort)):
         for leftover in leftovers(bucket):
-            assert leftover.action in (Action.BACK, Action.CLEAN)
+            assert leftover.action in (RecoveryAction.BACK, RecoveryAction.CLEAN)
             leftover.recover()
         assert contents(bucket) == OLD and bucket.debris() == []
 
@@ -239,7 +239,7 @@ def test_two_drivers_commit_one_job() -> None:
     for bucket, ended in interleaved(commit_too):
         outcomes.add(ended)
         assert contents(bucket) == sorted(OLD + bucket.expected("new")) and bucket.debris() == []
-        assert read_success(bucket.context()) is not None
+        assert read_success_file(bucket.context()) is not None
     assert outcomes == {True, False}
 
 
@@ -267,7 +267,7 @@ def test_attempt_that_goes_on_after_its_job_has_ended() -> None:
     with pytest.raises(NotFoundError, match="before"):
         MANIFEST.commit_job(ctx, job, [], 0)
     (found,) = leftovers(bucket)
-    assert found.action is Action.CLEAN
+    assert found.action is RecoveryAction.CLEAN
     found.recover()
     assert bucket.visible() == {"a": b"1"} and bucket.debris() == []
 
@@ -296,7 +296,7 @@ def test_rename_that_never_answers() -> None:
     with pytest.raises(OutcomeUnknownError, match="holdfast recover"):
         bucket.commit(faulty_context(bucket, fault), job, commits)
     (found,) = leftovers(bucket)
-    assert found.action is Action.FORWARD
+    assert found.action is RecoveryAction.FORWARD
     found.recover()
     assert contents(bucket) == sorted(OLD + bucket.expected("new"))
 
@@ -327,7 +327,7 @@ def waiting(bucket: Bucket) -> str:
 def test_forward_also_with_chosen_names(files: dict[str, bytes]) -> None:
     bucket, _job = half_committed(files)
     (found,) = leftovers(bucket)
-    assert (found.committer, found.action, found.files) == ("manifest", Action.FORWARD, 1)
+    assert (found.committer, found.action, found.files) == ("manifest", RecoveryAction.FORWARD, 1)
     assert "1 files are visible, 1 are pending" in found.reason
     found.recover()
     assert contents(bucket) == [b"a", b"b"] and bucket.debris() == []
@@ -339,7 +339,7 @@ def test_lost_file_means_back() -> None:
     bucket.store.put(f"{HOME}d/other", b"somebody else's")
     bucket.store.delete(waiting(bucket))
     (found,) = leftovers(bucket)
-    assert found.action is Action.BACK and "1 are missing" in found.reason and found.job == job.job
+    assert found.action is RecoveryAction.BACK and "1 are missing" in found.reason and found.job == job.job
     found.recover()
     assert bucket.visible() == {"d/other": b"somebody else's"} and bucket.debris() == []
 
@@ -349,7 +349,7 @@ def test_files_of_chosen_names_are_never_deleted() -> None:
     bucket.store.delete(waiting(bucket))
     before = [info.key for info in iter_objects(bucket.store, "")]
     (found,) = leftovers(bucket)
-    assert found.action is Action.KEEP and "file names do not carry the job's id" in found.reason
+    assert found.action is RecoveryAction.KEEP and "file names do not carry the job's id" in found.reason
     found.recover()
     assert [info.key for info in iter_objects(bucket.store, "")] == before
 
@@ -360,7 +360,7 @@ def test_late_attempt_that_replaced_a_manifest_during_the_job_commit() -> None:
     files = {path.format(job=job.job): b"late" for path in OWN}
     run_attempt(bucket, bucket.context(), job, 0, files)
     (found,) = leftovers(bucket)
-    assert found.action is Action.BACK and "blocked" in found.reason
+    assert found.action is RecoveryAction.BACK and "blocked" in found.reason
     found.recover()
     assert bucket.visible() == {} and bucket.debris() == []
 
@@ -374,10 +374,10 @@ def test_late_attempt_that_replaced_a_manifest_when_more_was_visible() -> None:
     with pytest.raises(SimulatedCrash):
         bucket.commit(faulty_context(bucket, Fault(FaultMode.CRASH_AFTER, Operation.RENAME, nth=3)), job, commits)
     (found,) = leftovers(bucket)
-    assert (found.action, found.files) == (Action.FORWARD, 3)
+    assert (found.action, found.files) == (RecoveryAction.FORWARD, 3)
     bucket.run_task(ctx, job, 0, bucket.contents("late", 0))
     (found,) = leftovers(bucket)
-    assert found.action is Action.BACK and ", 2 are blocked" in found.reason
+    assert found.action is RecoveryAction.BACK and ", 2 are blocked" in found.reason
     found.recover()
     assert bucket.visible() == {} and bucket.debris() == []
 
@@ -389,7 +389,7 @@ def test_file_of_somebody_else_stands_where_one_goes(mode: SaveMode) -> None:
     bucket.store.put(f"{HOME}d/two", b"old")
     (found,) = leftovers(bucket)
     replaces = mode in (SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS)
-    assert found.action is (Action.FORWARD if replaces else Action.KEEP)
+    assert found.action is (RecoveryAction.FORWARD if replaces else RecoveryAction.KEEP)
     found.recover()
     assert bucket.visible() == {"d/one": b"a", "d/two": b"b" if replaces else b"old"}
 
@@ -410,11 +410,11 @@ def test_visible_file_that_no_manifest_names() -> None:
     bucket, job = half_committed(OWN)
     bucket.store.put(f"{HOME}d/part-00009-{job.job}-c000.x", b"whose?")
     (found,) = leftovers(bucket)
-    assert found.action is Action.BACK and found.files == 2
+    assert found.action is RecoveryAction.BACK and found.files == 2
     moved = waiting(bucket)
     bucket.store.rename(moved, f"{HOME}d/{moved.rpartition('/')[2]}")
     (found,) = leftovers(bucket)
-    assert found.action is Action.KEEP and "it is unknown which of them belong to the job" in found.reason
+    assert found.action is RecoveryAction.KEEP and "it is unknown which of them belong to the job" in found.reason
 
 
 def test_success_marker_of_the_job_means_clean() -> None:
@@ -426,7 +426,7 @@ def test_success_marker_of_the_job_means_clean() -> None:
     victim = next(path for path in bucket.visible() if job.job in path)
     bucket.store.delete(HOME + victim)
     (found,) = leftovers(bucket)
-    assert found.action is Action.CLEAN and "_SUCCESS" in found.reason
+    assert found.action is RecoveryAction.CLEAN and "_SUCCESS" in found.reason
     found.recover()
     assert len(bucket.visible()) == 2 + 3 and bucket.debris() == []
 
@@ -435,10 +435,10 @@ def test_later_success_marker_stays() -> None:
     """C6: rolling an old job forward does not replace the report of a later one."""
     bucket, _job = half_committed(OWN)
     bucket.run_job(bucket.context(), "later")
-    before = read_success(bucket.context())
+    before = read_success_file(bucket.context())
     (found,) = leftovers(bucket)
     found.recover()
-    assert read_success(bucket.context()) == before and len(bucket.visible()) == 6
+    assert read_success_file(bucket.context()) == before and len(bucket.visible()) == 6
 
 
 @pytest.mark.parametrize("damaged", ["record", "manifest"])
@@ -447,7 +447,7 @@ def test_damaged_records_are_kept(damaged: str) -> None:
     path = job_record_path(job) if damaged == "record" else task_manifest_path(job, 0)
     bucket.store.put(HOME + path, b"{")
     (found,) = leftovers(bucket)
-    assert found.action is Action.KEEP and "cannot be used" in found.reason
+    assert found.action is RecoveryAction.KEEP and "cannot be used" in found.reason
     found.recover()
     assert bucket.store.get(HOME + path) == b"{" and len(bucket.visible()) == 1
 
@@ -457,7 +457,7 @@ def test_record_of_another_job() -> None:
     bucket, job = half_committed(OWN)
     other = bucket.start(bucket.context())
     bucket.store.put(HOME + job_record_path(job), bucket.store.get(HOME + job_record_path(other)))
-    assert [found.action for found in leftovers(bucket)] == [Action.KEEP, Action.BACK]
+    assert [found.action for found in leftovers(bucket)] == [RecoveryAction.KEEP, RecoveryAction.BACK]
 
 
 def test_others_in_the_temporary_directory() -> None:
@@ -486,7 +486,7 @@ def test_newest_attempt_at_a_job_counts() -> None:
     bucket.store.put(HOME + job_record_path(second), bucket.store.get(HOME + job_record_path(job)))
     run_attempt(bucket, bucket.context(), second, 0, {"d/x": b"x"})
     (found,) = leftovers(bucket)
-    assert found.action is Action.BACK and found.files == 1
+    assert found.action is RecoveryAction.BACK and found.files == 1
 
 
 def test_job_that_ends_while_recovery_looks() -> None:

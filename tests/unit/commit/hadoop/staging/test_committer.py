@@ -12,7 +12,7 @@ import pytest
 from holdfast.commit import COMMITTERS, CommitSettings, Place, SaveMode, open_context
 from holdfast.commit.context import Measure
 from holdfast.commit.hadoop.staging.layout import load_pendingset
-from holdfast.commit.success_file import parse_success, read_success
+from holdfast.commit.success_file import parse_success_file, read_success_file
 from holdfast.errors import HoldfastError, InvalidRequestError, NotFoundError, OutcomeUnknownError, UnavailableError
 from holdfast.runtime import SerialRunner
 from holdfast.stores.base import MultipartLimits, iter_objects, iter_uploads
@@ -61,7 +61,7 @@ def test_life_of_a_job(committer: str) -> None:
     outcome = bucket.commit(ctx, job, [commit])
     assert outcome.committed and outcome.finished
     assert bucket.visible() == {"day=1/a b.txt": b"0123456789", "day=1/empty": b""} and bucket.debris() == []
-    report = read_success(ctx)
+    report = read_success_file(ctx)
     assert report is not None and report["committer"] == committer and report["jobId"] == job.job
     assert report["filenames"] == [f"/{HOME}day=1/a b.txt", f"/{HOME}day=1/empty"]
 
@@ -433,7 +433,7 @@ def test_reports_of_jobs_that_end_well_and_badly(committer: str) -> None:
         bucket.commit(broken, bad, commits)
     bucket.value.abort_job(ctx, aborted)
     found = {
-        job.job: parse_success("r", reports.get(f"reports/summary-{job.job}.json")) for job in (good, bad, aborted)
+        job.job: parse_success_file("r", reports.get(f"reports/summary-{job.job}.json")) for job in (good, bad, aborted)
     }
     assert found[good.job]["success"] is True and found[good.job]["hostname"]
     assert found[good.job]["metrics"]["files"] == 2 and len(found[good.job]["filenames"]) == 2

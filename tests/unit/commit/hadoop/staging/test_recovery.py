@@ -9,9 +9,9 @@ import pytest
 
 from holdfast.commit import COMMITTERS, CommitContext, JobOutcome, SaveMode
 from holdfast.commit.context import StagingPlaces
-from holdfast.commit.leftovers import Action, Leftover
+from holdfast.commit.leftovers import Leftover, RecoveryAction
 from holdfast.commit.recovery import UNKNOWN, find_leftovers
-from holdfast.commit.success_file import read_success
+from holdfast.commit.success_file import read_success_file
 from holdfast.stores.base import ObjectStore, iter_uploads
 from holdfast.stores.interceptors import InterceptedStore, Operation
 from tests.interceptors import Fault, FaultMode, Faulty, SimulatedCrash, crash_at
@@ -44,7 +44,7 @@ def leftovers(bucket: Bucket, home: str = HOME) -> Iterator[Leftover]:
     return find_leftovers(bucket.context(home), [COMMITTERS[name] for name in STAGING])
 
 
-def finish_all(bucket: Bucket) -> list[Action]:
+def finish_all(bucket: Bucket) -> list[RecoveryAction]:
     actions = []
     for found in leftovers(bucket):
         found.recover()
@@ -62,7 +62,7 @@ def run_dying(bucket: Bucket, ctx: CommitContext, mode: SaveMode = SaveMode.APPE
 @_each
 def test_killed_at_every_call(committer: str, after: bool) -> None:
     """Driver and tasks in one process that dies at any call to any of its stores: all of the job or nothing."""
-    nth, seen = 0, set[Action]()
+    nth, seen = 0, set[RecoveryAction]()
     while True:
         nth += 1
         bucket = Bucket(committer)
@@ -76,7 +76,7 @@ def test_killed_at_every_call(committer: str, after: bool) -> None:
             assert bucket.debris() == [], f"call {nth}"
             continue
         break
-    assert nth > 60 and seen == {Action.BACK, Action.FORWARD, Action.CLEAN}
+    assert nth > 60 and seen == {RecoveryAction.BACK, RecoveryAction.FORWARD, RecoveryAction.CLEAN}
 
 
 @pytest.mark.parametrize(
@@ -115,12 +115,12 @@ def test_a_job_commit_that_was_under_way_goes_on(committer: str) -> None:
     with pytest.raises(SimulatedCrash):
         bucket.commit(dying, job, commits)
     (found,) = leftovers(bucket)
-    assert (found.action, found.job, found.committer) == (Action.FORWARD, job.job, committer)
+    assert (found.action, found.job, found.committer) == (RecoveryAction.FORWARD, job.job, committer)
     assert (found.files, found.uploads) == (2, 2)
     assert 0 < bucket.clock.at_s - found.active_at_s < 1
     found.recover()
     assert sorted(bucket.visible().values()) == bucket.expected("new") and bucket.debris() == []
-    report = read_success(bucket.context())
+    report = read_success_file(bucket.context())
     assert report is not None and report["jobId"] == job.job and report["committer"] == committer
 
 
@@ -147,7 +147,7 @@ def test_jobs_are_found_from_above_and_only_below(committer: str) -> None:
     run_attempt(bucket, bucket.context(), job, 0, {"day=1/a": b"0"})
     assert list(leftovers(bucket, "out put/dataset10/")) == list(leftovers(bucket, "out put/data/")) == []
     (found,) = leftovers(bucket, "out put/")
-    assert (found.action, found.job, found.uploads) == (Action.BACK, job.job, 1)
+    assert (found.action, found.job, found.uploads) == (RecoveryAction.BACK, job.job, 1)
     found.recover()
     assert bucket.debris() == []
 
@@ -159,7 +159,7 @@ def test_a_job_that_has_not_committed_a_task_goes_back(committer: str) -> None:
     open_attempt(bucket, bucket.context(), job, 0, {"day=1/a": b"0"})
     bucket.store.create_upload(f"{HOME}day=1/part-00001-{job.job}-c000.txt")  # of a task that died on another machine
     (found,) = leftovers(bucket)
-    assert (found.action, found.uploads) == (Action.BACK, 1) and "no task" in found.reason
+    assert (found.action, found.uploads) == (RecoveryAction.BACK, 1) and "no task" in found.reason
     found.recover()
     assert bucket.debris() == []
 
@@ -187,7 +187,7 @@ def test_a_record_that_cannot_be_read_is_kept(committer: str) -> None:
     pendingset = next(info.key for info in bucket.shared.list_page("").objects if info.key.endswith(".pendingset"))
     bucket.shared.put(pendingset, b"{broken")
     (found,) = leftovers(bucket)
-    assert found.action is Action.KEEP and "cannot be parsed" in found.reason
+    assert found.action is RecoveryAction.KEEP and "cannot be parsed" in found.reason
     found.recover()
     assert bucket.shared.get(pendingset) == b"{broken" and len(list(iter_uploads(bucket.store, ""))) == 2
     bucket.shared.put(f"holdfast-staging/{job.job}/job.json", b"{broken")
@@ -205,7 +205,7 @@ def test_what_an_attempt_saves_after_the_end_of_its_job_goes(committer: str) -> 
     run_attempt(bucket, late, job, 0, {"day=1/chosen": b"late"})
     assert bucket.debris() != []
     assert list(leftovers(bucket, "out put/dataset2/")) == [], "the set names another destination"
-    assert set(finish_all(bucket)) == {Action.CLEAN}
+    assert set(finish_all(bucket)) == {RecoveryAction.CLEAN}
     assert bucket.debris() == [] and bucket.visible() == {}
 
 
@@ -218,6 +218,6 @@ def test_uploads_of_a_job_that_is_over_are_counted(committer: str) -> None:
     for task in range(2):
         run_attempt(bucket, ctx, job, task, {f"day={number}/{task}": b"0" for number in range(task + 1)})
     bucket.shared.delete(f"holdfast-staging/{job.job}/job.json")
-    assert {(found.action, found.uploads) for found in leftovers(bucket)} == {(Action.CLEAN, 3)}
+    assert {(found.action, found.uploads) for found in leftovers(bucket)} == {(RecoveryAction.CLEAN, 3)}
     finish_all(bucket)
     assert bucket.debris() == []
