@@ -213,8 +213,8 @@ class LogView:
         done: numbers of the entries that have no work left.
         stale: number and key of each record before `oldest`: leftovers of an interrupted trim, or entries that a late
             writer created under trimmed numbers (see `VersionedLog.append`).
-        etag: of the newest entry, if the store makes transactions: then it may lose the entry, and another one may get
-            its number. Empty on other stores, where none is lost, and whose etags may change.
+        etag: the newest entry's etag on a store with transactions, which may lose the entry and later hold another
+            under its number. Empty on other stores, which lose no entry, and whose etags may change.
     """
 
     oldest: int
@@ -473,8 +473,8 @@ class VersionedLog(Generic[E]):
     def mark(self, entry: E, mark: str, data: bytes = b"{}\n") -> None:
         """Mark an entry as ``visible`` or ``done``. Idempotent.
 
-        Guarantee: on a store with transactions, no other entry that gets the number is marked, nor is a number without
-        an entry. So if the store loses the entry, it has no mark.
+        Guarantee: on a store with transactions, the mark is created only if `entry` itself exists under its number. So
+        if the store has lost the entry, neither a missing entry nor its replacement is marked.
 
         Raises:
             LogRemovedError: the store makes transactions, and has lost the entry. Nothing happened.

@@ -221,9 +221,10 @@ def has_provider(scheme: str) -> bool:
 
 # --- options ----------------------------------------------------------------------------------------------------------
 def options_for_provider(provider: StoreProvider, given: Iterable[StoreOptions]) -> StoreOptions:
-    """Return the entry of `given` that has the provider's options class; if there is none, the provider's defaults.
+    """Return the entry of `given` with the provider's own options class, or else the provider's defaults.
 
-    A store that keeps its data in another one also gets all other entries, see `StoreProvider.inner_options`.
+    If the store keeps its data in another store, the result also carries all other entries of `given`, see
+    `StoreProvider.inner_options`.
     """
     given = tuple(given)
     own = next((one for one in given if type(one) is provider.options), None) or provider.options()
@@ -234,7 +235,7 @@ def options_for_provider(provider: StoreProvider, given: Iterable[StoreOptions])
 
 
 def shared_options(provider: StoreProvider, given: OptionSource) -> dict[str, str]:
-    """Return those of the given options that are the same on all machines, by their documented names.
+    """Return the given options that all clients of a store share (`OptionSpec.shared`): documented name to value.
 
     Raises:
         InvalidRequestError: an option is given twice with different values.

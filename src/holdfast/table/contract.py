@@ -134,8 +134,8 @@ def merge_table(known: TableRecord, given: TableRecord, *, merge: bool, written:
         known: the table.
         given: the columns and the layout of the rows.
         merge: whether the append may change the table (``mergeSchema``).
-        written: whether the rows are already in files, as they are when the job is decided. By then, another job may
-            have changed the table.
+        written: whether the rows are already in files, as when the job commits. Another job may have changed the table
+            since the rows were written.
 
     Raises:
         InvalidRequestError: the rows do not fit; the error describes the table.

@@ -176,7 +176,7 @@ def _read_columns(
 def find_existing(
     ctx: CommitContext, given: TableRecord, schema: pa.Schema, options: FormatOptions, *, limit: int | None = None
 ) -> TableRecord | None:
-    """Return the table that the files at a destination without a log form, or None if there are none.
+    """Inspect the files at a destination that has no log, and return them as a table; None if it has no files.
 
     Args:
         given: the table that the rows to add would form.

@@ -37,12 +37,12 @@ _KINDS = (
 def refuse_foreign_write(ctx: CommitContext) -> None:
     """Refuse to write into a table of another format, or into a directory of such a table.
 
-    The other table format would not know about added files, and would miss replaced ones. This check lists four folders
-    in the destination, and four in each folder above it.
+    The other table format would not know about added files, and would miss replaced ones. For each
+    known format, this check lists its metadata folder in the destination, and in each folder above it.
 
     Raises:
-        InvalidRequestError: there is such a table; the error names its kind. Folders above the destination are not
-            checked if listing them is not permitted.
+        InvalidRequestError: there is such a table; the error names its kind. A folder above the destination is
+            skipped if listing it is not permitted.
     """
 
     def look(folder: str) -> tuple[_ForeignTableKind, str] | None:

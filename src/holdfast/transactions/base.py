@@ -45,11 +45,11 @@ ABSENT = 0
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record of the database, as it was when it was read.
+    """A record of the database, as of the time of the read.
 
     Attributes:
         version: identifies the commit that last wrote the record. Versions can only be compared for equality; no two
-            commits have the same, so a record that was deleted and created again has another version.
+            commits have the same version, so a record that was deleted and created again has a new one.
         value: the bytes of the last put or insert; empty for a record that only `Commit.adds` wrote.
         number: the sum of all adds since the last put or insert.
     """
@@ -68,12 +68,12 @@ def takes_adds(value: bytes) -> bool:
 class RangeCount:
     """A condition of a commit: exactly `count` records have a key from `start` (included) to `end` (excluded).
 
-    It protects a range that a transaction has scanned against phantoms, records that others insert meanwhile. The
-    database counts while it holds an exclusive lock on `guard`. So the condition still holds when the commit takes
+    The condition protects a scanned range against phantoms: records that others insert after the scan. The database
+    counts the records while it holds an exclusive lock on `guard`. So the condition still holds when the commit takes
     effect, provided that every commit that inserts into the range has `guard` among its reads.
 
     Attributes:
-        guard: key of the record that protects the range; it need not exist.
+        guard: key of the record that is locked for the whole range; it need not exist.
         count: number of records before the commit's own writes.
     """
 
@@ -103,10 +103,10 @@ class Commit:
         puts: maps keys to the values to write, whether the records exist or not.
         inserts: maps keys of records to create to their values. The commit conflicts if one of them exists.
         deletes: keys of records to delete; absent ones are ignored unless they are in `reads`.
-        adds: maps counters to what is added to them. A missing counter starts at 0. Adds to a key that is not in
-            `reads` never conflict with other adds. The commit conflicts if the record holds a value that is no integer
-            (`takes_adds`), or if the add would take its number beyond `MAX_NUMBER`, or below `-MAX_NUMBER`. To add 0
-            gives any record another version.
+        adds: maps keys of counters to the numbers to add. A missing counter starts at 0. Adds to a key that is not in
+            `reads` never conflict with other adds. The commit conflicts if the record's value is not an integer
+            (`takes_adds`), or if its number would exceed `MAX_NUMBER` or fall below `-MAX_NUMBER`. Adding 0 is valid
+            for any value, and gives the record a new version.
         ranges, bounds: conditions. The commit conflicts if one does not hold; the conflict names its guard or key.
     """
 
@@ -125,7 +125,7 @@ class Committed:
     """The outcome of a commit that took effect.
 
     Attributes:
-        version: of the records that the commit wrote.
+        version: the new version of the written records.
     """
 
     version: int
@@ -136,7 +136,7 @@ class Conflict:
     """The outcome of a commit that changed nothing, because another transaction was first. Read again and start over.
 
     Attributes:
-        keys: at least one key, in order, that is not as the commit expected; not necessarily all of them.
+        keys: sorted keys of records that did not meet the commit's expectations: at least one, not necessarily all.
     """
 
     keys: tuple[bytes, ...]
@@ -147,12 +147,12 @@ Outcome: TypeAlias = Committed | Conflict
 
 @dataclass(frozen=True, slots=True)
 class ScanPage:
-    """The result of `SnapshotReader.scan`: the first records of a range, and guards, from one snapshot.
+    """The result of `SnapshotReader.scan`: the first records of a range and the requested guards, from one snapshot.
 
     Attributes:
         records: keys and records of the range in ascending order of their keys.
         more: whether the range has records beyond the limit.
-        guards: those of the requested guards that exist, by key.
+        guards: the existing records of the requested guard keys (`RangeCount.guard`), by key.
     """
 
     records: Sequence[tuple[bytes, Record]]
@@ -162,7 +162,7 @@ class ScanPage:
 
 # --- the calls of a database ------------------------------------------------------------------------------------------
 class SnapshotReader(Protocol):
-    """Reads records by key and by range, each call from one snapshot; with `Backend.snapshot`, all from the same."""
+    """Reads records by key and by range. Each call reads one snapshot; under `Backend.snapshot`, all read the same."""
 
     def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
         """Return the records that exist among `keys`, by key.
@@ -172,7 +172,7 @@ class SnapshotReader(Protocol):
         ...
 
     def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
-        """Return the first `limit` records whose key is at least `start` and less than `end`, and those of `guards`.
+        """Return the first `limit` records with `start` <= key < `end`, and the existing records of the keys `guards`.
 
         Guarantee: everything on the page comes from one snapshot, which contains every commit that returned before this
         call began. Different pages come from different snapshots.
@@ -189,12 +189,12 @@ class LockedTransaction(Protocol):
         An absent record is not locked.
 
         Args:
-            exclusive: whether other transactions may not even lock the records to read them.
+            exclusive: whether to take exclusive locks, which also exclude the shared locks of other transactions.
         """
         ...
 
     def scan(self, start: bytes, end: bytes, limit: int) -> ScanPage:
-        """Return the first `limit` records of a range, without locking them: lock its guard with `read` first."""
+        """Return the first `limit` records of a range, without locking them: `read` the range's guard first."""
         ...
 
     def apply(self, commit: Commit) -> Outcome:
@@ -205,7 +205,7 @@ class LockedTransaction(Protocol):
 class Backend(SnapshotReader, Protocol):
     """A database of versioned records that commits optimistic transactions.
 
-    A backend inherits from this class; the methods with a body may stay as they are.
+    A backend inherits from this class. It need not override the methods that have a body.
 
     All methods may be called from several threads. Besides the errors in its own docstring, any method may raise
     `AccessDeniedError` (wrong password, missing rights), `NotFoundError` (missing database), `UnavailableError` (the
@@ -227,8 +227,8 @@ class Backend(SnapshotReader, Protocol):
 
         Raises:
             InvalidRequestError: a key or a value is too long, or a key occurs twice; nothing happened.
-            OutcomeUnknownError: the server went away, and did not come back in time to tell the outcome. Read the
-                records before you repeat.
+            OutcomeUnknownError: the connection to the server was lost, and not restored in time to learn the outcome.
+                Read the records before you repeat.
         """
         return self.commit_group([commit])[0]
 
@@ -251,7 +251,7 @@ class Backend(SnapshotReader, Protocol):
     def try_commit_group(self, commits: Sequence[Commit], patience_s: float) -> list[Outcome] | None:
         """Commit a group like `commit_group`, but give up if another transaction holds one of its locks (NOWAIT).
 
-        For a database in which others may hold the locks of some records for long, while those of others are free.
+        `GroupCommit` uses this so that a commit that waits for a lock does not delay the rest of its group.
 
         Args:
             patience_s: about how many seconds to wait for one lock.
@@ -267,17 +267,16 @@ class Backend(SnapshotReader, Protocol):
         Raises: see `commit`.
 
         Returns:
-            The outcome of the commit; and the existing records of `keys`, from one snapshot, or None if they could not
-            be
-            read: read them in another call.
+            The outcome of the commit; and the existing records of `keys`, from one snapshot, or None if the caller must
+            read them in another call.
         """
         return self.commit(commit), None
 
     def snapshot(self) -> AbstractContextManager[SnapshotReader]:
-        """Open a snapshot for a ``with`` block: a reader whose calls all see the records as they were at one moment.
+        """Open a snapshot for a ``with`` block: a reader whose calls all see the same state of the records.
 
-        The snapshot contains every commit that returned before this call began. It is for checks and collections that
-        must see all records at one moment. It delays the clean-up inside the database, so end it within minutes.
+        The snapshot contains every commit that returned before this call began. Use it for checks and
+        garbage collections that must see one state. It delays vacuum or purge in the database: end it within minutes.
         """
         raise UnsupportedError("this database has no lasting snapshots: use another one")
 
@@ -296,7 +295,7 @@ class Backend(SnapshotReader, Protocol):
         (MySQL).
 
         Raises:
-            UnavailableError: it is unknown whether it is durable: repeat later.
+            UnavailableError: the flush may have failed: repeat later.
             UnsupportedError: the server does not let this user flush its log.
         """
         ...

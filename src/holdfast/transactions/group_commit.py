@@ -56,8 +56,8 @@ _LONGEST_WAIT_S = 30.0
 class GroupCommit(Backend):
     """Wraps a database, and sends the concurrent commits and reads of this process's threads to it in groups.
 
-    Guarantee: the same as that of the inner database, for each caller. A conflict costs only the caller that has it,
-    and a lock that others hold for long delays only commits that need it, apart from `_PATIENCE_S`.
+    Guarantee: each caller has the guarantees of the inner database. A conflict affects only its own caller; a lock that
+    is held for long delays only the commits that need it, and others by about `_PATIENCE_S`.
     """
 
     def __init__(self, inner: Backend, clock: Clock | None = None) -> None:
@@ -183,8 +183,9 @@ class _QueuedRequest(Generic[Q, A]):
 class Combiner(RenewedOnFork, Generic[Q, A]):
     """Runs a function over batches of requests that several threads submit concurrently.
 
-    A caller that finds no leader becomes one: it takes all that wait, up to the limit, runs the function and wakes the
-    others. Then it hands the lead to the first caller that has come in the meantime. No interrupt may strike a caller.
+    A caller that finds no leader becomes the leader: it runs the function over all waiting requests, up to the limit,
+    and wakes their callers. Then the first caller that is still waiting becomes the leader. Not for the main
+    thread: an interrupt must not strike a caller.
 
     Args:
         run: called with requests, returns their answers in the same order. If it raises, all callers of the batch get
@@ -192,9 +193,9 @@ class Combiner(RenewedOnFork, Generic[Q, A]):
         limit: the most requests in a batch.
         take: returns how many requests, from the start of the list, may form a batch: at least one.
         leaders: how many batches run at the same time.
-        clock: if given, a leader gathers: it waits until as many callers are there as in the last batch, at most as
-            long as that took. Else the first caller that comes back from a batch would go alone, and all others would
-            have to wait for it: every second batch would be a batch of one.
+        clock: if given, a leader waits until as many requests have come as the last batch had, at most as long as that
+            batch took. Otherwise, the first caller to return after a batch would run alone while all others wait: every
+            second batch would have one request.
     """
 
     def __init__(

@@ -33,7 +33,7 @@ _IDLE_S = 30.0
 
 
 class Permit:
-    """The right of one caller to work. It is given back when the caller keeps this object no longer."""
+    """A permit of one caller of `Permits`, or its place in the queue. Dropping the last reference to it releases it."""
 
     __slots__ = ("__weakref__", "wake")
 
@@ -45,7 +45,7 @@ class Permit:
 class Permits(RenewedOnFork):
     """A semaphore that lets `count` callers work at the same time, first come, first served.
 
-    The child of a fork has permits of its own.
+    After a fork, the child starts with all permits free.
     """
 
     def __init__(self, count: int) -> None:
@@ -59,7 +59,7 @@ class Permits(RenewedOnFork):
 
     @contextmanager
     def hold(self, clock: Clock, timeout_s: float) -> Iterator[bool]:
-        """Hold a permit in a ``with`` block. Yield whether one was free in time: False also if they are closed."""
+        """Hold a permit in a ``with`` block. Yield whether one was free in time; False also if `is_closed` is set."""
         permit = Permit()
         try:
             try:
@@ -125,13 +125,13 @@ C = TypeVar("C", bound=PooledConnection)
 class Pool(RenewedOnFork, Generic[C]):
     """A pool of the connections of one process, which are opened when they are needed.
 
-    Guarantee: a process that was forked opens its own, and leaves those of its parent alone, even one that was lent
-    when the fork came. An interrupt, wherever it strikes, costs at most the connection that was being handed over.
+    Guarantee: a forked child opens its own connections, and never touches its parent's, even one that was lent during
+    the fork. An interrupt at any point loses at most the connection that was being lent or given back.
 
     Args:
         connect: opens a connection; may raise any error.
-        size: how many may be open at the same time.
-        timeout_s: how many seconds a caller waits for one.
+        size: how many connections may be open at the same time.
+        timeout_s: how many seconds a caller waits for a connection.
     """
 
     def __init__(self, connect: Callable[[], C], size: int, clock: Clock, timeout_s: float = 60.0) -> None:
@@ -214,7 +214,7 @@ class Pool(RenewedOnFork, Generic[C]):
                 self.clear()
 
     def clear(self) -> None:
-        """Close the idle connections, after one has shown that the server was away. The pool stays usable."""
+        """Close the idle connections, after one of them has lost the server. The pool stays usable."""
         with suppress(IndexError):
             while True:
                 self._idle.pop()[1].close()

@@ -54,7 +54,7 @@ def require_schema(found: int, present: int, *, create: bool, where: str) -> Non
     Args:
         found: the version of the database's schema; 0 if it has no tables of Holdfast.
         present: the version that this release creates and migrates to.
-        create: whether an empty database is welcome.
+        create: whether to accept an empty database.
         where: the database, without secrets, for messages.
 
     Raises:
@@ -87,7 +87,7 @@ def page_of_rows(rows: Sequence[Sequence[Any]], limit: int, guards: dict[bytes, 
 
 # --- servers that go away ---------------------------------------------------------------------------------------------
 def retry_pauses(environment: Environment, timeout_s: float) -> Iterator[None]:
-    """Yield once for each try until the time is up, and sleep between them, longer each time, with random variation."""
+    """Yield once for each attempt until the time is up, and sleep between attempts, with backoff and jitter."""
     deadline_s = environment.clock.elapsed_s() + timeout_s
     yield
     for number in count(1):
@@ -104,15 +104,15 @@ def find_outcome(
 
     Args:
         ask: asks the server on a new connection; when it returns None, the commit will not take effect later either.
-            Whatever error the server gives meanwhile, such as "wrong password" or "read-only", says nothing about it.
+            An error that it raises, even "wrong password" or "read-only", says nothing about the outcome.
         begun: a moment before the commit was sent.
-        pool: when it is closed, the server is not asked again.
-        timeout_s: for how many seconds to ask again.
+        pool: once it is closed, the server is not asked again.
+        timeout_s: for how many seconds to keep asking after errors.
         where: the database, without secrets, for messages.
 
     Raises:
-        OutcomeUnknownError: the server does not come back in time, or the outcome may have been deleted as an old one,
-            as this process or its machine was suspended.
+        OutcomeUnknownError: the server does not answer in time; or so much time has passed since `begun`, as when this
+            machine was suspended, that the server may have deleted the outcome.
     """
     cause: HoldfastError | None = None
     for _ in retry_pauses(environment, timeout_s):

@@ -50,15 +50,15 @@ class Transaction:
 
     `run_transaction` does this, and repeats conflicts.
 
-    Guarantee: each record is read from the database at most once, and then stays as it was seen, except for the
+    Guarantee: each record is read from the database at most once; later reads return the same, except for the
     transaction's own writes. Records that were read in different calls come from different snapshots, so together they
     may show a state that never existed. The commit, which compares their versions, then conflicts.
 
     A record that the transaction itself has written has the version `ABSENT`. The instance belongs to one thread.
 
     Args:
-        ahead: records that were read from the database before, from one snapshot; None for those that did not exist.
-            They count as read when they are read from here.
+        ahead: records that were read from one snapshot before the transaction; None for keys without a record. The
+            commit validates only those that the transaction then asks for.
 
     Source: paper 004 (3.2: per-transaction snapshot).
     """
@@ -90,8 +90,8 @@ class Transaction:
     def scan(self, start: bytes, end: bytes, limit: int | None = None, *, guard: bytes) -> list[tuple[bytes, Record]]:
         """Return the first `limit` records, or all, whose key is at least `start` and less than `end`, in order.
 
-        Guarantee: when the commit takes effect, no other records exist between `start` and `end`, or the last one
-        returned if there are `limit`.
+        Guarantee: when the commit takes effect, the range contains no other records; if `limit` was reached, this
+        holds for the range up to the last returned record.
 
         Args:
             guard: the key that protects the range: every transaction that may create a record in the range must read
@@ -332,9 +332,9 @@ def run_until_known(
     lost_replies: int,
     attempts: int = _ATTEMPTS,
 ) -> T:
-    """Run a function in a transaction, and repeat it if the commit's reply is lost, although it may have taken effect.
+    """Run a function in a transaction, and run it again if the commit's reply is lost, so it may take effect twice.
 
-    For a transaction that may take effect twice, or that looks itself whether it has.
+    Only for a function for which this is harmless, or that checks whether it has already taken effect.
 
     Args:
         function: see `run_transaction`.
@@ -342,7 +342,7 @@ def run_until_known(
         attempts: how often the function runs at most for each reply.
 
     Raises:
-        OutcomeUnknownError: one reply after the other was lost. Read the records before you repeat.
+        OutcomeUnknownError: too many replies were lost in a row. Read the records before you repeat.
         HoldfastError: see `run_transaction`.
     """
     for _ in range(lost_replies):
@@ -356,8 +356,8 @@ def run_until_known(
 def error_of_refused_add(backend: Backend, commit: Commit, conflict: Conflict) -> InvalidRequestError | None:
     """Return the error for a conflict that every attempt would meet again, because an add is impossible; else None.
 
-    An add conflicts because its bound does not hold, because its record was read and has changed, because that holds no
-    integer, or because its number is at its limit. Only the last two recur.
+    An add conflicts if its bound does not hold, if its record was read and has changed, if the record's value is not an
+    integer, or if the record's number would leave its limits. Only the last two conflicts recur.
     """
     bounded = {bound.key for bound in commit.bounds}
     if not conflict.keys or any(key not in commit.adds or key in bounded for key in conflict.keys):

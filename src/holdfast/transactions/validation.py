@@ -208,8 +208,8 @@ def validate_group(
 
     Args:
         steps: as `steps_of_group` returned them.
-        seen: the existing records of the keys of all steps, by key; all are locked. Only the values of those to which
-            something is added matter, and of these the first byte.
+        seen: the existing records of the keys of all steps, by key; all are locked. Only the values of
+            records with an add matter, and of these only the first byte.
         counts: maps (transaction, index of its range) to the number of records in the range, before any write.
         base: the version that the first transaction would give to its records; the others give the next ones.
     """

@@ -67,10 +67,10 @@ class GroupResult:
 
     Attributes:
         done: how many units, from the first, took effect.
-        version: of the records that their commit wrote.
-        conflict: keys that others had changed; nothing took effect.
-        unknown: whether the reply of the commit was lost. Read the progress.
-        failure: the error of the unit after those that are done; what it had read was true.
+        version: the version of the records that their commit wrote.
+        conflict: keys that other transactions had changed; then nothing took effect.
+        unknown: whether the reply of the commit was lost; then read the progress.
+        failure: the error of the first unit that is not done; its reads were consistent.
     """
 
     done: int = 0
@@ -117,7 +117,7 @@ class UnitExecution:
         emit_to: the work list to which units add.
 
     Attributes:
-        alarm: ends functions that run for too long; a caller that runs many units makes it ready first.
+        alarm: ends functions that run for too long; enter `alarm.ready()` around a run of many units.
     """
 
     def __init__(
@@ -160,14 +160,14 @@ class UnitExecution:
     ) -> GroupResult:
         """Run units one after the other, and commit them together.
 
-        Guarantee: those that are done took effect in one step, together with their change; the others did nothing.
+        Guarantee: the first `GroupResult.done` units took effect in one step with `change`; the others had no effect.
 
         Args:
-            change: called with the number of units that are to take effect; returns what the commit does besides: which
-                records of the progress it requires and writes. If no unit takes effect, only its reads count.
-            locked: whether to lock every record that is read, for a single unit.
-            following: units that will probably run next: what they are known to read is read with this commit, if that
-                takes no round trip of its own.
+            change: called with the number of units that are to take effect; returns the reads and writes of progress
+                records that the commit adds to the units' own. If no unit takes effect, only its reads count.
+            locked: whether to lock every record that is read; only for a single unit.
+            following: units that will probably run next: the cells that they declare to read are read with this commit,
+                if that needs no extra round trip.
 
         Raises:
             UnavailableError: nothing happened: repeat it.
@@ -445,13 +445,12 @@ class MeasuredReads:
 class LockedReads:
     """Reads records of one unit in a locked transaction, so that they stay locked until the unit's commit.
 
-    Guarantee: no other transaction changes a record that was read. An absent record is not locked: that it is still
-    absent is validated by the commit, like the guards of ranges. Of what was read, this process keeps only the keys of
-    absent records.
+    Guarantee: no other transaction changes a record that was read. An absent record cannot be locked, so the commit
+    validates that it is still absent (`to_validation`). Only the keys of absent records are kept in memory.
 
     Args:
-        exclusive: whether others may not even read what was read. Units that write what they read would otherwise wait
-            for each other.
+        exclusive: whether to take exclusive instead of shared locks, so that units that write what they read do not
+            deadlock.
     """
 
     def __init__(self, locked: MeasuredReads, *, exclusive: bool) -> None:
@@ -468,7 +467,7 @@ class LockedReads:
         return found
 
     def scan(self, start: bytes, end: bytes, limit: int | None, *, guard: bytes) -> list[tuple[bytes, Record]]:
-        """Lock the guard, so that no other inserts into the range; then lock and return the range's records."""
+        """Lock the range's guard against inserts by other transactions; then lock and return the range's records."""
         if guard not in self._locked.read([guard], exclusive=True):
             raise InvalidRequestError("the table was dropped: create it")
         found: list[tuple[bytes, Record]] = []
@@ -491,7 +490,7 @@ class LockedReads:
 class UnlockedReads:
     """Reads records without locks on the connection of a locked transaction: for the definitions of tables.
 
-    The commit validates these. Another connection would do as well, but perhaps there is none.
+    No lock is needed, since the commit validates the definitions. Another connection might not be free.
     """
 
     def __init__(self, locked: MeasuredReads) -> None:
@@ -502,5 +501,5 @@ class UnlockedReads:
         return dict(record for key in keys for record in self.scan(key, key + b"\0", 1).records)
 
     def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
-        """Return the first `limit` records of a range as it is now; guards are not read."""
+        """Return the first `limit` records that the range has now; `guards` is ignored."""
         return self._locked.scan(start, end, limit)

@@ -38,8 +38,8 @@ class TaskInput:
     """The number and digests of the units of one task, as the first pass over its rows has found them.
 
     Attributes:
-        units: how many.
-        digests: of their blocks, one after the other.
+        units: the number of units.
+        digests: the concatenated digests of blocks of units.
     """
 
     units: int = 0
@@ -80,7 +80,7 @@ def survey_task(row_ids: Iterable[bytes], *, repeats: bool) -> TaskInput:
 
     Args:
         row_ids: the id of the unit of each row, sorted.
-        repeats: whether several rows may be one unit.
+        repeats: whether several rows may belong to one unit.
 
     Raises:
         InvalidRequestError: a key occurs twice, or the rows are not sorted.
@@ -114,14 +114,14 @@ def _iter_distinct_units(row_ids: Iterable[bytes], repeats: bool) -> Iterator[tu
 def verify_units(units: Iterable[tuple[Unit, int]], expected: TaskInput) -> Iterator[Unit]:
     """Yield the units of a task in the second pass over its rows, after comparing them with the first pass.
 
-    Guarantee: each unit that is yielded is one of the first pass, and if nothing is raised, all of these are.
+    Guarantee: each yielded unit was in the first pass; if nothing is raised, all units of the first pass were yielded.
 
     Args:
         units: each with its number of rows, sorted.
         expected: the result of the first pass.
 
     Raises:
-        InvalidRequestError: the units are not those of the first pass. Those before were yielded.
+        InvalidRequestError: the units differ from the first pass. Units before the difference may have been yielded.
     """
     seen = 0
     for block, digest in _iter_blocks((unit, unit.id, rows) for unit, rows in units):

@@ -66,7 +66,7 @@ def job_key(name: object) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A job of computation units, as its record in the database has it.
+    """The database's record of a job, which runs computation units.
 
     Attributes:
         id: distinguishes it from a forgotten job with the same name.
@@ -76,7 +76,7 @@ class Job:
             matter.
         units: how many units it has; None if that is not known (yet).
         digest: of its input; empty if that is not fixed.
-        batch: distinguishes the batch of a stream from another one with its number; empty if it is no batch.
+        batch: identifies a stream's batch, whose number alone may be used again; empty if the job is not a batch.
         began_s: when it began, seconds since the epoch.
         ended_s: when it was finished; None if it is not.
         report: the report at its end, as JSON values.
@@ -166,14 +166,14 @@ def begin_job(
 ) -> Job:
     """Create a job, or return the existing job with this name, to go on with it.
 
-    The driver then reads its rows, and calls `fix_input`. Until one driver has done that, a job that is given another
-    kind, number of tasks, key or batch is begun anew.
+    The driver then reads its rows, and calls `fix_input`. Until a driver has called that, a call with
+    another kind, number of tasks, key or batch starts the job anew.
 
-    Guarantee: all tasks of a job have a record of their progress, from its begin until it is forgotten. That is
-    durable, also if the database makes other commits durable later.
+    Guarantee: each task of a job has a progress record until the job is finished or forgotten. This is durable on
+    return, even if the database delays the durability of its commits.
 
     Args:
-        shards: number of tasks; None for that of a job that exists, or for `default`.
+        shards: number of tasks; None for the existing job's number, or `default` for a new job.
         keys, batch: see `Job`.
         job_input: all units, if they are known already.
 
@@ -218,11 +218,11 @@ def begin_job(
 def fix_input(database: Backend, job: Job, job_input: JobInput, environment: Environment) -> Job:
     """Record the input of a job, unless it is recorded already, and return the job.
 
-    Guarantee: a job has one input, and is returned for no other. That is durable.
+    Guarantee: a job has only one input, durably; the job is returned only if this is `job_input`.
 
     Raises:
         InputChangedError: the job has another input.
-        FencedError: the job was forgotten since it was begun, whether or not another one has its name by now.
+        FencedError: the job was forgotten since it was begun, even if a new job has its name.
         UnavailableError: the database went away, or loses what it has committed. Repeat later.
     """
 
@@ -292,19 +292,19 @@ def end_job(
     environment: Environment,
     work: WorkList | None = None,
 ) -> Job:
-    """Record that a job is finished, after all its tasks have reported that. The records of their progress are deleted.
+    """Record that a job is finished, after all its tasks have reported their end, and delete the tasks' progress.
 
-    Guarantee: all its units have taken effect, and nothing is left on its work list, in the step in which it ends: what
-    the tasks have reported may have been undone. Attempts that still run fail with their next commit. The end is
-    durable.
+    Guarantee: the transaction that records the end checks that all units have taken effect and the work list is empty,
+    since a failover may have undone what tasks have reported. Attempts that still run fail with their next commit. The
+    end is durable.
 
     Args:
         report: what to keep about the job, as JSON values.
         work: the work list, if it has one.
 
     Raises:
-        ConflictError: units are left. The database has lost what a task had made durable, as a replica without it has
-            taken over, or it was restored; or the list has new items, or the job was forgotten. Run it again.
+        ConflictError: units are left, because the database has lost durable commits in a failover or restore, or the
+            list has new items; or the job was forgotten. Run the job again.
         UnavailableError: the database went away, or loses what it has committed. Repeat later.
     """
     ended_s = environment.clock.now_s()
@@ -446,8 +446,8 @@ def read_progress(database: SnapshotReader, job: Job) -> list[TaskProgress]:
 def forget_job(database: Backend, name: str, environment: Environment) -> None:
     """Delete the records of a job, so that its name can be used again. What its units have written stays.
 
-    Guarantee: tasks of the job that still run fail with their next commit; workers of a work list end the items that
-    they have claimed first, and leave a record of their number. That is durable.
+    Guarantee: tasks of the job that still run fail with their next commit; workers of a work list first finish their
+    claimed items, and leave a record with their unit count. The deletion is durable.
 
     Raises:
         NotFoundError: the database has no such job.
@@ -470,7 +470,7 @@ def forget_job(database: Backend, name: str, environment: Environment) -> None:
 
 
 def drop_unfixed_job(database: Backend, job: Job, environment: Environment) -> None:
-    """Delete the records of a job whose rows were refused, unless its input is fixed by now, by another driver."""
+    """Delete the records of a job whose rows were refused, unless another driver has fixed its input meanwhile."""
 
     def drop(transaction: Transaction) -> None:
         found = _find_job_record(transaction, job.name)

@@ -28,8 +28,9 @@ class Statistics:
         locked: units that locked what they read, after too many conflicts.
         unknown: commits whose reply was lost, and whose outcome was read back.
         unavailable: calls that were repeated because the database was not available.
-        run_s: seconds in all; function_s: of them in the functions, without their calls of the transaction; read_s,
-            commit_s: in these calls and other reads, and in commits.
+        run_s: total seconds.
+        function_s: seconds in functions, without their calls to the transaction.
+        read_s, commit_s: seconds in reads, including those of functions, and in commits.
     """
 
     units: int = 0

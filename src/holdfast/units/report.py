@@ -49,7 +49,7 @@ class JobReport:
     def of_progress(job: Job, progress: Sequence[TaskProgress], seconds: float) -> JobReport:
         """Build the report of a job from the recorded progress of each task, whose numbers of units are exact.
 
-        The other figures of a worker of a work list lack what it did before it died.
+        After a work list's worker has died, its other figures lack what it had not yet recorded.
         """
         return JobReport.of_tasks(job, [replace(one.statistics, units=one.done) for one in progress], seconds)
 
@@ -209,7 +209,7 @@ def state_of(reader: SnapshotReader, job: Job) -> JobState:
 
 
 def poll(backend: Backend, name: str) -> JobState:
-    """Read the state of a job from one snapshot, for which no unit waits.
+    """Read the state of a job from one snapshot, without blocking any unit.
 
     Raises:
         NotFoundError: the database has no such job.

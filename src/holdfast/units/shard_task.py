@@ -18,8 +18,8 @@ class ShardTask:
     """An attempt at one task of a job, which runs the units of the task.
 
     Guarantee: when `run` returns, every unit of the task has taken effect exactly once, durably, whatever other
-    attempts have done. If it raises, some have, and another attempt goes on from there. After the end of the run to
-    which it belongs, nothing takes effect.
+    attempts have done. If it raises, some units have taken effect, and another attempt continues with the rest. Once
+    the job's run `run` has ended, nothing of the attempt takes effect.
 
     Args:
         shard: number of the task.
@@ -91,13 +91,13 @@ class ProgressRecord:
     """The record of a task's progress, as one attempt at the task reads and writes it.
 
     Args:
-        number: of the task.
-        statistics: the figures of this attempt; they are added to those of others in the record.
+        number: the number of the task.
+        statistics: the figures of this attempt; the record has the sum of all attempts.
         run: id of the job's run to which the attempt belongs.
 
     Attributes:
-        key: of the record.
-        progress: as it was read or written last.
+        key: the key of the record.
+        progress: the progress as last read or written.
     """
 
     def __init__(self, database: Backend, job: Job, number: int, statistics: Statistics, *, run: str = "") -> None:
@@ -115,7 +115,7 @@ class ProgressRecord:
         """Return a commit that writes a progress into the record, with the figures of this attempt.
 
         Args:
-            done: how many units take effect with it, which are not in the figures yet.
+            done: how many units take effect in this commit; the figures do not contain them yet.
         """
         own = self._statistics.plus(Statistics(units=done, groups=bool(done)))
         found = replace(progress, statistics=self.progress.statistics.plus(own.since(self._recorded)))
@@ -123,7 +123,7 @@ class ProgressRecord:
         return Commit(reads={self.key: self._version}, puts={self.key: self._proposed[0]})
 
     def committed(self, version: int) -> None:
-        """Note that the commit that `propose` returned last took effect."""
+        """Update the state after the commit that `propose` returned last took effect."""
         _value, self.progress, self._recorded = self._proposed
         self._proposed = b"", self.progress, self._recorded
         self._version = version
@@ -141,10 +141,10 @@ class ProgressRecord:
             require_running_run(Job.of(key, found[key]), self._run)
 
     def see(self, record: Record | None) -> None:
-        """Use the record as it was read, in place of what this attempt knows.
+        """Replace this attempt's knowledge of the progress by a record that was just read.
 
         Raises:
-            FencedError: it is absent: the job was forgotten.
+            FencedError: the record is None, because the job was forgotten.
         """
         if record is None:
             raise FencedError(GONE_FROM_LIST if self._job.kind == WORK_LIST else GONE)
@@ -156,9 +156,9 @@ class ProgressRecord:
         self.progress = TaskProgress.of(record.value)
 
     def write(self, *, is_finished: bool) -> bool:
-        """Write the figures so far, and perhaps that the task is finished; return whether the write took effect.
+        """Write the figures so far and whether the task is finished; return whether the write is known to be done.
 
-        If another attempt has written meanwhile, or the reply is lost, read the record.
+        If another attempt has written meanwhile, or the reply is lost, load the record again.
 
         Raises:
             FencedError: the job was forgotten, or is finished.
@@ -177,7 +177,7 @@ class ProgressRecord:
         return False
 
     def finish(self) -> None:
-        """Record that the task is finished, unless that is recorded: concurrent attempts would overwrite each other.
+        """Record that the task is finished, unless this is recorded, so that attempts do not overwrite each other.
 
         Raises:
             FencedError: the job was forgotten, or is finished.
@@ -191,7 +191,7 @@ class ProgressRecord:
         raise UnavailableError("the end of the task cannot be recorded: run the task again later")
 
     def is_finished_by(self, record: Record | None) -> bool:
-        """Use a record as it was read, and return whether it is the one that `finish` has written or seen.
+        """See a record that was just read, and return whether it still is the one that `finish` wrote or found.
 
         Raises: like `see`.
         """
@@ -221,10 +221,10 @@ class TaskLedger(ProgressRecord):
         return self.propose(self._progress_after(done, deferred), len(done))
 
     def see(self, record: Record | None) -> None:
-        """Use the record as it was read, in place of what this attempt knows.
+        """Replace this attempt's knowledge of the progress by a record that was just read.
 
         Raises:
-            FencedError: it is absent: the job was forgotten.
+            FencedError: the record is None, because the job was forgotten.
             ConflictError: the database has lost what it had committed, so units that were done have to run again.
         """
         known = self.progress

@@ -130,10 +130,10 @@ class UnitSettings:
         max_reads: how many cells a unit may read.
         timeout_s: how long one run of a unit's function may take, seconds.
         patience_s: how long a task waits for a database that is not available, seconds.
-        lease_s: how long a worker of a work list may give no sign of life, seconds, until others take over its items.
-            A call into C that keeps Python's lock for longer makes others run the unit again and again.
-        rounds: how often a unit that conflicts is tried again at the end of its task. Rounds follow in which it locks
-            what it reads; if it still conflicts after ten of these, the task fails.
+        lease_s: after how many seconds without a heartbeat of a work list's worker others take over its items. A C call
+            that holds the GIL for longer makes others run the unit again and again.
+        rounds: how often a unit that conflicts is tried again at the end of its task. Then follow up to ten attempts
+            in which the unit locks what it reads; if it still conflicts, the task fails.
         most_deferred: how many units may be deferred because they conflict, before they are tried again at once: their
             keys are part of every commit, and the units stay in memory.
     """
@@ -186,7 +186,7 @@ class UnitTransaction(CellCalls):
 
     Guarantee: all that the function reads and writes through it takes effect in one step, exactly once, as if the units
     of all tasks ran one after the other. The function may run several times before that, and may then see cells that
-    never existed together; all that it does with them is dropped. So it writes nothing elsewhere, and its loops end.
+    never existed together; all writes of such a run are dropped. It must not write elsewhere, and its loops must end.
     After the function has returned, and in other threads and forked children, every call is refused.
 
     Attributes:
@@ -203,7 +203,7 @@ class UnitTransaction(CellCalls):
         self.failure: BaseException | None = None
 
     def end(self) -> None:
-        """Refuse further calls, which would write into another unit."""
+        """Refuse further calls, because they would read and write for another unit."""
         self._is_over = True
 
     def scan(

@@ -59,7 +59,7 @@ class UnitStatus(enum.Enum):
 
 
 class Ledger(Protocol):
-    """Records which units are done, in the commit of these units: of a task's progress, or of a worker's claim."""
+    """Records which units are done, in the same commit as their writes: in a task's progress, or a worker's claim."""
 
     @property
     def keys(self) -> Collection[bytes]:
@@ -71,7 +71,7 @@ class Ledger(Protocol):
         ...
 
     def committed(self, version: int) -> None:
-        """Note that the commit that `change` returned last took effect."""
+        """Update the state after the commit that `change` returned last took effect."""
         ...
 
     def load(self) -> None:
@@ -87,7 +87,7 @@ class UnitLoop:
     """Runs units in groups, runs those that conflict one by one, and defers those that conflict again.
 
     Guarantee: a unit takes effect in the same step in which the ledger records it. When `drain` returns, all units that
-    were passed to `run` or `defer` are done, or another worker's.
+    were passed to `run` or `defer` are done, or belong to another worker.
 
     Attributes:
         deferred: units that were deferred, by id.
@@ -110,7 +110,7 @@ class UnitLoop:
         return self._size.now
 
     def run(self, units: Sequence[Unit], following: Sequence[Unit] = ()) -> None:
-        """Run units together; if they conflict, one by one; defer those that conflict then.
+        """Run units in groups; after a conflict, run the group's units one by one, and defer those that conflict again.
 
         Args:
             following: units that will run next.
@@ -151,7 +151,7 @@ class UnitLoop:
         self.deferred[unit.id] = unit
 
     def filter_remaining(self, units: Iterable[Unit]) -> list[Unit]:
-        """Return the units that are to do according to the ledger; keep those that it has as deferred for `drain`."""
+        """Return the units whose state in the ledger is "to do"; keep those that are deferred for `drain`."""
         left: list[Unit] = []
         for unit in units:
             status = self._ledger.status(unit)
@@ -184,7 +184,7 @@ class UnitLoop:
         return retry_unavailable(call, self._settings.patience_s, self._environment, self._statistics)
 
     def measure(self) -> None:
-        """Record in the statistics for how long units have run: before each commit, since an attempt may die."""
+        """Update `run_s` in the statistics; done before each commit, since the attempt may die after it."""
         self._statistics.run_s = self._environment.clock.elapsed_s() - self._began_s
 
     # --- attempts -----------------------------------------------------------------------------------------------------
@@ -258,10 +258,10 @@ class GroupSize:
         self.now = min(_FIRST, most)
 
     def committed(self, duration_s: float) -> None:
-        """Note a group that was committed.
+        """Adapt the size after a group was committed.
 
         Args:
-            duration_s: how long it ran; meanwhile, others could see nothing of it.
+            duration_s: seconds from its start to its commit, which makes it visible.
         """
         if duration_s > _LONGEST_S:
             self.note_conflict()
@@ -272,7 +272,7 @@ class GroupSize:
             self.now = min(2 * self.now, self._most)
 
     def note_conflict(self) -> None:
-        """Note a group that conflicted."""
+        """Adapt the size after a group conflicted."""
         self._clean = 0
         self.now = max(1, self.now // 2)
 

@@ -52,10 +52,10 @@ class View:
 
     Attributes:
         rows: number of rows that have the column.
-        sum: of their values.
+        sum: the sum of their values.
         top: the rows with the largest values, the largest first.
-        state: how far the job is; None if no job was named.
-        units_per_s: over the last views; None in the first one; in the last one that of the job's report.
+        state: the state of the job; None if no job was named.
+        units_per_s: the speed over the last views; None in the first view; from the job's report in the last view.
     """
 
     rows: int
@@ -116,13 +116,13 @@ def watch(
 ) -> Iterator[View]:
     """Yield summaries of a table while units write to it, until the job is finished; the last one is exact.
 
-    Guarantee: each view is from one snapshot. Units never wait for it, and the memory that it needs depends on `top`
-    alone. Reading a view takes time in proportion to the table; at least as much time passes until the next one.
+    Guarantee: each view is from one snapshot. Units never wait for a view, whose memory depends on `top` alone.
+    Reading a view takes time in proportion to the table; at least as much time passes until the next one.
 
     Args:
         job: the job that writes to the table; without one, views have no progress, and there is no last one.
         top: how many of the rows with the largest values to show.
-        column: which one has the values; all are numbers. What a view sums up is in this column alone.
+        column: the column with the values, which must be numbers. Views summarize only this column.
         every_s: seconds from one view to the next.
 
     Raises:
@@ -193,7 +193,7 @@ def read_column(snapshot: DatabaseSnapshot, table: str, column: str, most: int) 
     """Read a column of a table in one pass: the number of rows, their sum, and those with the largest values.
 
     Args:
-        most: how many of the largest rows to return: no more than these are in memory. Of equal ones, the first counts.
+        most: how many of the largest rows to return and keep in memory. Of equal values, the first rows win.
 
     Raises:
         NotFoundError: there is no such table.

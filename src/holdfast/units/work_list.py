@@ -73,8 +73,8 @@ class WorkItem:
     """An item of a work list: the key, value and priority of a unit that waits, or that a worker has claimed.
 
     Attributes:
-        place: the end of its record's key: priority and key, as bytes, and a digest of the value.
-        encoded: the bytes of its value; empty for None.
+        place: the suffix of the record key of the item: encoded priority and key, and a digest of the value.
+        encoded: the encoded value; empty for None.
     """
 
     place: bytes
@@ -96,7 +96,7 @@ class WorkList:
     """The definition of a work list, and the keys of its records.
 
     Attributes:
-        version: of the definition's record.
+        version: the version of the definition's record.
     """
 
     name: str
@@ -136,7 +136,7 @@ class WorkList:
         return WorkItem(key[len(start) :], record.value) if key.startswith(start) else None
 
     def claim_key(self, slot: int, token: str = "") -> bytes:
-        """Return the key of a worker's claim; without a token, the beginning of the keys of all claims of a slot."""
+        """Return the key of a claim of the worker `slot`; without a token, the prefix of all its claims' keys."""
         return self.claims[0] + id_bytes(slot) + token.encode()
 
     def heartbeat_key(self, claim: bytes) -> bytes:
@@ -238,7 +238,7 @@ def list_work_lists(database: SnapshotReader) -> list[WorkList]:
 
 
 def drop_work_list(database: Backend, name: str, environment: Environment) -> None:
-    """Drop a work list with everything that waits; units that run fail with their next commit.
+    """Drop a work list with all waiting items; running units fail with their next commit.
 
     Guarantee: the list is gone in one step; then its items are deleted in small transactions.
 
@@ -246,7 +246,7 @@ def drop_work_list(database: Backend, name: str, environment: Environment) -> No
         NotFoundError: there is none with this name.
         ConflictError: the database has lost the drop, as in a failover: drop it again.
 
-    Crash: what is left of it is never seen again; `Database.collect` and the next drop delete it.
+    Crash: leftover items are never read again; `Database.collect` and the next drop delete it.
     """
     found = find_work_list(database, name)
 
@@ -301,9 +301,9 @@ class Claim:
     """The items of a work list that one worker has taken.
 
     Attributes:
-        key: of the claim's record.
-        version: of the record; a worker whose claim has another version has lost it.
-        items: by their `place`.
+        key: the key of the claim's record.
+        version: the version of the record; commits with another version fail.
+        items: the items by `WorkItem.place`.
     """
 
     key: bytes
@@ -339,13 +339,13 @@ def claim_items(
     waiting: Sequence[tuple[bytes, Record]],
     required: Mapping[bytes, int],
 ) -> Claim | None:
-    """Claim items that were seen waiting; return None if another worker was first, or this one has a claim already.
+    """Claim waiting items; return None if an item was taken meanwhile, or this worker already has a claim.
 
     Args:
-        required: versions that records must have, or the worker may not claim anything.
+        required: versions by key of further records: the claim fails if one has another version.
 
     Raises:
-        OutcomeUnknownError: perhaps they are claimed, now or later: look for the claim.
+        OutcomeUnknownError: the claim may exist now or later: read the record at `claim_key`.
     """
     keys: list[bytes] = []
     items: list[WorkItem] = []
@@ -372,11 +372,11 @@ def claim_items(
 
 
 def dissolve_claim(database: Backend, work: WorkList, claim: Claim) -> bool:
-    """Delete a claim, so that its items wait again; return False if it had changed meanwhile.
+    """Delete a claim, so that its items wait again; return False if it has changed, or the reply is lost.
 
     An item that was added again meanwhile waits once.
 
-    Guarantee: its worker commits nothing anymore.
+    Guarantee: after True, no commit with this claim takes effect.
     """
     puts = {work.item_key(item.place): item.encoded for item in claim.items.values()}
     deletes = [claim.key, work.heartbeat_key(claim.key)]
@@ -388,15 +388,15 @@ def dissolve_claim(database: Backend, work: WorkList, claim: Claim) -> bool:
 
 
 def dissolve_claims_of_slot(database: Backend, work: WorkList, slot: int) -> None:
-    """Delete the claims of a worker's earlier attempts, because Spark has started another; their items wait again."""
+    """Delete the claims of a worker's earlier attempts when a new attempt starts; their items wait again."""
     prefix = work.claim_key(slot)
     _dissolve_range(database, work, (prefix, prefix + b"\xff"), _TRIES)
 
 
 def dissolve_all_claims(database: Backend, work: WorkList) -> None:
-    """Delete all claims of a work list, whose workers must not be able to get new ones; their items wait again.
+    """Delete all claims of a work list, so that their items wait again. Its workers must be unable to make new claims.
 
-    Each commit of a worker that is faster makes its claim smaller.
+    A worker's commit can make a deletion fail, but then also makes the claim smaller.
     """
     _dissolve_range(database, work, work.claims, _MOST_ITEMS)
 
@@ -416,8 +416,8 @@ _Sign: TypeAlias = "tuple[int, int]"
 class ClaimWatch:
     """Observes the claims of other workers, to find those whose workers are dead.
 
-    A claim is expired if neither it nor the heartbeat of its worker has changed for the time of a lease, as measured by
-    the monotonic clock of the observer.
+    A claim has expired if neither the claim nor its worker's heartbeat has changed for `lease_s`, as measured by the
+    observer's monotonic clock.
     """
 
     database: Backend
@@ -427,7 +427,7 @@ class ClaimWatch:
     _seen: dict[bytes, tuple[_Sign, float]] = field(default_factory=dict)
 
     def dissolve_expired(self, own: bytes) -> int:
-        """Look at all claims but one's own; delete those that are expired, and return how many."""
+        """Observe all claims except `own`; delete the expired ones, and return their number."""
         now_s = self.environment.clock.elapsed_s()
         claims = [one for one in read_records(self.database, *self.work.claims) if one[0] != own]
         beats = self.database.get_many([self.work.heartbeat_key(key) for key, _record in claims]) if claims else {}
@@ -465,7 +465,7 @@ class OpenWorkList:
     def add(self, key: Row, value: Value | None = None, *, priority: int = 0) -> None:
         """Add a key to the list. A key that waits already with this value and priority waits, and runs, only once.
 
-        A job that runs takes it too, unless it has ended: then give the next run another name.
+        A running job takes the new key too. If it has finished, give the next run another name.
 
         Args:
             priority: keys with smaller numbers are taken first.
@@ -476,7 +476,7 @@ class OpenWorkList:
         self.add_many([(key, value, priority)])
 
     def add_many(self, items: Iterable[NewItem]) -> int:
-        """Add many keys, some hundreds in each transaction; return how many were given.
+        """Add many keys, some hundreds per transaction; return the number of `items`.
 
         Raises:
             InvalidRequestError: an item is not valid.
@@ -484,9 +484,9 @@ class OpenWorkList:
             ConflictError: the database has lost some of the keys meanwhile, as in a failover.
             OutcomeUnknownError: the reply was lost.
 
-        Crash: some are there. After that, and after these errors, add all of them again, unless a job works on the
-            list: what it has done already would run again. So fill a list before its job begins, or let the units see
-            what is done, in a table.
+        Crash: some keys are added. After a crash or an error of these, add all keys again, unless a job runs on the
+            list: keys that it has processed would run again. So fill a list before its job
+            begins, or let the units record in a table what is done.
         """
         count = 0
         backend = self._database.backend
@@ -499,7 +499,7 @@ class OpenWorkList:
         return count
 
     def counts(self) -> tuple[int, int]:
-        """Return how many keys wait, and how many workers have taken, at one moment."""
+        """Return the numbers of waiting keys and of keys that workers have claimed, from one snapshot."""
         with self._database.backend.snapshot() as reader:
             return count_items(reader, self._work)
 
@@ -512,7 +512,7 @@ class OpenWorkList:
 
 
 def count_items(reader: SnapshotReader, work: WorkList) -> tuple[int, int]:
-    """Return how many keys of a list wait, and how many workers have taken."""
+    """Return the number of waiting keys of a list, and the number of keys that workers have claimed."""
     waiting = claimed = 0
     for key, record in read_records(reader, *work.range):
         if work.item_of(key, record) is not None:

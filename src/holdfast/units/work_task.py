@@ -41,10 +41,10 @@ class WorkTask:
     """An attempt at one of the workers of a work list's job, which takes units from the list and runs them.
 
     Guarantee: when `run` returns, no item of the list waits, none is claimed, and every unit that has run has taken
-    effect exactly once, durably. If it raises, its items wait again: at once if it is started anew, else after a lease.
+    effect exactly once, durably. If it raises, its items wait again: when its next attempt starts, or after `lease_s`.
 
     Args:
-        slot: number of the worker, from 0; only attempts at the same worker share one.
+        slot: number of the worker, from 0; the same for all attempts at this worker.
         run: see `ShardTask`.
     """
 
@@ -78,7 +78,7 @@ class WorkTask:
         self._window = PageSize()
 
     def run(self) -> Statistics:
-        """Run units until the list is at its end, and return the statistics of this attempt.
+        """Run units until no item of the list waits or is claimed, and return the statistics of this attempt.
 
         Raises:
             InvalidRequestError: a unit's function failed.
@@ -209,12 +209,12 @@ class WorkTask:
 
 
 class ClaimLedger:
-    """The ledger of a worker's units: its claim, from which the commits of the units take them.
+    """The ledger of a worker's units: its claim, from which each commit removes the finished units.
 
-    With the last item, the record of the claim is deleted.
+    The commit of the last unit deletes the claim's record.
 
     Args:
-        counter: key of the record with the number of units that the worker has done.
+        counter: key of the record that counts the worker's finished units.
     """
 
     def __init__(self, database: Backend, work: WorkList, key: bytes, counter: bytes) -> None:
@@ -231,12 +231,12 @@ class ClaimLedger:
         return self._key, self._work.definition_key
 
     def begin(self, claim: Claim) -> list[Unit]:
-        """Use a new claim, and return its units."""
+        """Start with a new claim, and return its units."""
         self._claim = claim
         return [Unit.of(one.key, one.value, one.place) for one in claim.items.values()]
 
     def change(self, done: Sequence[Unit], deferred: Collection[bytes]) -> Commit:
-        """Return a commit that takes units that are done out of the claim."""
+        """Return a commit that removes finished units from the claim."""
         ended = {unit.id for unit in done}
         left = {place: item for place, item in self._claim.items.items() if place not in ended}
         self._left = left
@@ -248,7 +248,7 @@ class ClaimLedger:
         )
 
     def committed(self, version: int) -> None:
-        """Note that the commit with the last change took effect."""
+        """Update the claim after the commit that `change` returned last took effect."""
         self._claim = Claim(self._key, version, self._left)
 
     def load(self) -> None:
@@ -265,5 +265,5 @@ class ClaimLedger:
         self._claim = Claim(self._key, ABSENT, {}) if record is None else decode_claim(self._key, record)
 
     def status(self, unit: Unit) -> UnitStatus:
-        """Return whether a unit is to do: as long as it is in the claim."""
+        """Return "to do" for a unit in the claim, else "done"."""
         return UnitStatus.TO_DO if unit.id in self._claim.items else UnitStatus.DONE

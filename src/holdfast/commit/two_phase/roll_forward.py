@@ -11,8 +11,8 @@ reader sees the job at one instant (C4), and no process ever finds such a decisi
 To add a step: a `RollForwardStep` of `WHEN_VISIBLE`, before `CLEAN_UP`, which deletes the manifests; the same as a
 `Change` in `_iter_record_changes`; its path in `layout`, in `decision._list_target_paths` and in `check_publishable`,
 so that nothing blocks it after the decision (C11); if it needs the job's files, a field of `TransactionPlan`.
-`decision_log.save_write_id_record` is an example. Recovery knows neither the settings of the writer nor its contract: a step
-has only the `LogEntry`. What later jobs continue is in `LogState`; the schema is in ``entry.state.table``, as
+`decision_log.save_write_id_record` is an example. Recovery knows neither the settings of the writer nor its contract: a
+step has only the `LogEntry`. What later jobs continue is in `LogState`; the schema is in ``entry.state.table``, as
 `table.contract` encodes it. Tests: simulation/test_crashes.py, unit/commit/two_phase/test_transaction.py.
 """
 

@@ -106,7 +106,7 @@ class S3Connection:
             client.close()
 
     def endpoint(self) -> str:
-        """Return the URL of the server. Makes no request. Empty if the profile is wrong: the first request says how."""
+        """Return the server's URL, without a request; empty if the profile is wrong: the first request reports why."""
         try:
             return str(self._get_client().meta.endpoint_url)
         except BotoCoreError:

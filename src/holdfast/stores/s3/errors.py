@@ -94,7 +94,7 @@ class Request:
     visible: bool
 
     def named(self, error: Exception) -> dict[str, object]:
-        """Return an error's variables, which describe this request and give the response's id in the server's log."""
+        """Return the variables of an error message: bucket, key, operation and, if known, S3's request id."""
         answer = error.response if isinstance(error, ClientError) else {}
         request_id = answer.get("ResponseMetadata", {}).get("RequestId")
         more = {"request_id": request_id} if request_id else {}

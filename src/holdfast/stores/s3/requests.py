@@ -327,7 +327,7 @@ def sign_headers(
     """Sign a request (AWS signature version 4), and return its headers.
 
     Args:
-        credentials: frozen ones of botocore.
+        credentials: botocore's frozen credentials.
         path, query: percent-encoded, exactly as sent; query parameters are sorted by name.
         headers: names in lower case, including ``host``; all of them are signed.
         timestamp: the current time, such as ``20130524T000000Z``.

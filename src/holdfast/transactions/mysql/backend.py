@@ -301,7 +301,7 @@ class MysqlSnapshot:
 
     @staticmethod
     def begin(session: Session) -> None:
-        """Begin the transaction and take its snapshot at once: without this, the server takes it at the first read."""
+        """Begin the transaction, and take its snapshot now; by default, the server would take it at the first read."""
         session.let_idle()
         session.run([_SQL["snapshot_level"], _SQL["begin_lasting_snapshot"]])
 

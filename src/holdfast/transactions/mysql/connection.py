@@ -33,8 +33,8 @@ class MysqlOptions:
 
     Attributes:
         password: the password; not part of the repr.
-        ssl: ``off``; ``prefer`` encrypts if the server can; ``require`` refuses a server that cannot; ``verify`` also
-            checks its certificate and name. Only ``verify`` protects against a machine in the middle.
+        ssl: ``off``; ``prefer`` encrypts if the server supports TLS; ``require`` refuses a server without TLS;
+            ``verify`` also checks its certificate and name, and alone protects against a machine in the middle.
         ssl_ca: path of the certificates to trust instead of the system's; only with ``verify``.
         connections: how many connections a process opens at most. Commits and reads that find none free wait.
         timeout_s: how many seconds a call waits for a connection, for locks or for a server that went away.
@@ -150,10 +150,10 @@ class Session:
     Outside a transaction, every statement commits by itself.
 
     Attributes:
-        thread: the server's number of the connection.
-        id: of the row in the table of sessions that belongs to this connection.
-        is_new: whether nothing was committed on it yet.
-        pid: the process that opened it.
+        thread: the connection's id in the server.
+        id: the id of this connection's row in the table of sessions.
+        is_new: whether nothing was committed on the connection yet.
+        pid: the id of the process that opened the connection.
     """
 
     def __init__(self, raw: pymysql.Connection, options: MysqlOptions, number: int) -> None:
@@ -244,7 +244,7 @@ class Session:
             self.close()
 
     def let_idle(self) -> None:
-        """Let the next transaction stay open for long without a statement, until `reset`; the server would end it."""
+        """Raise the server's idle timeout until `reset`, for a transaction with long pauses between its statements."""
         self._is_patient = True
         self._set_idle(_SNAPSHOT_IDLE_S)
 

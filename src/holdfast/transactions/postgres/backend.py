@@ -61,11 +61,11 @@ class _LockHeldError(Exception):
 
 
 class Session:
-    """A pooled connection to PostgreSQL, with the source of the versions that its commits use.
+    """A pooled connection to PostgreSQL, with the generator of its commits' versions.
 
     Attributes:
-        is_new: whether nothing was committed on it yet.
-        pid: the process that opened it.
+        is_new: whether nothing was committed on the connection yet.
+        pid: the id of the process that opened the connection.
     """
 
     def __init__(self, connection: Connection, versions: VersionSource) -> None:
@@ -79,7 +79,7 @@ class Session:
         return not self.connection.closed
 
     def reset(self) -> None:
-        """Roll back, or close a connection that is in the middle of a statement, unless it is the parent process's."""
+        """Roll back, or close the connection if a statement is running; do nothing if the parent process opened it."""
         if self.pid != os.getpid():
             return
         status = self.connection.info.transaction_status
@@ -260,7 +260,7 @@ class PostgresBackend(Backend):
         return None if status is None else group.outcomes(status, base)
 
     def make_durable(self) -> None:
-        """Write a record to the server's log, and wait until it is flushed, with everything before it."""
+        """Commit a small write, and wait until the server has flushed its log up to this commit."""
         version = VersionSource(self._environment.ids).take(1)
         with errors_without_effect(self._address):
             self._run_query(

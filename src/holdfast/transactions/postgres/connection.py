@@ -302,9 +302,10 @@ _ANSWERS: Mapping[type[psycopg.Error], tuple[type[HoldfastError], str]] = {
 
 @contextmanager
 def statement_errors(address: PostgresAddress) -> Iterator[None]:
-    """Raise the errors with which PostgreSQL answers a statement in a ``with`` block as Holdfast's.
+    """Convert the errors of statements in a ``with`` block into Holdfast's.
 
-    Each answer ended the transaction without effect. Only if the connection broke is the outcome unknown.
+    An error that the server returned has ended the transaction without effect. Only if the connection broke is the
+    outcome unknown.
 
     Raises:
         OutcomeUnknownError: the connection broke; for a read, this means that nothing happened.
@@ -327,7 +328,7 @@ def statement_errors(address: PostgresAddress) -> Iterator[None]:
 
 @contextmanager
 def errors_without_effect(address: PostgresAddress) -> Iterator[None]:
-    """Raise errors of statements that change nothing as Holdfast's; a broken connection is an `UnavailableError`."""
+    """Convert errors of statements that change no records; a broken connection becomes an `UnavailableError`."""
     try:
         with statement_errors(address):
             yield

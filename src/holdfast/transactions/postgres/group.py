@@ -92,8 +92,9 @@ class PostgresGroup:
 
     Attributes:
         steps: in the order in which the function takes them. One step may stand for the same read by several
-            transactions: files that are created at the same time share their directories.
-        sharers: the other transactions that share a step: its index, which counts from 1 as in SQL, and theirs.
+            transactions, since files created at the same time often have the same parent directories.
+        sharers: for each further transaction that shares a step: the step's index, from 1 as in SQL, and the
+            transaction's index.
     """
 
     commits: Sequence[Commit]

@@ -40,9 +40,9 @@ class _Loan:
 class Connections:
     """Lends this process's connections to an SQLite file: one that writes, and several that read.
 
-    Guarantee: no connection is open while the process forks. SQLite keeps notes about its locks in the memory of the
-    process, and a child that inherits them believes that it holds locks, which its parent holds. If a connection is
-    lent for too long, as in the middle of a scan, the child may not use the file, through any object.
+    Guarantee: no connection is open while the process forks. SQLite records its locks in the memory of the process, so
+    a child that inherited a connection would believe that it holds its parent's locks. If a connection is lent for too
+    long, as during a scan, the process forks anyway, and the child cannot use the file, through any object.
 
     Args:
         path: the file.
@@ -83,7 +83,7 @@ class Connections:
 
         Raises:
             NotFoundError: the file was removed or replaced.
-            UnavailableError: the process was forked in the middle of something, or `close` was called.
+            UnavailableError: a fork is in progress, or the parent used the file during the fork, or `close` was called.
         """
         return self._lend_connection(lambda: self._readers)
 
@@ -156,7 +156,7 @@ class Connections:
     def check_file(self) -> None:
         """Check that the path still leads to the file that is open: commits to a removed file would be lost.
 
-        Each loan begins with this check. A commit repeats it after its wait.
+        Runs whenever a connection is lent, and again when a commit has waited for its turn.
 
         Raises: see `reader`; and AccessDeniedError: the file cannot be reached.
         """

@@ -193,10 +193,10 @@ _ERRORS: dict[int, tuple[type[HoldfastError], str]] = {
 
 @contextmanager
 def sqlite_errors(path: str, *, commits: bool = False) -> Iterator[None]:
-    """Raise SQLite's errors in a ``with`` block as Holdfast's.
+    """Convert SQLite's errors in a ``with`` block into Holdfast's.
 
-    Each error ends the transaction without effect; only after an I/O error of the commit itself is it unknown whether
-    that is on disk.
+    Each error ends the transaction without effect, except an I/O error of the commit statement: whether the commit is
+    on disk is then unknown.
 
     Args:
         commits: whether the block is the statement that commits.
